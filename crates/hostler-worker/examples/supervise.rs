@@ -1,5 +1,5 @@
-//! Supervises one worker of a given command, and prints its log and where it can be reached:
-//! `cargo run -p hostler-worker --example supervise -- node server.js`.
+//! Supervises one worker with the given command, and prints its log and its address: `cargo run -p hostler-worker
+//! --example supervise -- node server.js`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hostler_worker::{
     SupervisorContextSettings, WorkerAddress, WorkerRecord, WorkerSettings,
 };
 
-/// No health path and no warm-up are configured, so nothing is ever asked.
+/// No health path and no warm-up are configured, so the probe is never called.
 struct NoProbe;
 
 impl Probe for NoProbe {

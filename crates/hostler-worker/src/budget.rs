@@ -1,8 +1,8 @@
-//! How much CPU the boots of a pool may take that follow deaths: a bucket of seconds. Pure, it is told the time.
+//! Limits the CPU time of boots that follow deaths: a token bucket in seconds. Pure: the caller passes the time.
 //!
-//! Each such boot takes out what it has cost. The bucket fills with the pool's share of the cores. While it is empty, workers that have
-//! died rest. So an app that crashes all the time is booted as fast as it can be for half a minute, and from then on boots never take
-//! more than the share.
+//! Each such boot takes its CPU time out of the bucket. The bucket fills with the pool's share of the cores. While it is
+//! empty, workers that have died wait. Example: an app that crashes all the time boots as fast as it can for half a
+//! minute; after that, its boots never use more than the share.
 
 use std::time::Duration;
 
@@ -11,39 +11,39 @@ use tokio::time::Instant;
 
 use hostler_dispatch::json::milliseconds;
 
-/// So many seconds of its share a pool may take at once.
+/// The bucket holds this many seconds of the share.
 const SAVED: f64 = 30.0;
-/// The longest rest, whatever boots have cost.
+/// The longest rest, whatever the boots have cost.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The boots of one pool.
+/// The CPU budget for the boots of one pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    /// Seconds of CPU that may be taken; below 0: owed.
+    /// Seconds of CPU that are left. Below 0: boots have used more than they had.
     left: f64,
     at: Instant,
     boots: Boots,
 }
 
-/// What boots after deaths have cost so far. Durations are milliseconds in JSON.
+/// The cost of boots after deaths so far. JSON has durations in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Boots {
-    /// How many there were.
+    /// How many boots there were.
     pub after_deaths: u64,
-    /// The CPU that they have taken.
+    /// The CPU time that they have used.
     #[serde(rename = "cpu_ms", serialize_with = "milliseconds")]
     pub cpu: Duration,
-    /// How many times a worker had to rest because they had taken more than their share.
+    /// How many times a worker had to wait because boots had used up their share.
     pub held_up: u64,
 }
 
 impl Budget {
-    /// A full one, for so many seconds of CPU a second.
+    /// A full bucket. `share` is in seconds of CPU per second.
     pub fn new(share: f64, now: Instant) -> Self {
         Self { left: share * SAVED, at: now, boots: Boots::default() }
     }
 
-    /// A boot has cost so much.
+    /// A boot has used this much CPU time.
     pub fn take(&mut self, cost: Duration, share: f64, now: Instant) {
         self.fill(share, now);
         self.boots.after_deaths += 1;
@@ -51,7 +51,7 @@ impl Budget {
         self.left = (self.left - cost.as_secs_f64()).max(-share * SAVED);
     }
 
-    /// How long the next boot has to rest.
+    /// How long the next boot has to wait.
     pub fn rest(&mut self, share: f64, now: Instant) -> Duration {
         self.fill(share, now);
         if self.left >= 0.0 {
@@ -80,7 +80,7 @@ mod tests {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let mut budget = Budget::new(0.5, start);
         let (mut now, mut taken) = (start, Duration::ZERO);
-        // A worker that boots for 0.2 s of CPU and dies at once, for ten minutes.
+        // A worker that uses 0.2 s of CPU to boot and dies at once, for ten minutes.
         let boot = Duration::from_millis(200);
         while now < start + 600 * second {
             now += budget.rest(0.5, now) + boot;

@@ -1,5 +1,5 @@
-//! The lines that Hostler and a worker exchange: over Node's IPC channel, or over the control socket for an app
-//! behind npm. Knows what is said only as far as it is a message, and nothing of what it means.
+//! The lines that Hostler and a worker exchange: over Node's IPC channel or, for an app behind npm, over the control
+//! socket. Parses messages, but does not know what follows from them.
 
 use std::os::unix::net as std_unix;
 
@@ -13,37 +13,37 @@ use super::message::{FromWorker, ToWorker};
 use super::news::{Wire, WorkerNews};
 
 const LINE_LIMIT: usize = 1024 * 1024;
-/// One app claims one connection; the rest is room for what should not be there.
+/// An app needs one connection. The others are room for stray connections.
 const CONNECTIONS: usize = 8;
 
-/// The way to answer to who said something.
+/// Sends messages to the process at the other end of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Speaker(mpsc::Sender<ToWorker>);
 
 impl Speaker {
-    /// Whether the message is on its way; not whether anybody reads it.
+    /// Returns whether the message is on its way. It may still go unread.
     pub fn tell(&self, message: ToWorker) -> bool {
         self.0.try_send(message).is_ok()
     }
 
-    /// Whether there is still somebody at the other end.
+    /// Whether the other end is still connected.
     pub fn is_open(&self) -> bool {
         !self.0.is_closed()
     }
 }
 
-/// The conversation over Node's IPC channel. It lasts for as long as the worker: its end would tell the worker
-/// that Hostler has died.
-pub(super) async fn speak_over_ipc(stream: std_unix::UnixStream, wire: Wire) {
+/// Reads messages over Node's IPC channel. The channel stays open as long as the worker: if it closed, the worker would
+/// take Hostler for dead.
+pub(super) async fn read_ipc(stream: std_unix::UnixStream, wire: Wire) {
     if stream.set_nonblocking(true).is_ok()
         && let Ok(stream) = UnixStream::from_std(stream)
     {
-        converse(stream, wire).await;
+        read_messages(stream, wire).await;
     }
 }
 
-/// The conversations over the control socket, for processes that inherited no channel.
-pub(super) async fn speak_over_control(listener: std_unix::UnixListener, wire: Wire) {
+/// Reads messages over the control socket, from processes that inherited no channel.
+pub(super) async fn read_control(listener: std_unix::UnixListener, wire: Wire) {
     if listener.set_nonblocking(true).is_err() {
         return;
     }
@@ -54,12 +54,12 @@ pub(super) async fn speak_over_control(listener: std_unix::UnixListener, wire: W
             conversations.join_next().await;
         }
         let Ok((stream, _)) = listener.accept().await else { return };
-        conversations.spawn(converse(stream, wire.clone()));
+        conversations.spawn(read_messages(stream, wire.clone()));
     }
 }
 
-/// Its end says nothing about the worker: an app may close its channel and live.
-async fn converse(stream: UnixStream, wire: Wire) {
+/// The end of the connection says nothing about the worker: an app may close its channel and live.
+async fn read_messages(stream: UnixStream, wire: Wire) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, LINE_LIMIT, Overlong::Skip);
     let (answers, mut outgoing) = mpsc::channel(4);
@@ -91,7 +91,7 @@ mod tests {
     async fn garbage_and_the_apps_own_messages_do_not_end_the_conversation() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (wire, mut mailbox) = Wire::pair(1);
-        tokio::spawn(converse(ours, wire));
+        tokio::spawn(read_messages(ours, wire));
         let mut noise = b"{\"hello\":1}\nnot json\n\xff\xff\n".to_vec();
         noise.extend(vec![b'x'; LINE_LIMIT + 5]);
         noise.extend_from_slice(b"\n\"ready\"\n");

@@ -1,5 +1,5 @@
-//! Lets a worker collect its garbage between two requests, when its slot can be kept free for so long; knows nothing of
-//! what garbage there is, only how many requests have left some.
+//! Asks a worker to collect garbage between two requests, when its slots can stay free for that time. Does not know how
+//! much garbage there is, only how many requests have left some.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,30 +13,31 @@ use super::message::{Garbage, ToWorker};
 use super::settings::WorkerSettings;
 use super::vitals::Vitals;
 
-/// How soon an idle moment is looked for again, at first ...
+/// How soon to look for an idle moment again, at first ...
 const GLANCE: Duration = Duration::from_millis(5);
-/// ... and at last, or while nothing is due.
+/// ... and at last, or while no collection is due.
 const REST: Duration = Duration::from_millis(50);
-/// A worker that does not answer by then gets requests again: others may be slower still.
+/// A worker that does not answer within this time gets requests again: other workers may be even slower.
 const TIME_LIMIT: Duration = Duration::from_millis(250);
-/// A minor collection after so many requests. Node collects by itself at every fifth or sixth of the pages measured in
-/// docs/concepts/gc.md; asked at every eighth, it did a tenth less of it inside requests, at every second nearly half.
+/// A minor collection is due after this many requests. With the pages measured in docs/concepts/gc.md, Node itself
+/// collects at every fifth or sixth request. Asked at every eighth, it spent a tenth less time on that inside requests;
+/// at every second, nearly half.
 const MINOR_EVERY: u64 = 2;
-/// A major one takes as long as a slow request, so it must be worth it ...
+/// A major collection is due after this many requests, as it takes as long as a slow request ...
 const MAJOR_EVERY: u64 = 500;
-/// ... and the worker must seem to have nothing to do.
+/// ... and after this time without requests.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Whom it is about.
+/// Decides when one worker collects garbage.
 pub(super) struct Collecting<E> {
     pub gauge: Gauge<E>,
     pub vitals: Arc<Vitals>,
-    /// The newest.
+    /// The newest settings.
     pub settings: watch::Receiver<Arc<WorkerSettings>>,
 }
 
 impl<E: Send + Sync + 'static> Collecting<E> {
-    /// Until the member is gone, or cannot be asked any more.
+    /// Runs until the member is gone or its process can no longer be asked.
     pub async fn attend(mut self, preload: Speaker, mut collected: mpsc::Receiver<Duration>) {
         let (mut due, mut glance) = (Due::default(), GLANCE);
         loop {
@@ -44,7 +45,7 @@ impl<E: Send + Sync + 'static> Collecting<E> {
                 return;
             }
             while let Ok(took) = collected.try_recv() {
-                self.vitals.collected(took); // later than it was waited for
+                self.vitals.collected(took); // an answer after the time limit
             }
             let Some(load) = self.gauge.load() else { return };
             match due.now(&load, Instant::now()) {
@@ -65,7 +66,7 @@ impl<E: Send + Sync + 'static> Collecting<E> {
         }
     }
 
-    /// The hold lasts until the worker has answered, so that no request meets the pause.
+    /// Holds the slots until the worker has answered, so that the pause hits no request.
     async fn collect(&self, garbage: Garbage, preload: &Speaker, collected: &mut mpsc::Receiver<Duration>) {
         let Some(_hold) = self.gauge.hold() else { return };
         if preload.tell(ToWorker::Collect(garbage))
@@ -76,10 +77,10 @@ impl<E: Send + Sync + 'static> Collecting<E> {
     }
 }
 
-/// When which collection is due.
+/// Which collection is due, and when.
 #[derive(Default)]
 struct Due {
-    /// Requests up to the last collection, and up to the last major one.
+    /// The number of requests at the last collection, and at the last major one.
     minor_at: u64,
     major_at: u64,
     idle_since: Option<Instant>,
@@ -87,11 +88,11 @@ struct Due {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IdleLook {
-    /// Now is the moment.
+    /// Collect now.
     Collect(Garbage),
-    /// As soon as there is a moment.
+    /// Collect as soon as the worker is idle.
     Soon,
-    /// Nothing is due.
+    /// No collection is due.
     Later,
 }
 
@@ -134,7 +135,7 @@ mod tests {
         let (mut due, now) = (Due::default(), Instant::now());
         assert_eq!(due.now(&load(MINOR_EVERY - 1, 0, 0), now), IdleLook::Later);
         assert_eq!(due.now(&load(MINOR_EVERY, 1, 0), now), IdleLook::Soon);
-        assert_eq!(due.now(&load(MINOR_EVERY, 0, 1), now), IdleLook::Soon, "somebody waits for a slot");
+        assert_eq!(due.now(&load(MINOR_EVERY, 0, 1), now), IdleLook::Soon, "a request waits for a slot");
         assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), IdleLook::Collect(Garbage::Minor));
         due.done(Garbage::Minor, &load(MINOR_EVERY, 0, 0));
         assert_eq!(due.now(&load(MINOR_EVERY, 0, 0), now), IdleLook::Later, "nothing new");

@@ -1,9 +1,10 @@
-//! How many requests at once keep an event loop busy without queueing inside Node; knows neither workers nor the pool.
+//! Computes how many concurrent requests keep an event loop busy without a queue inside Node. Knows neither workers nor
+//! the pool.
 //!
-//! A lease that keeps the loop busy for a share b of its time leaves room for 1 / b of them. With u, the share of time that
-//! the loop is at work, and c, how many leases it has on average, b = u / c. Two things bend that figure, and the rules
-//! below make up for them: a loop that is always at work says nothing of b, because leases queue inside Node and c is
-//! whatever we allow; and a loop with little to do is kept busy by other things than requests.
+//! If one lease keeps the loop busy for a share b of its time, there is room for 1 / b leases. With u, the share of time
+//! that the loop works, and c, the average number of leases, b = u / c. Two effects distort this figure, and the rules
+//! below correct for them. A loop that always works says nothing about b, because leases queue inside Node and c is
+//! whatever we allow. A loop with little work is kept busy by other things than requests.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,44 +13,44 @@ use tokio::time::Instant;
 
 use super::heartbeat::BEAT;
 
-/// The bounds of what is tried.
+/// The most slots that are tried.
 const MOST: usize = 64;
-/// A loop less busy than this can do much more, at once; nothing is lost if it turns out to be less.
+/// A loop less busy than this can do much more, so the slots grow at once. Too many slots do no harm here.
 const PLENTY: f64 = 0.5;
 /// A loop less busy than this can do more ...
 const ROOM: f64 = 0.8;
-/// ... and one more busy than this has leases that wait inside Node.
+/// ... and in a loop busier than this, leases wait inside Node.
 const FULL: f64 = 0.95;
-/// Fewer slots only if so much fewer are wanted ...
+/// The slots shrink only if the wanted number is below this share of the current one ...
 const MARGIN: f64 = 0.75;
-/// ... and fewer leases than this on average say nothing of one.
-const TELLING: f64 = 0.2;
-/// A round is a small sample, and there is garbage to collect: so many in a row must agree.
+/// ... and fewer leases than this on average say nothing about one lease.
+const LEAST_LEASES: f64 = 0.2;
+/// One round is a small sample and may contain a garbage collection. So this many rounds in a row must agree.
 const AGREE: i32 = 4;
-/// What they agree on is done by such a step.
+/// The factor by which the slots then change.
 const STEP: f64 = 1.25;
 
-/// The slots of a pool's workers, from what all of them report.
+/// The number of slots of a pool's workers, computed from the reports of all of them.
 #[derive(Debug, Default)]
 pub(super) struct ConcurrencyTuner(Mutex<Gathering>);
 
-/// The reports of a round that is not over yet.
+/// The reports of the current round.
 #[derive(Debug, Default)]
 struct Gathering {
     controller: Controller,
     began: Option<Instant>,
     reports: Vec<Round>,
-    /// Why there are no reports, if there never will be.
+    /// Why there will never be reports, if so.
     blind: Option<&'static str>,
 }
 
 impl ConcurrencyTuner {
-    /// For each worker.
+    /// The number of slots for each worker.
     pub fn slots(&self) -> usize {
         self.lock().controller.slots
     }
 
-    /// Why there are so many.
+    /// Why there are this many slots, as text for the status.
     pub fn reason(&self) -> String {
         let gathering = self.lock();
         match gathering.blind {
@@ -58,12 +59,12 @@ impl ConcurrencyTuner {
         }
     }
 
-    /// There will be no reports.
+    /// There will be no reports, for this reason.
     pub fn is_blind(&self, why: &'static str) {
         self.lock().blind = Some(why);
     }
 
-    /// A worker has reported. When all had the time to, the round is over.
+    /// Adds the report of one worker. When all workers have had the time to report, the round is over.
     pub fn report(&self, round: Round, now: Instant) {
         let mut gathering = self.lock();
         gathering.reports.push(round);
@@ -83,22 +84,22 @@ impl ConcurrencyTuner {
     }
 }
 
-/// What all workers of a pool have done in one round, on average of those that had requests.
+/// What all workers of a pool did in one round, as the average of those that had requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Round {
-    /// The share of time that the event loop was at work.
+    /// The share of time that the event loop worked.
     pub utilisation: f64,
-    /// Leases in use.
+    /// The number of leases in use.
     pub leases: f64,
-    /// Somebody had to wait for a slot.
+    /// A request had to wait for a slot.
     pub short: bool,
 }
 
-/// Slots per worker of one pool.
+/// Computes the slots per worker of one pool.
 #[derive(Clone, Debug)]
 struct Controller {
     slots: usize,
-    /// Rounds in a row that wanted more; below zero, fewer.
+    /// Rounds in a row that wanted more slots; below zero, fewer.
     trend: i32,
     last: Option<Round>,
 }
@@ -110,12 +111,12 @@ impl Default for Controller {
 }
 
 impl Controller {
-    /// What a round means for the next one.
+    /// Takes in one round.
     fn observe(&mut self, round: Round) {
         self.last = Some(round);
         let (now, wanted) = (self.slots as f64, round.wanted());
         let is_too_few = round.short && round.utilisation < ROOM && wanted > now;
-        let is_too_many = round.utilisation > FULL || (round.leases >= TELLING && wanted < now * MARGIN);
+        let is_too_many = round.utilisation > FULL || (round.leases >= LEAST_LEASES && wanted < now * MARGIN);
         self.trend = match (is_too_few, is_too_many) {
             (true, _) => self.trend.max(0) + 1,
             (_, true) => self.trend.min(0) - 1,
@@ -126,14 +127,14 @@ impl Controller {
         } else if self.trend >= AGREE {
             wanted.min((STEP * now).max(now + 1.0))
         } else if self.trend <= -AGREE {
-            // A loop that is full wants as many as it has.
+            // A full loop wants as many slots as it has.
             let wanted = if round.utilisation > FULL { 0.0 } else { wanted };
             wanted.max(now / STEP).min(now - 1.0)
         } else {
             return;
         };
         self.slots = (next as usize).clamp(1, MOST);
-        // What is far too many takes many steps: the next one needs fewer witnesses.
+        // Far too many slots need many steps down. After the first step, fewer rounds must agree.
         self.trend = self.trend.min(0) / 2;
     }
 }
@@ -148,13 +149,13 @@ impl Round {
         })
     }
 
-    /// 1 / b.
+    /// The wanted number of slots, 1 / b.
     fn wanted(self) -> f64 {
         (self.leases / self.utilisation.max(f64::EPSILON)).min(MOST as f64)
     }
 }
 
-/// Why there are so many.
+/// Why there are this many slots.
 impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = in_words(self.slots);

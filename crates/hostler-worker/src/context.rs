@@ -1,4 +1,4 @@
-//! What all workers of one Hostler share: the runtime directory, the boot gate, the guard, the log; knows no pool.
+//! What all workers of one Hostler share: the runtime directory, the boot gate, the guard and the log. Knows no pool.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,49 +17,51 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
 use super::log::LogSink;
 
-/// `sun_path` has 108 bytes, the last of which is 0.
+/// `sun_path` has 108 bytes, and the last one is 0.
 const SOCKET_PATH_LIMIT: usize = 107;
-/// The longest file name that is made here: pool, worker number, serial and ending.
+/// The longest file name made here: pool, worker number, serial number and ending.
 const FILE_NAME_LIMIT: usize = 48;
 const POOL_NAME_LIMIT: usize = 16;
 
-/// What a [`SupervisorContext`] is made of.
+/// The parts of a [`SupervisorContext`].
 pub struct SupervisorContextSettings {
-    /// Where the runtime directory may be made, best first: as a rule `$XDG_RUNTIME_DIR` and the temporary directory.
+    /// Directories in which the runtime directory may be made, the best first: usually `$XDG_RUNTIME_DIR` and the
+    /// temporary directory.
     pub parents: Vec<PathBuf>,
     /// The text of packages/worker/preload.cjs.
     pub preload: Cow<'static, str>,
     /// How to start the guard process.
     pub guard: GuardCommand,
-    /// Where the log of all workers goes.
+    /// Receives the log of all workers.
     pub log: LogSink,
-    /// How many workers may boot at the same time, over all pools; and as many besides that have died after they were ready.
+    /// How many workers of all pools may boot at the same time. Workers that died after they were ready have as many
+    /// turns of their own.
     pub boots_at_once: usize,
-    /// The soft limit on file descriptors that workers are to have, where it is another than ours.
+    /// The soft limit on open files for workers, if it differs from Hostler's own.
     pub open_files: Option<u64>,
 }
 
-/// What a boot is to its pool.
+/// The kind of a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turns {
-    /// A first start, or one after a failed boot.
+    /// A first start, or a boot after a failed one.
     Starts,
-    /// The return of a worker that was ready: no boot that takes long holds it up.
+    /// A worker that was ready boots again. Long boots of other workers do not hold it up.
     Returns,
 }
 
-/// The supervisor context could not be made.
+/// Why a supervisor context could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorContextError {
-    /// No place for the runtime directory.
+    /// No directory for the runtime directory. Holds one reason for each that was tried.
     #[error("no directory for the workers' sockets: {}", .0.join("; "))]
     NoDirectory(Vec<String>),
-    /// A file could not be written.
+    /// The preload could not be written.
     #[error("cannot write {path}: {source}")]
     Preload {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
     /// The guard did not start.
@@ -67,22 +69,22 @@ pub enum SupervisorContextError {
     Guard {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// What all workers of one Hostler share. Cheap to clone. The last clone removes the runtime directory and lets
-/// the guard go.
+/// What all workers of one Hostler share. A clone is cheap. Dropping the last clone removes the runtime directory and
+/// ends the guard.
 #[derive(Clone)]
 pub struct SupervisorContext(Arc<ContextInner>);
 
 struct ContextInner {
-    // Dropped in this order: the guard, told that all is well, before the directory it would remove.
+    // Dropped in this order: first the guard, which ends in peace, then the directory that it would remove.
     guard: Guard,
     directory: TempDir,
     preload: PathBuf,
-    /// One gate for each kind of [`Turns`].
+    /// One gate for each of [`Turns`].
     gates: [Arc<Semaphore>; 2],
     serial: AtomicU64,
     ports: Mutex<BTreeSet<u16>>,
@@ -129,24 +131,24 @@ impl SupervisorContext {
         Arc::clone(&self.0.log)
     }
 
-    /// Gives a process that was just started the soft limit that it is to have: ours is as high as the system allows, and programs
-    /// that use `select` must not have descriptors over 1024.
+    /// Sets the soft limit on open files of a process that has just started. Hostler's own limit is as high as the system
+    /// allows, but programs that use `select` must not have descriptors above 1024.
     pub(super) fn limit_open_files(&self, process: u32) {
         let Some(soft) = self.0.open_files else { return };
         let limit = getrlimit(Resource::Nofile);
         if let Some(process) = Pid::from_raw(process.cast_signed()) {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), ..limit });
         }
     }
 
-    /// Waits until this one may boot; the turn ends when the permit is dropped.
+    /// Waits until this worker may boot. The turn ends when the permit is dropped.
     pub(super) async fn turn(&self, kind: Turns) -> OwnedSemaphorePermit {
         let gate = Arc::clone(&self.0.gates[kind as usize]);
         gate.acquire_owned().await.expect("invariant: the gate is never closed")
     }
 
-    /// The beginning of paths that have never been used before, for one start of one worker.
+    /// The beginning of unused paths, for one start of one worker.
     pub(super) fn stem(&self, pool: &str, worker: usize) -> Stem {
         let serial = self.0.serial.fetch_add(1, Ordering::Relaxed);
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -154,7 +156,7 @@ impl SupervisorContext {
         Stem { directory: self.directory().to_owned(), name: format!("{name}-{worker}-{serial}.") }
     }
 
-    /// A loopback port that nobody listens on, and that no other worker is given meanwhile.
+    /// A free loopback port. No other worker gets it meanwhile.
     pub(super) fn free_port(&self) -> io::Result<Port> {
         for _ in 0..64 {
             let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
@@ -166,7 +168,7 @@ impl SupervisorContext {
     }
 }
 
-/// The paths of one start of one worker; what is left of them is removed when this is dropped.
+/// The paths of one start of one worker. Dropping it removes the files that are left.
 pub(super) struct Stem {
     directory: PathBuf,
     name: String,
@@ -180,7 +182,7 @@ impl Stem {
 
 impl Drop for Stem {
     fn drop(&mut self) {
-        // The preload makes files with further endings, so all that begin like this one go.
+        // The preload makes files with other endings, so all files that begin with this stem are removed.
         for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             if entry.file_name().as_bytes().starts_with(self.name.as_bytes()) {
                 let _ = std::fs::remove_file(entry.path());
@@ -189,7 +191,7 @@ impl Drop for Stem {
     }
 }
 
-/// A port that is kept from other workers for as long as this lives.
+/// A port that no other worker gets while this value lives.
 pub(super) struct Port {
     pub address: SocketAddr,
     context: SupervisorContext,
@@ -201,7 +203,7 @@ impl Drop for Port {
     }
 }
 
-/// Private to this user, and short enough that sockets in it have names at all.
+/// A private directory, with a path short enough for the names of sockets in it.
 fn make_directory(parents: &[PathBuf]) -> Result<TempDir, SupervisorContextError> {
     let mut refusals = Vec::new();
     for parent in parents {
@@ -219,7 +221,7 @@ fn make_directory(parents: &[PathBuf]) -> Result<TempDir, SupervisorContextError
     Err(SupervisorContextError::NoDirectory(refusals))
 }
 
-/// Absolute, because workers run elsewhere; mode 0700, whatever the umask.
+/// Absolute, because workers run in other directories. Mode 0700, whatever the umask is.
 fn private(directory: TempDir) -> io::Result<TempDir> {
     if !directory.path().is_absolute() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path"));

@@ -1,4 +1,4 @@
-//! What becomes of a worker's process, for those who had a request with it. Knows neither process nor requests.
+//! Tells the end of a worker's process to the requests that it had. Knows neither the process nor the requests.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// What has become of one process. Cheap to clone.
+/// Watches for the end of one process. A clone is cheap.
 #[derive(Clone, Debug)]
 pub struct ExitWatch {
     pid: u32,
     course: watch::Receiver<WatchState>,
 }
 
-/// Whose doing the end of a process was, as far as can be seen from how it ended.
+/// What caused the end of a process, as far as its exit shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCause {
-    /// Its own: an exit code, an abort (V8 without memory), a crash; or it hung.
+    /// The process itself: an exit code, an abort (V8 out of memory), a crash, or a hang.
     Own,
-    /// A signal from somebody else (the kernel without memory, an operator), or nothing is known.
+    /// A signal from outside (the kernel's out-of-memory killer, an operator), or the cause is unknown.
     Outside,
 }
 
@@ -35,14 +35,14 @@ impl ExitWatch {
         self.pid
     }
 
-    /// Waits for the end, but no longer than this. Returns the cause if the end comes and nobody had told the process to stop: it
-    /// crashed, hung, exited, or was killed from outside.
+    /// Waits at most `time_limit` for the end of the process. Returns the cause if the process ended and Hostler had not
+    /// told it to stop: it crashed, hung, exited, or was killed from outside.
     pub async fn death_within(&self, time_limit: Duration) -> Option<ExitCause> {
         let mut course = self.course.clone();
         let news = async { course.wait_for(|course| course.ended.is_some()).await.is_ok() };
         let ended = match timeout(time_limit, news).await {
             Ok(ended) => ended,
-            // Whoever watches it may be slow; the kernel knows.
+            // The task that watches the process may be slow, so ask the kernel.
             Err(_) => has_exited(self.pid).await,
         };
         let course = *self.course.borrow();
@@ -51,7 +51,7 @@ impl ExitWatch {
     }
 }
 
-/// Gone, or a zombie that nobody has buried yet.
+/// The process is gone, or is a zombie that its parent has not reaped yet.
 async fn has_exited(pid: u32) -> bool {
     let look = spawn_blocking(move || std::fs::read_to_string(format!("/proc/{pid}/stat")));
     match look.await {
@@ -61,7 +61,7 @@ async fn has_exited(pid: u32) -> bool {
     }
 }
 
-/// The other end of all watches of one process; dropped, the process has ended.
+/// Sends to all [`ExitWatch`]es of one process. Dropping it means that the process has ended.
 #[derive(Debug)]
 pub(super) struct ExitNotifier(watch::Sender<WatchState>);
 
@@ -74,12 +74,12 @@ impl ExitNotifier {
         ExitWatch { pid, course: self.0.subscribe() }
     }
 
-    /// It is told to stop: whatever ends with it is not its requests' doing.
+    /// Hostler tells the process to stop, so its requests did not cause the end.
     pub fn dismiss(&self) {
         self.0.send_modify(|course| course.dismissed = true);
     }
 
-    /// It is killed because it hangs: its end is its own doing, whatever the signal.
+    /// Hostler kills the process because it hangs. That counts as its own doing, whatever the signal.
     pub fn hangs(&self) {
         self.0.send_modify(|course| course.hung = true);
     }
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_had_a_request_with_it_hears_whose_doing_the_end_was() {
+    async fn requests_of_a_process_learn_the_cause_of_its_end() {
         let notifiers = [ExitNotifier::new(), ExitNotifier::new(), ExitNotifier::new()];
         let watches = [1, 2, 3].map(|pid| notifiers[pid as usize - 1].exit_watch(pid));
         let [exits, is_killed, hangs] = notifiers;
         exits.end(ExitCause::Own);
         is_killed.end(ExitCause::Outside);
         hangs.hangs();
-        // How it is killed then is not what counts.
+        // The signal that then kills it does not count.
         hangs.end(ExitCause::Outside);
         drop((exits, is_killed, hangs));
         for (exit_watch, cause) in watches.iter().zip([ExitCause::Own, ExitCause::Outside, ExitCause::Own]) {

@@ -1,8 +1,8 @@
-//! The guard: a small process that outlives Hostler by a second, to end its workers should it die without a word.
-//! This file has both its ends; it knows no worker, only process groups.
+//! The guard: a small process that ends the workers if Hostler dies without stopping them. This file has both sides. It
+//! knows no workers, only process groups.
 //!
-//! A worker in an infinite loop notices nothing, and children of an app have never heard of us, so neither a closed
-//! channel nor the preload is enough. The guard reads lines from its standard input: `dir PATH`, `+PGID`, `-PGID`.
+//! A worker in an infinite loop does not notice a closed channel, and child processes of an app do not run the preload.
+//! So neither is enough. The guard reads lines from its standard input: `dir PATH`, `+PGID`, `-PGID`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,21 +21,21 @@ use tokio::time::sleep;
 
 use super::process::end_of;
 
-/// Only directories so named are ever removed by the guard.
+/// The guard removes only directories whose names begin like this.
 pub(super) const DIRECTORY_PREFIX: &str = "hostler-";
-/// The least time between two who are started.
+/// The shortest time between two starts of a guard.
 const REST: Duration = Duration::from_secs(1);
 
-/// How the guard is started: a program that calls [`run`].
+/// How to start the guard: a program that calls [`run`].
 #[derive(Clone, Debug)]
 pub struct GuardCommand {
-    /// The program, as a rule Hostler's own.
+    /// The program, usually Hostler itself.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
 }
 
-/// Hostler's end.
+/// Hostler's side.
 #[derive(Clone)]
 pub(super) struct Guard(Arc<GuardState>);
 
@@ -45,16 +45,16 @@ struct GuardState {
     held: Mutex<Held>,
 }
 
-/// The process, and what it has been told.
+/// The guard process, and the groups it was told.
 struct Held {
     process: Child,
-    /// What he reads.
+    /// The standard input of the guard.
     orders: File,
     groups: BTreeSet<i32>,
 }
 
 impl Guard {
-    /// Starts the guard, and whoever replaces it should it die; needs a runtime.
+    /// Starts the guard, and a task that replaces it if it dies. Needs a runtime.
     pub fn start(command: GuardCommand, directory: &Path) -> io::Result<Self> {
         let groups = BTreeSet::new();
         let (process, orders) = spawn(&command, directory, &groups)?;
@@ -64,7 +64,7 @@ impl Guard {
         Ok(Self(state))
     }
 
-    /// Has the group ended should Hostler die while the returned value lives.
+    /// If Hostler dies while the returned value lives, the guard ends this group.
     pub fn watch(&self, group: Pid) -> WatchedGroup {
         let group = group.as_raw_pid();
         self.0.tell(&format!("+{group}\n"), |groups| groups.insert(group));
@@ -72,7 +72,7 @@ impl Guard {
     }
 }
 
-/// A group that the guard knows of; forgotten when dropped.
+/// A group that the guard knows. Dropping it tells the guard to forget the group.
 pub(super) struct WatchedGroup {
     guard: Guard,
     group: i32,
@@ -85,8 +85,8 @@ impl Drop for WatchedGroup {
 }
 
 impl GuardState {
-    /// What a guard that dies does not hear, its successor is told. One that does not listen is ended, and not by closing its
-    /// pipe: that would tell it that Hostler has died.
+    /// Writes a line to the guard. If the guard has died, the next one gets all groups. If it does not read, it is
+    /// killed; closing its pipe instead would tell it that Hostler has died.
     fn tell(&self, line: &str, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
         let mut held = self.held();
         change(&mut held.groups);
@@ -95,14 +95,14 @@ impl GuardState {
         }
     }
 
-    /// Puts another guard in the place of one that is gone.
+    /// Starts a new guard in place of one that is gone.
     fn refill(&self) -> io::Result<()> {
         let known = self.held().groups.clone();
         let (process, orders) = spawn(&self.command, &self.directory, &known)?;
         let mut held = self.held();
-        held.bury();
+        held.reap();
         (held.process, held.orders) = (process, orders);
-        // What has changed since was told to the one before.
+        // Changes since then went to the guard before.
         let lines = held.groups.difference(&known).map(|group| format!("+{group}\n"));
         let lines: Vec<_> =
             lines.chain(known.difference(&held.groups).map(|group| format!("-{group}\n"))).collect();
@@ -115,33 +115,33 @@ impl GuardState {
 }
 
 impl Held {
-    fn bury(&mut self) {
+    fn reap(&mut self) {
         let _ = self.process.kill().and_then(|()| self.process.wait());
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // All groups have been forgotten, and the directory is removed by its owner: it has nothing left to do.
-        self.bury();
+        // All groups are forgotten, and the owner of the directory removes it. So the guard has nothing left to do.
+        self.reap();
     }
 }
 
-/// Replaces each guard that dies until nobody needs one. While there is none, the workers still have the closed channel.
+/// Replaces each guard that dies, until none is needed. Without a guard, the workers still have the closed channel.
 async fn relieve(state: Weak<GuardState>) {
     while let Some(pid) = state.upgrade().map(|state| state.held().process.id()) {
         let rest = sleep(REST);
         end_of(pid).await;
-        // One that dies at once must not be replaced at once.
+        // If a guard dies at once, the next must not start at once.
         rest.await;
         if let Some(state) = state.upgrade() {
-            // Should that fail, the next is found dead, too.
+            // If this fails, the next look finds the guard dead again.
             let _ = state.refill();
         }
     }
 }
 
-/// Starts one that knows all from its first moment: should Hostler die in the next, it is there to be read.
+/// Starts a guard that has all groups in its pipe from the start: it can read them even if Hostler dies right after.
 fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io::Result<(Child, File)> {
     let (read, written) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&written, true)?;
@@ -151,17 +151,17 @@ fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io
     let process = Command::new(&command.program)
         .args(&command.args)
         .arg0("hostler-guard")
-        .process_group(0) // a Ctrl-C is not for it
+        .process_group(0) // a Ctrl-C must not reach it
         .current_dir("/")
         .stdin(read)
         .stdout(Stdio::null())
-        // Whoever reads our errors should see their end when we end.
+        // A reader of Hostler's standard error must see its end when Hostler ends.
         .stderr(Stdio::null())
         .spawn()?;
     Ok((process, orders))
 }
 
-/// Lines shorter than a pipe's atomic write go whole or not at all; the pipe never blocks Hostler.
+/// A line shorter than a pipe's atomic write is written whole or not at all. The pipe never blocks Hostler.
 fn tell(mut orders: &File, line: &str) -> io::Result<()> {
     match orders.write(line.as_bytes())? {
         written if written == line.len() => Ok(()),
@@ -169,14 +169,15 @@ fn tell(mut orders: &File, line: &str) -> io::Result<()> {
     }
 }
 
-/// The guard's own end: the whole life of that process.
+/// The guard's side: the main function of the guard process.
 pub fn run() -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
     let signals = {
         let _inside = runtime.enter();
-        // It goes when its input ends and at no other time: who signals it means Hostler. To listen is to ignore.
+        // The guard ends only when its input ends. A signal is meant for Hostler, so the guard listens for signals and
+        // ignores them.
         [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal)
     };
     let mut groups = BTreeSet::new();
@@ -202,7 +203,7 @@ pub fn run() -> ExitCode {
 
 fn end(groups: &BTreeSet<i32>, signal: Signal) {
     for group in groups.iter().filter_map(|&group| Pid::from_raw(group)) {
-        // Gone already is as good.
+        // The group may be gone already.
         let _ = kill_process_group(group, signal);
     }
 }

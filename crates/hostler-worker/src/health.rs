@@ -1,5 +1,5 @@
-//! Asks a worker that boots whether it is there: by connecting, by its health path, by its warm-up paths.
-//! Knows no HTTP (that is the probe's) and no states.
+//! Asks a booting worker whether it is ready: by connecting, by its health path, by its warm-up paths. Knows no HTTP (the
+//! probe does) and no states of workers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::news::{Wire, WorkerNews};
 use super::settings::{Probe, WorkerAddress};
 
 const PAUSE: Duration = Duration::from_millis(50);
-/// A health path that takes longer is asked again: the first requests of a booting app may hang for good.
+/// A request for the health path that takes longer is repeated: the first requests to a booting app may hang for good.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Until the port accepts a connection.
+/// Waits until the port accepts a connection.
 pub(super) async fn until_connectable(address: SocketAddr, wire: Wire) {
     while TcpStream::connect(address).await.is_err() {
         sleep(PAUSE).await;
@@ -25,7 +25,7 @@ pub(super) async fn until_connectable(address: SocketAddr, wire: Wire) {
     wire.send(WorkerNews::Connectable).await;
 }
 
-/// Until the health path answers 2xx.
+/// Waits until the health path answers 2xx.
 pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: WorkerAddress, path: String, wire: Wire) {
     let mut before = None;
     loop {
@@ -41,7 +41,7 @@ pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: WorkerAddress,
     }
 }
 
-/// Asks once for each path, for so many `at_once`. Whatever comes back, the worker is warmer than before.
+/// Requests each path once, `at_once` of them at a time. The answers do not matter: each request warms the worker.
 pub(super) async fn warm_up(
     probe: Arc<dyn Probe>,
     address: WorkerAddress,

@@ -1,5 +1,5 @@
-//! Asks a worker from time to time, while it has requests, how its event loop is doing. What it answers is its utilisation;
-//! that it answers says that it does not hang.
+//! Asks a worker with requests regularly how its event loop is doing. The answers give its utilisation; missing answers
+//! show that it hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use super::news::{Wire, WorkerNews};
 use super::settings::{Slots, WorkerSettings};
 use super::vitals::Vitals;
 
-/// How often it is asked.
+/// How often the worker is asked.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
-/// So much later than planned, a beat tells of a Hostler that was held up, not of a worker.
+/// If a beat comes this much too late, Hostler was held up, not the worker.
 const LATE: Duration = BEAT.saturating_mul(2);
-/// A longer span between two reports tells more of the rest between than of the work.
+/// A longer span between two reports shows more of the pause between than of the work.
 const LONG: Duration = BEAT.saturating_mul(4);
 
-/// Whom it is about, and who wants to know.
+/// Asks one worker.
 pub(super) struct Heartbeat<E> {
     pub gauge: Gauge<E>,
     pub vitals: Arc<Vitals>,
     pub concurrency: Arc<ConcurrencyTuner>,
-    /// The newest.
+    /// The newest settings.
     pub settings: watch::Receiver<Arc<WorkerSettings>>,
 }
 
 impl<E: Send + Sync + 'static> Heartbeat<E> {
-    /// Until the member has left and its last lease has ended, or it is silent for too long.
+    /// Runs until the member has left and its last lease has ended, or until the worker has not answered for too long.
     pub async fn attend(self, preload: Speaker, mut reports: mpsc::Receiver<Option<LoopTime>>, wire: Wire) {
         let mut silence = Silence::default();
         let mut last: Option<HeartbeatReport> = None;
         let (mut beat, mut granted) = (Instant::now(), 0);
         loop {
             tokio::select! {
-                // An answer that came while Hostler was held up counts before the beat that missed it.
+                // An answer that arrived while Hostler was held up counts before the beat that missed it.
                 biased;
                 Some(time) = reports.recv() => {
                     silence.ends();
@@ -72,7 +72,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
 
     fn take_report(&self, time: Option<LoopTime>, last: Option<HeartbeatReport>) -> Option<HeartbeatReport> {
         if time.is_none() {
-            self.concurrency.is_blind("the app is a cluster of its own, whose event loops cannot be asked");
+            self.concurrency.is_blind("the app runs its own cluster, whose event loops cannot be measured");
         }
         let report = HeartbeatReport { at: Instant::now(), time: time?, load: self.gauge.load()? };
         if let Some(round) = last.and_then(|last| report.since(&last)) {
@@ -85,7 +85,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
     }
 }
 
-/// What is known at the moment of a report; all figures but the time only grow.
+/// The figures at a report. All except the time only grow.
 struct HeartbeatReport {
     at: Instant,
     time: LoopTime,
@@ -109,9 +109,9 @@ impl HeartbeatReport {
 /// How long a worker has not answered although it should have.
 #[derive(Default)]
 struct Silence {
-    /// It has been asked and has not answered yet.
+    /// It was asked and has not answered yet.
     asked: bool,
-    /// It has answered before: there is a way.
+    /// It has answered before, so a connection exists.
     answers: bool,
     length: Duration,
 }
@@ -121,7 +121,8 @@ impl Silence {
         *self = Self { asked: false, answers: true, length: Duration::ZERO };
     }
 
-    /// A beat without an answer. One that came late says nothing: Hostler itself did not run, so it did not listen.
+    /// Counts a beat without an answer. A late beat does not count: Hostler itself did not run, so it could not read the
+    /// answer.
     fn grows(&mut self, by: Duration, should_answer: bool) -> Duration {
         if !(self.asked && self.answers && should_answer) {
             self.length = Duration::ZERO;

@@ -1,7 +1,7 @@
-//! Asks a Node process through its inspector where it is stuck; knows nothing of requests and pools.
+//! Asks a Node process through its inspector where it is stuck. Knows nothing of requests and pools.
 //!
 //! ```text
-//! SIGUSR1 -> Node opens its inspector, also inside an endless loop, and prints where -> WebSocket: pause -> call frames
+//! SIGUSR1 -> Node opens its inspector, also inside an endless loop, and prints the address -> WebSocket: pause -> call frames
 //! ```
 
 use std::collections::HashMap;
@@ -21,30 +21,30 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// For all of it. Node needs some 70 ms, most of it to name every script that it has loaded.
+/// The limit for the whole procedure. Node needs about 70 ms, most of it to name every loaded script.
 pub(super) const LIMIT: Duration = Duration::from_millis(600);
-/// An inspector that is open already, because the operator wanted it so, says nothing new at the signal.
+/// An inspector that the operator has opened before prints nothing new at the signal.
 const OPENING: Duration = Duration::from_millis(150);
-/// A process that runs JavaScript stops at once when it is told to; what stops later was woken by something else.
+/// A process that runs JavaScript stops at once. If it stops later, something else woke it.
 const HALT: Duration = Duration::from_millis(200);
 const FRAMES: usize = 8;
-/// Characters of a function's name, and of a file's.
+/// The most characters of a function's name, and of a file's name.
 const NAME_LIMIT: usize = 200;
-/// Variables come with the frames, and they may be large.
+/// The frames include variables, which may be large.
 const MESSAGE_LIMIT: usize = 8 * 1024 * 1024;
-/// In a line as long as this the number of the line says nothing: the file is a bundle.
+/// A line longer than this belongs to a bundle, so its number is of no use and is left out.
 const LONG_LINE: u32 = 400;
 
-/// What could be found out.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Diagnosis {
-    /// It runs JavaScript: the innermost call first, each as "function (file:line)".
+    /// The process runs JavaScript. The innermost call is first, each as "function (file:line)".
     Running(Vec<String>),
-    /// Its event loop turns, or would if there were anything to do.
+    /// The event loop turns, or would turn if it had work.
     Waiting,
-    /// Node did not get to the signal, or not in time: it is blocked in native code or a system call.
+    /// Node did not react to the signal in time: it is blocked in native code or in a system call.
     Blocked,
-    /// Nobody could be asked.
+    /// The process could not be asked.
     Unasked,
 }
 
@@ -59,28 +59,28 @@ impl fmt::Display for Diagnosis {
         match self {
             Self::Running(frames) => write!(f, "in {}", frames.join(", ")),
             Self::Waiting => f.write_str("waiting, not running JavaScript"),
-            Self::Blocked => f.write_str("blocked outside JavaScript, its inspector does not answer"),
-            Self::Unasked => f.write_str("where is not known"),
+            Self::Blocked => f.write_str("blocked outside JavaScript (its inspector does not answer)"),
+            Self::Unasked => f.write_str("stuck at an unknown place"),
         }
     }
 }
 
-/// What Node prints about its inspector, caught among the app's output.
+/// The messages of Node about its inspector, found in the app's output.
 #[derive(Clone, Default)]
 pub(super) struct Notices(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Whom it names was told by nobody but the process itself; so only loopback is ever asked.
+    /// The address comes from the process itself and may be wrong, so only loopback addresses are used.
     address: watch::Sender<Option<String>>,
-    /// From our signal on, what Node prints about it is none of the app's output.
+    /// After our signal, messages about the inspector are not part of the app's output.
     are_ours: AtomicBool,
 }
 
 impl Notices {
-    /// Looks at a line that the worker printed. Returns what of it is the app's.
+    /// Reads a line that the worker printed. Returns the part that belongs to the app's output.
     pub fn keep_ours(&self, mut line: String) -> Option<String> {
-        // The app may have left a line unfinished before.
+        // The app may have printed the beginning of the line.
         if let Some(at) = line.find("Debugger listening on ws://") {
             let address = line[at..].trim_start_matches("Debugger listening on ").trim_end().to_owned();
             self.0.address.send_replace(Some(address));
@@ -91,7 +91,7 @@ impl Notices {
         }
         let is_notice = line == "Debugger attached."
             || line.starts_with("For help, see: https://nodejs.org/")
-            // Between our leaving and the SIGKILL there may be time for this.
+            // Node may print this after we disconnect and before the SIGKILL.
             || line.starts_with("Debugger ending on ws://");
         (!(is_notice && self.are_ours())).then_some(line)
     }
@@ -100,7 +100,7 @@ impl Notices {
         self.0.are_ours.load(Ordering::Relaxed)
     }
 
-    /// Where the inspector listens: what is printed from now on, or else what has been printed before.
+    /// The address of the inspector: one printed from now on, or else one printed before.
     async fn address(&self, opening: impl FnOnce()) -> Option<String> {
         let mut watched = self.0.address.subscribe();
         let before = watched.borrow_and_update().clone();
@@ -114,12 +114,13 @@ impl Notices {
     }
 }
 
-/// Where a process is stuck that certainly is Node: others die of the signal. It takes no longer than [`LIMIT`].
+/// Finds out where a process is stuck. The process must be Node, as the signal ends other programs. Takes at most
+/// [`LIMIT`].
 pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
     let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return Diagnosis::Unasked };
     let limit = Instant::now() + LIMIT;
     let halting = async {
-        // One that is gone already will not answer either.
+        // A process that is gone does not answer either.
         let signal = || _ = kill_process(pid, Signal::USR1);
         let address = notices.address(signal).await?;
         InspectorSession::open(&address).await?.halt().await
@@ -129,7 +130,7 @@ pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
 
 struct InspectorSession {
     socket: WebSocketStream<TcpStream>,
-    /// The addresses of the scripts by their number.
+    /// The URL of each script by its number.
     scripts: HashMap<String, String>,
 }
 
@@ -170,7 +171,7 @@ const PAUSE: &str = r#"{"id":2,"method":"Debugger.pause"}"#;
 const PAUSE_ID: u32 = 2;
 
 impl InspectorSession {
-    /// None for what is not an inspector on loopback.
+    /// Connects to the inspector. `None` if the address is not an inspector on loopback.
     async fn open(address: &str) -> Option<Self> {
         let authority = address.strip_prefix("ws://")?.split('/').next()?;
         let authority: SocketAddr = authority.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback())?;
@@ -182,7 +183,7 @@ impl InspectorSession {
         Some(Self { socket, scripts: HashMap::new() })
     }
 
-    /// Stops the process where it is. It stays there: it is to be killed.
+    /// Stops the process. It stays stopped, because it is killed next.
     async fn halt(mut self) -> Option<Diagnosis> {
         self.socket.send(Message::text(ENABLE)).await.ok()?;
         self.socket.send(Message::text(PAUSE)).await.ok()?;
@@ -206,7 +207,7 @@ impl InspectorSession {
     async fn hear(&mut self) -> Option<InspectorReply> {
         loop {
             if let Message::Text(text) = self.socket.next().await?.ok()? {
-                // A message of another shape is none that we wait for.
+                // A message of another shape is not the one that we wait for.
                 if let Ok(said) = serde_json::from_str(&text) {
                     return Some(said);
                 }
@@ -215,8 +216,8 @@ impl InspectorSession {
     }
 }
 
-/// Frames of Node's own come last: they are the same in every app. If there are no others, a timer or a socket of
-/// Node's has woken a process that waited.
+/// Frames of Node itself come last and are the same in every app. If there are no others, the process waited, and one of
+/// Node's own timers or sockets woke it.
 fn judge(frames: &[CallFrame], scripts: &HashMap<String, String>) -> Diagnosis {
     let file = |frame: &CallFrame| scripts.get(&frame.location.script_id).map_or("", String::as_str);
     let (nodes, apps): (Vec<&CallFrame>, Vec<&CallFrame>) =
@@ -246,7 +247,7 @@ impl CallFrame {
     }
 }
 
-/// Names are the app's to choose: a function may be called anything, and a module's address may be its whole source.
+/// The app chooses these names: a function may have any name, and the URL of a module may be its whole source.
 fn in_one_line(name: &str) -> String {
     name.chars().take(NAME_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_but_loopback_is_asked() {
+    async fn only_loopback_addresses_are_asked() {
         for address in [
             "ws://10.0.0.1:80/a",
             "ws://0.0.0.0:9229/a",

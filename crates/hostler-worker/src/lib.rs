@@ -1,14 +1,14 @@
-//! Keeps Node processes alive as members of a pool; knows no HTTP.
+//! Keeps Node processes alive as members of a pool. Knows no HTTP.
 //!
 //! ```text
 //! Supervisor --commands--> PoolSupervisor --events--> Plan (pure) --actions--> PoolSupervisor --starts, commands--> WorkerTasks
 //! PoolSupervisor --commands--> WorkerTask --events--> Lifecycle (pure) --actions--> WorkerTask --> process, channel, pool
 //! tasks (turn, channel, health, output) --news--> WorkerTask --reports--> PoolSupervisor
-//!                                                 WorkerTask --status--> the board --> snapshots
+//!                                             WorkerTask --status--> the board --> snapshots
 //! ```
 //!
-//! There is one pool supervisor for each pool, and one worker task for each worker, each of them one task. What becomes of one worker the
-//! lifecycle decides; who is there at all, the plan.
+//! Each pool has one pool supervisor and each worker has one worker task; both are tasks of the runtime. The lifecycle
+//! decides what happens to one worker. The plan decides which workers exist.
 
 mod budget;
 mod channel;

@@ -1,5 +1,4 @@
-//! The life of one worker as a pure machine: what happened goes in, what is to be done comes out.
-//! It knows no process, no clock and no pool.
+//! The life of one worker as a pure state machine: events in, actions out. It knows no process, no clock and no pool.
 //!
 //! ```text
 //! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped     (a spare: Standby <-> Ready)
@@ -8,11 +7,11 @@
 //!   |          |          |         |          |           |
 //!   |          +----------+---------+----------+-----------+--> Killed (the exit is awaited)
 //!   +---- BackingOff <--- exit                                     |
-//!              ^---------------------------------------------------+
+//!          ^---------------------------------------------------+
 //! ```
 //!
-//! A successor is on probation until it has been in the pool for a moment. One that does not boot, or dies without a
-//! request, before that stops for good, and its predecessor stays. One that dies over a request is booted again.
+//! A successor is on probation until it has been in the pool for a moment. If it does not boot, or dies without a
+//! request, during the probation, it stops for good and its predecessor stays. If it dies over a request, it boots again.
 //!
 //! A worker that dies after it was ready boots again at once. Only failed boots are followed by rests.
 
@@ -29,19 +28,19 @@ use super::settings::WorkerSettings;
 pub(super) use rest::SETTLED_AFTER;
 pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};
 
-/// How long the exit of a killed process is awaited; one stuck in the kernel must not hold up the rest.
-const BURIAL: Duration = Duration::from_secs(5);
-/// How long a hung worker lives to say where it hangs; whoever asks has given up before.
+/// How long to wait for the exit of a killed process. One that is stuck in the kernel must not hold up the rest.
+const EXIT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a hung worker lives to report where it hangs. The diagnosis itself has a shorter limit.
 const DIAGNOSIS: Duration = Duration::from_millis(700);
-/// A boot that takes longer lets others boot beside it: it may never end.
+/// A boot that takes longer gives its turn to the next worker: it may never end.
 const TURN: Duration = Duration::from_secs(10);
-/// How long a successor must stay in the pool before its predecessor goes: many apps listen first and find out
-/// then that there is no database.
+/// How long a successor must stay in the pool before its predecessor leaves. Many apps first listen and then find out
+/// that their database is missing.
 const PROBATION: Duration = Duration::from_millis(500);
-/// How many times a successor whose boot has failed is booted again: a single failure may be an accident.
-const SECOND_CHANCES: u32 = 1;
+/// How many times a successor boots again after a failed boot: one failure may be chance.
+const MOST_REBOOTS: u32 = 1;
 
-/// Where a worker is in its life.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifecycleState {
     Queued,
@@ -52,9 +51,9 @@ pub(super) enum LifecycleState {
         until: Instant,
     },
     Ready,
-    /// A spare, ready and not in the pool.
+    /// A spare that is ready and not in the pool.
     Standby,
-    /// A spare that has left the pool and finishes its requests, to stand by again.
+    /// A spare that has left the pool and finishes its requests before it stands by again.
     SteppingBack,
     Retiring {
         until: Instant,
@@ -76,13 +75,13 @@ pub(super) enum LifecycleState {
     Stopped,
 }
 
-/// One worker's life.
+/// The state machine of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
     settings: Arc<WorkerSettings>,
     state: LifecycleState,
     standing: Standing,
-    /// When a boot lets others boot beside it.
+    /// When a boot gives its turn to the next worker.
     turn_ends: Option<Instant>,
     hears: bool,
     listening: bool,
@@ -90,17 +89,17 @@ pub(super) struct Lifecycle {
     crashes: u32,
     /// Boots in a row that have failed.
     failed_boots: u32,
-    /// All deaths that nobody has asked for.
+    /// All deaths that Hostler did not ask for.
     deaths: u64,
-    /// A spare that the pool needs.
+    /// The pool needs this spare.
     needed: bool,
-    /// It is killed because its app has ended behind its parents.
+    /// It is killed because its app has ended while its parent processes live.
     orphaned: bool,
     chance: fastrand::Rng,
 }
 
 impl Lifecycle {
-    /// A worker that has never run. The first thing to do about it is [`Action::AskTurn`].
+    /// A worker that has never run. Its first action is [`Action::AskTurn`].
     pub fn new(settings: Arc<WorkerSettings>, standing: Standing, chance: fastrand::Rng) -> Self {
         Self {
             settings,
@@ -127,7 +126,7 @@ impl Lifecycle {
         self.standing
     }
 
-    /// Other settings from now on; a deadline that runs stays as it is.
+    /// Sets new settings. A running deadline stays as it is.
     pub fn adopt(&mut self, settings: Arc<WorkerSettings>) {
         self.settings = settings;
     }
@@ -142,12 +141,12 @@ impl Lifecycle {
         self.failed_boots
     }
 
-    /// All deaths that nobody has asked for.
+    /// All deaths that Hostler did not ask for.
     pub fn deaths(&self) -> u64 {
         self.deaths
     }
 
-    /// When [`LifecycleEvent::Tick`] is due, unless something else happens before.
+    /// When [`LifecycleEvent::Tick`] is due, unless another event comes first.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
             LifecycleState::Booting { until } | LifecycleState::Warming { until } => {
@@ -169,12 +168,13 @@ impl Lifecycle {
         }
     }
 
-    /// How long the warm-up paths may take.
+    /// The deadline of the warm-up.
     pub fn warm_by(&self) -> Option<Instant> {
         if let LifecycleState::Warming { until } = self.state { Some(until) } else { None }
     }
 
-    /// What happened at `now`, and what it means. An event that means nothing in this state changes nothing.
+    /// Takes an event at `now`. Returns the new state and the actions that follow. An event that has no meaning in the
+    /// state changes nothing.
     pub fn step(mut self, event: LifecycleEvent, now: Instant) -> (Self, Vec<Action>) {
         let due = self.deadline().is_some_and(|deadline| deadline <= now);
         let actions = match event {
@@ -237,7 +237,7 @@ impl Lifecycle {
         vec![Action::Spawn]
     }
 
-    /// The steps between the spawn and the pool.
+    /// The states between the spawn and the pool.
     fn boots(&mut self, event: LifecycleEvent, now: Instant) -> Vec<Action> {
         match (self.state, event) {
             (LifecycleState::Booting { .. }, LifecycleEvent::SpawnFailed { proven }) => {
@@ -272,13 +272,13 @@ impl Lifecycle {
         vec![Action::Join]
     }
 
-    /// What a spare does that could do either.
+    /// A spare that is ready joins the pool or stands by, whichever is needed.
     fn joins_if_needed(&mut self) -> Vec<Action> {
         self.state = if self.needed { LifecycleState::Ready } else { LifecycleState::Standby };
         if self.needed { vec![Action::Join] } else { vec![] }
     }
 
-    /// A spare takes the place of a worker that is missing, or leaves it. One that is not ready cannot, and is told again.
+    /// A spare takes the place of a missing worker, or gives it back. One that is not ready does so later.
     fn steps(&mut self, needed: bool) -> Vec<Action> {
         match self.state {
             LifecycleState::Standby if needed => {
@@ -305,7 +305,7 @@ impl Lifecycle {
                 vec![Action::YieldTurn]
             }
             LifecycleState::Booting { .. } => self.kill(Why::StartTimeout, now),
-            // Cold pages are no reason to do without a worker that answered its health path.
+            // A worker that answered its health path serves requests, even with cold pages.
             LifecycleState::Warming { .. } => self.ready(now),
             LifecycleState::BackingOff { .. } => {
                 self.state = LifecycleState::Queued;
@@ -316,12 +316,12 @@ impl Lifecycle {
                 vec![Action::Terminate]
             }
             LifecycleState::Stopping { term_at: None, .. } => {
-                self.state = LifecycleState::Killed { bury_at: now + BURIAL, for_good: true };
+                self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good: true };
                 vec![Action::Kill(Why::StopTimeout)]
             }
             LifecycleState::Killed { .. } => self.exited(DeathReport::default(), now),
             LifecycleState::Diagnosing { .. } => self.kill(Why::Hung, now),
-            // A request that ends later than this would have been taken for hung, or is a stream without end.
+            // A request that takes longer would count as hung, or is an endless stream.
             LifecycleState::Retiring { .. } => self.stop(now),
             LifecycleState::Ready if self.standing == Standing::Successor => {
                 self.standing = Standing::Regular;

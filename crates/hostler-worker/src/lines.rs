@@ -1,27 +1,27 @@
-//! Lines of bounded length from a stream of bytes; knows neither messages nor logs.
+//! Splits a stream of bytes into lines of bounded length. Knows neither messages nor logs.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const CHUNK: usize = 16 * 1024;
 
-/// What becomes of a line that is longer than the limit.
+/// What to do with a line longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overlong {
-    /// It becomes several lines.
+    /// Split it into several lines.
     Split,
-    /// It is passed over.
+    /// Skip it.
     Skip,
 }
 
-/// Reads lines without their ends (`\n` or `\r\n`). Holds never more than the limit and one chunk.
+/// Reads lines without their ends (`\n` or `\r\n`). Never holds more than the limit and one chunk.
 pub(super) struct LineReader<R> {
     reader: R,
     limit: usize,
     overlong: Overlong,
     buffer: Vec<u8>,
-    /// How much of the buffer is known to hold no line end.
+    /// This much of the buffer is known to have no line end.
     searched: usize,
-    /// Inside a line that is passed over.
+    /// Inside a line that is skipped.
     skipping: bool,
     ended: bool,
 }
@@ -31,8 +31,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { reader, limit, overlong, buffer: Vec::new(), searched: 0, skipping: false, ended: false }
     }
 
-    /// The next line; None at the end, also at one that came by an error. A last line without an end counts.
-    /// Nothing is lost if the future is dropped: all that was read is in the buffer.
+    /// The next line. `None` at the end of the stream and after an error. A last line without an end counts. Dropping the
+    /// future loses nothing: all that was read is in the buffer.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(line) = self.cut() {
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn cut(&mut self) -> Option<Vec<u8>> {
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let end = self.searched + at;
-            // The end of an overlong line may lie beyond the limit in a chunk that arrived whole.
+            // The end of an overlong line may lie beyond the limit, in a chunk that was read at once.
             if self.overlong == Overlong::Split && end > self.limit {
                 return Some(self.take(self.whole_characters(self.limit), 0));
             }
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         is_last.then(|| self.take(self.buffer.len(), 0))
     }
 
-    /// Takes `length` bytes out of the buffer, and the line end of `end` bytes behind them.
+    /// Takes `length` bytes out of the buffer, and the line end of `end` bytes after them.
     fn take(&mut self, length: usize, end: usize) -> Vec<u8> {
         let rest = self.buffer.split_off(length + end);
         let mut line = std::mem::replace(&mut self.buffer, rest);
@@ -85,7 +85,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         line
     }
 
-    /// The largest length up to `limit` that cuts no UTF-8 character in two.
+    /// The largest length up to `limit` that does not split a UTF-8 character.
     fn whole_characters(&self, limit: usize) -> usize {
         match std::str::from_utf8(&self.buffer[..limit]) {
             Err(error) if error.error_len().is_none() => error.valid_up_to().max(1),

@@ -1,4 +1,4 @@
-//! What workers print and what happens to them, as records for the program's log; knows no format.
+//! What workers print and what happens to them, as records for the program's log. Knows no format.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,23 +13,25 @@ use super::lines::{LineReader, Overlong};
 const LINE_LIMIT: usize = 16 * 1024;
 const TAIL_LINES: usize = 20;
 
-/// Takes the records. It is called on the runtime that reads the workers' pipes and must not wait: while it does,
-/// the pipes fill, and a worker that prints stands still. It may drop what is too much.
+/// Receives the records.
+///
+/// It is called on the runtime that reads the workers' pipes, so it must not block: while it does, the pipes fill, and a
+/// worker that prints stands still. It may drop records if there are too many.
 pub type LogSink = Arc<dyn Fn(WorkerRecord) + Send + Sync>;
 
-/// One entry for the log.
+/// One record for the log.
 #[derive(Clone, Debug)]
 pub struct WorkerRecord {
     /// The pool.
     pub pool: Arc<str>,
-    /// The worker's number, from 1; 0 for what concerns all.
+    /// The worker's number, from 1. 0: the record concerns the whole pool.
     pub worker: usize,
-    /// What it is about.
+    /// What the record says.
     pub entry: LogEntry,
 }
 
 impl WorkerRecord {
-    /// Whom it is about: `web/1`, or `web` for what concerns the whole pool.
+    /// The subject of the record: `web/1`, or `web` for the whole pool.
     pub fn subject(&self) -> String {
         match self.worker {
             0 => self.pool.to_string(),
@@ -38,21 +40,21 @@ impl WorkerRecord {
     }
 }
 
-/// What a record is about.
+/// What a record says.
 #[derive(Clone, Debug)]
 pub enum LogEntry {
     /// The worker printed a line.
     Output {
-        /// Where.
+        /// Standard output or standard error.
         stream: OutputStream,
-        /// The line, without its end; invalid UTF-8 is replaced.
+        /// The line, without its end. Invalid UTF-8 is replaced.
         line: String,
     },
     /// Something happened to the worker.
     Event(WorkerEvent),
 }
 
-/// Where a worker printed.
+/// The stream on which a worker printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
@@ -62,70 +64,70 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkerLogLevel {
-    /// All is as it should be.
+    /// Normal operation.
     Info,
-    /// Somebody should read this some day.
+    /// An operator should read this some day.
     Warn,
-    /// Somebody should read this now.
+    /// An operator should read this now.
     Error,
 }
 
 /// What happened to a worker. `Display` is a sentence without the worker's name.
 #[derive(Clone, Debug)]
 pub enum WorkerEvent {
-    /// Its process was started.
+    /// The process was started.
     Started {
         /// The process.
         pid: u32,
     },
-    /// It gets requests from now on.
+    /// The worker gets requests from now on.
     Ready {
         /// The process that listens.
         pid: u32,
-        /// From spawn to ready.
+        /// The time from spawn to ready.
         took: Duration,
     },
-    /// Its process could not be started, or has ended without having been asked to.
+    /// The process could not be started, or has ended although Hostler had not asked for it.
     Died {
         /// The process, if there was one.
         pid: Option<u32>,
-        /// How.
+        /// How it ended.
         how: String,
-        /// What follows; nothing, if it was needed no more or had not yet taken the place of another.
+        /// What follows. `None`: the worker was not needed any more, or had not yet replaced another.
         next: Option<NextLine>,
     },
-    /// It gets no more requests, and ends when it has finished those that it has.
+    /// The worker gets no more requests, and ends when it has finished its running ones.
     Retires {
         /// The process that listens.
         pid: u32,
         /// Why.
         why: String,
     },
-    /// A spare is started: workers die often, or the pool always has one.
+    /// A spare is started: workers die often, or the pool always has a spare.
     SpareHired,
-    /// A spare takes the place of a worker that is missing.
+    /// A spare takes the place of a missing worker.
     StepsIn {
         /// The process that listens.
         pid: u32,
     },
-    /// All workers are back: the spare stands by.
+    /// All workers are back, so the spare stands by.
     StepsBack {
         /// The process that listens.
         pid: u32,
     },
     /// All workers of the pool are being replaced, one by one.
     RestartBegan {
-        /// How many.
+        /// How many workers.
         workers: usize,
     },
-    /// They have been.
+    /// All workers of the pool have been replaced.
     RestartDone {
-        /// How many.
+        /// How many workers.
         workers: usize,
-        /// From the order to the end.
+        /// The time from the command to the end.
         took: Duration,
     },
     /// A restart has ended early.
@@ -133,34 +135,34 @@ pub enum WorkerEvent {
         /// Why.
         why: String,
     },
-    /// It was to be recycled, but its successor did not get ready, so it stays.
+    /// The worker was to be recycled, but its successor did not get ready, so it stays.
     NotRecycled {
-        /// Why it was to be.
+        /// Why it was to be recycled.
         reason: String,
-        /// How it went.
+        /// What happened to the successor.
         how: String,
-        /// How long until it is tried again.
+        /// The time until the next attempt.
         pause: Duration,
     },
-    /// It is killed by Hostler.
+    /// Hostler kills the worker.
     Killed {
         /// The process that listens.
         pid: u32,
         /// Why.
         why: String,
-        /// What it printed last.
+        /// The last lines it printed.
         tail: Vec<String>,
     },
-    /// It was asked to stop, and did.
+    /// The worker was asked to stop, and stopped.
     Stopped {
         /// The process.
         pid: Option<u32>,
         /// How it ended.
         how: String,
     },
-    /// The preload, or Hostler, has something to say about the app.
+    /// The preload or Hostler warns about the app.
     Warning {
-        /// What.
+        /// The warning.
         text: String,
     },
 }
@@ -168,14 +170,14 @@ pub enum WorkerEvent {
 /// What follows a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextLine {
-    /// How long until it boots again.
+    /// The time until the worker boots again.
     pub restarts_in: Duration,
-    /// Boots in a row that have failed; 0: it rests because boots have used up their CPU.
+    /// Failed boots in a row. 0: the worker waits because boots have used up their CPU time.
     pub failed_boots: u32,
 }
 
 impl WorkerEvent {
-    /// How much it matters.
+    /// The severity of the event.
     pub fn level(&self) -> WorkerLogLevel {
         match self {
             Self::Started { .. }
@@ -207,14 +209,16 @@ impl fmt::Display for WorkerEvent {
                     Some(pid) => write!(f, "died (pid {pid}): {how}; ")?,
                 }
                 match next {
-                    None => f.write_str("it does not come back"),
+                    None => f.write_str("it is not started again"),
                     Some(next) => next.fmt(f),
                 }
             }
             Self::Retires { pid, why } => write!(f, "retires (pid {pid}): {why}"),
-            Self::SpareHired => f.write_str("is started as a spare, to stand by for workers that die"),
-            Self::StepsIn { pid } => write!(f, "steps in (pid {pid}): a worker is missing"),
-            Self::StepsBack { pid } => write!(f, "steps back (pid {pid}): no worker is missing any more"),
+            Self::SpareHired => f.write_str("is started as a spare for workers that die"),
+            Self::StepsIn { pid } => write!(f, "spare joins the pool (pid {pid}): a worker is missing"),
+            Self::StepsBack { pid } => {
+                write!(f, "spare leaves the pool (pid {pid}): no worker is missing any more")
+            }
             Self::RestartBegan { workers } => write!(f, "restart: {workers} workers, one by one"),
             Self::RestartDone { workers, took } => {
                 write!(f, "restart: {workers} workers replaced in {:.1} s", took.as_secs_f64())
@@ -224,7 +228,7 @@ impl fmt::Display for WorkerEvent {
                 let pause = pause.as_secs();
                 write!(
                     f,
-                    "not recycled ({reason}), as its successor did not get ready: {how}; tries again in {pause} s"
+                    "not recycled ({reason}), because its successor did not get ready: {how}; next attempt in {pause} s"
                 )
             }
             Self::Killed { pid, why, tail } => {
@@ -260,8 +264,9 @@ impl Tail {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// The line that says most: the last that names an error, or else the last one. Node ends with its own version.
-    pub fn telling_line(&self) -> Option<String> {
+    /// The most useful line: the last one that names an error, or else the last one. (The very last line of Node is its
+    /// version.)
+    pub fn most_useful_line(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let named = lines.iter().rev().find(|line| names_error(line));
         named.or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty())).cloned()
@@ -276,13 +281,13 @@ impl Tail {
     }
 }
 
-/// As in `TypeError: x is not a function` or `Error [ERR_MODULE_NOT_FOUND]: ...`.
+/// For example `TypeError: x is not a function` or `Error [ERR_MODULE_NOT_FOUND]: ...`.
 fn names_error(line: &str) -> bool {
     let name = line.split([':', ' ']).next().unwrap_or_default();
     name.len() < line.len() && name.ends_with("Error")
 }
 
-/// Where the records of one worker go.
+/// Writes the records of one worker.
 #[derive(Clone)]
 pub(super) struct WorkerLog {
     pub sink: LogSink,
@@ -299,7 +304,7 @@ impl WorkerLog {
         self.event(WorkerEvent::Warning { text: text.into() });
     }
 
-    /// Reads what a worker prints until the pipe ends.
+    /// Reads what a worker prints, until the pipe ends.
     pub async fn read(
         self,
         stream: OutputStream,
@@ -339,7 +344,7 @@ mod tests {
         for (printed, telling) in cases {
             let tail = Tail::default();
             printed.lines().for_each(|line| tail.push(line.to_owned()));
-            assert_eq!(tail.telling_line().as_deref(), telling, "{printed}");
+            assert_eq!(tail.most_useful_line().as_deref(), telling, "{printed}");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The messages between Hostler and a worker (protocol/README.md), as text of one line; knows no channel.
+//! The messages between Hostler and a worker (protocol/README.md), as one line of text each. Knows no channel.
 
 use serde::Deserialize;
 
-/// What a worker says.
+/// A message from a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FromWorker {
-    /// The app calls itself ready, as PM2 has taught it.
+    /// The app reports that it is ready, in the way of PM2.
     Ready,
     /// The app's server listens.
     Listening { via: Via, pid: u32 },
-    /// The app listens for messages, so a stop may begin with `"shutdown"`.
+    /// The app listens for messages, so a stop can begin with `"shutdown"`.
     Hears,
-    /// Something the operator should read.
+    /// A warning for the operator.
     Warning { text: String },
-    /// Its event loop turns, and this is what it has done so far.
+    /// The event loop turns, and this is what it has done so far.
     Report(Option<LoopTime>),
-    /// It has collected garbage.
+    /// Garbage was collected.
     Collected { kind: Garbage, micros: u64 },
 }
 
-/// What an event loop has done since it began.
+/// What an event loop has done since it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoopTime {
     /// Milliseconds at work.
@@ -34,7 +34,7 @@ pub(super) struct LoopTime {
 pub(super) enum Garbage {
     /// The young generation.
     Minor,
-    /// All.
+    /// All of the heap.
     Major,
 }
 
@@ -44,11 +44,11 @@ pub(super) enum Garbage {
 pub(super) enum Via {
     /// On the descriptor that it inherited.
     Fd,
-    /// On the path that its environment names.
+    /// On the path that the environment names.
     Path,
 }
 
-/// Our own messages wear this, because Node keeps what begins with `NODE_` from the app's listeners.
+/// The key of our own messages. Node does not pass messages whose `cmd` begins with `NODE_` to the app's listeners.
 const CMD: &str = "NODE_HOSTLER";
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ enum Act {
 }
 
 impl FromWorker {
-    /// None for all that is none of our business: the app's own messages, and garbage.
+    /// `None` for every other line: the app's own messages, and text that is no message.
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line == b"\"ready\"" {
             return Some(Self::Ready);
@@ -87,19 +87,19 @@ impl FromWorker {
     }
 }
 
-/// What Hostler says.
+/// A message to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToWorker {
-    /// Stop, as PM2 says it.
+    /// Stop, in the way of PM2.
     Shutdown,
-    /// Say how the event loop is doing.
+    /// Report how the event loop is doing.
     Report,
     /// Collect garbage now.
     Collect(Garbage),
 }
 
 impl ToWorker {
-    /// The line to be written, with its end.
+    /// The line to write, with its end.
     pub fn line(self) -> &'static [u8] {
         match self {
             Self::Shutdown => b"\"shutdown\"\n",

@@ -1,4 +1,4 @@
-//! What the tasks around a worker report to its worker task; knows none of them.
+//! What the tasks around a worker report to its worker task. Knows none of these tasks.
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -6,33 +6,33 @@ use super::channel::Speaker;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
 
-/// So many reports may lie unread; then those who report wait, so a chatty worker costs no memory.
+/// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
 const MAILBOX: usize = 64;
 
-/// What happened around a worker.
+/// A report to the worker task.
 #[derive(Debug)]
 pub(super) enum WorkerNews {
-    /// It may boot, for as long as the permit is held.
+    /// The worker may boot, as long as the permit is held.
     Turn(OwnedSemaphorePermit),
-    /// A process said something.
+    /// A process sent a message.
     Said { message: FromWorker, speaker: Speaker },
-    /// The process that listens, which is not the one that we started, has ended.
+    /// The process that listens has ended. It is not the one that Hostler started.
     Gone { pid: u32 },
-    /// Its port accepts connections.
+    /// The port accepts connections.
     Connectable,
-    /// Its health path answered 2xx.
+    /// The health path answered 2xx.
     Healthy,
-    /// Its health path answered otherwise.
+    /// The health path answered something else.
     Unhealthy(String),
-    /// Its warm-up paths have been asked for.
+    /// All warm-up paths were requested.
     Warmed,
-    /// It has been asked where it is stuck.
+    /// The result of the question where it is stuck.
     Diagnosed(Diagnosis),
     /// It has requests and has not answered for too long.
     Silent,
 }
 
-/// The way to the worker task for the tasks of one generation; what comes from an earlier one is passed over.
+/// Sends reports to the worker task for one generation. Reports of an earlier generation are ignored.
 #[derive(Clone)]
 pub(super) struct Wire {
     generation: u64,
@@ -52,7 +52,7 @@ impl Wire {
     }
 
     pub async fn send(&self, news: WorkerNews) {
-        // A worker task that is gone needs no news.
+        // If the worker task is gone, no report is needed.
         let _ = self.sender.send((self.generation, news)).await;
     }
 }

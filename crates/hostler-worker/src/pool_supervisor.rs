@@ -1,5 +1,5 @@
-//! Hires and retires the worker tasks of one pool as its plan says, and tells the plan what became of them.
-//! It decides nothing itself.
+//! Starts and retires the worker tasks of one pool as its plan decides, and reports to the plan what happened. Decides
+//! nothing itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
 use super::supervisor::Restarted;
 use super::worker_task::{WorkerSpec, WorkerTask};
 
-/// What the program may command.
+/// A command from the program.
 #[derive(Debug)]
 pub(super) enum SupervisorCommand {
     Stop,
@@ -39,21 +39,21 @@ pub(super) struct PoolSupervisor<E> {
     reports: mpsc::UnboundedReceiver<(WorkerTaskId, WorkerReport)>,
     tasks: BTreeMap<WorkerTaskId, mpsc::UnboundedSender<WorkerCommand>>,
     /// How many times a worker of each number has been started.
-    births: Vec<Arc<AtomicU64>>,
+    starts: Vec<Arc<AtomicU64>>,
     waiting: Vec<RestartWaiter>,
     rollout: watch::Sender<RolloutStatus>,
     looks: Interval,
-    /// The supervisor was dropped: no more commands.
+    /// The `Supervisor` was dropped: no more commands come.
     abandoned: bool,
     ending: bool,
 }
 
-/// How many workers there are to be, and how many spares.
+/// How many workers are wanted, and how many spares.
 fn wanted(settings: &WorkerSettings) -> (usize, Spares) {
     (settings.count, settings.spares)
 }
 
-/// Somebody who waits for the end of a restart.
+/// A caller that waits for the end of a restart.
 struct RestartWaiter {
     release: u64,
     since: Instant,
@@ -61,7 +61,7 @@ struct RestartWaiter {
 }
 
 impl<E: Send + Sync + 'static> PoolSupervisor<E> {
-    /// Hires the first workers.
+    /// Starts the first workers.
     pub fn new(
         shared: PoolShared<E>,
         commands: mpsc::UnboundedReceiver<SupervisorCommand>,
@@ -79,7 +79,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             commands,
             reports,
             tasks: BTreeMap::new(),
-            births: vec![],
+            starts: vec![],
             waiting: vec![],
             rollout,
             looks,
@@ -91,7 +91,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         pool_supervisor
     }
 
-    /// Until all have been stopped.
+    /// Runs until all workers have stopped.
     pub async fn run(mut self) {
         while !self.ending || !self.tasks.is_empty() {
             let recycles = !self.ending && self.settings.borrow().recycling != Recycling::default();
@@ -152,7 +152,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
     fn decide(&mut self, event: RolloutEvent) {
         let (plan, actions) = std::mem::take(&mut self.plan).step(event, Instant::now());
         self.plan = plan;
-        // Before anybody is told that a restart has ended.
+        // Publish the result before the callers learn that the restart has ended.
         let (done, total) = self.plan.progress();
         let replacing = self.plan.replacing();
         self.shared.restarting.store(self.plan.is_restarting(), Ordering::Relaxed);
@@ -186,8 +186,8 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
     }
 
     fn hire(&mut self, task: WorkerTaskId, index: usize, role: WorkerRole) {
-        while self.births.len() < index {
-            self.births.push(Arc::default());
+        while self.starts.len() < index {
+            self.starts.push(Arc::default());
         }
         let before = |board: &[_]| {
             let predecessor =
@@ -203,7 +203,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                 WorkerRole::Spare => Standing::Spare,
             },
             release: self.plan.release(),
-            births: Arc::clone(&self.births[index - 1]),
+            starts: Arc::clone(&self.starts[index - 1]),
             recycled: match role {
                 WorkerRole::Successor(ReplaceCause::Recycled(reason)) => Some(reason.to_string().into()),
                 _ => before(&self.shared.board.borrow()),
@@ -244,7 +244,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         });
     }
 
-    /// Who has had its time.
+    /// Finds workers that are due for recycling.
     fn look(&mut self) {
         let limits = self.settings.borrow().recycling;
         let due: Vec<_> = {
@@ -281,7 +281,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
 
     fn order(&self, task: WorkerTaskId, order: WorkerCommand) {
         if let Some(orders) = self.tasks.get(&task) {
-            // One that has ended by itself meanwhile needs no orders.
+            // A worker task that has ended meanwhile needs no command.
             let _ = orders.send(order);
         }
     }

@@ -1,4 +1,4 @@
-//! One worker's process group: how it is signalled and seen to its end; knows nothing of readiness.
+//! One worker's process group: how it is signalled, and how its end is awaited. Knows nothing of readiness.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,11 +19,11 @@ use super::exit_watch::ExitCause;
 use super::guard::WatchedGroup;
 use super::news::{Wire, WorkerNews};
 
-/// How often an orphaned group is looked at; there is no event for the end of a process that is not our child.
+/// How often an orphaned group is checked. The system reports no event for the end of a process that is not our child.
 const GLANCE: Duration = Duration::from_millis(20);
 const GLANCES: u32 = 100;
 
-/// A process group that ends with this value, if not before.
+/// A process group. It is killed when this value is dropped.
 pub(super) struct Process {
     child: Child,
     group: Pid,
@@ -36,19 +36,19 @@ pub(super) struct Process {
 pub(super) struct Exit(Option<ExitStatus>);
 
 impl Process {
-    /// Takes over a child that leads a group of its own.
+    /// Takes over a child that leads its own process group.
     pub fn new(child: Child, context: &SupervisorContext) -> io::Result<Self> {
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let group = group.ok_or_else(|| io::Error::other("a process without a number"))?;
         Ok(Self { child, group, exit: None, _watched: context.guard().watch(group) })
     }
 
-    /// The process that we started; not always the one that listens.
+    /// The process that Hostler started. The process that listens may be another.
     pub fn pid(&self) -> u32 {
         self.group.as_raw_pid().cast_unsigned()
     }
 
-    /// Whether this is one of its processes.
+    /// Whether this process belongs to the group.
     pub fn includes(&self, pid: u32) -> bool {
         Pid::from_raw(pid.cast_signed()).is_some_and(|pid| getpgid(Some(pid)) == Ok(self.group))
     }
@@ -61,9 +61,9 @@ impl Process {
         self.signal(Signal::KILL);
     }
 
-    /// Waits for the end. When the process that we started has ended, the rest of its group is killed; if
-    /// `patient`, as during a graceful stop, the rest may first finish: npm may go before the app does.
-    /// Can be dropped and called again.
+    /// Waits for the end. When the process that Hostler started has ended, the rest of its group is killed. If `patient`
+    /// (a graceful stop), the rest may finish first, because npm may exit before the app. The future can be dropped and
+    /// made again.
     pub async fn ended(&mut self, patient: bool) -> Exit {
         let exit = match self.exit {
             Some(exit) => exit,
@@ -76,8 +76,8 @@ impl Process {
         exit
     }
 
-    /// A group that is gone already is as good. Its number cannot belong to others while a member lives, and the
-    /// last signal follows the leader's end at once.
+    /// A group may be gone already. Its number cannot belong to another group while a member lives, and the last signal
+    /// follows the leader's end at once.
     fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
     }
@@ -88,14 +88,14 @@ impl Drop for Process {
         if self.exit.is_none() {
             self.kill();
         }
-        // In a container Hostler may be process 1, whose children its workers' orphans become.
+        // In a container Hostler may be process 1, and so becomes the parent of orphans.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(bury(self.group));
+            runtime.spawn(reap(self.group));
         }
     }
 }
 
-async fn bury(group: Pid) {
+async fn reap(group: Pid) {
     for _ in 0..GLANCES {
         if is_gone(group) {
             return;
@@ -104,7 +104,7 @@ async fn bury(group: Pid) {
     }
 }
 
-/// The CPU that a process has taken, while it lives: the 14th and 15th figures of its stat, which count clock ticks.
+/// The CPU time of a living process: fields 14 and 15 of its stat file, in clock ticks.
 pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -113,20 +113,21 @@ pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// Tells of the end of a process that is not our child.
+/// Reports the end of a process that is not our child.
 pub(super) async fn tell_end(pid: u32, wire: Wire) {
     end_of(pid).await;
     wire.send(WorkerNews::Gone { pid }).await;
 }
 
-/// Waits for the end of a process, whoever's child it is, and reaps nobody.
+/// Waits for the end of any process, and reaps none.
 pub(super) async fn end_of(pid: u32) {
     let Some(number) = Pid::from_raw(pid.cast_signed()) else { return };
     match pidfd_open(number, PidfdFlags::NONBLOCK).map(watched) {
-        // Readable when the process has ended, also before its parent has noticed.
+        // The descriptor is readable when the process has ended, even before its parent has reaped it.
         Ok(Ok(process)) => drop(process.readable().await),
         Err(Errno::SRCH) => {}
-        // An old kernel, or no descriptor left. A number that is used again soon would deceive us, which is rare enough.
+        // An old kernel, or no descriptor is left. A process number that is soon used again would be mistaken here, which
+        // is very rare.
         _ => {
             while test_kill_process(number).is_ok() {
                 sleep(GLANCE).await;
@@ -143,18 +144,18 @@ fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(descriptor)
 }
 
-/// Whether nobody is left in the group, having reaped those who are ours. Only for groups whose leader has been
-/// reaped by its owner.
+/// Whether no process of the group is left. Reaps those that are our children. Only for groups whose leader was reaped by
+/// its owner.
 fn is_gone(group: Pid) -> bool {
     while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
     test_kill_process_group(group).is_err()
 }
 
-/// What a shell or npm adds to the signal that ended its child, for its own exit code.
+/// A shell and npm add this to the number of the signal that ended their child, and use it as their exit code.
 const BY_SIGNAL: i32 = 128;
 
 impl Exit {
-    /// Whose doing it was: an exit code and the signals of a crash are the program's own.
+    /// The cause of the end: an exit code and the signals of a crash are the program's own doing.
     pub fn cause(self) -> ExitCause {
         use std::os::unix::process::ExitStatusExt;
         let Some(status) = self.0 else { return ExitCause::Outside };
@@ -171,7 +172,7 @@ impl Exit {
         }
     }
 
-    /// A SIGKILL that we did not send is the kernel's (out of memory) or an operator's.
+    /// A SIGKILL that Hostler did not send comes from the kernel (out of memory) or from an operator.
     pub fn was_killed(self) -> bool {
         use std::os::unix::process::ExitStatusExt;
         self.0.and_then(|status| status.signal()) == Some(Signal::KILL.as_raw())
@@ -214,11 +215,11 @@ mod tests {
     fn exit_codes_and_crashes_are_a_programs_own_doing_and_signals_of_others_are_not() {
         let code = |code: i32| Exit(Some(ExitStatus::from_raw(code << 8)));
         let signal = |signal: i32| Exit(Some(ExitStatus::from_raw(signal)));
-        // process.exit(0), an uncaught exception, V8 without memory as itself and behind a shell, a segmentation fault.
+        // process.exit(0), an uncaught exception, V8 out of memory (direct and behind a shell), a segmentation fault.
         for own in [code(0), code(1), code(134), signal(6), signal(11), signal(5)] {
             assert_eq!(own.cause(), ExitCause::Own, "{own}");
         }
-        // The kernel without memory, an operator, the same behind npm, an end of which nothing is known.
+        // The kernel's out-of-memory killer, an operator, the same behind npm, an unknown end.
         for outside in [signal(9), signal(15), code(137), code(143), Exit(None)] {
             assert_eq!(outside.cause(), ExitCause::Outside, "{outside}");
         }

@@ -1,21 +1,21 @@
-//! When a worker is replaced although nothing is wrong with it: pure, it knows neither pools nor processes.
+//! Decides when a worker without a fault is replaced. Pure: knows neither pools nor processes.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::settings::Recycling;
 
-/// How often workers are looked at.
+/// How often workers are checked.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// What a worker has behind it.
+/// What a worker has done and uses so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wear {
     pub requests: u64,
     pub age: Duration,
     /// Resident bytes.
     pub memory: Option<u64>,
-    /// Which part of the limits is its own.
+    /// The worker's own part of the limits, from [`share`].
     pub share: f64,
 }
 
@@ -27,13 +27,13 @@ pub(super) enum Reason {
     Memory(u64),
 }
 
-/// Between 80 % and 100 % of `max_requests` and `max_age`, drawn anew at each start: workers that were started together do
-/// not end together, and no limit is exceeded for it.
+/// A random number between 0.8 and 1, drawn at each start: the part of `max_requests` and `max_age` at which this worker
+/// is recycled. So workers that started together are not recycled together, and none exceeds a limit.
 pub(super) fn share(chance: &mut fastrand::Rng) -> f64 {
     0.8 + 0.2 * chance.f64()
 }
 
-/// Whether a worker has had its time. Memory has no jitter: a worker that is within its limit is left alone.
+/// Why the worker is due for recycling, if it is. The limit of memory has no random part: a worker below the limit stays.
 pub(super) fn reason(limits: Recycling, wear: Wear) -> Option<Reason> {
     let memory = wear.memory.filter(|&memory| limits.max_memory.is_some_and(|limit| memory > limit));
     let requests = limits.max_requests.is_some_and(|limit| wear.requests as f64 >= limit as f64 * wear.share);

@@ -1,12 +1,13 @@
-//! The plan of one pool's workers as a pure machine: whom to hire and whom to retire, given what happened. It knows no
-//! process and no pool; what becomes of each worker is its lifecycle's business.
+//! The plan of one pool's workers as a pure state machine: which worker tasks to start and which to retire. It knows no
+//! process and no pool; the lifecycle of each worker decides about that worker.
 //!
-//! One worker is replaced at a time: its successor boots, joins and stands the test, only then the old one retires,
-//! and only when that has ended the next replacement begins: a pool never needs memory for more than one worker too
-//! many, besides its spares. A successor that fails leaves all as it was.
+//! One worker is replaced at a time. Its successor boots, joins and passes its probation; then the old worker retires;
+//! when that has ended, the next replacement begins. So a pool never needs memory for more than one additional worker,
+//! besides its spares. If a successor fails, the old worker stays.
 //!
-//! A request that kills workers says nothing about the code that is rolled out: the old workers die over it as well. So a new
-//! worker that dies after it was ready ends a restart only when it has died [`MOST_LOSSES`] times more than all old ones did meanwhile.
+//! A request that kills workers says nothing about the new code, because old workers die over it as well. So the deaths
+//! of a new worker that was ready end a restart only when it has died [`MOST_LOSSES`] times more often than all old
+//! workers together.
 
 mod spares;
 mod words;
@@ -22,66 +23,67 @@ use spares::Reserve;
 pub use words::RestartError;
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
 
-/// A worker of the new generation whose boots have failed so many times in a row stops the rollout.
-const HOPELESS: u32 = 3;
-/// So many times more than all old workers a new one may die after it was ready ...
+/// This many failed boots in a row of a new worker stop the rollout.
+const MOST_FAILED_BOOTS: u32 = 3;
+/// A new worker may die this many times more often than all old workers, after it was ready ...
 const MOST_LOSSES: u32 = 5;
-/// ... and so many times once it has taken over: then it has shown that it works, and the fewer old ones are left, the more of the requests that
-/// end workers come to new ones.
+/// ... and this many times after its probation: it has shown that it works. Also, the fewer old workers are left, the
+/// more of the requests that kill workers go to new ones.
 const MOST_LOSSES_OF_PROVEN: u32 = 20;
-/// How long no worker is recycled after a replacement that has failed; doubled with each further one ...
+/// How long no worker is recycled after a failed replacement. Doubles with each further failure ...
 const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
-/// ... so many times.
+/// ... this many times.
 const DOUBLINGS: u32 = 5;
 
-/// The place of one worker; its number is its position.
+/// One wanted worker. Its number is its index.
 #[derive(Clone, Debug)]
 struct WorkerPlace {
     task: WorkerTaskId,
-    /// How many restarts had been ordered when it was hired.
+    /// How many restarts had been ordered when it was started.
     release: u64,
     ready: bool,
-    /// It has been ready before.
+    /// It has been ready.
     was_ready: bool,
-    /// How many times it has died after it was ready, since a replacement began.
+    /// How many times it has died after it was ready, since the replacement began.
     losses: u32,
 }
 
-/// A replacement that is under way.
+/// A replacement in progress.
 #[derive(Clone, Debug)]
 struct Replacement {
     place: usize,
     successor: WorkerTaskId,
     release: u64,
     cause: ReplaceCause,
-    /// How many times it has died after it was ready.
+    /// How many times the successor has died after it was ready.
     losses: u32,
 }
 
-/// What is to become of a pool's workers. As many as are wanted have a place, and besides there are spares, and at most one
-/// successor or one that leaves after its replacement.
+/// The plan of a pool's workers: one place for each wanted worker, the spares, and at most one successor or one worker
+/// that leaves after its replacement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     places: Vec<WorkerPlace>,
     replacement: Option<Replacement>,
-    /// Who was replaced last, until it has ended.
+    /// The worker that was replaced last, until it has ended.
     leaving: Option<WorkerTaskId>,
     /// How many restarts have been ordered.
     release: u64,
-    /// How many of them have been told to be through, or to have failed.
+    /// How many of them have been reported as done or failed.
     told: u64,
     restarting: bool,
     stopping: bool,
     next_task: u64,
     failed_recyclings: u32,
     recycles_again_at: Option<Instant>,
-    /// How many times workers of the oldest generation have died after they were ready, since a replacement began.
+    /// How many times workers of the oldest generation have died after they were ready, since the replacement began.
     losses_of_old: u32,
     reserve: Reserve,
 }
 
 impl Plan {
-    /// What happened at `now`, and what it means. An event that means nothing now changes nothing.
+    /// Takes an event at `now`. Returns the new plan and the actions that follow. An event that has no meaning now
+    /// changes nothing.
     pub fn step(mut self, event: RolloutEvent, now: Instant) -> (Self, Vec<RolloutAction>) {
         let mut actions = match event {
             _ if self.stopping => vec![],
@@ -103,7 +105,7 @@ impl Plan {
             RolloutEvent::Stop => self.stop(),
         };
         actions.extend(self.advance());
-        actions.extend(self.see_to_spares(now));
+        actions.extend(self.adjust_spares(now));
         (self, actions)
     }
 
@@ -121,12 +123,12 @@ impl Plan {
         self.restarting
     }
 
-    /// Which worker is being replaced.
+    /// The worker that is being replaced.
     pub fn replacing(&self) -> Option<usize> {
         self.replacement.as_ref().map(|replacement| replacement.place + 1)
     }
 
-    /// How many workers are of the newest generation, and how many there are.
+    /// How many workers are of the newest generation, and how many workers there are.
     pub fn progress(&self) -> (usize, usize) {
         let new = self.places.iter().filter(|place| place.release == self.release).count();
         (new, self.places.len())
@@ -139,7 +141,8 @@ impl Plan {
         vec![]
     }
 
-    /// What follows from where things stand: news for those who wait, and the next replacement, unless one is under way.
+    /// What follows from the current state: reports about ended restarts, and the next replacement if none is in
+    /// progress.
     fn advance(&mut self) -> Vec<RolloutAction> {
         let mut actions = vec![];
         if !self.restarting || self.stopping || self.leaving.is_some() {
@@ -153,7 +156,7 @@ impl Plan {
         if oldest == self.release {
             self.restarting = false;
         } else if self.replacement.is_none()
-            // A new worker that has died since is waited for, so that one bad generation does not take over everywhere.
+            // If a new worker has died since, wait for it, so that a bad generation does not replace all workers.
             && self.places.iter().all(|place| place.ready || place.release == oldest)
             && let Some(place) = self.places.iter().position(|place| place.release == oldest)
         {
@@ -162,7 +165,7 @@ impl Plan {
         actions
     }
 
-    /// The generation of which nobody is left soon.
+    /// The oldest generation that still has a worker.
     fn oldest(&self) -> u64 {
         self.places.iter().map(|place| place.release).min().unwrap_or(self.release)
     }
@@ -207,7 +210,7 @@ impl Plan {
         self.give_up(replacement, how, now)
     }
 
-    /// The successor is none any more; all stays as it was.
+    /// The replacement ends without success, and the old worker stays.
     fn give_up(&mut self, replacement: Replacement, how: String, now: Instant) -> Vec<RolloutAction> {
         let worker = replacement.place + 1;
         match replacement.cause {
@@ -270,13 +273,13 @@ impl Plan {
         }
         place.losses += loss;
         let bound = self.losses_of_old + MOST_LOSSES_OF_PROVEN;
-        if self.restarting && (failed_boots >= HOPELESS || place.losses > bound) {
+        if self.restarting && (failed_boots >= MOST_FAILED_BOOTS || place.losses > bound) {
             return self.stop_restart(index + 1, how);
         }
         vec![]
     }
 
-    /// A successor has died too often.
+    /// The successor has died too often.
     fn dismiss_successor(&mut self, how: String, now: Instant) -> Vec<RolloutAction> {
         let Some(replacement) = self.replacement.take() else { return vec![] };
         let why: Arc<str> = "it keeps dying".into();
@@ -285,7 +288,7 @@ impl Plan {
         actions
     }
 
-    /// A worker of the new generation has died too often after it had taken over.
+    /// A new worker has died too often after its probation.
     fn stop_restart(&mut self, worker: usize, how: String) -> Vec<RolloutAction> {
         let why: Arc<str> = "its generation keeps dying".into();
         let successor = self.replacement.take().map(|replacement| replacement.successor);
@@ -298,7 +301,7 @@ impl Plan {
 
     fn recycle(&mut self, task: WorkerTaskId, reason: Reason, now: Instant) -> Vec<RolloutAction> {
         if self.reserve.lose(task) {
-            // Nothing depends on it: another is hired at once, if one is still wanted.
+            // The worker is not needed, so another starts at once if one is still wanted.
             let why = format!("recycled: {reason}").into();
             return vec![RolloutAction::Retire { task, why }];
         }

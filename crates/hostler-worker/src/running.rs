@@ -1,4 +1,4 @@
-//! A worker's process together with what is known of it and kept for it until it is gone; decides nothing.
+//! A worker's process, and what is known and kept about it until it is gone. Decides nothing.
 
 use std::io;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::channel::{Speaker, speak_over_control, speak_over_ipc};
+use super::channel::{Speaker, read_control, read_ipc};
 use super::collecting::Collecting;
 use super::exit_watch::ExitNotifier;
 use super::health;
@@ -21,38 +21,38 @@ use super::process::{Exit, Process, cpu_time, tell_end};
 use super::settings::{WorkerAddress, WorkerSettings};
 use super::spawn::{Spawn, Ways};
 
-/// How long the last lines of a dead worker are waited for. Its pipes end with its group, unless somebody left the
-/// group and holds them.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+/// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
+/// left the group and holds them.
+const LAST_OUTPUT: Duration = Duration::from_millis(250);
 
 pub(super) struct RunningProcess {
     pub process: Process,
     pub started: Instant,
-    /// Tells those who had requests with it what becomes of it.
+    /// Reports the end of the process to its requests.
     pub exit_notifier: ExitNotifier,
     pub address: Option<WorkerAddress>,
-    /// The last answer of the health path that was not 2xx.
+    /// The last answer of the health path other than 2xx.
     pub health: Option<String>,
     /// The last lines it printed.
     pub tail: Tail,
-    /// Where it was stuck, once it has been asked.
+    /// Where it was stuck, once that is known.
     pub diagnosis: Option<Diagnosis>,
-    /// It hangs because it does not answer us, not because a request has taken too long.
+    /// It hangs because its event loop does not answer, not because a request took too long.
     pub silent: bool,
-    /// Tasks that end with the process.
+    /// Tasks that stop with the process.
     pub tasks: JoinSet<()>,
     output: JoinSet<()>,
-    /// The process that listens, once that is known.
+    /// The process that listens, once it is known.
     listener: Option<u32>,
     /// The process that listens is gone.
     claim_lost: bool,
     notices: Notices,
     wire: Wire,
-    /// The way to the preload in the process that listens.
+    /// Sends messages to the preload in the process that listens.
     preload: Option<Speaker>,
     reports: Option<mpsc::Sender<Option<LoopTime>>>,
     collected: Option<mpsc::Sender<Duration>>,
-    /// The way to the app, if it hears.
+    /// Sends messages to the app, if it listens for them.
     app: Option<Speaker>,
     ways: Ways,
 }
@@ -68,12 +68,12 @@ impl RunningProcess {
         if let Some(pipe) = spawned.stderr {
             output.spawn(log.clone().read(OutputStream::Stderr, pipe, tail.clone(), notices.clone()));
         }
-        tasks.spawn(speak_over_ipc(spawned.channel, wire.clone()));
+        tasks.spawn(read_ipc(spawned.channel, wire.clone()));
         match &mut spawned.ways {
             Ways::Port(port) => drop(tasks.spawn(health::until_connectable(port.address, wire.clone()))),
             Ways::Socket { control, .. } => {
                 if let Some(listener) = control.take() {
-                    tasks.spawn(speak_over_control(listener, wire.clone()));
+                    tasks.spawn(read_control(listener, wire.clone()));
                 }
             }
         }
@@ -100,33 +100,35 @@ impl RunningProcess {
         })
     }
 
-    /// The process that listens, or else the one that was started.
+    /// The process that listens, or else the process that Hostler started.
     pub fn pid(&self) -> u32 {
         self.listener.unwrap_or(self.process.pid())
     }
 
-    /// A process says where it listens. An app may close its server and listen again, then elsewhere.
-    /// Returns whether its address is new.
+    /// A process reports where it listens. An app may close its server and listen again elsewhere. Returns whether the
+    /// address is new.
     pub fn listens(&mut self, via: Via, pid: u32, preload: Speaker) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         self.preload = Some(preload);
         let path = if via == Via::Fd { inherited } else { own };
         let address = WorkerAddress::Unix(path.clone());
         if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
-            // No channel tells of its end: an app may close its own, and a shell that started it holds them open.
+            // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
             self.tasks.spawn(tell_end(pid, self.wire.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
     }
 
-    /// The app says that it is ready, or its port accepts connections. On a socket that says nothing which
-    /// listening does not say, and may come before there is an address. Returns whether its address is new.
+    /// The app reports that it is ready, or its port accepts connections. Returns whether the address is new.
+    ///
+    /// For an app on a socket this has no effect: its `listening` message says the same, and the report may come before
+    /// there is an address.
     pub fn accepts(&mut self) -> bool {
         let Ways::Port(port) = &self.ways else { return false };
         self.address.replace(WorkerAddress::Tcp(port.address)).is_none()
     }
 
-    /// The CPU that it has taken since it was started, in all its processes that are known.
+    /// The CPU time used since the start, by all known processes of the worker.
     pub fn cost(&self) -> Duration {
         let started = self.process.pid();
         let listener = self.listener.filter(|listener| *listener != started);
@@ -137,13 +139,12 @@ impl RunningProcess {
         self.app = Some(app);
     }
 
-    /// Whether the message is on its way.
+    /// Returns whether the message is on its way.
     pub fn say(&self, message: ToWorker) -> bool {
         self.app.as_ref().is_some_and(|app| app.tell(message))
     }
 
-    /// Begins to ask how it is doing inside, and to let it collect its garbage.
-    /// False if nobody is in there to be asked.
+    /// Begins to ask the worker about its event loop, and to let it collect garbage. False if it has no preload to ask.
     pub fn attend<E: Send + Sync + 'static>(
         &mut self,
         heartbeat: Heartbeat<E>,
@@ -159,22 +160,23 @@ impl RunningProcess {
         true
     }
 
-    /// It has answered how it is doing.
+    /// The worker has reported its event loop's times.
     pub fn reported(&self, time: Option<LoopTime>) {
         if let Some(reports) = &self.reports {
-            // A heartbeat that has not read the last four knows enough.
+            // If the heartbeat has not read the last four reports, it does not need this one.
             let _ = reports.try_send(time);
         }
     }
 
-    /// It has collected garbage.
+    /// The worker has collected garbage.
     pub fn collected(&self, took: Duration) {
         if let Some(collected) = &self.collected {
             let _ = collected.try_send(took);
         }
     }
 
-    /// Begins to ask where it is stuck. False if nobody can be asked: only the preload says which process is Node.
+    /// Begins to find out where the worker is stuck. False if that is not possible: only the preload can tell which
+    /// process is Node.
     pub fn diagnose(&mut self) -> bool {
         let listener = self.listener.filter(|pid| self.process.includes(*pid));
         if let Some(pid) = listener {
@@ -192,30 +194,30 @@ impl RunningProcess {
         self.listener == Some(pid)
     }
 
-    /// Waits for the end. Can be dropped and called again.
+    /// Waits for the end. The future can be dropped and made again.
     pub async fn ended(&mut self, graceful: bool) -> Exit {
         let app_may_live = graceful && self.is_behind_another();
         self.process.ended(app_may_live).await
     }
 
-    /// Whether the app may outlive the process that we started, as it does when npm takes a signal for itself.
+    /// Whether the app may outlive the process that Hostler started, as it does when npm handles a signal itself.
     fn is_behind_another(&self) -> bool {
         match self.ways {
             Ways::Socket { .. } => {
                 !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
             }
-            // Whose port it is, nobody says.
+            // It is not known which process listens on the port.
             Ways::Port(_) => true,
         }
     }
 
-    /// Waits until what it printed at the end has been read.
-    pub async fn last_words(&mut self) {
+    /// Waits until the last output of the process has been read.
+    pub async fn read_last_output(&mut self) {
         self.tasks.abort_all();
-        let _ = timeout(LAST_WORDS, async { while self.output.join_next().await.is_some() {} }).await;
+        let _ = timeout(LAST_OUTPUT, async { while self.output.join_next().await.is_some() {} }).await;
     }
 
-    /// Why it is killed, for people.
+    /// Why the process is killed, as text for the operator.
     pub fn complaint(&self, why: Why, settings: &WorkerSettings) -> String {
         let start = settings.start_timeout.as_secs_f64();
         match (why, &self.address, &self.ways) {
@@ -229,7 +231,7 @@ impl RunningProcess {
                 port.address
             ),
             (Why::StartTimeout, Some(_), _) => format!(
-                "its health path {} has not answered 2xx within its start_timeout ({start} s); at last it {}",
+                "its health path {} has not answered 2xx within its start_timeout ({start} s); its last result: {}",
                 settings.health.as_deref().unwrap_or_default(),
                 self.health.as_deref().unwrap_or("did not answer")
             ),
@@ -240,20 +242,20 @@ impl RunningProcess {
                 )
             }
             (Why::Orphaned, ..) => format!(
-                "the app (pid {}) is gone, though what started it (pid {}) still runs",
+                "the app (pid {}) is gone, but the process that started it (pid {}) still runs",
                 self.pid(),
                 self.process.pid()
             ),
             (Why::Hung, ..) => format!(
                 "hung: {} its hang_timeout ({} s); it is {}",
                 match self.silent {
-                    true => "with requests at hand it has not turned its event loop for",
+                    true => "it has requests, and its event loop has not turned for",
                     false => "a request has taken longer than",
                 },
                 settings.hang_timeout.as_secs_f64(),
                 self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
             ),
-            (Why::Ordered, ..) => "there was no time for more".to_owned(),
+            (Why::Ordered, ..) => "there was no time for a graceful stop".to_owned(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the workers of one pool share, and what is ordered of them and heard from them; decides nothing.
+//! What the workers of one pool share, and the commands to them. Decides nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,23 +16,23 @@ use super::rollout::{WorkerReport, WorkerTaskId};
 use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::snapshot::WorkerStatus;
 
-/// What may be ordered of one worker.
+/// A command to one worker.
 #[derive(Clone, Debug)]
 pub(super) enum WorkerCommand {
     Stop,
-    /// It is needed no more, for this reason; what it has begun it finishes.
+    /// The worker is not needed any more, for this reason. It finishes its requests and stops.
     Retire(Arc<str>),
     Kill,
     Hung(MemberId),
-    /// A spare is to take the place of a worker that is missing.
+    /// The spare takes the place of a missing worker.
     StepIn,
-    /// A spare is to stand by.
+    /// The spare stands by.
     StepBack,
 }
 
 /// What the workers of one pool share.
 pub(super) struct PoolShared<E> {
-    /// The newest; each boot takes what it finds here.
+    /// The newest settings. Each boot uses what it finds here.
     pub settings: watch::Sender<Arc<WorkerSettings>>,
     pub pool: Pool<E>,
     pub endpoint: Box<dyn Fn(WorkerAddress, WorkerFacts) -> E + Send + Sync>,
@@ -41,26 +41,27 @@ pub(super) struct PoolShared<E> {
     pub board: watch::Sender<Vec<WorkerStatus>>,
     pub concurrency: Arc<ConcurrencyTuner>,
     pub reports: mpsc::UnboundedSender<(WorkerTaskId, WorkerReport)>,
-    /// What boots after deaths may still cost.
+    /// The CPU time that boots after deaths may still use.
     pub budget: Arc<Mutex<Budget>>,
-    /// A restart is under way.
+    /// A restart is in progress.
     pub restarting: AtomicBool,
-    /// All generations below this one, counted by the restarts that were ordered before, have been ready.
+    /// Code of all generations below this number is known to work. Generations are counted by the restarts ordered before
+    /// them.
     pub proven: AtomicU64,
 }
 
 impl<E> PoolShared<E> {
-    /// A boot that followed a death has cost so much CPU.
+    /// A boot after a death has used this much CPU time.
     pub fn charge(&self, cost: Duration) {
         self.with_budget(|budget, share| budget.take(cost, share, Instant::now()));
     }
 
-    /// How long the next boot has to rest for what others have cost.
+    /// How long the next boot has to wait because of the CPU time of others.
     pub fn owed(&self) -> Duration {
         self.with_budget(|budget, share| budget.rest(share, Instant::now()))
     }
 
-    /// Workers of this generation work: one has had requests, or has been ready for a while.
+    /// Code of this generation works: a worker has had requests, or has been ready for a while.
     pub fn prove(&self, release: u64) {
         self.proven.fetch_max(release + 1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A worker's figures of one moment, as plain data.
+//! The figures of a worker at one moment, as plain data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,87 +13,87 @@ use super::lifecycle::Standing;
 use super::rollout::WorkerTaskId;
 use super::vitals::Vitals;
 
-/// What a worker is doing.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkerState {
     /// It waits for its turn to boot, or boots.
     Booting,
-    /// It is asked for its warm-up paths.
+    /// Its warm-up paths are being requested.
     Warming,
     /// It gets requests.
     Ready,
     /// A spare: it is ready and gets no requests until a worker is missing.
     Standby,
-    /// It gets no more requests and finishes those that it has.
+    /// It gets no more requests and finishes its running ones.
     Retiring,
-    /// It is ending.
+    /// It is stopping.
     Stopping,
-    /// It has crashed and rests.
+    /// It has crashed and waits before it boots again.
     #[serde(rename = "backing off")]
     BackingOff,
-    /// It has ended for good.
+    /// It has stopped for good.
     Stopped,
 }
 
-/// One worker's figures of one moment. Durations are milliseconds in JSON.
+/// The figures of one worker at one moment. JSON has durations in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerSnapshot {
     /// Its number in the pool, from 1.
     pub index: usize,
     /// How many times a worker of this number has been started, this time included.
     pub generation: u64,
-    /// The process that listens, or else the one that was started.
+    /// The process that listens, or else the process that Hostler started.
     pub pid: Option<u32>,
-    /// What it is doing.
+    /// Its state.
     pub state: WorkerState,
-    /// Since its process was started.
+    /// The time since its process was started.
     #[serde(rename = "uptime_ms", serialize_with = "milliseconds")]
     pub uptime: Option<Duration>,
     /// How many times it has been started again.
     pub restarts: u64,
-    /// Crashes in a row; a worker that has been ready for ten seconds has none.
+    /// Crashes in a row. After ten seconds in the pool, this is 0 again.
     pub crashes: u32,
-    /// Until it boots again, while it rests.
+    /// The time until it boots again, while it waits after a crash.
     #[serde(rename = "restarts_in_ms", serialize_with = "milliseconds")]
     pub restarts_in: Option<Duration>,
     /// How its process ended the last time.
     pub last_exit: Option<String>,
-    /// What was wrong with it the last time.
+    /// The last error.
     pub last_error: Option<String>,
     /// Why a worker of this number was recycled the last time.
     pub recycled: Option<Arc<str>>,
-    /// Where it was when it hung the last time, the innermost call first; none if that could not be told.
+    /// Where it was stuck when it last hung, the innermost call first. `None` if that is not known.
     pub stack: Option<Vec<String>>,
-    /// Since it hung the last time.
+    /// The time since it last hung.
     #[serde(rename = "hung_ago_ms", serialize_with = "milliseconds")]
     pub hung_ago: Option<Duration>,
-    /// The share of time that its event loop is at work; asked for only while it has requests.
+    /// The share of time that its event loop works. Measured only while it has requests.
     pub utilisation: Option<f64>,
-    /// Why it may have so many requests at once, if Hostler chooses that.
+    /// Why it has this number of slots, if Hostler chooses the number.
     pub slots_reason: Option<String>,
-    /// Times that it has collected garbage between requests.
+    /// How many times it has collected garbage between requests.
     pub collections: u64,
-    /// How long that took in all.
+    /// The total time of these collections.
     #[serde(rename = "collecting_ms", serialize_with = "milliseconds")]
     pub collecting: Option<Duration>,
     /// Resident memory in bytes.
     pub memory: Option<u64>,
-    /// Which member of the pool it is.
+    /// The number of its member in the pool.
     pub member: Option<MemberId>,
 }
 
-/// What a pool's restart is doing, or how the last one went. Durations are milliseconds in JSON.
+/// The state of a pool's restart, or the result of the last one. JSON has durations in milliseconds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RolloutSnapshot {
-    /// Since a restart was ordered that is still under way.
+    /// The time since the restart in progress was ordered.
     #[serde(rename = "running_ms", serialize_with = "milliseconds")]
     pub running: Option<Duration>,
     /// How many workers are of the newest generation.
     pub done: usize,
     /// How many workers there are.
     pub total: usize,
-    /// The worker that is being replaced, by a restart or by recycling.
+    /// The number of the worker that is being replaced, by a restart or by recycling.
     pub replacing: Option<usize>,
     /// How the last restart ended.
     pub last: Option<LastRollout>,
@@ -104,14 +104,14 @@ pub struct RolloutSnapshot {
 pub struct LastRollout {
     /// Whether all workers were replaced.
     pub succeeded: bool,
-    /// In words.
+    /// The result as text.
     pub result: String,
-    /// How long ago.
+    /// The time since it ended.
     #[serde(rename = "ago_ms", serialize_with = "milliseconds")]
     pub ago: Duration,
 }
 
-/// What a pool supervisor says of its plan; a snapshot is made from it when asked for.
+/// What a pool supervisor publishes about its plan. Snapshots are made from it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RolloutStatus {
     pub since: Option<Instant>,
@@ -133,18 +133,18 @@ impl RolloutStatus {
     }
 }
 
-/// What a worker task says of its worker whenever something has changed; a snapshot is made from it when asked for.
+/// What a worker task publishes about its worker after each change. Snapshots are made from it.
 #[derive(Clone, Debug)]
 pub(super) struct WorkerStatus {
     pub task: WorkerTaskId,
     pub standing: Standing,
-    /// It was hired as a spare.
+    /// It was started as a spare.
     pub spare: bool,
-    /// How many restarts had been ordered when it was hired.
+    /// How many restarts had been ordered when it was started.
     pub release: u64,
-    /// Since when it is ready, or stands by.
+    /// Since when it is ready or stands by.
     pub ready_at: Option<Instant>,
-    /// Which part of the recycling limits is its own, drawn anew at each start.
+    /// The worker's own part of the recycling limits, drawn at each start.
     pub share: f64,
     pub recycled: Option<Arc<str>>,
     pub index: usize,
@@ -216,7 +216,7 @@ impl WorkerStatus {
     }
 }
 
-/// A process's resident memory in bytes, while it lives: the second figure of its statm, which counts pages.
+/// The resident memory of a living process in bytes: the second field of its statm file, in pages.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;

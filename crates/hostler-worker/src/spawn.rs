@@ -1,5 +1,5 @@
-//! How a worker's process comes into the world: its command, environment and descriptors (protocol/README.md);
-//! knows nothing of what becomes of it.
+//! How a worker's process is started: its command, environment and descriptors (protocol/README.md). Knows nothing of
+//! what happens to it later.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ use super::settings::{Bind, WorkerSettings};
 const LISTEN_FD: i32 = 3;
 const CHANNEL_FD: i32 = 4;
 
-/// What only one worker's start is told, besides the settings.
+/// The input for one start of one worker, besides the settings.
 pub(super) struct Spawn<'a> {
     pub settings: &'a WorkerSettings,
     pub context: &'a SupervisorContext,
@@ -26,7 +26,7 @@ pub(super) struct Spawn<'a> {
     pub generation: u64,
 }
 
-/// A started process and the ends of everything that leads to it.
+/// A started process and Hostler's ends of its pipes and channels.
 pub(super) struct Spawned {
     pub process: Process,
     pub channel: UnixStream,
@@ -35,14 +35,14 @@ pub(super) struct Spawned {
     pub ways: Ways,
 }
 
-/// Where the app may come to listen, and what is kept for it until the process is gone.
+/// How the app listens, with the resources that must live as long as the process.
 pub(super) enum Ways {
     Socket { inherited: PathBuf, own: PathBuf, control: Option<UnixListener>, _stem: Stem },
     Port(Port),
 }
 
 impl Spawn<'_> {
-    /// Starts the process: no shell, a group of its own, nothing inherited but what is named here.
+    /// Starts the process: without a shell, in its own process group, and with only the descriptors named here.
     pub fn spawn(&self) -> io::Result<Spawned> {
         let (program, args) =
             self.settings.command.split_first().ok_or_else(|| io::Error::other("no command"))?;
@@ -66,7 +66,8 @@ impl Spawn<'_> {
         command.fd_mappings(descriptors).map_err(io::Error::other)?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        // With `command` go our copies of the descriptors: a dead worker then refuses connections at once.
+        // Dropping `command` closes our copies of the descriptors, so the socket of a dead worker refuses connections at
+        // once.
         let mut child = command.spawn().map_err(|error| explain(error, program, &self.settings.cwd))?;
         drop(command);
         if let Some(pid) = child.id() {
@@ -105,7 +106,7 @@ impl Spawn<'_> {
     }
 }
 
-/// Names that must not come from a Hostler around this one.
+/// Variables that must not be inherited from another Hostler around this one.
 fn is_ours(name: &str) -> bool {
     name.starts_with("HOSTLER_LISTEN_")
         || name == "HOSTLER_CONTROL_PATH"
@@ -113,14 +114,14 @@ fn is_ours(name: &str) -> bool {
         || name.starts_with("NODE_CHANNEL_")
 }
 
-/// `NODE_OPTIONS` with our `--require` at the end, quoted as Node reads it: `"` and `\` with a `\` before them.
+/// `NODE_OPTIONS` with our `--require` at the end, quoted as Node reads it: `"` and `\` get a `\` before them.
 fn with_preload(before: &str, preload: &Path) -> String {
     let path = preload.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
     let space = if before.is_empty() { "" } else { " " };
     format!("{before}{space}--require \"{path}\"")
 }
 
-/// "No such file" does not say which: the program, or the directory it was to run in.
+/// The system's "No such file" does not say whether the program or the working directory is missing.
 fn explain(error: io::Error, program: &str, cwd: &Path) -> io::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound if !cwd.is_dir() => format!("its directory {} does not exist", cwd.display()),

@@ -1,4 +1,4 @@
-//! The workers of one pool as a whole; knows of each only what it says of itself.
+//! Supervises all workers of one pool. Knows of each worker only what its worker task publishes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerS
 use super::shared::PoolShared;
 use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
 
-/// Keeps the workers of one pool alive until it is told to stop. Dropped without that, it kills them.
+/// Keeps the workers of one pool alive until it is told to stop. Dropping it without a stop kills them.
 pub struct Supervisor {
     settings: watch::Sender<Arc<WorkerSettings>>,
     board: watch::Receiver<Vec<WorkerStatus>>,
@@ -26,18 +26,18 @@ pub struct Supervisor {
     commands: mpsc::UnboundedSender<SupervisorCommand>,
 }
 
-/// A restart that has reached its end.
+/// The result of a complete restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restarted {
-    /// How many workers there are, all new.
+    /// How many workers there are. All of them are new.
     pub workers: usize,
-    /// From the order to the end.
+    /// The time from the command to the end.
     pub took: Duration,
 }
 
 impl Supervisor {
-    /// Starts the workers on the current runtime; each joins the pool when it is ready, with the endpoint that
-    /// `endpoint` makes of its address.
+    /// Starts the workers on the current runtime. Each worker joins the pool when it is ready; `endpoint` makes the
+    /// pool's endpoint from the worker's address.
     pub fn start<E: Send + Sync + 'static>(
         settings: WorkerSettings,
         pool: Pool<E>,
@@ -70,12 +70,12 @@ impl Supervisor {
         Self { settings, board: watched, rollout: followed, budget, commands }
     }
 
-    /// The figures of this moment, in order of the workers' numbers; without spares.
+    /// The figures of this moment, in the order of the worker numbers. Without spares.
     pub fn snapshot(&self) -> Vec<WorkerSnapshot> {
         self.snapshot_of(|status| !status.spare)
     }
 
-    /// The same of those that stand by, or have stepped in.
+    /// The figures of the spares, those in the pool included.
     pub fn spares(&self) -> Vec<WorkerSnapshot> {
         self.snapshot_of(|status| status.spare)
     }
@@ -86,21 +86,24 @@ impl Supervisor {
         board.iter().filter(|status| is_one(status)).map(|status| status.snapshot(now)).collect()
     }
 
-    /// What a restart is doing, or how the last one went.
+    /// The state of the restart in progress, or the result of the last one.
     pub fn rollout(&self) -> RolloutSnapshot {
         self.rollout.borrow().snapshot(Instant::now())
     }
 
-    /// What boots after deaths have cost.
+    /// The cost of boots after deaths.
     pub fn boots(&self) -> Boots {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner).boots()
     }
 
-    /// Replaces all workers one by one: each new one boots, is ready and joins the pool before its predecessor leaves and
-    /// finishes what it has. If one does not get ready, the restart ends there, and the old ones stay.
+    /// Replaces all workers, one at a time. Each new worker boots, gets ready and joins the pool; then the old one leaves
+    /// and finishes its requests.
     ///
-    /// The restart begins with the call and goes on if the future is dropped. Ordered while one is under way, it joins
-    /// it, but every worker that was booted before the call is replaced nevertheless.
+    /// If a new worker does not get ready, the restart ends there and the remaining old workers stay. The restart begins
+    /// with the call and goes on if the future is dropped. A call during a restart joins that restart, but every worker
+    /// that booted before the call is replaced.
+    ///
+    /// Errors: [`RestartError`], if not all workers were replaced.
     pub fn restart(&self) -> impl Future<Output = Result<Restarted, RestartError>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
         let sent = self.commands.send(SupervisorCommand::Restart(answer));
@@ -112,9 +115,10 @@ impl Supervisor {
         }
     }
 
-    /// Other settings from now on, as far as that is possible; says whether the rest needs a [`Self::restart`].
-    /// A worker that crashes before that boots with the new ones; one that crashes during the restart, with those that it was
-    /// ready with: it is not known yet whether the new ones work.
+    /// Applies new settings as far as possible without a restart. Returns whether the rest needs a [`Self::restart`].
+    ///
+    /// A worker that crashes before that restart boots with the new settings. One that crashes during the restart boots
+    /// with the settings that it was last ready with, because it is not known yet whether the new ones work.
     pub fn update(&self, settings: WorkerSettings) -> SettingsChange {
         let mut change = SettingsChange::None;
         self.settings.send_if_modified(|current| {
@@ -127,46 +131,46 @@ impl Supervisor {
         change
     }
 
-    /// Waits until a worker is ready; false if all have stopped instead.
+    /// Waits until one worker is ready. Returns false if all have stopped.
     pub async fn ready(&self) -> bool {
         self.until(|board| is_any_ready(board) || board.iter().all(is_stopped)).await;
         is_any_ready(&self.board.borrow())
     }
 
-    /// Waits until every worker is ready; false if some have stopped instead.
+    /// Waits until every worker is ready. Returns false if one has stopped.
     pub async fn all_ready(&self) -> bool {
         self.until(|board| is_complete(board) || regulars(board).any(is_stopped)).await;
         is_complete(&self.board.borrow())
     }
 
-    /// Takes the workers out of the pool and stops them gracefully; returns when the last process is gone.
+    /// Takes the workers out of the pool and stops them gracefully. Returns when the last process is gone.
     pub async fn stop(&self) {
         self.command(SupervisorCommand::Stop);
         self.stopped().await;
     }
 
-    /// Kills the workers, also in the middle of a [`Self::stop`].
+    /// Kills the workers. May be called during a [`Self::stop`].
     pub fn kill_now(&self) {
         self.command(SupervisorCommand::Kill);
     }
 
-    /// Waits until no worker is left, after a [`Self::stop`] or [`Self::kill_now`] by whomever.
+    /// Waits until no worker is left, after a [`Self::stop`] or [`Self::kill_now`] of any caller.
     pub async fn stopped(&self) {
         self.until(|board| board.iter().all(is_stopped)).await;
     }
 
-    /// A lease of this member has lasted longer than any may: its worker is killed and replaced.
+    /// A request of this member has taken longer than `hang_timeout`. The worker is killed and replaced.
     pub fn hung(&self, member: MemberId) {
         self.command(SupervisorCommand::Hung(member));
     }
 
     fn command(&self, command: SupervisorCommand) {
-        // When all have stopped, nobody listens any more, and nothing is to be done.
+        // An error means that all workers have stopped, so the command has no effect.
         let _ = self.commands.send(command);
     }
 
     async fn until(&self, is_so: impl FnMut(&Vec<WorkerStatus>) -> bool) {
-        // An error means that all worker tasks are gone, which is as final.
+        // An error means that all worker tasks have ended.
         let _ = self.board.clone().wait_for(is_so).await;
     }
 }
@@ -175,7 +179,7 @@ fn is_any_ready(board: &[WorkerStatus]) -> bool {
     board.iter().any(|status| status.state == WorkerState::Ready)
 }
 
-/// Without successors that are still to prove themselves, and without those on their way out.
+/// Without successors on probation and without workers that leave.
 fn regulars(board: &[WorkerStatus]) -> impl Iterator<Item = &WorkerStatus> {
     board.iter().filter(|status| status.standing == Standing::Regular)
 }

@@ -1,19 +1,20 @@
-//! How a worker is doing inside, as far as it is known at this moment; shared by who finds out and who shows it.
+//! The current figures of one worker's event loop and garbage collection. Shared by the tasks that measure and the code
+//! that shows them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The bits of a number that is none: nothing is known.
+/// The bits of a NaN: not known.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The figures of one worker.
 #[derive(Debug)]
 pub(super) struct Vitals {
-    /// The share of time that its event loop was at work, as bits.
+    /// The share of time that the event loop worked, as bits.
     utilisation: AtomicU64,
-    /// Times that it has collected garbage because it was asked to.
+    /// How many times garbage was collected on request.
     collections: AtomicU64,
-    /// The microseconds that this took.
+    /// The total time of these collections in microseconds.
     collecting: AtomicU64,
 }
 
@@ -37,7 +38,7 @@ impl Vitals {
         self.utilisation.store(utilisation.to_bits(), Ordering::Relaxed);
     }
 
-    /// How often garbage was collected, and how long that took in all.
+    /// How many times garbage was collected on request, and the total time.
     pub fn collections(&self) -> (u64, Duration) {
         let micros = self.collecting.load(Ordering::Relaxed);
         (self.collections.load(Ordering::Relaxed), Duration::from_micros(micros))
@@ -49,7 +50,7 @@ impl Vitals {
         self.collections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has no requests, so it is not asked.
+    /// The worker has no requests, so it is not measured.
     pub fn rests(&self) {
         self.utilisation.store(UNKNOWN, Ordering::Relaxed);
     }

@@ -1,5 +1,4 @@
-//! Keeps one worker alive: does what its lifecycle decides, and tells the lifecycle what became of it.
-//! It decides nothing itself.
+//! Runs one worker: carries out what its lifecycle decides and reports events to the lifecycle. Decides nothing itself.
 
 mod act;
 mod hear;
@@ -25,38 +24,38 @@ use super::settings::WorkerSettings;
 use super::shared::{PoolShared, WorkerCommand};
 use super::snapshot::WorkerStatus;
 
-/// What one worker task is hired for.
+/// What a new worker task gets.
 pub(super) struct WorkerSpec {
     pub task: WorkerTaskId,
     /// The worker's number.
     pub index: usize,
     pub standing: Standing,
-    /// How many restarts had been ordered when it was hired.
+    /// How many restarts had been ordered when it was started.
     pub release: u64,
-    /// How many times a worker of this number has been started, whoever kept it.
-    pub births: Arc<AtomicU64>,
-    /// Why its predecessor, or one before, was recycled.
+    /// How many times a worker of this number has been started, by any worker task.
+    pub starts: Arc<AtomicU64>,
+    /// Why a worker of this number was last recycled.
     pub recycled: Option<Arc<str>>,
 }
 
 pub(super) struct WorkerTask<E> {
     shared: Arc<PoolShared<E>>,
     settings: watch::Receiver<Arc<WorkerSettings>>,
-    births: Arc<AtomicU64>,
+    starts: Arc<AtomicU64>,
     log: WorkerLog,
     life: Lifecycle,
     /// Its process has had a request.
     served: bool,
-    /// With what it was booted.
+    /// The settings of the current boot.
     booted_with: Option<Arc<WorkerSettings>>,
-    /// With what it was booted when it last got ready.
+    /// The settings of the last boot that got ready.
     known_good: Option<Arc<WorkerSettings>>,
-    /// How many of its deaths the pool supervisor has been told.
+    /// How many of its deaths were reported to the pool supervisor.
     told_deaths: u64,
-    /// Told to the board after each change; also remembers what is to be seen later.
+    /// Published after each change. Also holds what is to be published later.
     status: WorkerStatus,
     orders: mpsc::UnboundedReceiver<WorkerCommand>,
-    /// Nobody is left to give orders.
+    /// The pool supervisor is gone: no more commands come.
     abandoned: bool,
     mailbox: Mailbox,
     wire: Wire,
@@ -88,7 +87,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         status.recycled = spec.recycled;
         Self {
             settings,
-            births: spec.births,
+            starts: spec.starts,
             log,
             life: Lifecycle::new(current, spec.standing, fastrand::Rng::new()),
             served: false,
@@ -109,12 +108,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// What the board is to say of it before it runs.
+    /// The status before the worker runs.
     pub fn status(&self) -> WorkerStatus {
         self.status.clone()
     }
 
-    /// From the first boot to the last exit.
+    /// Runs from the first boot to the last exit.
     pub async fn run(mut self) {
         self.ask_turn();
         self.publish();
@@ -123,7 +122,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             self.apply(event);
             self.publish();
         }
-        self.sign_off();
+        self.report_last();
     }
 
     async fn next_event(&mut self) -> LifecycleEvent {
@@ -132,8 +131,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let event = tokio::select! {
                 biased;
                 order = self.orders.recv(), if !self.abandoned => self.understand(order),
-                exit = end_of(&mut self.running, self.life.state()) => Some(self.lay_out(exit).await),
-                // Before the news: a worker that talks without end must not talk itself out of a deadline.
+                exit = end_of(&mut self.running, self.life.state()) => Some(self.handle_exit(exit).await),
+                // Before the news: a worker that sends messages without end must not delay a deadline.
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(LifecycleEvent::Tick),
                 () = last_request_of(&mut self.leaving) => {
                     self.leaving = None;
@@ -166,7 +165,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// What follows from the state alone.
+    /// What follows from the new state alone.
     fn settle(&mut self, event: LifecycleEvent, before: LifecycleState) {
         let state = self.life.state();
         if !matches!(state, LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
@@ -184,7 +183,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// Which member of the pool it is, or was until it retired.
+    /// Its member in the pool, also after it has retired.
     fn member(&self) -> Option<MemberId> {
         self.membership.as_ref().map(Membership::id).or(self.leaving.as_ref().map(|leaving| leaving.member))
     }

@@ -4,24 +4,24 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// The grain of simulated time, and a round, in microseconds.
+/// The step of simulated time, and the length of a round, in microseconds.
 const STEP: u64 = 100;
 const ROUND: u64 = 500_000;
 
-/// What one request does: so long on the thread, then so long elsewhere; in microseconds.
+/// One request: its time on the thread, then its time elsewhere, in microseconds.
 type Request = (u64, u64);
 
-/// A worker under load that its slots limit, or that comes as often as `arrivals` says.
+/// A worker under load. Its slots limit the load, or `arrivals` sets it.
 struct App {
     request: Box<dyn Fn(&mut fastrand::Rng) -> Request>,
-    /// The chance of a new request in each step; None: there is always one.
+    /// The chance of a new request in each step. `None`: a request is always waiting.
     arrivals: Option<f64>,
     chance: fastrand::Rng,
     controller: Controller,
     waiting: usize,
-    /// On the thread, in turn: what is left of it, and what comes after.
+    /// On the thread, in turn: the time left there, and the time elsewhere after it.
     thread: VecDeque<Request>,
-    /// Elsewhere: what is left of it.
+    /// Elsewhere: the time left.
     elsewhere: Vec<u64>,
     finished: u64,
 }
@@ -50,7 +50,7 @@ impl App {
         self
     }
 
-    /// One round; the slots after it.
+    /// Runs one round and returns the slots after it.
     fn round(&mut self) -> usize {
         let (mut busy, mut leases, mut short) = (0, 0, false);
         for _ in 0..ROUND / STEP {
@@ -98,7 +98,7 @@ impl App {
         (0..rounds).map(|_| self.round()).collect()
     }
 
-    /// Requests that are finished in so many rounds.
+    /// How many requests end in this many rounds.
     fn throughput(&mut self, rounds: usize) -> u64 {
         let before = self.finished;
         self.rounds(rounds);
@@ -157,7 +157,7 @@ fn too_many_become_fewer_also_if_the_thread_is_always_busy() {
 }
 
 #[test]
-fn nothing_grows_that_nobody_waits_for() {
+fn slots_do_not_grow_while_no_request_waits() {
     let slots = waiting().per_second(5.0).with_slots(4).rounds(50);
     assert!(slots.iter().all(|slots| *slots == 4), "{slots:?}");
 }

@@ -1,11 +1,11 @@
-//! How a worker's life ends, by itself or by order, and whether another begins; the same pure machine.
+//! How a worker's life ends, by itself or by command, and whether it boots again. A part of the same pure machine.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
-    Action, BURIAL, DIAGNOSIS, DeathReport, Lifecycle, LifecycleState, SECOND_CHANCES, Standing, Why, rest,
+    Action, DIAGNOSIS, DeathReport, EXIT_LIMIT, Lifecycle, LifecycleState, MOST_REBOOTS, Standing, Why, rest,
 };
 
 impl Lifecycle {
@@ -28,11 +28,11 @@ impl Lifecycle {
         }
     }
 
-    /// A death that nobody asked for: it comes back at once, or after a rest if its boots fail.
+    /// A death that Hostler did not ask for. The worker boots again at once, or after a rest if its boots fail.
     pub(super) fn crashed(&mut self, death: DeathReport, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == LifecycleState::Ready;
         let ready = self.ready_since.take().map(|since| now.saturating_duration_since(since));
-        // Where its app had ended before, our own signal says nothing.
+        // If its app had ended before, the exit was caused by our own signal.
         let was_orphaned = std::mem::take(&mut self.orphaned);
         let death = DeathReport { killed: death.killed && !was_orphaned, ..death };
         let was_killed = matches!(self.state, LifecycleState::Killed { .. }) && !was_orphaned;
@@ -42,7 +42,7 @@ impl Lifecycle {
         let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
         let is_the_last = match self.standing {
             Standing::Regular | Standing::Spare => false,
-            Standing::Successor => self.failed_boots > SECOND_CHANCES,
+            Standing::Successor => self.failed_boots > MOST_REBOOTS,
             Standing::Retired => true,
         };
         if is_the_last {
@@ -66,7 +66,7 @@ impl Lifecycle {
         self.needed = false;
     }
 
-    /// It gets nothing new; its last service is to say where it hangs.
+    /// It gets no new requests, and is asked where it hangs.
     pub(super) fn diagnose(&mut self, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == LifecycleState::Ready;
         self.state = LifecycleState::Diagnosing { until: now + DIAGNOSIS };
@@ -78,12 +78,12 @@ impl Lifecycle {
         self.orphaned = why == Why::Orphaned;
         let comes_back = match self.standing {
             Standing::Regular | Standing::Spare => true,
-            // One that was not ready in time has had time enough; one that hung shall not succeed anybody.
+            // A successor that was not ready in time has had enough time, and one that hung must not replace a worker.
             Standing::Successor => self.orphaned,
             Standing::Retired => false,
         };
         let for_good = why == Why::Ordered || !comes_back;
-        self.state = LifecycleState::Killed { bury_at: now + BURIAL, for_good };
+        self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good };
         if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
     }
 
@@ -104,7 +104,7 @@ impl Lifecycle {
         }
     }
 
-    /// The pool goes on without it: what it has begun it finishes.
+    /// The worker leaves the pool and finishes its requests.
     pub(super) fn retire(&mut self, now: Instant) -> Vec<Action> {
         self.standing = Standing::Retired;
         match self.state {
@@ -113,7 +113,7 @@ impl Lifecycle {
                 self.state = LifecycleState::Retiring { until: now + self.settings.hang_timeout };
                 if is_member { vec![Action::Withdraw] } else { vec![] }
             }
-            // One that is asked where it hangs will be killed anyway.
+            // A worker that is asked where it hangs is killed anyway.
             LifecycleState::Retiring { .. } | LifecycleState::Diagnosing { .. } => vec![],
             _ => self.stop(now),
         }
@@ -132,7 +132,7 @@ impl Lifecycle {
             }
             LifecycleState::Diagnosing { .. } => {
                 let actions = self.kill(Why::Hung, now);
-                self.state = LifecycleState::Killed { bury_at: now + BURIAL, for_good: true };
+                self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good: true };
                 actions
             }
             LifecycleState::Stopping { .. } => vec![],

@@ -1,4 +1,4 @@
-//! Lives of workers, with no process and no clock.
+//! Lives of workers, without processes and without a clock.
 
 mod hung;
 mod model;
@@ -10,7 +10,7 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 const SPAWN_FAILED: LifecycleEvent = LifecycleEvent::SpawnFailed { proven: false };
 
-/// A life, its own clock, and what was to be done last.
+/// One life, its own clock, and the last actions.
 struct Life {
     life: Option<Lifecycle>,
     now: Instant,
@@ -64,13 +64,13 @@ impl Life {
         self
     }
 
-    /// As if it had waited for the next deadline.
+    /// Goes to the next deadline.
     fn at_deadline(mut self) -> Self {
         self.now = self.now.max(self.life().deadline().expect("a deadline"));
         self.on(LifecycleEvent::Tick)
     }
 
-    /// Without ever having had a request.
+    /// Dies without having had a request.
     fn dies(self) -> Self {
         self.on(LifecycleEvent::Exited(DeathReport::default()))
     }
@@ -212,7 +212,7 @@ fn one_that_dies_over_requests_is_booted_again_at_once_however_often() {
             .boots_again();
     }
     assert_eq!((life.life().crashes(), life.life().deaths()), (100, 100));
-    // So is one that is killed from outside, and one that was ready for a while.
+    // A worker that is killed from outside boots at once, and so does one that was ready for a while.
     let life = life.on(LifecycleEvent::Listening).gets_killed().rests_about(Duration::ZERO).boots_again();
     life.on(LifecycleEvent::Listening).after(SECOND).dies().rests_about(Duration::ZERO);
 }
@@ -235,7 +235,7 @@ fn boots_that_fail_of_what_is_known_to_work_rest_for_a_second_at_most() {
     }
     let life = life.on(LifecycleEvent::SpawnFailed { proven: true }).rests_about(SECOND).boots_again();
     let life = life.gets_killed().rests_about(SECOND).boots_again();
-    // What was changed meanwhile is not known to work any more.
+    // The settings have changed, so it is not known whether they work.
     life.dies().rests_about(30 * SECOND);
 }
 
@@ -309,7 +309,7 @@ fn one_without_a_process_stops_at_once() {
 }
 
 #[test]
-fn one_whose_app_is_gone_behind_npm_is_killed_and_replaced_but_not_while_it_stops() {
+fn a_worker_whose_app_is_gone_behind_npm_is_killed_and_replaced_but_not_while_it_stops() {
     ready()
         .on(LifecycleEvent::Orphaned)
         .does(&[Action::Leave, Action::Kill(Why::Orphaned)])

@@ -1,83 +1,83 @@
-//! What is said to a worker's life and what it answers; knows no rules.
+//! The events and actions of a worker's lifecycle. Knows no rules.
 
 use std::time::Duration;
 
-/// How a process has ended, and what is known about that.
+/// How a process has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeathReport {
-    /// By a SIGKILL, which no program sends itself.
+    /// It was killed by SIGKILL, which no program sends to itself.
     pub killed: bool,
-    /// It has had a request since it was started.
+    /// It has had a request since it started.
     pub served: bool,
-    /// A worker of its generation has been ready: what is booted is known to work.
+    /// A worker of its generation has been ready, so the code is known to work.
     pub proven: bool,
-    /// For how long the pool's boots have to rest, by the CPU that they have taken.
+    /// How long the pool's boots have to wait because of the CPU time they have used.
     pub owed: Duration,
 }
 
-/// What happened.
+/// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifecycleEvent {
-    /// The boot gate is open for this worker.
+    /// The boot gate lets this worker boot.
     Turn,
-    /// There is no process: it could not be started.
+    /// The process could not be started.
     SpawnFailed { proven: bool },
-    /// It listens, and its address is known.
+    /// The process listens, and its address is known.
     Listening,
-    /// It has answered its health path.
+    /// The health path answered.
     Healthy,
-    /// It has answered its warm-up paths, well or badly.
+    /// The warm-up paths have answered, well or badly.
     Warmed,
     /// The app listens for messages.
     Hears,
-    /// The process that listens is gone, although the one we started lives.
+    /// The process that listens is gone, but the one that Hostler started lives.
     Orphaned,
-    /// A request has lasted longer than any may.
+    /// A request has taken longer than `hang_timeout`.
     Hung,
-    /// All is known of where it hangs that will ever be.
+    /// The diagnosis of a hung worker is complete.
     Diagnosed,
     /// The process is gone.
     Exited(DeathReport),
-    /// The pool misses a worker: a spare is to take its place.
+    /// The pool misses a worker, and this spare takes its place.
     StepIn,
-    /// The pool has all its workers: a spare is to stand by.
+    /// The pool has all its workers, and this spare stands by again.
     StepBack,
-    /// It is to stop and not to come back.
+    /// Stop for good.
     Stop,
-    /// It is to finish what it has, and then to stop and not to come back.
+    /// Finish the running requests, then stop for good.
     Retire,
-    /// It has left the pool, and its last request has ended.
+    /// The worker has left the pool, and its last request has ended.
     Finished,
-    /// It is to stop at once.
+    /// Stop at once.
     Kill,
     /// The [`Lifecycle::deadline`] has come.
     Tick,
 }
 
-/// What is to be done.
+/// What the worker task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Ask the boot gate for a turn.
     AskTurn,
     /// Start the process.
     Spawn,
-    /// Begin to ask for the health path.
+    /// Begin to request the health path.
     CheckHealth,
-    /// Begin to ask for the warm-up paths.
+    /// Begin to request the warm-up paths.
     WarmUp,
-    /// Take it into the pool.
+    /// Join the pool.
     Join,
-    /// Let others boot beside it.
+    /// Let the next worker boot.
     YieldTurn,
-    /// Say that it stands the test, and that its predecessor may go.
+    /// Report that the probation is over, so that the predecessor can leave.
     TakeOver,
-    /// Take it out of the pool.
+    /// Leave the pool.
     Leave,
-    /// Take it out of the pool and tell when its last request has ended.
+    /// Leave the pool and report when the last request has ended.
     Withdraw,
-    /// Ask where it hangs.
+    /// Find out where it hangs.
     Diagnose,
-    /// Say `"shutdown"`.
+    /// Send `"shutdown"`.
     SayShutdown,
     /// SIGTERM to the group.
     Terminate,
@@ -92,23 +92,23 @@ pub(crate) enum Why {
     StartTimeout,
     /// It did not stop in time.
     StopTimeout,
-    /// Only its parents were left of it.
+    /// Only its parent processes were left.
     Orphaned,
-    /// It held a request too long.
+    /// A request took too long, or the event loop did not answer.
     Hung,
     /// There was no time for a graceful stop.
     Ordered,
 }
 
-/// What a worker is to its pool.
+/// The role of a worker in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// One of those that the pool is to have; it comes back whatever happens.
+    /// One of the wanted workers. It boots again after every death.
     Regular,
-    /// It stands by, and takes the place of one that is missing until that is back; it comes back whatever happens.
+    /// It stands by and takes the place of a missing worker until that is back. It boots again after every death.
     Spare,
-    /// It is to take the place of another and has to prove itself.
+    /// It is to replace another worker and is on probation.
     Successor,
-    /// It is on its way out.
+    /// It leaves.
     Retired,
 }

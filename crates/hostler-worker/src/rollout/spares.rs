@@ -1,7 +1,9 @@
-//! Workers that stand by beside those that a pool has: when there are any, and when they step in. A part of the plan, and as pure.
+//! The spares: workers that stand by, ready, outside the pool. Decides when there are spares and when they join the pool.
+//! A part of the plan, and as pure.
 //!
-//! With `Spares::Auto` there is one spare while workers die often: from the second death within [`WINDOW`] until none has died for
-//! [`CALM`]. Only a worker that was ready counts: where boots fail, a spare would not boot either.
+//! With `Spares::Auto` there is one spare while workers die often: from the second death within [`WINDOW`] until no
+//! worker has died for [`CALM`]. Only the death of a worker that was ready counts: where boots fail, a spare would not
+//! boot either.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +14,13 @@ use tokio::time::Instant;
 use super::{Plan, RolloutAction, WorkerRole, WorkerTaskId};
 use crate::settings::Spares;
 
-/// Two deaths within this time are often ...
+/// Two deaths within this time count as often ...
 pub(crate) const WINDOW: Duration = Duration::from_secs(30);
 const OFTEN: usize = 2;
-/// ... and it is over when there was none for so long.
+/// ... and workers no longer die often after this time without a death.
 pub(crate) const CALM: Duration = Duration::from_secs(60);
-/// Whoever runs a single worker may do so because there must not be two for long: state in memory, a lock on a file.
+/// With a single worker there is no automatic spare: the app may not allow two workers for long (state in memory, a lock
+/// on a file).
 const FEWEST_FOR_AUTO: usize = 2;
 
 /// The spares of one pool.
@@ -25,19 +28,19 @@ const FEWEST_FOR_AUTO: usize = 2;
 pub(super) struct Reserve {
     wanted: Spares,
     spares: Vec<Spare>,
-    /// The last deaths.
+    /// The times of the last deaths.
     deaths: VecDeque<Instant>,
-    /// Until when deaths are taken to go on.
+    /// Until when workers count as dying often.
     alarmed_until: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
 struct Spare {
     task: WorkerTaskId,
-    /// How many restarts had been ordered when it was hired.
+    /// How many restarts had been ordered when the spare was started.
     release: u64,
     ready: bool,
-    /// It was told to step in.
+    /// It was told to join the pool.
     needed: bool,
 }
 
@@ -58,31 +61,31 @@ impl Reserve {
         }
     }
 
-    /// When the plan has to be looked at again because deaths have ceased.
+    /// When to look at the plan again, because workers no longer die often.
     pub fn deadline(&self) -> Option<Instant> {
         self.alarmed_until.filter(|_| self.wanted == Spares::Auto)
     }
 
-    /// It can step in, or it cannot any more.
+    /// A spare has become ready, or is not ready any more.
     pub fn seen(&mut self, task: WorkerTaskId, ready: bool) {
         if let Some(spare) = self.spares.iter_mut().find(|spare| spare.task == task) {
             spare.ready = ready;
         }
     }
 
-    /// It has to boot again, and stands by then.
+    /// A spare has died. It boots again and then stands by.
     pub fn died(&mut self, task: WorkerTaskId) {
         if let Some(spare) = self.spares.iter_mut().find(|spare| spare.task == task) {
             (spare.ready, spare.needed) = (false, false);
         }
     }
 
-    /// It is no spare any more; true if it was one.
+    /// The worker is no spare any more. Returns true if it was one.
     pub fn lose(&mut self, task: WorkerTaskId) -> bool {
         self.spares.extract_if(.., |spare| spare.task == task).count() > 0
     }
 
-    /// All of them; none is a spare any more.
+    /// Removes and returns all spares.
     pub fn dismiss(&mut self) -> impl Iterator<Item = WorkerTaskId> {
         std::mem::take(&mut self.spares).into_iter().map(|spare| spare.task)
     }
@@ -100,14 +103,14 @@ impl Reserve {
 }
 
 impl Plan {
-    /// As many spares as are wanted, and as many of them in the pool as workers are missing.
-    pub(super) fn see_to_spares(&mut self, now: Instant) -> Vec<RolloutAction> {
+    /// Starts as many spares as are wanted, and lets as many of them join the pool as workers are missing.
+    pub(super) fn adjust_spares(&mut self, now: Instant) -> Vec<RolloutAction> {
         if self.stopping {
             return vec![];
         }
         let wanted = self.reserve.count(self.places.len(), now);
         let mut actions = self.dismiss_spares(wanted);
-        // During a restart it is not yet known whether what would be booted works.
+        // During a restart it is not known yet whether the new code works, so no spare is started.
         while !self.restarting && self.reserve.spares.len() < wanted {
             let task = self.new_task();
             let index = self.places.len() + self.reserve.spares.len() + 1;
@@ -120,7 +123,7 @@ impl Plan {
         actions
     }
 
-    /// Those that are too many, and those of an earlier generation once all workers are of the newest.
+    /// Retires the spares that are too many and, once all workers are of the newest generation, those of an earlier one.
     fn dismiss_spares(&mut self, wanted: usize) -> Vec<RolloutAction> {
         let (oldest, restarting) = (self.oldest(), self.restarting);
         let spares = &mut self.reserve.spares;
@@ -135,7 +138,7 @@ impl Plan {
 }
 
 impl Reserve {
-    /// As many as are `missing` step in, as far as there are so many.
+    /// Tells as many spares to join the pool as workers are `missing`, if there are enough.
     fn step(&mut self, missing: usize) -> Vec<RolloutAction> {
         let mut actions = vec![];
         let mut in_pool = self.spares.iter().filter(|spare| spare.needed).count();

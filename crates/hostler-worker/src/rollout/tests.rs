@@ -1,4 +1,4 @@
-//! Plans, with no process and no clock.
+//! Plans, without processes and without a clock.
 
 mod model;
 mod spares;
@@ -8,14 +8,14 @@ use crate::settings::Spares;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A plan, its own clock, and what was to be done last.
+/// A plan, its own clock, and the last actions.
 struct Pool {
     plan: Plan,
     now: Instant,
     todo: Vec<RolloutAction>,
 }
 
-/// Worker tasks are numbered in the order of their hiring, so the first ones are 1, 2 ...
+/// Worker tasks are numbered in the order of their start, so the first ones are 1, 2 ...
 fn pool(count: usize) -> Pool {
     let pool =
         Pool { plan: Plan::default(), now: Instant::now(), todo: vec![] }.on(RolloutEvent::Count(count));
@@ -54,7 +54,7 @@ impl Pool {
         self.takes_over(new).ends(old)
     }
 
-    /// After so many boots in a row that have failed.
+    /// The worker dies after this many failed boots in a row.
     fn fails(self, task: u64, failed_boots: u32) -> Self {
         self.on(RolloutEvent::Heard(
             WorkerTaskId(task),
@@ -62,7 +62,7 @@ impl Pool {
         ))
     }
 
-    /// After it was ready.
+    /// The worker dies after it was ready.
     fn dies(self, task: u64) -> Self {
         self.fails(task, 0)
     }
@@ -108,7 +108,7 @@ fn a_generation_that_does_not_get_ready_ends_the_restart_and_the_old_ones_stay()
         "worker 2 of the new generation did not get ready: exit code 3; 1 of 2 workers were replaced, the others stay"
     );
     let pool = pool.does(&[RolloutAction::Fail(error)]).ready(2).does(&[]);
-    // The next attempt begins with the oldest, and replaces all.
+    // The next attempt begins with the oldest worker and replaces all.
     let pool = pool.on(RolloutEvent::Restart).does(&[hire(5, 2)]).replaced(2, 5);
     pool.does(&[hire(6, 1)]).replaced(3, 6).does(&[RolloutAction::Reached(2)]);
 }
@@ -116,7 +116,7 @@ fn a_generation_that_does_not_get_ready_ends_the_restart_and_the_old_ones_stay()
 #[test]
 fn a_restart_during_a_restart_joins_it_and_yet_replaces_what_was_booted_before() {
     let pool = pool(2).on(RolloutEvent::Restart).on(RolloutEvent::Restart).does(&[]);
-    // 3 was booted between the two orders: good enough for the first, not for the second.
+    // 3 booted between the two commands: new enough for the first, not for the second.
     let pool = pool.replaced(1, 3).does(&[hire(4, 2)]);
     let pool = pool.replaced(2, 4).does(&[RolloutAction::Reached(1), hire(5, 1)]);
     pool.replaced(3, 5).does(&[RolloutAction::Reached(2)]);
@@ -152,7 +152,7 @@ fn a_successor_that_dies_over_requests_is_tried_again_a_few_times() {
 fn as_often_as_old_workers_die_new_ones_may() {
     let mut pool = pool(3).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart);
     for _ in 0..50 {
-        // The successor, and the one after which it comes, by turns.
+        // The successor and the worker that it replaces die by turns.
         pool = pool.ready(4).dies(4).does(&[]).dies(1).does(&[]).ready(1);
     }
     let mut pool = pool.replaced(1, 4).does(&[hire(5, 2)]);
@@ -160,7 +160,7 @@ fn as_often_as_old_workers_die_new_ones_may() {
         pool = pool.dies(4).does(&[]).ready(4).dies(3).does(&[]).ready(3);
     }
     let pool = pool.replaced(2, 5).replaced(3, 6).does(&[RolloutAction::Reached(1)]);
-    // The next restart counts anew.
+    // The next restart starts to count at zero.
     let mut pool = pool.on(RolloutEvent::Restart).does(&[hire(7, 1)]);
     for _ in 0..=MOST_LOSSES {
         pool = pool.ready(7).dies(7);
@@ -204,7 +204,7 @@ fn an_old_worker_that_dies_during_its_replacement_changes_nothing() {
 }
 
 #[test]
-fn a_stop_ends_a_restart_and_nobody_is_hired_any_more() {
+fn a_stop_ends_a_restart_and_no_worker_is_started_any_more() {
     let pool = pool(2)
         .on(RolloutEvent::Restart)
         .on(RolloutEvent::Stop)
@@ -246,7 +246,7 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 fn nobody_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() {
     let pool = pool(2).on(RolloutEvent::Restart).due(2).does(&[]);
     let pool = pool.replaced(1, 3).replaced(2, 4).due(3).on(RolloutEvent::Restart).does(&[]);
-    // What replaced 3 had been booted before the restart was ordered.
+    // The replacement of 3 had booted before the restart was ordered.
     pool.replaced(3, 5).does(&[hire(6, 1)]);
 }
 

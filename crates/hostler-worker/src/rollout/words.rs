@@ -1,4 +1,4 @@
-//! What is said to a plan and what it answers; knows no rules.
+//! The events and actions of a pool's plan. Knows no rules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,69 +6,70 @@ use std::time::Duration;
 use crate::recycling::Reason;
 use crate::settings::Spares;
 
-/// One worker task's number; never given twice.
+/// The number of a worker task. A number is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WorkerTaskId(pub u64);
 
-/// What a worker task has to say of its worker.
+/// A report of a worker task about its worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerReport {
     /// It has joined the pool, or stands by as a spare.
     Ready,
-    /// It has left the pool, or stands by no more.
+    /// It has left the pool, or does not stand by any more.
     Left,
-    /// It died unasked: after so many failed boots in a row, or, if that is 0, after it was ready.
+    /// It died although Hostler had not asked for it: after this many failed boots in a row or, if that is 0, after it
+    /// was ready.
     Died { failed_boots: u32, how: String },
-    /// A successor has stood the test, and is from now on a worker like any other.
+    /// A successor has passed its probation. From now on it is a regular worker.
     TookOver,
-    /// It has stopped for good, and its worker task is gone.
+    /// It has stopped for good, and its worker task has ended.
     Ended { how: String },
 }
 
-/// What happened.
+/// What happened to a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RolloutEvent {
-    /// All workers that have been booted before are to be replaced.
+    /// Replace all workers that have booted before now.
     Restart,
-    /// So many workers are wanted.
+    /// This many workers are wanted.
     Count(usize),
-    /// So many spares are wanted.
+    /// These spares are wanted.
     Spares(Spares),
     /// The plan's deadline has come.
     Tick,
-    /// This worker has had its time.
+    /// This worker is due for recycling.
     Due(WorkerTaskId, Reason),
-    /// A worker task said something.
+    /// A worker task sent a report.
     Heard(WorkerTaskId, WorkerReport),
-    /// All workers are told to stop; nobody is hired from now on.
+    /// All workers are told to stop, and none is started from now on.
     Stop,
 }
 
-/// What is to be done.
+/// What the pool supervisor does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RolloutAction {
-    /// Boot a worker of this number.
+    /// Start a worker task for this worker number.
     Hire { task: WorkerTaskId, index: usize, role: WorkerRole },
-    /// A spare is to take the place of a worker that is missing.
+    /// The spare takes the place of a missing worker.
     StepIn(WorkerTaskId),
-    /// A spare is to leave the pool and stand by.
+    /// The spare leaves the pool and stands by.
     StepBack(WorkerTaskId),
-    /// Let it finish what it has and go.
+    /// The worker finishes its requests and stops.
     Retire { task: WorkerTaskId, why: Arc<str> },
-    /// All workers have been booted after this many restarts were ordered.
+    /// All workers have booted after this many restarts were ordered.
     Reached(u64),
-    /// The rollout has ended early.
+    /// The restart has ended early.
     Fail(RestartError),
-    /// A worker that was to be recycled stays for so long at least.
+    /// A worker that was to be recycled stays, for this time at least.
     KeepOld { index: usize, reason: Reason, how: String, pause: Duration },
 }
 
-/// What a worker is hired as.
+/// The role of a new worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerRole {
-    /// One of those that the pool is to have.
+    /// One of the wanted workers.
     Regular,
-    /// It is to replace another.
+    /// It replaces another worker.
     Successor(ReplaceCause),
     /// It stands by.
     Spare,
@@ -81,7 +82,7 @@ pub(crate) enum ReplaceCause {
     Recycled(Reason),
 }
 
-/// Why a restart did not reach its end.
+/// Why a restart did not replace all workers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestartError {
     /// A worker of the new generation did not get ready; the old one stays.
@@ -91,21 +92,21 @@ pub enum RestartError {
     Boot {
         /// The worker's number.
         worker: usize,
-        /// How it went, with the telling line of what it printed.
+        /// What happened to it, with the most useful line of its output.
         how: String,
         /// How many workers had been replaced before.
         replaced: usize,
         /// How many workers there are.
         total: usize,
     },
-    /// A worker of the new generation died again and again after it was ready, more often than the old ones.
+    /// A worker of the new generation died repeatedly after it was ready, more often than the old ones.
     #[error(
         "worker {worker} of the new generation keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
     )]
     Unstable {
         /// The worker's number.
         worker: usize,
-        /// How it went the last time.
+        /// What happened to it the last time.
         how: String,
         /// How many workers had been replaced before.
         replaced: usize,

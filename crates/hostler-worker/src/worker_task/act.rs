@@ -1,4 +1,4 @@
-//! What a worker task does when its lifecycle says so.
+//! Carries out the actions of a worker's lifecycle.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         None
     }
 
-    /// What ends with it from now on ends at our word.
+    /// Hostler stops the process, so the requests that end with it did not cause its end.
     fn dismiss(&self) {
         if let Some(running) = &self.running {
             running.exit_notifier.dismiss();
@@ -59,9 +59,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     pub(super) fn ask_turn(&mut self) {
-        self.status.generation = self.births.fetch_add(1, Ordering::Relaxed) + 1;
+        self.status.generation = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
         let (context, wire) = (self.shared.context.clone(), self.wire.of_generation(self.status.generation));
-        // One that was ready is missed by its pool, and does not wait behind boots of others that may take long.
+        // A worker that was ready is missing in its pool, so it does not wait behind the boots of others, which may take
+        // long.
         let queue = if self.life.deaths() > 0 && self.life.failed_boots() == 0 {
             Turns::Returns
         } else {
@@ -71,8 +72,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.asking.spawn(async move { wire.send(WorkerNews::Turn(context.turn(queue).await)).await });
     }
 
-    /// With what it is booted: the newest settings; but during a restart with those that it was ready with. It is not known yet
-    /// whether the new ones work, and should they not, they are taken back.
+    /// The settings for the next boot: the newest ones or, during a restart, those that the worker was last ready with.
+    /// It is not known yet whether the new ones work, and if they do not, the restart takes them back.
     fn settings_of_boot(&self) -> Arc<WorkerSettings> {
         let newest = Arc::clone(&self.settings.borrow());
         match &self.known_good {
@@ -149,7 +150,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.attend();
     }
 
-    /// What it has had counts beyond its stay.
+    /// Its served requests count also after it has left.
     pub(super) fn leave(&mut self) {
         self.note_service();
         self.membership = None;
@@ -185,7 +186,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let complaint = running.complaint(why, &self.settings.borrow());
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
-            let line = running.tail.telling_line().filter(|_| why == Why::StartTimeout);
+            let line = running.tail.most_useful_line().filter(|_| why == Why::StartTimeout);
             let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
             self.status.last_error = Some(format!("{complaint}{line}"));
         } else {

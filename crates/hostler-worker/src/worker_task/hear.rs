@@ -1,4 +1,4 @@
-//! What a worker task hears, from those who order and from its worker, and what that means to the lifecycle.
+//! Translates commands, and reports about the worker, into events of the lifecycle.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::running::RunningProcess;
 use crate::settings::Slots;
 use crate::shared::WorkerCommand;
 
-/// A boot that has failed after a long time has waited for something, rather than worked.
+/// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
@@ -38,30 +38,30 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// What can be changed while the worker runs is; the rest waits for the next boot.
+    /// Applies the settings that a running worker can take. The others wait for the next boot.
     pub(super) fn adopt_settings(&mut self) {
         let settings = self.settings.borrow_and_update().clone();
         if let (Some(membership), Slots::Fixed(slots)) = (&self.membership, settings.slots) {
             membership.set_slots(slots);
         }
         self.life.adopt(settings);
-        self.tell_whose_choice();
+        self.update_slots_reason();
     }
 
-    /// The process is gone. It leaves the pool before anything else, then its last words go to the log.
-    pub(super) async fn lay_out(&mut self, exit: Exit) -> LifecycleEvent {
+    /// The process is gone. First the worker leaves the pool, then its last output goes to the log.
+    pub(super) async fn handle_exit(&mut self, exit: Exit) -> LifecycleEvent {
         self.leave();
         if matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby) {
-            // Before its last words: a spare may step in at once.
+            // Before its last output is read, so that a spare can join the pool at once.
             self.report(WorkerReport::Left);
         }
         if let Some(mut running) = self.running.take() {
             running.exit_notifier.end(exit.cause());
             if matches!(self.life.state(), LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
-                // What it has cost is not known any more; it is at most about that.
+                // The real cost is not known any more; it is at most about this.
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
             }
-            running.last_words().await;
+            running.read_last_output().await;
             let when = match self.life.state() {
                 LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {
                     Some("before it was ready")
@@ -72,7 +72,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 _ => None,
             };
             if let Some(when) = when {
-                let line = running.tail.telling_line().map_or(String::new(), |line| format!(": {line}"));
+                let line = running.tail.most_useful_line().map_or(String::new(), |line| format!(": {line}"));
                 self.status.last_error = Some(format!("{exit} {when}{line}"));
             }
         }
@@ -140,7 +140,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// `change` tells the worker's address and whether it is a new one: then the pool must know of it.
+    /// `change` sets the worker's address and returns whether it is new. If so, the pool must know it.
     fn moved(&mut self, change: impl FnOnce(&mut RunningProcess) -> bool) -> Option<LifecycleEvent> {
         let running = self.running.as_mut()?;
         let is_new = change(running);

@@ -1,4 +1,4 @@
-//! How a worker task comes to know how its worker is doing inside.
+//! Starts the tasks that measure the worker's event loop, and shows the number of its slots.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::heartbeat::Heartbeat;
 use crate::settings::Slots;
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
-    /// Requests at once for a worker that joins now.
+    /// The number of slots of a worker that joins now.
     pub(super) fn slots(&self) -> usize {
         match self.settings.borrow().slots {
             Slots::Fixed(slots) => slots,
@@ -16,7 +16,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// Begins to ask the worker, which has just joined, how it is doing.
+    /// Begins to measure the worker, which has just joined.
     pub(super) fn attend(&mut self) {
         let Some(membership) = &self.membership else { return };
         self.status.vitals = Arc::default();
@@ -32,13 +32,13 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             settings: self.settings.clone(),
         };
         if !self.running.as_mut().is_some_and(|running| running.attend(heartbeat, collecting)) {
-            self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be asked");
+            self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be measured");
         }
-        self.tell_whose_choice();
+        self.update_slots_reason();
     }
 
-    /// Whether the number of slots needs a reason.
-    pub(super) fn tell_whose_choice(&mut self) {
+    /// Sets or removes the reason for the number of slots in the status.
+    pub(super) fn update_slots_reason(&mut self) {
         let is_auto = self.settings.borrow().slots == Slots::Auto;
         self.status.concurrency = is_auto.then(|| Arc::clone(&self.shared.concurrency));
     }

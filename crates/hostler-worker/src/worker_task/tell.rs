@@ -1,4 +1,4 @@
-//! What a worker task says of its worker: to the log, to the board, and to the pool supervisor.
+//! Reports about the worker: to the log, to the published status, and to the pool supervisor.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn report_end(&mut self, event: LifecycleEvent, before: LifecycleState) {
         let (pid, how) = match event {
             LifecycleEvent::SpawnFailed { .. } => (None, self.status.last_error.clone()),
-            // Published when it still ran, and not overwritten yet.
+            // Published while it still ran, and not overwritten yet.
             LifecycleEvent::Exited { .. } => (self.status.pid, self.status.last_exit.clone()),
-            // It never ran, has rested, or will not be seen again.
+            // It never ran, has waited, or is not shown again.
             _ => return,
         };
         let how = how.unwrap_or_default();
@@ -100,7 +100,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// It can serve for the first time since it was started.
+    /// It is ready for the first time since it was started.
     fn is_ready(&mut self) {
         let Some(running) = &self.running else { return };
         self.log.event(WorkerEvent::Ready { pid: running.pid(), took: running.started.elapsed() });
@@ -110,8 +110,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.known_good.clone_from(&self.booted_with);
     }
 
-    /// The last word. One that was needed no more, or never took over, is not to be seen any longer.
-    pub(super) fn sign_off(&mut self) {
+    /// The last report. A worker that was not needed any more, or never finished its probation, is not shown any longer.
+    pub(super) fn report_last(&mut self) {
         if self.life.standing() != Standing::Regular {
             self.shared.board.send_modify(|board| board.retain(|place| place.task != self.status.task));
         }

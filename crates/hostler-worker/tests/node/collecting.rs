@@ -1,8 +1,8 @@
-//! Garbage that is collected between requests.
+//! Garbage collection between requests.
 
 use super::support::*;
 
-/// Says whatever garbage is collected because somebody asked for it.
+/// An app that prints each garbage collection that was asked for.
 const TELLS: &str = "
 const { PerformanceObserver, constants } = require('perf_hooks');
 new PerformanceObserver((list) => {
@@ -14,24 +14,24 @@ require('http').createServer((req, res) => res.end('ok')).listen(3000);";
 
 #[tokio::test]
 async fn an_idle_worker_collects_garbage_and_goes_on() {
-    let crew = crew(TELLS).with(|settings| settings.collect_when_idle = true).started().await;
+    let test_pool = test_pool(TELLS).with(|settings| settings.collect_when_idle = true).started().await;
     for _ in 0..20 {
-        crew.get("/").await;
+        test_pool.get("/").await;
     }
-    eventually("it has collected", || crew.worker().collections > 0).await;
-    eventually("it says so itself", || crew.log().contains("was asked to collect")).await;
-    crew.get("/").await;
-    assert_eq!(crew.worker().generation, 1);
-    crew.stop().await;
+    eventually("it has collected", || test_pool.worker().collections > 0).await;
+    eventually("it says so itself", || test_pool.log().contains("was asked to collect")).await;
+    test_pool.get("/").await;
+    assert_eq!(test_pool.worker().generation, 1);
+    test_pool.stop().await;
 }
 
 #[tokio::test]
-async fn nobody_is_asked_to_collect_unless_that_is_wanted() {
-    let crew = crew(TELLS).started().await;
+async fn no_worker_is_asked_to_collect_unless_configured() {
+    let test_pool = test_pool(TELLS).started().await;
     for _ in 0..40 {
-        crew.get("/").await;
+        test_pool.get("/").await;
     }
-    assert_eq!(crew.worker().collections, 0);
-    assert!(!crew.log().contains("was asked to collect"), "{}", crew.log());
-    crew.stop().await;
+    assert_eq!(test_pool.worker().collections, 0);
+    assert!(!test_pool.log().contains("was asked to collect"), "{}", test_pool.log());
+    test_pool.stop().await;
 }

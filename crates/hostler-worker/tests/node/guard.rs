@@ -1,4 +1,4 @@
-//! What happens to the workers when Hostler dies without a word.
+//! What happens to the workers when Hostler dies without stopping them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -91,7 +91,7 @@ async fn a_guard_takes_no_signal_but_the_last_and_is_then_replaced_at_once() {
     hostler.dies_with_all_its_workers().await;
 }
 
-/// The worker that runs now, if it is another one than at first.
+/// The process of the current worker, if it is not the first one.
 fn successor(hostler: &Hostler) -> Option<u32> {
     let first = hostler.workers[0];
     let is_other = |pid: &u32| Some(*pid) != hostler.guard() && *pid != first && is_alive(*pid);

@@ -1,10 +1,10 @@
-//! Hung workers: they say where they hang before they are killed.
+//! Hung workers: Hostler finds out where they hang before it kills them.
 
 use std::time::Duration;
 
 use super::support::*;
 
-/// Says each request before it hangs in it.
+/// An app that prints each request and then hangs in it.
 const HANGS: &str = r#"
 function spin() {
   for (;;);
@@ -23,146 +23,147 @@ require('http').createServer(function handler(req, res) {
 }).listen(3000);
 "#;
 
-/// Hangs in that path until its stack contains the frame: a machine that is very busy may need more than one.
-async fn stack_of(crew: &Crew, path: &'static str, frame: &str) -> Vec<String> {
+/// Hangs in this path until the reported stack contains the frame. On a busy machine this may take more than one attempt.
+async fn stack_of(test_pool: &TestPool, path: &'static str, frame: &str) -> Vec<String> {
     for _ in 0..5 {
-        let said = hang_in(crew, path).await;
-        if let Some(stack) = crew.worker().stack {
+        let said = hang_in(test_pool, path).await;
+        if let Some(stack) = test_pool.worker().stack {
             assert!(stack.iter().any(|called| called.starts_with(frame)), "{frame} is not in {stack:?}");
             assert!(said.contains(&stack.join(", ")), "{said:?} does not tell {stack:?}");
             return stack;
         }
     }
-    panic!("never a stack; log:\n{}", crew.log());
+    panic!("never a stack; log:\n{}", test_pool.log());
 }
 
-/// Hangs in that path until the worker is replaced; what was wrong with it.
-async fn hang_in(crew: &Crew, path: &'static str) -> String {
-    let generation = crew.worker().generation;
-    let asked = crew.log().matches(&format!("asked for {path}")).count();
-    let member = crew.ask(path).await;
-    eventually("it hangs", || crew.log().matches(&format!("asked for {path}")).count() > asked).await;
-    crew.workers.hung(member);
-    eventually("replaced", || crew.worker().generation > generation).await;
-    crew.is_ready().await;
-    assert_ne!(crew.worker().member, Some(member));
-    crew.worker().last_error.unwrap()
+/// Hangs in this path until the worker is replaced. Returns the last error of the worker.
+async fn hang_in(test_pool: &TestPool, path: &'static str) -> String {
+    let generation = test_pool.worker().generation;
+    let asked = test_pool.log().matches(&format!("asked for {path}")).count();
+    let member = test_pool.ask(path).await;
+    eventually("it hangs", || test_pool.log().matches(&format!("asked for {path}")).count() > asked).await;
+    test_pool.workers.hung(member);
+    eventually("replaced", || test_pool.worker().generation > generation).await;
+    test_pool.is_ready().await;
+    assert_ne!(test_pool.worker().member, Some(member));
+    test_pool.worker().last_error.unwrap()
 }
 
 #[tokio::test]
 async fn an_endless_loop_in_an_unmodified_app_is_named_with_function_file_and_line() {
-    let crew = crew(HANGS).started().await;
-    let stack = stack_of(&crew, "/infinite", "spin (").await;
+    let test_pool = test_pool(HANGS).started().await;
+    let stack = stack_of(&test_pool, "/infinite", "spin (").await;
     assert!(stack[0].ends_with("/app.js:3)"), "{stack:?}");
     let apps: Vec<_> = stack.iter().map(|frame| frame.split(' ').next().unwrap()).take(4).collect();
     assert_eq!(apps, ["spin", "middleware", "route", "handler"]);
-    assert!(crew.worker().hung_ago.is_some());
-    crew.assert_logged("hung: a request has taken longer than its hang_timeout (60 s); it is in spin (");
-    crew.stop().await;
+    assert!(test_pool.worker().hung_ago.is_some());
+    test_pool.assert_logged("hung: a request has taken longer than its hang_timeout (60 s); it is in spin (");
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn what_node_prints_of_its_inspector_is_not_the_apps_output() {
-    let crew = crew(HANGS).started().await;
-    stack_of(&crew, "/infinite", "spin (").await;
+    let test_pool = test_pool(HANGS).started().await;
+    stack_of(&test_pool, "/infinite", "spin (").await;
     for ours in ["Debugger", "inspector\n", "nodejs.org"] {
-        assert!(!crew.log().contains(ours), "{}", crew.log());
+        assert!(!test_pool.log().contains(ours), "{}", test_pool.log());
     }
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn a_regular_expression_that_backtracks_for_ever_is_named() {
-    let crew = crew(HANGS).started().await;
-    stack_of(&crew, "/regex", "backtracks (").await;
-    crew.stop().await;
+    let test_pool = test_pool(HANGS).started().await;
+    stack_of(&test_pool, "/regex", "backtracks (").await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn a_wait_that_blocks_the_thread_is_named() {
-    let crew = crew(HANGS).started().await;
-    stack_of(&crew, "/atomics", "blocked (").await;
-    crew.stop().await;
+    let test_pool = test_pool(HANGS).started().await;
+    stack_of(&test_pool, "/atomics", "blocked (").await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn one_that_is_blocked_in_a_system_call_is_killed_with_its_child() {
-    let crew = crew(HANGS).started().await;
-    let why = hang_in(&crew, "/exec").await;
-    assert!(why.ends_with("it is blocked outside JavaScript, its inspector does not answer"), "{why}");
-    assert_eq!(crew.worker().stack, None);
-    crew.stop().await;
+    let test_pool = test_pool(HANGS).started().await;
+    let why = hang_in(&test_pool, "/exec").await;
+    assert!(why.ends_with("it is blocked outside JavaScript (its inspector does not answer)"), "{why}");
+    assert_eq!(test_pool.worker().stack, None);
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn one_that_waits_for_ever_is_said_to_wait() {
-    let crew = crew(HANGS).started().await;
+    let test_pool = test_pool(HANGS).started().await;
     let mut said = Vec::new();
     while !said.iter().any(|why: &String| why.ends_with("it is waiting, not running JavaScript")) {
         assert!(said.len() < 5, "{said:?}");
-        said.push(hang_in(&crew, "/await").await);
+        said.push(hang_in(&test_pool, "/await").await);
     }
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn behind_npm_it_is_the_app_that_is_asked() {
-    let crew = crew(HANGS)
+    let test_pool = test_pool(HANGS)
         .file("package.json", r#"{"scripts":{"start":"node app.js && true"}}"#)
         .command(["npm", "start"])
         .started()
         .await;
-    stack_of(&crew, "/infinite", "spin (").await;
-    crew.stop().await;
+    stack_of(&test_pool, "/infinite", "spin (").await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn an_operators_own_inspector_keeps_its_port_and_is_asked() {
-    let crew = crew(HANGS).command(["node", "--inspect=127.0.0.1:0", "app.js"]).started().await;
-    crew.assert_logged("Debugger listening on ws://127.0.0.1:");
-    stack_of(&crew, "/infinite", "spin (").await;
-    crew.stop().await;
+    let test_pool = test_pool(HANGS).command(["node", "--inspect=127.0.0.1:0", "app.js"]).started().await;
+    test_pool.assert_logged("Debugger listening on ws://127.0.0.1:");
+    stack_of(&test_pool, "/infinite", "spin (").await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn an_app_that_keeps_the_signal_for_itself_is_killed_all_the_same() {
     let app = format!("process.on('SIGUSR1', () => {{}}); {HANGS}");
-    let crew = crew(&app).started().await;
-    let why = hang_in(&crew, "/infinite").await;
+    let test_pool = test_pool(&app).started().await;
+    let why = hang_in(&test_pool, "/infinite").await;
     assert!(why.contains("its inspector does not answer"), "{why}");
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
     let app = format!("require('child_process').spawn('sleep', ['600']); {PLAIN}");
-    let crew = crew(&app).started().await;
-    let before = crew.worker();
+    let test_pool = test_pool(&app).started().await;
+    let before = test_pool.worker();
     let child = children_of(before.pid.unwrap())[0];
-    crew.workers.hung(before.member.unwrap());
+    test_pool.workers.hung(before.member.unwrap());
     eventually("killed", || !is_alive(before.pid.unwrap()) && !is_alive(child)).await;
-    eventually("replaced", || crew.worker().generation == 2).await;
-    crew.is_ready().await;
-    crew.assert_logged("a request has taken longer than its hang_timeout (60 s); it is ");
-    crew.stop().await;
+    eventually("replaced", || test_pool.worker().generation == 2).await;
+    test_pool.is_ready().await;
+    test_pool.assert_logged("a request has taken longer than its hang_timeout (60 s); it is ");
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn one_that_hangs_in_the_middle_of_an_answer_is_found_by_its_silence() {
-    // The client still reads, so no request can be said to take too long.
+    // The client still reads, so the request does not count as too long.
     let app = "require('http').createServer((req, res) => {
         res.write('begun');
         if (req.url === '/hang') setTimeout(function later() { for (;;); }, 2000);
     }).listen(3000);";
-    let crew = crew(app).with(|settings| settings.hang_timeout = Duration::from_secs(2)).started().await;
-    let first = crew.ask("/hang").await;
-    eventually("replaced", || crew.worker().generation == 2).await;
-    crew.is_ready().await;
-    assert_ne!(crew.worker().member, Some(first));
-    crew.assert_logged(
-        "hung: with requests at hand it has not turned its event loop for its hang_timeout (2 s); it is ",
+    let test_pool =
+        test_pool(app).with(|settings| settings.hang_timeout = Duration::from_secs(2)).started().await;
+    let first = test_pool.ask("/hang").await;
+    eventually("replaced", || test_pool.worker().generation == 2).await;
+    test_pool.is_ready().await;
+    assert_ne!(test_pool.worker().member, Some(first));
+    test_pool.assert_logged(
+        "hung: it has requests, and its event loop has not turned for its hang_timeout (2 s); it is ",
     );
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
@@ -180,10 +181,11 @@ async fn lives_with_an_endless_answer(prelude: &str) {
         "{prelude} let beats = 0; setInterval(() => console.log(`beat ${{++beats}}`), 500);
         require('http').createServer((req, res) => res.write('begun')).listen(3000);"
     );
-    let crew = crew(&app).with(|settings| settings.hang_timeout = Duration::from_secs(3)).started().await;
-    crew.ask("/").await;
-    // By its own clock, longer than it may be silent.
-    eventually("it lives on", || crew.log().contains("beat 14")).await;
-    assert_eq!(crew.worker().generation, 1, "{}", crew.log());
-    crew.stop().await;
+    let test_pool =
+        test_pool(&app).with(|settings| settings.hang_timeout = Duration::from_secs(3)).started().await;
+    test_pool.ask("/").await;
+    // By its own clock, this is longer than `hang_timeout`.
+    eventually("it lives on", || test_pool.log().contains("beat 14")).await;
+    assert_eq!(test_pool.worker().generation, 1, "{}", test_pool.log());
+    test_pool.stop().await;
 }

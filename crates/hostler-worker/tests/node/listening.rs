@@ -6,21 +6,21 @@ use super::support::*;
 
 #[tokio::test]
 async fn an_app_with_a_hard_coded_port_answers_on_the_inherited_socket_and_opens_no_port() {
-    let crew = crew(PLAIN).started().await;
-    let pid: u32 = crew.get("/").await.parse().unwrap();
-    let worker = crew.worker();
+    let test_pool = test_pool(PLAIN).started().await;
+    let pid: u32 = test_pool.get("/").await.parse().unwrap();
+    let worker = test_pool.worker();
     assert_eq!(worker.pid, Some(pid));
     assert!(worker.memory.unwrap() > 1 << 20 && worker.uptime.is_some() && worker.restarts == 0);
-    assert_eq!(worker.member, Some(crew.pool.snapshot().members[0].figures.id));
-    crew.assert_logged(&format!("web 1: ready (pid {pid}) in "));
-    crew.stop().await;
+    assert_eq!(worker.member, Some(test_pool.pool.snapshot().members[0].figures.id));
+    test_pool.assert_logged(&format!("web 1: ready (pid {pid}) in "));
+    test_pool.stop().await;
     assert!(!is_alive(pid));
 }
 
 #[tokio::test]
 async fn the_listening_socket_is_the_workers_alone_so_a_dead_worker_refuses_at_once() {
-    let crew = crew(PLAIN).started().await;
-    let members = crew.pool.snapshot_with(WorkerAddress::to_string).members;
+    let test_pool = test_pool(PLAIN).started().await;
+    let members = test_pool.pool.snapshot_with(WorkerAddress::to_string).members;
     let path = members[0].endpoint.strip_prefix("unix:").unwrap();
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
     let inodes =
@@ -32,21 +32,21 @@ async fn the_listening_socket_is_the_workers_alone_so_a_dead_worker_refuses_at_o
             .any(|link| link.ends_with(format!("socket:[{inode}]")))
     };
     let held = |pid: &str| inodes.clone().any(|inode| holds(pid, inode));
-    assert!(held(&crew.worker().pid.unwrap().to_string()));
+    assert!(held(&test_pool.worker().pid.unwrap().to_string()));
     assert!(!held("self"));
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn an_app_behind_npm_listens_on_the_path_and_reports_its_own_pid() {
-    let crew = crew(PLAIN)
+    let test_pool = test_pool(PLAIN)
         .file("package.json", r#"{"scripts":{"start":"node app.js"}}"#)
         .command(["npm", "start"])
         .started()
         .await;
-    let pid: u32 = crew.get("/").await.parse().unwrap();
-    assert_eq!(crew.worker().pid, Some(pid));
-    crew.stop().await;
+    let pid: u32 = test_pool.get("/").await.parse().unwrap();
+    assert_eq!(test_pool.worker().pid, Some(pid));
+    test_pool.stop().await;
     assert!(!is_alive(pid));
 }
 
@@ -54,20 +54,20 @@ async fn an_app_behind_npm_listens_on_the_path_and_reports_its_own_pid() {
 async fn with_bind_port_the_app_gets_a_free_port_and_is_ready_when_it_accepts() {
     let app =
         "require('http').createServer((req, res) => res.end(process.env.HOST)).listen(process.env.PORT);";
-    let crew = crew(app).with(|settings| settings.bind = Bind::Port).started().await;
-    assert_eq!(crew.get("/").await, "127.0.0.1");
-    let members = crew.pool.snapshot_with(WorkerAddress::clone).members;
+    let test_pool = test_pool(app).with(|settings| settings.bind = Bind::Port).started().await;
+    assert_eq!(test_pool.get("/").await, "127.0.0.1");
+    let members = test_pool.pool.snapshot_with(WorkerAddress::clone).members;
     assert!(matches!(members[0].endpoint, WorkerAddress::Tcp(address) if address.ip().is_loopback()));
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn a_preload_path_with_spaces_and_quotes_works() {
     let parent = tempfile::Builder::new().prefix("a \"b\" c\\d").tempdir().unwrap();
-    let crew = crew(PLAIN).start_in(parent.path());
-    crew.is_ready().await;
-    crew.get("/").await;
-    crew.stop().await;
+    let test_pool = test_pool(PLAIN).start_in(parent.path());
+    test_pool.is_ready().await;
+    test_pool.get("/").await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
@@ -75,15 +75,15 @@ async fn the_worker_knows_its_pool_and_number_and_keeps_its_own_environment() {
     let app = "const e = process.env; require('http').createServer((req, res) => res.end([e.HOSTLER_POOL, \
                e.HOSTLER_WORKER, e.HOSTLER_GENERATION, e.NODE_APP_INSTANCE, e.MINE, e.NODE_CHANNEL_FD, \
                e.NODE_OPTIONS].join())).listen(3000);";
-    let crew = crew(app)
+    let test_pool = test_pool(app)
         .with(|settings| {
             settings.env.insert("MINE".into(), "yes".into());
             settings.env.insert("NODE_OPTIONS".into(), "--no-warnings".into());
         })
         .started()
         .await;
-    assert_eq!(crew.get("/").await, "web,1,1,0,yes,,--no-warnings");
-    crew.stop().await;
+    assert_eq!(test_pool.get("/").await, "web,1,1,0,yes,,--no-warnings");
+    test_pool.stop().await;
 }
 
 #[tokio::test]
@@ -94,24 +94,24 @@ async fn readiness_waits_for_the_health_path_and_then_for_the_warm_up() {
         if (req.url === '/bad') { res.statusCode = 500; }
         res.end(seen.join());
     }).listen(3000);";
-    let crew = crew(app)
+    let test_pool = test_pool(app)
         .with(|settings| {
             settings.health = Some("/healthz".to_owned());
             settings.warmup = vec!["/a".to_owned(), "/bad".to_owned()];
         })
         .started()
         .await;
-    assert_eq!(crew.get("/now").await, "/healthz,/healthz,/healthz,/a,/bad,/now");
-    crew.assert_logged("warm-up of /bad: answered 500");
-    crew.stop().await;
+    assert_eq!(test_pool.get("/now").await, "/healthz,/healthz,/healthz,/a,/bad,/now");
+    test_pool.assert_logged("warm-up of /bad: answered 500");
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn what_a_worker_prints_is_logged_line_by_line_with_its_number() {
     let app = format!("console.log('one\\ntwo'); console.error('oh'); process.stdout.write('half'); {PLAIN}");
-    let crew = crew(&app).with(|settings| settings.count = 2).started().await;
-    crew.stop().await;
+    let test_pool = test_pool(&app).with(|settings| settings.count = 2).started().await;
+    test_pool.stop().await;
     for line in ["web 1 Stdout: one", "web 2 Stdout: two", "web 2 Stderr: oh", "web 1 Stdout: half"] {
-        crew.assert_logged(line);
+        test_pool.assert_logged(line);
     }
 }

@@ -1,4 +1,4 @@
-//! Workers that are replaced although nothing is wrong with them.
+//! Workers that are recycled.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ fn recycling(change: impl FnOnce(&mut Recycling)) -> impl FnOnce(&mut WorkerSett
 
 #[tokio::test]
 async fn after_so_many_requests_a_worker_is_recycled_without_losing_any() {
-    let crew = crew(PLAIN)
+    let test_pool = test_pool(PLAIN)
         .with(|settings| settings.count = 2)
         .with(recycling(|limits| limits.max_requests = Some(50)))
         .started()
         .await;
-    let load = crew.under_load(3);
+    let load = test_pool.under_load(3);
     eventually("both were recycled", || {
-        crew.workers.snapshot().iter().filter(|worker| worker.recycled.is_some()).count() >= 2
+        test_pool.workers.snapshot().iter().filter(|worker| worker.recycled.is_some()).count() >= 2
     })
     .await;
     let (answers, fewest) = load.end().await;
@@ -28,11 +28,11 @@ async fn after_so_many_requests_a_worker_is_recycled_without_losing_any() {
     pids.sort();
     pids.dedup();
     assert!(pids.len() >= 3, "answers of more than one generation: {pids:?}");
-    crew.assert_logged(" requests\n");
-    crew.assert_logged("): recycled: ");
-    let recycled = crew.workers.snapshot().into_iter().find_map(|worker| worker.recycled).unwrap();
+    test_pool.assert_logged(" requests\n");
+    test_pool.assert_logged("): recycled: ");
+    let recycled = test_pool.workers.snapshot().into_iter().find_map(|worker| worker.recycled).unwrap();
     assert!(recycled.ends_with(" requests"), "{recycled}");
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
@@ -41,33 +41,34 @@ async fn a_worker_that_has_grown_too_large_or_too_old_is_recycled() {
         "const hoard = []; let on = !require('fs').existsSync('full');
          setInterval(() => on && hoard.length < 20 && hoard.push(Buffer.alloc(16 << 20, 1)), 20); {PLAIN}"
     );
-    let crew = crew(&grows).with(recycling(|limits| limits.max_memory = Some(256 << 20))).started().await;
-    crew.write("full", "");
-    eventually("recycled", || crew.worker().recycled.is_some()).await;
-    assert!(crew.worker().recycled.unwrap().ends_with(" MiB resident"));
-    eventually("one worker", || crew.workers.snapshot().len() == 1).await;
+    let test_pool =
+        test_pool(&grows).with(recycling(|limits| limits.max_memory = Some(256 << 20))).started().await;
+    test_pool.write("full", "");
+    eventually("recycled", || test_pool.worker().recycled.is_some()).await;
+    assert!(test_pool.worker().recycled.unwrap().ends_with(" MiB resident"));
+    eventually("one worker", || test_pool.workers.snapshot().len() == 1).await;
 
-    let mut settings = crew.settings.clone();
+    let mut settings = test_pool.settings.clone();
     settings.recycling = Recycling { max_age: Some(Duration::from_secs(1)), ..Recycling::default() };
-    assert_eq!(crew.workers.update(settings), SettingsChange::Applied);
+    assert_eq!(test_pool.workers.update(settings), SettingsChange::Applied);
     eventually("recycled", || {
-        crew.workers.snapshot().last().unwrap().recycled.as_deref().unwrap().ends_with(" s old")
+        test_pool.workers.snapshot().last().unwrap().recycled.as_deref().unwrap().ends_with(" s old")
     })
     .await;
-    crew.stop().await;
+    test_pool.stop().await;
 }
 
 #[tokio::test]
 async fn a_worker_whose_successor_does_not_boot_is_kept() {
-    let crew = crew(PLAIN).started().await;
-    let pid = crew.worker().pid.unwrap();
-    crew.write("app.js", "throw new Error('no database')");
-    let mut settings = crew.settings.clone();
+    let test_pool = test_pool(PLAIN).started().await;
+    let pid = test_pool.worker().pid.unwrap();
+    test_pool.write("app.js", "throw new Error('no database')");
+    let mut settings = test_pool.settings.clone();
     settings.recycling.max_age = Some(Duration::from_secs(1));
-    crew.workers.update(settings);
-    eventually("it is told", || crew.log().contains("not recycled")).await;
-    crew.assert_logged("as its successor did not get ready: exit code 1 before it was ready: Error: no database; tries again in 30 s");
-    eventually("the successor is gone", || crew.workers.snapshot().len() == 1).await;
-    assert_eq!(crew.get("/").await, pid.to_string());
-    crew.stop().await;
+    test_pool.workers.update(settings);
+    eventually("it is told", || test_pool.log().contains("not recycled")).await;
+    test_pool.assert_logged("as its successor did not get ready: exit code 1 before it was ready: Error: no database; tries again in 30 s");
+    eventually("the successor is gone", || test_pool.workers.snapshot().len() == 1).await;
+    assert_eq!(test_pool.get("/").await, pid.to_string());
+    test_pool.stop().await;
 }

@@ -1,4 +1,5 @@
-//! The test language: `crew("app source").count(2).start().await`, then ask, kill and look.
+//! Helpers for the tests with real Node processes: `test_pool("app source").count(2).start().await`, then send requests,
+//! kill and check.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,10 +17,10 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Under load of the whole test run, a Node process may take seconds to boot.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+/// Under the load of the whole test run, a Node process may take seconds to boot.
+pub const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// A plain app that listens on a hard-coded port and says who it is.
+/// A plain app on a hard-coded port that answers with its process id.
 pub const PLAIN: &str = "require('http').createServer((req, res) => res.end(`${process.pid}`)).listen(3000);";
 
 pub fn repository() -> PathBuf {
@@ -33,13 +34,13 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
-/// A worker with its app in a directory of its own, not started yet.
+/// Workers with an app in its own directory, not started yet.
 pub struct Plan {
     pub settings: WorkerSettings,
     directory: TempDir,
 }
 
-pub fn crew(app: &str) -> Plan {
+pub fn test_pool(app: &str) -> Plan {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.js"), app).unwrap();
     let settings = WorkerSettings {
@@ -50,8 +51,8 @@ pub fn crew(app: &str) -> Plan {
         spares: Spares::Fixed(0),
         boot_cpu: 1.0,
         slots: Slots::Fixed(1),
-        start_timeout: PATIENCE,
-        stop_timeout: PATIENCE,
+        start_timeout: TIME_LIMIT,
+        stop_timeout: TIME_LIMIT,
         hang_timeout: Duration::from_secs(60),
         ..WorkerSettings::default()
     };
@@ -73,11 +74,11 @@ impl Plan {
         self.with(|settings| settings.command = command.map(Into::into).into())
     }
 
-    pub fn start(self) -> Crew {
+    pub fn start(self) -> TestPool {
         self.start_in(&std::env::temp_dir())
     }
 
-    pub fn start_in(self, parent: &Path) -> Crew {
+    pub fn start_in(self, parent: &Path) -> TestPool {
         let preload = repository().join("packages/worker/preload.cjs");
         let records = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&records);
@@ -99,18 +100,25 @@ impl Plan {
             Arc::new(Get),
             context,
         );
-        Crew { workers, pool, records, runtime_directory, directory: self.directory, settings: self.settings }
+        TestPool {
+            workers,
+            pool,
+            records,
+            runtime_directory,
+            directory: self.directory,
+            settings: self.settings,
+        }
     }
 
-    pub async fn started(self) -> Crew {
-        let crew = self.start();
-        crew.is_ready().await;
-        crew
+    pub async fn started(self) -> TestPool {
+        let test_pool = self.start();
+        test_pool.is_ready().await;
+        test_pool
     }
 }
 
-/// A running crew.
-pub struct Crew {
+/// A running pool of workers.
+pub struct TestPool {
     pub workers: Supervisor,
     pub pool: Pool<WorkerAddress>,
     pub runtime_directory: PathBuf,
@@ -119,15 +127,15 @@ pub struct Crew {
     pub settings: WorkerSettings,
 }
 
-impl Crew {
+impl TestPool {
     pub async fn is_ready(&self) {
-        let ready = timeout(PATIENCE, self.workers.all_ready()).await;
+        let ready = timeout(TIME_LIMIT, self.workers.all_ready()).await;
         assert_eq!(ready, Ok(true), "not ready; log:\n{}", self.log());
     }
 
-    /// What the next worker in turn answers, over its own socket.
+    /// The answer of the next worker in turn, over its own socket.
     pub async fn get(&self, path: &str) -> String {
-        let lease = timeout(PATIENCE, self.pool.acquire(Claim::default()))
+        let lease = timeout(TIME_LIMIT, self.pool.acquire(Claim::default()))
             .await
             .expect("a free slot in time")
             .unwrap();
@@ -136,9 +144,9 @@ impl Crew {
         body
     }
 
-    /// Asks for a path without waiting for the answer; the slot comes back when the worker has hung up.
+    /// Sends a request without waiting for the answer. The slot comes back when the worker hangs up.
     pub async fn ask(&self, path: &'static str) -> MemberId {
-        let lease = timeout(PATIENCE, self.pool.acquire(Claim::default()))
+        let lease = timeout(TIME_LIMIT, self.pool.acquire(Claim::default()))
             .await
             .expect("a free slot in time")
             .unwrap();
@@ -147,12 +155,12 @@ impl Crew {
         member
     }
 
-    /// What will be found at the next boot.
+    /// Writes a file for the next boot.
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.directory.path().join(name), text).unwrap();
     }
 
-    /// So many clients that ask without pause, one request after the other, and somebody who counts the ready workers.
+    /// Starts clients that send one request after another without pause, and a task that counts the ready workers.
     pub fn under_load(&self, clients: usize) -> Load {
         let (end, ended) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -186,7 +194,7 @@ impl Crew {
         self.workers.snapshot().remove(0)
     }
 
-    /// The log so far, as a person would read it.
+    /// The log so far, as an operator reads it.
     pub fn log(&self) -> String {
         let records = self.records.lock().unwrap();
         let lines = records.iter().map(|WorkerRecord { pool, worker, entry }| match entry {
@@ -202,7 +210,7 @@ impl Crew {
     }
 
     pub async fn stop(&self) {
-        timeout(PATIENCE, self.workers.stop()).await.expect("stopped in time");
+        timeout(TIME_LIMIT, self.workers.stop()).await.expect("stopped in time");
         let is_stopped =
             |worker: &WorkerSnapshot| worker.state == WorkerState::Stopped && worker.pid.is_none();
         assert!(self.workers.snapshot().iter().all(is_stopped));
@@ -210,7 +218,7 @@ impl Crew {
     }
 }
 
-/// Clients that ask without pause.
+/// Clients that send requests without pause.
 pub struct Load {
     end: watch::Sender<bool>,
     tasks: JoinSet<Vec<String>>,
@@ -218,7 +226,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// All answers, and how many workers there were at the worst moment. Panics if a request has failed.
+    /// All answers, and the lowest number of ready workers. Panics if a request failed.
     pub async fn end(mut self) -> (Vec<String>, usize) {
         self.end.send(true).unwrap();
         let mut all = Vec::new();
@@ -229,10 +237,10 @@ impl Load {
     }
 }
 
-/// Polls until it is so; a test that waits longer than patience has failed.
+/// Polls until `is_so` returns true. Panics after the time limit.
 #[track_caller]
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) -> impl Future<Output = ()> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIME_LIMIT;
     async move {
         while !is_so() {
             assert!(Instant::now() < end, "never: {what}");
@@ -241,7 +249,7 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) -> impl Future<Ou
     }
 }
 
-/// Whether the process exists and is no zombie.
+/// Whether the process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')')
@@ -259,7 +267,7 @@ pub fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// A GET without any HTTP library: enough for answers that end with the connection.
+/// A GET without an HTTP library, enough for answers that end with the connection.
 struct Get;
 
 impl Probe for Get {
@@ -288,7 +296,7 @@ async fn exchange(
     path: &str,
 ) -> std::io::Result<String> {
     let mut stream = stream?;
-    // HTTP/1.0, so that the body comes without chunks.
+    // HTTP/1.0, so that the body has no chunks.
     stream.write_all(format!("GET {path} HTTP/1.0\r\nhost: test\r\n\r\n").as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;

@@ -1,4 +1,4 @@
-//! Workers that hang, in the pool and on their way out.
+//! Workers that hang, in the pool and while they leave.
 
 use super::*;
 

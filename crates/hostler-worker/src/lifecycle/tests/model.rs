@@ -1,4 +1,4 @@
-//! Random lives against what must hold at every moment, whatever a worker task hears and in whichever order.
+//! Random lives, checked against the rules that hold at every moment, for any events in any order.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn death() -> impl Strategy<Value = DeathReport> {
     })
 }
 
-/// What a worker task would have at hand.
+/// What a worker task would hold.
 #[derive(Default)]
 struct Hands {
     process: bool,
@@ -50,7 +50,7 @@ impl Hands {
         self.dismissed |=
             matches!(event, LifecycleEvent::Stop | LifecycleEvent::Retire | LifecycleEvent::Kill);
         self.turn |= event == LifecycleEvent::Turn && before.state() == LifecycleState::Queued;
-        // Also one that cannot be killed is given up at last.
+        // A worker that cannot be killed is given up in the end.
         if matches!(
             life.state(),
             LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped
@@ -79,7 +79,7 @@ impl Hands {
                 Action::Terminate | Action::SayShutdown | Action::Kill(_) | Action::Diagnose => {
                     assert!(!self.member, "members are not signalled");
                 }
-                Action::AskTurn => assert!(!self.dismissed, "comes back although nobody wants it"),
+                Action::AskTurn => assert!(!self.dismissed, "boots again although it was dismissed"),
                 Action::CheckHealth | Action::WarmUp => {}
             }
         }
@@ -117,7 +117,7 @@ proptest! {
         let mut life = Lifecycle::new(settings.into(), standing, fastrand::Rng::with_seed(7));
         let (mut now, mut hands) = (Instant::now(), Hands::default());
         let mut step = |life: Lifecycle, event: LifecycleEvent, now: Instant| {
-            // Only what has been spawned can fail, listen or end.
+            // Only a spawned process can fail, listen or end.
             let needs_process = matches!(event, LifecycleEvent::Exited(_) | LifecycleEvent::SpawnFailed { .. } | LifecycleEvent::Listening | LifecycleEvent::Orphaned);
             if needs_process && !hands.process {
                 return life;

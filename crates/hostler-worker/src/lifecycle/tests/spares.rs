@@ -1,4 +1,4 @@
-//! Spares: they stand by, step in and step back.
+//! Spares: they stand by, take a place in the pool, and give it back.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Successors on probation, and workers that are needed no more.
+//! Successors on probation, and workers that are not needed any more.
 
 use super::*;
 
@@ -107,7 +107,7 @@ fn a_successor_that_dies_over_requests_is_booted_again_however_often() {
             life.on(LifecycleEvent::Listening).dies_over_a_request().does(&[Action::Leave, Action::AskTurn]);
         life = life.on(LifecycleEvent::Turn);
     }
-    // What was before is no failure of its boot.
+    // What happened before is not a failed boot.
     let life = life.on(LifecycleEvent::Listening).dies().boots_again().on(LifecycleEvent::Listening);
     let life = life.gets_killed().boots_again().on(LifecycleEvent::Listening);
     life.at_deadline().does(&[Action::TakeOver]);
@@ -129,7 +129,7 @@ fn behind_a_process_that_lives_on_it_is_no_different() {
     let life =
         orphaned(life).on(LifecycleEvent::Exited(killed)).does(&[Action::AskTurn]).on(LifecycleEvent::Turn);
     orphaned(life).on(LifecycleEvent::Exited(killed)).does(&[]).is(LifecycleState::Stopped);
-    // One that does not succeed anybody rests longer and longer.
+    // A worker that is not a successor rests longer and longer.
     let mut life = booting();
     for rest in [0, 200, 500, 1_000] {
         life = orphaned(life)

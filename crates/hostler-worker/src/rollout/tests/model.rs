@@ -1,4 +1,4 @@
-//! Random histories of a pool's workers against what must hold at every moment.
+//! Random histories of a pool's workers, checked against the rules that hold at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,18 @@ enum Step {
     Restart,
     Count(usize),
     Due(usize),
-    /// One that boots is ready.
+    /// A booting worker is ready.
     Ready(usize),
-    /// One that is ready dies.
+    /// A ready worker dies.
     Die(usize),
-    /// One that boots fails; a successor stops with the second time.
+    /// A boot fails. A successor stops at the second failure.
     Fail(usize),
-    /// A successor that is ready has stood the test.
+    /// A ready successor has passed its probation.
     TakeOver,
-    /// One that retires has finished.
+    /// A retiring worker has finished.
     Finish(usize),
     Wait,
-    /// So many spares are wanted; 0: while workers die often.
+    /// This many spares are wanted. 0: only while workers die often.
     Spares(usize),
 }
 
@@ -62,16 +62,16 @@ impl Worker {
     }
 }
 
-/// Workers as they would be if everybody did what the plan says.
+/// The workers of a pool in which every command of the plan is carried out.
 struct World {
     plan: Plan,
     now: Instant,
     workers: BTreeMap<WorkerTaskId, Worker>,
-    /// Spares that have stepped in.
+    /// Spares that have joined the pool.
     in_pool: BTreeSet<WorkerTaskId>,
     wanted: usize,
     spares: usize,
-    /// Restarts that somebody waits for.
+    /// Restarts with a caller that waits.
     ordered: u64,
     answered: u64,
 }
@@ -121,9 +121,9 @@ impl World {
             }
             RolloutAction::Retire { task, .. } => {
                 let worker = &self.workers[&task];
-                let has_heir = taken_over.is_some_and(|heir| self.workers[&heir].index == worker.index);
+                let has_successor = taken_over.is_some_and(|heir| self.workers[&heir].index == worker.index);
                 let unneeded = worker.index > self.wanted || worker.role != WorkerRole::Regular;
-                assert!(has_heir || unneeded, "{task:?} retires and nobody takes its place");
+                assert!(has_successor || unneeded, "{task:?} retires without a successor");
                 self.workers.get_mut(&task).unwrap().is = Is::Retiring;
                 self.in_pool.remove(&task);
             }
@@ -151,7 +151,11 @@ impl World {
         let missing =
             missing.filter(|worker| worker.role == WorkerRole::Regular && worker.is != Is::Ready).count();
         assert!(self.in_pool.len() <= missing, "more spares in the pool than workers are missing");
-        assert_eq!(self.plan.is_restarting(), self.answered < self.ordered, "nobody waits for nothing");
+        assert_eq!(
+            self.plan.is_restarting(),
+            self.answered < self.ordered,
+            "a restart goes on exactly while a caller waits"
+        );
     }
 
     fn pick(&self, index: usize, is: Is) -> Option<WorkerTaskId> {
@@ -163,7 +167,7 @@ impl World {
         self.on(RolloutEvent::Heard(task, heard));
     }
 
-    /// A regular one comes back, whatever happens; a successor whose boot has failed does not.
+    /// A regular worker boots again after every death. A successor with failed boots does not.
     fn lose(&mut self, task: WorkerTaskId) {
         let how = String::new();
         let worker = self.workers.get_mut(&task).unwrap();
@@ -172,7 +176,7 @@ impl World {
         self.in_pool.remove(&task);
         let failed_boots = worker.failed_boots;
         self.hear(task, WorkerReport::Died { failed_boots, how: how.clone() });
-        // The plan may have retired it at that.
+        // The plan may have retired it at that moment.
         let is_over = |worker: &Worker| worker.is_successor() && worker.is == Is::Booting;
         if failed_boots > 1 && self.workers.get(&task).is_some_and(is_over) {
             self.workers.remove(&task);
@@ -244,7 +248,7 @@ impl World {
         self.hear(task, WorkerReport::TookOver);
     }
 
-    /// Whatever boots gets ready from now on.
+    /// From now on every booting worker gets ready.
     fn settle(&mut self) {
         for _ in 0..60 {
             for step in [Step::Ready(0), Step::TakeOver, Step::Finish(0)] {
@@ -271,11 +275,11 @@ proptest! {
         }
         world.settle();
         prop_assert!(!world.plan.is_restarting(), "a restart without an end");
-        prop_assert_eq!(world.workers.len(), world.wanted, "nobody is left over");
+        prop_assert_eq!(world.workers.len(), world.wanted, "no worker is left over");
     }
 
     #[test]
-    fn after_a_stop_nobody_is_hired(steps in proptest::collection::vec(step(), 1..40), at in 0..40_usize) {
+    fn after_a_stop_no_worker_is_started(steps in proptest::collection::vec(step(), 1..40), at in 0..40_usize) {
         let mut world = World::new();
         for step in steps.iter().take(at) {
             world.take(step);

@@ -1,4 +1,4 @@
-//! Spares: when there are any, and when they step in.
+//! Spares: when there are any, and when they join the pool.
 
 use super::super::spares::{CALM, WINDOW};
 use super::*;
@@ -19,7 +19,7 @@ fn dismissed(task: u64, why: &str) -> RolloutAction {
     RolloutAction::Retire { task: WorkerTaskId(task), why: why.into() }
 }
 
-/// With a spare that stands by.
+/// A pool with one spare that stands by.
 fn with_spare(count: usize) -> Pool {
     let next = count as u64 + 1;
     let pool = pool(count).on(RolloutEvent::Spares(Spares::Fixed(1))).does(&[spare(next, count + 1)]);
@@ -41,7 +41,7 @@ fn the_second_death_in_half_a_minute_brings_a_spare_and_a_minute_without_one_end
 }
 
 #[test]
-fn a_single_worker_has_no_spare_unless_somebody_says_so_and_0_is_none() {
+fn a_single_worker_has_no_spare_unless_configured_and_0_means_none() {
     let alone = pool(1).dies(1).ready(1).dies(1).does(&[]).ready(1);
     alone.on(RolloutEvent::Spares(Spares::Fixed(1))).does(&[spare(2, 2)]);
     let pool = pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).dies(1).dies(2).does(&[]);
@@ -88,7 +88,7 @@ fn a_spare_of_the_old_generation_stays_until_all_workers_are_new() {
     let pool = pool.takes_over(3).dies(3).does(&[steps_in(2)]).ready(3).does(&[steps_back(2)]).ends(1);
     let pool =
         pool.does(&[RolloutAction::Reached(1), dismissed(2, "replaced by a new generation"), spare(4, 2)]);
-    // One that fails changes nothing.
+    // A failed boot of a spare changes nothing.
     pool.ready(4).ends(2).on(RolloutEvent::Restart).ends(5).dies(3).does(&[steps_in(4)]);
 }
 
@@ -111,7 +111,7 @@ fn the_numbers_of_spares_come_after_those_of_the_workers() {
 }
 
 #[test]
-fn a_spare_that_has_had_its_time_is_replaced_and_nobody_waits_for_that() {
+fn a_spare_due_for_recycling_is_replaced_and_nothing_waits_for_that() {
     let pool = with_spare(2).due(3);
     let pool = pool.does(&[dismissed(3, "recycled: 1 s old"), spare(4, 3)]);
     assert_eq!(pool.due(1).todo.len(), 1, "a worker may be recycled meanwhile");
