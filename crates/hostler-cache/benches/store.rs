@@ -1,4 +1,5 @@
-//! Which eviction keeps more of what is asked for, and what a look takes: our store, moka and foyer on the same bytes.
+//! Compares stores: which eviction finds more of the requested keys, and how long a lookup takes. Our store, moka and
+//! foyer on the same bytes.
 //!
 //! cargo bench -p hostler-cache --bench store
 
@@ -10,18 +11,18 @@ use foyer_memory::{CacheBuilder, EvictionConfig, LfuConfig, S3FifoConfig, SieveC
 use hostler_cache::{Cache, Entry, Freshness, Moment, Vary};
 use moka::policy::EvictionPolicy;
 
-/// What there is to ask for, and how much of that fits, on average.
+/// How many keys exist, and how many of them fit into a store on average.
 const KEYS: usize = 1_000_000;
 const FITTING: usize = 100_000;
 const REQUESTS: usize = 1_500_000;
-/// A crawler comes by that often, and asks for so many pages that nobody else wants.
+/// After this many requests comes a crawler. It requests many pages that no other client wants.
 const SCAN_EVERY: usize = 150_000;
 const SCAN: usize = 50_000;
 
 type Key = [u8; 32];
 type Owned = Box<[u8]>;
 
-/// What all of them can do.
+/// What each compared store can do.
 trait Store: Sync {
     fn has(&self, key: &Key) -> bool;
     fn put(&self, key: &Key, size: usize);
@@ -72,7 +73,7 @@ impl Store for Cache<()> {
     }
 }
 
-/// Which keys are asked for, as people do: a few often, most hardly ever.
+/// The requested keys with the distribution of real traffic: few keys often, most hardly ever.
 fn zipf(skew: f64) -> Vec<u32> {
     let mut sum = 0.0;
     let cumulated: Vec<f64> = (1..=KEYS)
@@ -99,7 +100,7 @@ fn key(rank: usize) -> Key {
     key
 }
 
-/// From 300 bytes to 40 kB, a tenth of them large.
+/// From 300 bytes to 40 kB. One in ten is large.
 fn size(rank: usize) -> usize {
     let random = fastrand::Rng::with_seed(rank as u64).f64();
     300 + (random.powi(4) * 40_000.0) as usize
@@ -127,7 +128,7 @@ fn hit_ratio(store: &dyn Store, asked: &[u32], scans: bool) -> f64 {
     f64::from(hits) / f64::from(counted)
 }
 
-/// Nanoseconds of CPU for a look that finds something, on so many threads at once.
+/// Nanoseconds of CPU for a lookup that finds an entry, on this many threads at once.
 fn look(store: &dyn Store, threads: usize) -> f64 {
     const WARM: usize = 10_000;
     const LOOKS: usize = 500_000;
@@ -150,7 +151,7 @@ fn look(store: &dyn Store, threads: usize) -> f64 {
     taken.iter().sum::<u64>() as f64 / (LOOKS * threads) as f64
 }
 
-/// Nanoseconds that this thread has run: others on the machine do not matter, as they do by the clock.
+/// Nanoseconds that this thread has run. Unlike the wall clock, this excludes other programs on the machine.
 fn cpu_time() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! One stored answer, and all that is stored under one key. Knows no store, and of HTTP only what the policy has made of it.
+//! One stored response, and all responses that are stored under one key. Knows no store, and of HTTP only what the policy
+//! has read.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -8,43 +9,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Freshness, Moment, Vary};
 
-/// How many entries one key may have: a site whose answers vary by more than this had better not be cached.
+/// How many entries one key may have. A site whose responses vary more should not be cached.
 const MOST_VARIANTS: usize = 16;
 
-/// What an entry takes besides its head, body, labels and key: itself, what the store keeps for each key, and what the allocator rounds
-/// up. Measured (`crates/hostler/tests/weight.rs` holds it to that).
+/// What an entry needs besides its head, body, labels and key, in bytes: the entry itself, what the store keeps for each
+/// key, and what the allocator rounds up. Measured; `crates/hostler/tests/weight.rs` checks it.
 const OVERHEAD: usize = 640;
 
-/// What the allocator takes for a piece besides its bytes, on average.
+/// What the allocator needs for one allocation besides its bytes, on average.
 const PIECE: usize = 16;
 
-/// A stored answer. Never changed: whoever has it, has it for as long as he likes, and a changed one replaces it.
+/// A stored response. It never changes, so a reader can keep it; a changed response replaces it in the store.
 #[derive(Debug)]
 pub struct Entry<H> {
-    /// Its head, as it came, without the fields that may not be stored.
+    /// The head as it came, without the fields that must not be stored.
     pub head: Arc<H>,
-    /// What the head takes, in bytes.
+    /// The memory of the head, in bytes.
     pub head_bytes: usize,
     /// The body as the member sent it.
     pub body: Bytes,
-    /// How long it may be served, and when.
+    /// How long it may be served, and under which conditions.
     pub freshness: Freshness,
-    /// To whom.
+    /// Which requests it may be served to.
     pub vary: Vary,
-    /// When its member was asked, and what was known then: a purge voids what was asked for before it.
+    /// When the response was requested, and which purges were known then. A purge voids entries that were requested
+    /// before it.
     pub asked: FetchMark,
-    /// The tags that it may be purged by.
+    /// The tags by which it can be purged.
     pub tags: Box<[Box<str>]>,
-    /// What became of the body in other codings.
+    /// The body in other content codings, as far as they were made.
     pub forms: Box<[StoredForm<H>]>,
 }
 
-/// When a member was asked for an answer.
+/// When a response was requested from a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FetchMark {
-    /// By the clock of whoever has asked.
+    /// The time by the clock of the Hostler that requested it.
     pub at: Moment,
-    /// How far he knew the log that several Hostlers share; none: not at all, and the answer is not for others.
+    /// How far that Hostler had read the shared purge log. `None`: not at all, so other Hostlers must not use the
+    /// response.
     pub under: Option<Under>,
 }
 
@@ -54,23 +57,23 @@ impl From<Moment> for FetchMark {
     }
 }
 
-/// A place in the log of one memcached server.
+/// A position in the purge log of one memcached server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Under {
-    /// Which log: one that was lost begins anew.
+    /// Which log. A log that was lost starts again with a new epoch.
     pub epoch: NonZeroU64,
-    /// Its latest record.
+    /// The number of the latest record.
     pub number: u64,
 }
 
-/// An entry's body in another coding, with the head that goes with it.
+/// The body of an entry in another content coding, with the head for it.
 #[derive(Debug)]
 pub struct StoredForm<H> {
-    /// As in `Content-Encoding`.
+    /// The name of the coding, as in `Content-Encoding`.
     pub coding: &'static str,
-    /// Its head.
+    /// The head for this coding.
     pub head: Arc<H>,
-    /// Its body.
+    /// The encoded body.
     pub body: Bytes,
 }
 
@@ -81,7 +84,7 @@ impl<H> Clone for StoredForm<H> {
 }
 
 impl<H> Entry<H> {
-    /// The bytes that it holds.
+    /// The memory of the entry, in bytes.
     pub fn weight(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>() + PIECE).sum();
         let form =
@@ -90,12 +93,12 @@ impl<H> Entry<H> {
         OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + tags + forms
     }
 
-    /// The form in this coding, if it was made.
+    /// The form in this coding, if it exists.
     pub fn form(&self, coding: &str) -> Option<&StoredForm<H>> {
         self.forms.iter().find(|form| form.coding == coding)
     }
 
-    /// With one form more.
+    /// A copy with one more form.
     #[must_use]
     pub fn with(&self, form: StoredForm<H>) -> Self {
         let others = self.forms.iter().filter(|other| other.coding != form.coding);
@@ -113,13 +116,13 @@ impl<H> Entry<H> {
     }
 }
 
-/// All that is stored under one key, the newest first. Never changed either. Nearly always it is one entry, which then takes nothing
-/// besides itself.
+/// All entries under one key, the newest first. It never changes. Almost always it is one entry, which then needs no more
+/// memory than itself.
 #[derive(Debug)]
 pub enum Variants<H> {
-    /// The only one.
+    /// One entry.
     One(Arc<Entry<H>>),
-    /// Several.
+    /// Several entries.
     More(Arc<[Arc<Entry<H>>]>),
 }
 
@@ -140,22 +143,22 @@ impl<H> Variants<H> {
         }
     }
 
-    /// The newest entry that is for this request.
+    /// The newest entry for which `fits` returns true.
     pub fn find(&self, fits: impl Fn(&Entry<H>) -> bool) -> Option<&Arc<Entry<H>>> {
         self.iter().find(|entry| fits(entry))
     }
 
-    /// The newest first.
+    /// All entries, the newest first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry<H>>> {
         self.entries().iter()
     }
 
-    /// The bytes that they hold.
+    /// The memory of all entries, in bytes.
     pub fn weight(&self) -> usize {
         self.iter().map(|entry| entry.weight()).sum()
     }
 
-    /// With one entry more, in front, and without the one for the same requests.
+    /// A copy with one more entry in front, without the entry for the same requests.
     pub(crate) fn with(&self, entry: Arc<Entry<H>>) -> Self {
         let others: Vec<_> = self.iter().filter(|other| other.vary != entry.vary).cloned().collect();
         if others.is_empty() {
@@ -164,7 +167,7 @@ impl<H> Variants<H> {
         Self::More([entry].into_iter().chain(others).take(MOST_VARIANTS).collect())
     }
 
-    /// Only those that stay; None: none does.
+    /// A copy with only the entries for which `stays` returns true. `None`: no entry stays.
     pub(crate) fn only(&self, stays: impl Fn(&Arc<Entry<H>>) -> bool) -> Option<Self> {
         let mut others: Vec<_> = self.iter().filter(|entry| stays(entry)).cloned().collect();
         match others.len() {
@@ -173,7 +176,7 @@ impl<H> Variants<H> {
         }
     }
 
-    /// With this one in place of that, which must be there still.
+    /// A copy with `new` in the place of `old`. `None`: `old` is not there any more.
     pub(crate) fn exchange(&self, old: &Arc<Entry<H>>, new: &Arc<Entry<H>>) -> Option<Self> {
         let put = |entry| Arc::clone(if Arc::ptr_eq(entry, old) { new } else { entry });
         self.iter().any(|entry| Arc::ptr_eq(entry, old)).then(|| match self {

@@ -1,4 +1,5 @@
-//! One fetch for several equal requests: who leads, who waits, and what becomes of them. Knows neither requests nor answers.
+//! One fetch for several equal requests: which request leads, which ones wait, and what each of them gets. Knows neither
+//! requests nor responses.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
@@ -15,13 +16,13 @@ use crate::Moment;
 
 type Map<V> = HashMap<Arc<[u8]>, V, foldhash::quality::RandomState>;
 
-/// Locks taken by different keys rarely meet.
+/// Keys are spread over this many locks, so different keys rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// How many keys of a shard are remembered as not to be shared. Who is forgotten costs one more flight.
+/// How many keys per shard are remembered as not shareable. A key that is forgotten costs one more flight.
 const MOST_ALONE: usize = 4096;
 
-/// The fetches that are under way. `T` is what those who wait get a clone of.
+/// The fetches in progress. `T` is what each waiting request gets a clone of.
 pub struct Flights<T> {
     shards: Box<[Mutex<FlightShard<T>>]>,
     hasher: foldhash::quality::RandomState,
@@ -30,61 +31,62 @@ pub struct Flights<T> {
 
 struct FlightShard<T> {
     flights: Map<FlightCourse<T>>,
-    /// Keys whose answers cannot be shared, and until when we believe that.
+    /// Keys whose responses cannot be shared, and until when this is assumed.
     alone: Map<Moment>,
 }
 
-/// How far a fetch has come.
+/// The progress of a fetch.
 enum FlightCourse<T> {
-    /// Nothing is there yet for those who wait, in their order.
+    /// There is nothing yet for the waiting requests, which are kept in order.
     Out(VecDeque<oneshot::Sender<Landed<T>>>),
-    /// What comes is there for all, though not all of it.
+    /// The response is arriving. All requests can read it from now on.
     Arriving(T),
 }
 
-/// What a request is to do.
+/// The role of a request.
 pub enum FlightRole<T> {
-    /// To fetch, for itself and for whoever comes while it does.
+    /// Fetch, for itself and for all requests that join meanwhile.
     Leader(Flight<T>),
-    /// To wait for the one who fetches.
+    /// Wait for the request that fetches.
     Follower(FlightWait<T>),
-    /// To take what is arriving at this moment.
+    /// Read the response that is arriving.
     Arriving(T),
-    /// To fetch for itself: what comes under this key is not to be shared, as was seen a moment ago.
+    /// Fetch for itself only: a recent response under this key could not be shared.
     Alone,
 }
 
-/// What has become of a flight for one who waited.
+/// The result of a flight for a waiting request.
 pub enum Landed<T> {
-    /// Here it is.
+    /// The response.
     Shared(T),
-    /// Everyone has to fetch for himself.
+    /// Each request has to fetch for itself.
     Alone,
-    /// Whoever fetched has gone without a word; it is up to this one now.
+    /// The leader has left without a result. This request leads now.
     Lead(Flight<T>),
 }
 
 /// How a flight ends.
 pub enum FlightOutcome<T> {
-    /// All who wait get a clone of this.
+    /// All waiting requests get a clone of this.
     Shared(T),
-    /// Nobody else can use what came: all fetch for themselves, and so does who comes within the next seconds. Without that
-    /// they would queue up, one behind the other.
+    /// No other request can use the response. All waiting requests fetch for themselves, and so do those of the next
+    /// seconds. Otherwise they would queue one behind the other.
     Alone,
-    /// The same for so many milliseconds: what came was such that the next is sure to be like it.
+    /// As `Alone`, for this many milliseconds: the next response is certain to be like this one.
     AloneFor(u64),
-    /// Nothing came that anybody could use. The first of those who wait tries once more, for all; where that fails as well,
-    /// everyone fetches for himself.
+    /// The fetch failed. The first waiting request tries once more for all. If that fails too, each request fetches for
+    /// itself.
     ///
-    /// Once may have been bad luck, or the leader's own doing. So a crowd does not fall upon whoever has just failed. But twice in
-    /// a row is neither, and to go on one after the other would let those behind wait for all the failures before theirs: what
-    /// Varnish's waiting lists are known for, and what nginx ends by `proxy_cache_lock_timeout`. Nor may they be given a failure
-    /// that is not theirs (RFC 9111 section 4). What they ask for has a queue of its own, which is made for crowds.
+    /// One failure may be chance, or caused by the leader's own request, so a crowd of requests must not hit the member
+    /// at once. After two failures in a row, requests that try one after the other would wait for all failures before
+    /// theirs. This problem is known from Varnish's waiting lists; nginx limits it with `proxy_cache_lock_timeout`. Nor
+    /// may a request get the failure of another (RFC 9111 section 4). So all requests go to the queue of the pool, which
+    /// can handle a crowd.
     Failed,
 }
 
 impl<T: Clone> Flights<T> {
-    /// None under way. What cannot be shared is believed not to be for `alone_ms` milliseconds.
+    /// No fetch is in progress. A key that cannot be shared is remembered for `alone_ms` milliseconds.
     pub fn new(alone_ms: u64) -> Arc<Self> {
         let shard = || Mutex::new(FlightShard { flights: HashMap::default(), alone: HashMap::default() });
         Arc::new(Self {
@@ -94,7 +96,7 @@ impl<T: Clone> Flights<T> {
         })
     }
 
-    /// Leads or follows.
+    /// Joins the flight of this key, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], now: Moment) -> FlightRole<T> {
         let mut shard = self.shard(key);
         if let Some(until) = shard.alone.get(key) {
@@ -109,7 +111,7 @@ impl<T: Clone> Flights<T> {
                 FlightCourse::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
             let (sender, receiver) = oneshot::channel();
-            // Who has gone meanwhile makes room, so that a fetch that takes long does not collect them.
+            // Requests that have left make room, so a long fetch does not collect them.
             if waiting.front().is_some_and(oneshot::Sender::is_closed) {
                 waiting.retain(|sender| !sender.is_closed());
             }
@@ -121,52 +123,53 @@ impl<T: Clone> Flights<T> {
         FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
     }
 
-    /// An answer under this key can be shared after all.
+    /// A response under this key can be shared after all.
     pub fn shareable(&self, key: &[u8]) {
         self.shard(key).alone.remove(key);
     }
 }
 
 impl<T> Flights<T> {
-    /// How many fetches are under way.
+    /// The number of fetches in progress.
     pub fn count(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).flights.len()).sum()
     }
 
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, FlightShard<T>> {
-        // The low bits choose among a map's buckets.
+        // The high bits, because the low bits choose the bucket of a map.
         let at = (self.hasher.hash_one(key) >> 57) as usize % SHARDS;
         lock(&self.shards[at])
     }
 }
 
-/// A poisoned lock guards maps that are whole: nothing in here panics between two changes.
+/// A poisoned lock is safe to use: no code in here panics between two changes, so the maps are whole.
 fn lock<T>(shard: &Mutex<FlightShard<T>>) -> MutexGuard<'_, FlightShard<T>> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The right and the duty to fetch. Dropped unsettled, it goes to the first of those who wait.
+/// The leadership of a fetch. If it is dropped without [`Flight::settle`], the first waiting request leads.
 pub struct Flight<T> {
-    /// None: settled, or handed on.
+    /// `None` after the flight was settled or handed on.
     flights: Option<Arc<Flights<T>>>,
     key: Arc<[u8]>,
-    /// Another has led it, and failed.
+    /// A leader before this one has failed.
     is_second: bool,
 }
 
 impl<T: Clone> Flight<T> {
-    /// It has begun to arrive: all who wait get a clone of this, and so does who comes before it is settled.
+    /// The response begins to arrive. All waiting requests get a clone, and so does each request that joins before the
+    /// flight is settled.
     pub fn arrive(&self, answer: &T) {
         let Some(flights) = &self.flights else { return };
         let arriving = FlightCourse::Arriving(answer.clone());
         let before = flights.shard(&self.key).flights.insert(Arc::clone(&self.key), arriving);
         for sender in before.map(FlightCourse::waiting).unwrap_or_default() {
-            // Who has gone does not miss it.
+            // A request that has left does not need it.
             let _ = sender.send(Landed::Shared(answer.clone()));
         }
     }
 
-    /// Ends it for all who wait. Who asks from now on finds the answer in memory, or leads a flight of his own.
+    /// Ends the flight for all waiting requests. A later request finds the response in memory or starts its own flight.
     pub fn settle(mut self, outcome: FlightOutcome<T>, now: Moment) {
         if matches!(outcome, FlightOutcome::Failed) && !self.is_second {
             self.is_second = true;
@@ -187,7 +190,7 @@ impl<T: Clone> Flight<T> {
                 FlightOutcome::Shared(answer) => Landed::Shared(answer.clone()),
                 FlightOutcome::Alone | FlightOutcome::AloneFor(_) | FlightOutcome::Failed => Landed::Alone,
             };
-            // Who has gone does not miss it.
+            // A request that has left does not need it.
             let _ = sender.send(landed);
         }
     }
@@ -213,7 +216,8 @@ impl<T> Flight<T> {
             let heir = Flight { flights: Some(Arc::clone(&flights)), key, is_second };
             match next.send(Landed::Lead(heir)) {
                 Ok(()) => return,
-                // Gone as well. What comes back must not be dropped as it is: it would run this loop again, one level deeper.
+                // That request has left too. The returned lead must not be dropped as it is: its drop would run this loop
+                // again, one stack level deeper.
                 Err(Landed::Lead(mut back)) => mem::drop(back.flights.take()),
                 Err(Landed::Shared(_) | Landed::Alone) => {}
             }
@@ -248,15 +252,15 @@ impl<T> FlightShard<T> {
     }
 }
 
-/// Resolves when the flight has landed. Dropped early, it is as if nobody had waited: a lead that was given to it goes on to the
-/// next.
+/// Resolves when the flight has ended. If it is dropped early, the request has left, and a lead that was given to it goes
+/// to the next.
 pub struct FlightWait<T>(oneshot::Receiver<Landed<T>>);
 
 impl<T> Future for FlightWait<T> {
     type Output = Landed<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // A sender is never dropped unsent, but with all flights at once: then everyone is on his own.
+        // The sender is dropped without a result only together with all flights. Then each request fetches for itself.
         Pin::new(&mut self.0).poll(cx).map(|landed| landed.unwrap_or(Landed::Alone))
     }
 }

@@ -1,23 +1,23 @@
-//! What the cache needs to see of a message's head, whoever keeps it. Knows no bytes on a wire.
+//! What the cache needs to read of a message's head, whatever type holds it. Knows no bytes on a wire.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The fields of a head.
 pub trait Head {
-    /// The values of all lines with this name, in whatever case, in their order, without white space around them.
+    /// The values of all lines with this name (in any case), in order, without white space around them.
     fn lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>
     where
         Self: 'a;
 }
 
-/// Milliseconds since 1970: what several machines can agree on. Every decision gets it from its caller.
+/// Milliseconds since 1970, by the wall clock, because several machines share it. Every decision gets it from its caller.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Moment(pub u64);
 
 impl Moment {
-    /// By the system's clock.
+    /// The current time of the system's clock.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

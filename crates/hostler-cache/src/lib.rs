@@ -1,4 +1,5 @@
-//! A shared HTTP cache after RFC 9111: what may be stored and served, and where it is kept. It never fetches.
+//! A shared HTTP cache after RFC 9111: which responses may be stored and served, and where they are stored. It never
+//! fetches.
 
 mod entry;
 mod flight;

@@ -1,4 +1,5 @@
-//! What is to be forgotten, and what was lately: an answer that was under way meanwhile must not come back. Knows no store.
+//! What to purge, and the latest purges: a response that was requested before a purge must not be stored after it. Knows
+//! no store.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -9,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Moment};
 
-/// How many purges are remembered one by one. Of older ones it is enough to say that there were some.
+/// How many purges are remembered one by one. Of older ones, only the time is remembered.
 pub(crate) const MOST_REMEMBERED: usize = 512;
 
-/// Places for keys that were forgotten.
+/// The number of places for the times of forgotten keys.
 const KEY_PLACES: usize = 8192;
 
-/// What to forget.
+/// What to purge.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purge {
     /// All entries of this key: host, path and query.
     Url(String),
-    /// All entries whose key begins so.
+    /// All entries whose key begins with this text.
     Prefix(String),
     /// All entries with this tag.
     Tag(String),
@@ -30,7 +31,7 @@ pub enum Purge {
 }
 
 impl Purge {
-    /// Whether this entry is meant.
+    /// Whether the purge matches this entry.
     pub fn matches<H>(&self, key: &[u8], entry: &Entry<H>) -> bool {
         match self {
             Self::Tag(tag) => entry.tags.iter().any(|own| **own == **tag),
@@ -38,7 +39,7 @@ impl Purge {
         }
     }
 
-    /// Whether everything under this key is meant, whatever its tags.
+    /// Whether the purge matches every entry under this key, whatever its tags.
     pub(crate) fn matches_key(&self, key: &[u8]) -> bool {
         match self {
             Self::Url(url) => key == url.as_bytes(),
@@ -49,14 +50,14 @@ impl Purge {
     }
 }
 
-/// The latest purges, for answers that were asked for before one of them and come after it.
+/// The latest purges, for responses that were requested before one of them and come after it.
 #[derive(Debug)]
 pub(crate) struct Lately {
-    /// When a key with this hash was last forgotten: an unsafe method forgets one, and there may be thousands in a second. Two
-    /// keys that share a place cost at worst an answer that is not stored.
+    /// When a key with this hash was last forgotten. Unsafe methods forget keys, perhaps thousands per second. If two
+    /// keys share a place, at worst a response is not stored.
     keys: Box<[AtomicU64]>,
     hasher: foldhash::quality::RandomState,
-    /// Whatever is meant by more than one key.
+    /// Purges that match more than one key.
     wide: RwLock<VecDeque<(Moment, Purge)>>,
 }
 
@@ -66,12 +67,12 @@ impl Lately {
         Self { keys, hasher: foldhash::quality::RandomState::default(), wide: RwLock::default() }
     }
 
-    /// This key is forgotten now.
+    /// Notes that this key is forgotten now.
     pub(crate) fn note_key(&self, key: &[u8], now: Moment) {
         self.place(key).fetch_max(now.0, Ordering::AcqRel);
     }
 
-    /// It takes effect now.
+    /// Notes a purge. It takes effect now.
     pub(crate) fn note(&self, purge: &Purge, now: Moment) {
         if let Purge::Url(key) = purge {
             return self.note_key(key.as_bytes(), now);
@@ -83,7 +84,7 @@ impl Lately {
         }
     }
 
-    /// Whether a purge has come for this entry in or after `since`, or too many to remember.
+    /// Whether a purge matched this entry in or after `since`, or whether too many purges came to know.
     pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>, since: Moment) -> bool {
         if self.place(key).load(Ordering::Acquire) >= since.0 {
             return true;

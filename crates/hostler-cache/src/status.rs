@@ -1,42 +1,42 @@
-//! What the cache did for a request, in the words of `Cache-Status` (RFC 9211). Knows no requests.
+//! What the cache did for a request, in the terms of `Cache-Status` (RFC 9211). Knows no requests.
 
 use std::fmt;
 
 /// What the cache did. Displays as the parameters of our member of `Cache-Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheStatus {
-    /// Answered with what is stored.
+    /// It served a stored response.
     Hit {
-        /// Seconds until it is stale; negative for what is stale already.
+        /// Seconds until it is stale. Negative: the seconds since it became stale.
         ttl: i64,
     },
-    /// Somebody was asked.
+    /// The request was forwarded.
     Forwarded {
-        /// Why.
+        /// The reason.
         why: Forward,
-        /// The status of what came; 304 for a validation that found the stored answer good. None: nothing came.
+        /// The status of the response. 304: validation confirmed the stored response. `None`: no response came.
         status: Option<u16>,
-        /// What came is stored now.
+        /// The response is stored now.
         stored: bool,
-        /// One fetch for several requests, and this was not the one that fetched.
+        /// Several requests shared one fetch, and this request waited for it.
         collapsed: bool,
     },
 }
 
-/// Why a request was not answered from what is stored (RFC 9211 section 2.2).
+/// Why a request was not served from the store (RFC 9211 section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forward {
-    /// It is not one that the cache answers.
+    /// The cache does not handle requests like this one.
     Bypass,
-    /// Its method is not one that the cache answers.
+    /// The cache does not handle its method.
     Method,
     /// Nothing is stored under its URL.
     UriMiss,
-    /// What is stored under its URL is for others (`Vary`).
+    /// The stored responses under its URL do not match (`Vary`).
     VaryMiss,
-    /// The request itself asks for more than what is stored.
+    /// The directives of the request exclude the stored response.
     Request,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
 }
 

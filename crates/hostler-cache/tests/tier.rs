@@ -1,4 +1,4 @@
-//! What the tier promises: real memcacheds, and one that is stopped, slowed or mad.
+//! What the tier promises: tests with real memcached servers, and with one that is stopped, slow or broken.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::net::Ipv6Addr;
@@ -27,13 +27,13 @@ async fn what_one_has_stored_is_a_hit_at_the_other() {
     let (one, other) = (hostler(&servers), hostler(&servers));
     one.finds(1).await;
     other.finds(1).await;
-    assert!(!other.tier.fetch(b"example.org/").await, "nobody has it");
+    assert!(!other.tier.fetch(b"example.org/").await, "no server has it");
     one.stores("example.org/", entry("rendered", &[]));
     assert_eq!(other.gets("example.org/").await, "rendered");
     let entry = other.cache.look(b"example.org/").unwrap();
     assert_eq!(*entry.find(|_| true).unwrap().head, "HTTP/1.1 200 OK");
     assert_eq!(other.count("hits"), 1);
-    // Of which it is told after others may have it.
+    // It is counted after others can already read it.
     eventually("it to be counted", async || (one.count("stored") == 1).then_some(())).await;
 }
 
@@ -45,7 +45,7 @@ async fn a_server_may_have_nothing_but_an_ipv6_address() {
     let (one, other) = (hostler(&servers), hostler(&servers));
     one.finds(1).await;
     other.finds(1).await;
-    // More than any buffer on the way has room for.
+    // Larger than all buffers on the way.
     let large = "x".repeat(900_000);
     one.stores("example.org/", entry(&large, &[]));
     assert_eq!(other.gets("example.org/").await, large);
@@ -67,7 +67,7 @@ async fn several_servers_have_a_share_each_and_one_that_is_gone_takes_no_more_th
     for key in &keys {
         assert_eq!(other.gets(key).await, key.as_str());
     }
-    // It is told of the last after others have it.
+    // The last one is counted after others can already read it.
     eventually("all to be counted", async || (one.count("stored") == 40).then_some(())).await;
     let stored: Vec<_> =
         one.tier.status().iter().map(|server| server.counts["stored"].as_u64().unwrap()).collect();
@@ -100,10 +100,10 @@ async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
     let gone = async || other.body("example.org/a").is_none().then_some(());
     eventually("the other to forget it too", gone).await;
     assert!(other.body("example.org/b").is_some(), "only what was meant");
-    assert!(!other.tier.fetch(b"example.org/a").await, "memcached has it, and nobody takes it");
+    assert!(!other.tier.fetch(b"example.org/a").await, "memcached has it, and no Hostler uses it");
     assert_eq!(other.count("void"), 1);
 
-    // Whoever comes later knows of it too.
+    // A Hostler that starts later learns of it too.
     let third = hostler(&servers);
     third.finds(1).await;
     assert!(!third.tier.fetch(b"example.org/a").await);
@@ -167,7 +167,7 @@ async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
     let before = other.tier.mark_fetch(b"example.org/a");
     one.tier.purge(vec![Purge::Tag("shop".into())]).await;
     other.forgets("example.org/a").await;
-    // This one was under way: its member was asked before.
+    // This one was on its way: it was requested before the purge.
     let late = Entry { asked: before, ..Arc::into_inner(entry("late", &["shop"])).unwrap() };
     other.tier.put(b"example.org/a", hostler_cache::Variants::from(Arc::new(late)));
     eventually("it to be dropped", async || (other.count("dropped") == 1).then_some(())).await;
@@ -192,9 +192,9 @@ async fn what_an_unsafe_method_has_changed_is_forgotten_by_all() {
     let before = other.tier.mark_fetch(b"example.org/a");
     one.cache.forget(b"example.org/a", Moment::now());
     one.tier.forget(b"example.org/a");
-    assert!(!one.tier.fetch(b"example.org/a").await, "void at once for whoever has seen it");
+    assert!(!one.tier.fetch(b"example.org/a").await, "void at once for a Hostler that knows of the change");
     other.forgets("example.org/a").await;
-    assert!(!other.tier.fetch(b"example.org/a").await, "memcached has it, and nobody takes it");
+    assert!(!other.tier.fetch(b"example.org/a").await, "memcached has it, and no Hostler uses it");
     other.stores_what_was_asked("example.org/a", entry("late", &[]), before);
     assert!(other.body("example.org/a").is_none(), "it was asked for before");
     assert!(other.body("example.org/b").is_some(), "only what was meant");
@@ -250,7 +250,7 @@ async fn a_server_that_is_mute_is_left_alone_after_a_few_requests_and_comes_back
     for _ in 0..20 {
         assert!(!one.tier.fetch(b"example.org/").await);
     }
-    // The keeper asks too.
+    // The keeper sends operations too.
     let waited = one.count("slow") - before;
     assert!((3..=6).contains(&waited), "{waited} of 20 have waited");
     let told = one.told.lock().unwrap().clone();
@@ -320,7 +320,7 @@ async fn what_is_too_large_for_the_server_is_not_sent() {
     let large = "x".repeat(1_000_000);
     one.stores("example.org/large", entry(&large, &[]));
     eventually("it to be dropped", async || (one.count("dropped") == 1).then_some(())).await;
-    // memcached needs some of its own mebibyte.
+    // memcached needs a part of its mebibyte itself.
     let nearly = "x".repeat(999_000);
     one.stores("example.org/nearly", entry(&nearly, &[]));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;

@@ -1,4 +1,4 @@
-//! What becomes of those who wait, whoever leaves.
+//! What waiting requests get when leaders or other waiting requests leave.
 
 use super::*;
 
@@ -11,14 +11,14 @@ fn flights() -> Arc<Flights<u32>> {
 fn lead(flights: &Arc<Flights<u32>>) -> Flight<u32> {
     match flights.join(b"key", NOW) {
         FlightRole::Leader(flight) => flight,
-        _ => panic!("somebody leads already"),
+        _ => panic!("another request leads already"),
     }
 }
 
 fn follow(flights: &Arc<Flights<u32>>) -> FlightWait<u32> {
     match flights.join(b"key", NOW) {
         FlightRole::Follower(waiting) => waiting,
-        _ => panic!("nobody leads"),
+        _ => panic!("no request leads"),
     }
 }
 
@@ -37,7 +37,7 @@ async fn leads(waiting: FlightWait<u32>) -> Flight<u32> {
 }
 
 #[tokio::test]
-async fn all_who_wait_get_what_the_leader_has_fetched() {
+async fn all_waiting_requests_get_what_the_leader_has_fetched() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting: Vec<_> = (0..500).map(|_| follow(&flights)).collect();
@@ -49,7 +49,7 @@ async fn all_who_wait_get_what_the_leader_has_fetched() {
 }
 
 #[tokio::test]
-async fn a_leader_who_leaves_hands_on_to_the_first_who_waits_still() {
+async fn a_leader_that_leaves_hands_on_to_the_first_request_that_still_waits() {
     let flights = flights();
     let leader = lead(&flights);
     let (first, second, third) = (follow(&flights), follow(&flights), follow(&flights));
@@ -61,19 +61,19 @@ async fn a_leader_who_leaves_hands_on_to_the_first_who_waits_still() {
 }
 
 #[tokio::test]
-async fn a_lead_given_to_one_who_leaves_before_looking_goes_on() {
+async fn a_lead_given_to_a_request_that_leaves_goes_to_the_next() {
     let flights = flights();
     let leader = lead(&flights);
     let (first, second) = (follow(&flights), follow(&flights));
     drop(leader);
-    // It is the leader now, and has not seen it.
+    // It leads now, but has not polled yet.
     drop(first);
     drop(leads(second).await);
     assert_eq!(flights.count(), 0);
 }
 
 #[test]
-fn thousands_who_have_left_are_passed_over_without_a_deep_stack() {
+fn thousands_of_requests_that_left_are_passed_over_without_a_deep_stack() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting: Vec<_> = (0..100_000).map(|_| follow(&flights)).collect();
@@ -140,7 +140,7 @@ async fn waiting_works_across_threads() {
 }
 
 #[tokio::test]
-async fn what_arrives_is_for_those_who_wait_and_for_those_who_come_until_it_is_there() {
+async fn what_arrives_is_for_waiting_requests_and_for_those_that_join_before_it_is_complete() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting = follow(&flights);
@@ -168,7 +168,7 @@ async fn one_failure_leaves_the_others_waiting_for_the_next_and_two_let_them_go(
     for one in [second, late] {
         assert!(matches!(one.await, Landed::Alone));
     }
-    // Nothing is remembered against it: the next failure is a first one again.
+    // The first failure is not remembered, so the next one counts as a first failure again.
     let (leader, waiting) = (lead(&flights), follow(&flights));
     leader.settle(FlightOutcome::Failed, NOW);
     leads(waiting).await.settle(FlightOutcome::Shared(1), NOW);
@@ -187,7 +187,7 @@ async fn who_leaves_in_between_is_no_failure_and_makes_none_good() {
 }
 
 #[test]
-fn a_failure_that_nobody_waits_for_ends_the_flight() {
+fn a_failure_without_a_waiting_request_ends_the_flight() {
     let flights = flights();
     lead(&flights).settle(FlightOutcome::Failed, NOW);
     assert_eq!(flights.count(), 0);

@@ -1,21 +1,22 @@
-//! What a request makes the answer from memory depend on (RFC 9110 section 13, RFC 9111 section 4.3.2). Knows no freshness.
+//! Evaluates the conditions of a request against a stored response (RFC 9110 section 13, RFC 9111 section 4.3.2). Knows
+//! no freshness.
 
 use super::times;
 use crate::{Head, Moment};
 
-/// What a request with conditions gets.
+/// What a conditional request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// The answer.
+    /// The response.
     Send,
     /// A 304 with the stored `Cache-Control`, `Content-Location`, `Date`, `ETag`, `Expires`, `Vary` and `Last-Modified`.
     NotModified,
 }
 
-/// Judges `If-None-Match` and `If-Modified-Since` of a request against a stored answer. (`If-Match` and `If-Unmodified-Since`
-/// never come here: see [`admit`](super::admit).) `received`: when the answer came, for those without `Date`.
+/// Evaluates `If-None-Match` and `If-Modified-Since` against a stored response that came at `received`, a time used if it
+/// has no `Date`. Requests with `If-Match` and `If-Unmodified-Since` never come here: see [`admit`](super::admit).
 pub fn conditions(request: &impl Head, status: u16, stored: &impl Head, received: Moment) -> Condition {
-    // Conditions are about what a 200 would bring.
+    // A condition is about the 200 response.
     if status != 200 {
         return Condition::Send;
     }
@@ -29,16 +30,18 @@ pub fn conditions(request: &impl Head, status: u16, stored: &impl Head, received
     if is_known { Condition::NotModified } else { Condition::Send }
 }
 
-/// `If-Modified-Since`: whether the stored answer is no newer, by the best that it says about itself.
+/// `If-Modified-Since`: whether the stored response is no newer, by the best date that it has.
 fn has_since(request: &impl Head, stored: &impl Head, received: Moment) -> bool {
     let Some(since) = times::date_of(request, "if-modified-since") else { return false };
     let changed = times::date_of(stored, "last-modified").or_else(|| times::date_of(stored, "date"));
     changed.unwrap_or(received.0 / 1000) <= since
 }
 
-/// Whether the value of an `If-None-Match` or `If-Match` is `*`, or has a tag that `fits`: which gets it with its quotes and without the
-/// mark that makes it weak, and whether it has that. By the weak comparison the mark does not matter: a copy that was compressed on
-/// its way has the weak form of our tag, and means ours. What is malformed ends the list.
+/// Whether a value of `If-None-Match` or `If-Match` is `*`, or has a tag for which `fits` returns true.
+///
+/// `fits` gets the tag with its quotes and without the prefix `W/`, and whether that prefix was there. The weak
+/// comparison ignores the prefix: a copy that was compressed on its way has the weak form of our tag. A malformed tag
+/// ends the list.
 pub fn any_tag(list: &[u8], fits: impl Fn(&[u8], bool) -> bool) -> bool {
     let mut rest = list.trim_ascii();
     if rest == b"*" {

@@ -1,13 +1,13 @@
-//! What `Cache-Control` says (RFC 9111 section 5.2), and its targeted kin (RFC 9213). Knows no messages' other fields.
+//! Parses `Cache-Control` (RFC 9111 section 5.2) and the targeted fields (RFC 9213). Knows no other fields.
 //!
-//! What is malformed is read so that less is stored: names are recognised in whatever surroundings, numbers only where they are such.
+//! Malformed input is read so that less is stored: a name is recognised anywhere, a number only if it is well-formed.
 
 use std::borrow::Cow;
 
 use hostler_wire::parse_digits;
 use sfv::{BareItem, Dictionary, Integer, ListEntry, Parser};
 
-/// What an answer says.
+/// The directives of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Says {
     pub public: bool,
@@ -23,7 +23,7 @@ pub(super) struct Says {
     pub stale_if_error: Seconds,
 }
 
-/// What a request says.
+/// The directives of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Wants {
     pub no_store: bool,
@@ -35,24 +35,24 @@ pub(super) struct Wants {
     pub stale_if_error: Seconds,
 }
 
-/// What a directive is about that may name fields.
+/// The scope of a directive that may name fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Scope {
     #[default]
     Absent,
-    /// The whole answer.
+    /// The whole response.
     Whole,
-    /// Only these of its fields, in lower case.
+    /// Only these fields, in lower case.
     Fields(Vec<Box<str>>),
 }
 
-/// What a directive says that has a number of seconds.
+/// The argument of a directive with a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Seconds {
     #[default]
     Absent,
     Given(u32),
-    /// No number, or two that differ: as good as 0 (RFC 9111 section 4.2.1).
+    /// Not a number, or two different ones. Counts as 0 (RFC 9111 section 4.2.1).
     Invalid,
 }
 
@@ -60,15 +60,15 @@ pub(super) enum Seconds {
 type Argument<'a> = Option<Cow<'a, [u8]>>;
 
 impl Says {
-    /// Of the lines of `Cache-Control`.
+    /// Reads the lines of `Cache-Control`.
     pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut says = Self::default();
         lines.for_each(|line| directives(line, |name, argument| says.take(name, argument)));
         says
     }
 
-    /// Of the lines of a targeted field. None if there are none, or nothing in them, or they are no dictionary: then the field is
-    /// as good as not there (RFC 9213 section 2.1).
+    /// Reads the lines of a targeted field. `None` if there are none, if they are empty, or if they are not a dictionary:
+    /// then the field is ignored (RFC 9213 section 2.1).
     pub fn of_targeted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let all = lines.collect::<Vec<_>>().join(&b", "[..]);
         let members = Parser::new(&all).parse::<Dictionary>().ok().filter(|members| !members.is_empty())?;
@@ -85,7 +85,7 @@ impl Says {
                 BareItem::Token(text) => Some(Cow::Borrowed(text.as_str().as_bytes())),
                 _ => Some(Cow::Borrowed(&b"?"[..])),
             };
-            // A number in quotes is a number in `Cache-Control`; here it is of the wrong type.
+            // In `Cache-Control` a quoted number counts as a number. Here it has the wrong type.
             let is_number = matches!(item.bare_item, BareItem::Integer(_));
             let argument =
                 if is_number || !has_seconds(name.as_str()) { argument } else { Some(b"?"[..].into()) };
@@ -100,7 +100,7 @@ impl Says {
             b"private" => self.private.add(argument),
             b"no-store" => self.no_store = true,
             b"no-cache" => self.no_cache.add(argument),
-            // For a shared cache they are the same (RFC 9111 section 5.2.2.8).
+            // For a shared cache both mean the same (RFC 9111 section 5.2.2.8).
             b"must-revalidate" | b"proxy-revalidate" => {
                 self.must_revalidate = true;
             }
@@ -116,7 +116,7 @@ impl Says {
 }
 
 impl Wants {
-    /// Of the lines of `Cache-Control`.
+    /// Reads the lines of `Cache-Control`.
     pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut wants = Self::default();
         lines.for_each(|line| directives(line, |name, argument| wants.take(name, argument)));
@@ -143,7 +143,7 @@ fn has_seconds(name: &str) -> bool {
 }
 
 impl Scope {
-    /// The fields that it is about, if it is not about the whole answer.
+    /// The named fields. Empty if the directive is about the whole response.
     pub fn fields(&self) -> &[Box<str>] {
         match self {
             Self::Fields(fields) => fields,
@@ -162,8 +162,8 @@ impl Scope {
     }
 }
 
-/// The names in a list, in lower case. None if there are none, or anything but names, or names without whose fields the rest is not
-/// what it was: then the directive is about the whole answer.
+/// The names in a list, in lower case. `None` if there are none, if one is not a name, or if the rest would mean
+/// something else without such a field: then the directive is about the whole response.
 fn field_names(list: &[u8]) -> Option<Vec<Box<str>>> {
     let names = std::str::from_utf8(list).ok()?.split(',').map(str::trim).filter(|name| !name.is_empty());
     let name = |name: &str| {
@@ -194,7 +194,7 @@ impl Seconds {
         }
     }
 
-    /// The number, or 0 for what is none.
+    /// The number, or 0 if it is invalid.
     pub fn lifetime(self) -> Option<u32> {
         match self {
             Self::Given(seconds) => Some(seconds),
@@ -210,7 +210,7 @@ pub(super) fn delta_seconds(digits: &[u8]) -> Option<u32> {
     parse_digits(digits).map(|number| u32::try_from(number).map_or(MOST, |number| number.min(MOST)))
 }
 
-/// Gives each directive of a line to `take`: its name as it is written, and its argument without quotes.
+/// Calls `take` for each directive of a line, with its name as written and its argument without quotes.
 fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) {
     let mut rest = line;
     while !rest.is_empty() {
@@ -235,8 +235,8 @@ fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) 
     }
 }
 
-/// A quoted string at the start, and what comes after it. None if it is none, does not end, or does not stand alone: then its commas
-/// are commas, so that no `no-store` behind them is lost.
+/// Splits a quoted string from the start of `text`. `None` if there is none, if it does not end, or if more text follows
+/// it: then its commas separate directives, so that no `no-store` after them is lost.
 fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut plain = Vec::new();

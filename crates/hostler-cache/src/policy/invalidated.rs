@@ -1,12 +1,13 @@
-//! What an unsafe request makes void (RFC 9111 section 4.4). Knows no store.
+//! Which stored responses an unsafe request makes void (RFC 9111 section 4.4). Knows no store.
 
 use url::Url;
 
 use super::Method;
 use crate::Head;
 
-/// The targets (path and query, as in a request line) on `host` whose stored answers are void after this answer to a request: its
-/// own, and what `Location` and `Content-Location` name on the same host. None after safe methods, and after failures.
+/// The targets on `host` (path and query, as in a request line) whose stored responses are void after this response: the
+/// request's own target, and those in `Location` and `Content-Location` on the same host. Empty after safe methods and
+/// after failures.
 pub fn invalidated(
     method: Method,
     status: u16,
@@ -33,12 +34,13 @@ fn base(host: &[u8], target: &[u8]) -> Option<Url> {
     Url::parse(&format!("http://{host}{target}")).ok()
 }
 
-/// The path and query of a reference. None elsewhere: nobody may make void what is another's.
+/// The path and query of a reference. `None` if it names another host: a response must not void what belongs to another
+/// site.
 fn target_of(base: &Url, reference: &str) -> Option<Vec<u8>> {
     let url = base.join(reference).ok()?;
     let has_no_own_port = |url: &Url| matches!(url.port(), None | Some(80 | 443));
     let is_same_port = url.port() == base.port() || has_no_own_port(&url) && has_no_own_port(base);
-    // The scheme is none of the key: whatever the member believes to be reached by.
+    // The scheme is not compared, as it is not part of the key and the member may not know its own.
     let is_ours =
         matches!(url.scheme(), "http" | "https") && url.host_str() == base.host_str() && is_same_port;
     is_ours.then(|| {

@@ -1,38 +1,40 @@
-//! Whether a stored answer may be served now (RFC 9111 section 4.2). Knows neither the answer's head nor the request's.
+//! Decides whether a stored response may be served now (RFC 9111 section 4.2). Knows neither the response's head nor the
+//! request's.
 
 use super::{Freshness, NotStored, RequestDirectives};
 use crate::{Forward, Head, Moment};
 
-/// What is to be done with a stored answer that is for this request.
+/// What to do with a stored response that matches the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// It is served as it is.
+    /// Serve it.
     Serve {
-        /// The field `Age`.
+        /// The value of the field `Age`.
         age: u64,
         /// For [`CacheStatus::Hit`](crate::CacheStatus::Hit).
         ttl: i64,
     },
-    /// It is served as it is, and somebody asks for a new one meanwhile (`stale-while-revalidate`).
+    /// Serve it, and fetch a new one meanwhile (`stale-while-revalidate`).
     ServeAndRefresh {
-        /// The field `Age`.
+        /// The value of the field `Age`.
         age: u64,
-        /// Below zero.
+        /// Negative: the seconds since it became stale.
         ttl: i64,
     },
-    /// A member is asked first, with [`Validators`](super::Validators). With [`RequestDirectives::only_if_cached`]: 504 instead.
+    /// Ask a member first, with [`Validators`](super::Validators). If [`RequestDirectives::only_if_cached`] is set,
+    /// answer 504 instead.
     Validate {
         /// For [`CacheStatus::Forwarded`](crate::CacheStatus::Forwarded).
         why: Forward,
     },
-    /// It is not for requests like this one, which is sent on without validators.
+    /// Do not use it for this request. Send the request on without validators.
     Pass {
         /// For [`CacheStatus::Forwarded`](crate::CacheStatus::Forwarded).
         why: Forward,
     },
 }
 
-/// Whether a stored answer that matches (see [`Vary`](super::Vary)) may be served.
+/// Whether a stored response that matches (see [`Vary`](super::Vary)) may be served.
 pub fn judge(freshness: &Freshness, request_directives: &RequestDirectives, now: Moment) -> Reuse {
     if request_directives.authorized && !freshness.shared {
         return Reuse::Pass { why: Forward::Request };
@@ -40,7 +42,7 @@ pub fn judge(freshness: &Freshness, request_directives: &RequestDirectives, now:
     let (age, ttl) = (freshness.age(now), freshness.ttl(now));
     let left = freshness.millis_left(now);
     let is_fresh = left > 0;
-    // A reload of what never changes need not be asked about (RFC 8246); `no-cache` is a reload that insists.
+    // A client that reloads need not validate an immutable response (RFC 8246), unless it sends `no-cache`.
     let reloads = |most: u32| !(most == 0 && freshness.immutable && is_fresh);
     let is_too_old = |most: u32| freshness.millis(now) > u64::from(most) * 1000 && reloads(most);
     let is_not_fresh_for = |least: u32| left < i64::from(least) * 1000;
@@ -71,8 +73,8 @@ pub fn judge(freshness: &Freshness, request_directives: &RequestDirectives, now:
     Reuse::Validate { why: Forward::Stale }
 }
 
-/// Whether a stored answer that [`judge`] wants validated may be served because that failed: the member answered with a status that
-/// [`is_failure`], or not at all, or the pool refused. Some: its age, and the seconds until it is stale.
+/// Whether a stored response that [`judge`] wants validated may be served because the validation failed: the status
+/// [`is_failure`], the member did not answer, or the pool refused. Returns its age and the seconds until it is stale.
 pub fn may_serve_on_error(
     freshness: &Freshness,
     request_directives: &RequestDirectives,
@@ -87,14 +89,14 @@ pub fn may_serve_on_error(
     (is_allowed && is_good_enough).then(|| (freshness.age(now), freshness.ttl(now)))
 }
 
-/// Whether an answer with this status is the failure that `stale-if-error` is about (RFC 5861 section 4).
+/// Whether a response with this status is a failure for `stale-if-error` (RFC 5861 section 4).
 pub fn is_failure(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
-/// Whether an answer that was not stored (for this reason) may still be given to those who wait for it, on a route that
-/// collapses: not if it is anybody's own. Of each who waits the same is asked with his own `request_directives`, and whether the answer's
-/// [`Vary`](super::Vary) matches him.
+/// Whether a response that was not stored for this reason may still be given to the requests that wait for it, on a route
+/// that collapses requests. It may not if it is personal. The caller checks this for each waiting request with its own
+/// `request_directives`, and also that the [`Vary`](super::Vary) matches.
 pub fn may_share(why: NotStored, request_directives: &RequestDirectives, answer: &impl Head) -> bool {
     let is_personal = request_directives.authorized
         || request_directives.cookies

@@ -1,24 +1,27 @@
-//! Under which key an answer is stored: host, path and query. Knows no store.
+//! The key of a stored response: host, path and query. Knows no store.
 
-/// What of a query belongs to the key. Names are compared as they are sent; one that ends in `*` stands for all that begin so.
+/// Which part of a query belongs to the key. Names are compared as they are sent. A name that ends in `*` stands for all
+/// names with that beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Query {
-    /// All, as it was sent.
+    /// The whole query, as it was sent.
     #[default]
     AsSent,
-    /// All, in whichever order its parameters come. Those with one name keep theirs.
+    /// The whole query with its parameters sorted. Parameters with the same name keep their order.
     Sorted,
     /// Only these parameters, sorted.
     Only(Vec<Box<str>>),
     /// All but these parameters, sorted.
     Without(Vec<Box<str>>),
-    /// Nothing.
+    /// No part.
     Ignored,
 }
 
-/// Writes the key of a request into `into`, which is emptied before: host (lower case, without the port that its scheme has by itself),
-/// path, and what `query` leaves of the query. `secure`: the request came over TLS, as far as its member is told. `target`: as in
-/// the request line, in origin form. Method, scheme and `Vary` are not in it.
+/// Writes the key of a request into `into`, which is emptied first.
+///
+/// The key is the host (lower case, without the default port of the scheme), the path, and the part of the query that
+/// `query` selects. `secure`: the request came over TLS, as its member is told. `target`: as in the request line, in
+/// origin form. Method, scheme and `Vary` are not part of the key.
 pub fn write_key(query: &Query, secure: bool, host: &[u8], target: &[u8], into: &mut Vec<u8>) {
     into.clear();
     into.extend(without_default_port(secure, host).iter().map(u8::to_ascii_lowercase));
@@ -32,15 +35,16 @@ pub fn write_key(query: &Query, secure: bool, host: &[u8], target: &[u8], into: 
     }
 }
 
-/// Whether a member sees in `Host` what the key holds. `A.test` and `a.test:80` have the key of `a.test`, but a page that repeats its
-/// `Host` is another one for them (in `Access-Control-Allow-Origin` for example): what they bring is not for the others.
+/// Whether a member sees the same host in `Host` as in the key. `A.test` and `a.test:80` have the key of `a.test`. But a
+/// page that repeats its `Host` (in `Access-Control-Allow-Origin`, for example) differs for them, so such a response must
+/// not be stored for others.
 pub fn is_host_of_key(secure: bool, host: &[u8]) -> bool {
     !host.is_empty()
         && without_default_port(secure, host).len() == host.len()
         && !host.iter().any(u8::is_ascii_uppercase)
 }
 
-/// Port 80 of `http` and 443 of `https`. With any other a URL names another server.
+/// Removes port 80 of `http` and 443 of `https`. A URL with another port names another server.
 fn without_default_port(secure: bool, host: &[u8]) -> &[u8] {
     host.strip_suffix(if secure { b":443".as_slice() } else { b":80" }).unwrap_or(host)
 }
@@ -70,13 +74,13 @@ fn name_of(parameter: &[u8]) -> &[u8] {
     parameter.split(|&byte| byte == b'=').next().unwrap_or_default()
 }
 
-/// The keys of `http://host/path?query`, as an operator names what he wants purged: one, or without the scheme (`host:80/path`) those
-/// that it has with each. None if it is no URL.
+/// The keys of `http://host/path?query`, as an operator names a URL to purge: one key, or without the scheme
+/// (`host:80/path`) the keys with each scheme. `None` if it is not a URL.
 pub fn keys_of_url(query: &Query, url: &str) -> Option<Vec<Vec<u8>>> {
     let (schemes, rest): (&[bool], _) = match url.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (&[false], rest),
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (&[true], rest),
-        // A query may hold another URL.
+        // A query may contain another URL.
         Some((scheme, _)) if !scheme.contains('/') => return None,
         _ => (&[false, true], url),
     };

@@ -1,35 +1,36 @@
-//! How long an answer is fresh, and how old it is when it comes (RFC 9111 section 4.2). Knows not what becomes of it.
+//! How long a response is fresh, and how old it is when it comes (RFC 9111 section 4.2). Does not decide what follows
+//! from that.
 
 use super::directives::Scope;
-use super::heard::Heard;
+use super::response_directives::ResponseDirectives;
 use super::rules::is_cacheable_by_default;
 use super::{CachingRules, Precedence, times};
 use crate::{Head, Moment};
 
-/// How long an answer is fresh.
+/// How long a response is fresh.
 pub(super) struct Lifetime {
     pub seconds: u32,
     pub word: Word,
 }
 
-/// Whose word that is.
+/// What set the lifetime.
 pub(super) enum Word {
     Answer,
     Route,
 }
 
 impl Lifetime {
-    /// RFC 9111 section 4.2.1. None: nobody has said anything.
+    /// The lifetime by RFC 9111 section 4.2.1. `None`: neither the response nor the route sets one.
     pub fn of(
         rules: &CachingRules,
         status: u16,
         answer: &impl Head,
-        heard: &Heard,
+        directives: &ResponseDirectives,
         received: Moment,
     ) -> Option<Self> {
         let route = || rules.ttl(status).map(|seconds| Self { seconds, word: Word::Route });
         let own = || {
-            let own = own_lifetime(answer, heard, received)?;
+            let own = own_lifetime(answer, directives, received)?;
             Some(Self { seconds: own, word: Word::Answer })
         };
         let found = match rules.precedence {
@@ -37,7 +38,7 @@ impl Lifetime {
             Precedence::Lifetime | Precedence::Route => route().or_else(own),
         };
         let found = found.or_else(|| {
-            let is_open = rules.heuristics && (is_cacheable_by_default(status) || heard.says.public);
+            let is_open = rules.heuristics && (is_cacheable_by_default(status) || directives.says.public);
             let seconds = is_open.then(|| heuristic(answer, received)).flatten()?;
             Some(Self { seconds, word: Word::Answer })
         })?;
@@ -46,41 +47,41 @@ impl Lifetime {
     }
 }
 
-/// What the answer itself says, in the order of RFC 9111 section 4.2.1.
-fn own_lifetime(answer: &impl Head, heard: &Heard, received: Moment) -> Option<u32> {
-    if let Some(seconds) = heard.says.s_maxage.lifetime().or(heard.says.max_age.lifetime()) {
+/// The lifetime that the response sets, in the order of RFC 9111 section 4.2.1.
+fn own_lifetime(answer: &impl Head, directives: &ResponseDirectives, received: Moment) -> Option<u32> {
+    if let Some(seconds) = directives.says.s_maxage.lifetime().or(directives.says.max_age.lifetime()) {
         return Some(seconds);
     }
-    if !heard.targeted && answer.lines("expires").next().is_some() {
-        // What is no date, or two dates, is past.
+    if !directives.targeted && answer.lines("expires").next().is_some() {
+        // An invalid date, or two dates, count as past.
         let expires = times::date_of(answer, "expires").unwrap_or(0);
         let seconds = expires.saturating_sub(date(answer, received));
         return Some(u32::try_from(seconds).unwrap_or(u32::MAX));
     }
-    // It may be kept, to be asked about each time.
-    (heard.says.no_cache == Scope::Whole).then_some(0)
+    // It may be stored, but each request validates it.
+    (directives.says.no_cache == Scope::Whole).then_some(0)
 }
 
-/// RFC 9111 section 4.2.2.
+/// The heuristic lifetime of RFC 9111 section 4.2.2.
 fn heuristic(answer: &impl Head, received: Moment) -> Option<u32> {
     const MOST: u64 = 24 * 60 * 60;
     let since = date(answer, received).saturating_sub(times::date_of(answer, "last-modified")?);
     u32::try_from((since / 10).min(MOST)).ok()
 }
 
-/// When the answer was made, in seconds: as it says, or when it came.
+/// When the response was generated, in seconds: its `Date`, or the time when it came.
 fn date(answer: &impl Head, received: Moment) -> u64 {
     times::date_of(answer, "date").unwrap_or(received.0 / 1000)
 }
 
-/// RFC 9111 section 4.2.3, in milliseconds where we know them.
+/// The initial age by RFC 9111 section 4.2.3, in milliseconds where they are known.
 pub(super) fn initial_age(answer: &impl Head, requested: Moment, received: Moment) -> u64 {
     let apparent = (received.0 / 1000).saturating_sub(date(answer, received)) * 1000;
     let delay = received.0.saturating_sub(requested.0);
     apparent.max(times::age(answer) * 1000 + delay)
 }
 
-/// Whether its member can be asked if it is still good.
+/// Whether the member can be asked if the response is still valid.
 pub(super) fn has_validator(answer: &impl Head) -> bool {
     answer.lines("etag").next().is_some_and(|tag| !tag.is_empty())
         || times::date_of(answer, "last-modified").is_some()

@@ -1,20 +1,24 @@
-//! What RFC 9111 lets a shared cache do, as pure functions: time, settings and messages are given. Knows no store, and fetches nothing.
+//! What RFC 9111 allows a shared cache to do, as pure functions: the caller passes time, settings and messages. Knows no
+//! store, and fetches nothing.
 //!
-//! In the order in which a request meets them: [`write_key`] says what it asks for, [`RequestDirectives`] how; [`admit`] whether the cache may
-//! answer at all, [`Vary`] which of the stored answers is for it, [`judge`] whether that one may be served, [`conditions`] and
-//! [`range`] which of it. Of an answer that comes, [`Freshness`] says whether it may be stored and for how long, [`Kept`] which of
-//! its lines, [`confirms`] whether a 304 is about what is stored; [`invalidated`] what it makes void.
+//! In the order in which a request needs them: [`write_key`] makes its key, and [`RequestDirectives`] reads its head.
+//! [`admit`] decides whether the cache may answer it, [`Vary`] which of the stored responses matches, and [`judge`]
+//! whether that one may be served. [`conditions`] and [`range`] decide which part of it to send.
+//!
+//! For a response: [`Freshness`] decides whether it may be stored and for how long, [`Kept`] which of its lines.
+//! [`confirms`] decides whether a 304 is about the stored response, and [`invalidated`] which stored responses become
+//! void.
 
 mod conditions;
 mod directives;
 mod freshness;
-mod heard;
 mod invalidated;
 mod judge;
 mod key;
 mod lifetime;
 mod range;
 mod request_directives;
+mod response_directives;
 mod rules;
 mod tags;
 mod times;

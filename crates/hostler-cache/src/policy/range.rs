@@ -1,4 +1,4 @@
-//! Which part of a stored answer a request wants (RFC 9110 section 14). Knows no bodies.
+//! Which part of a stored response a request wants (RFC 9110 section 14). Knows no bodies.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use hostler_wire::parse_digits;
 use super::times;
 use crate::Head;
 
-/// Whoever wants more parts than this wants trouble, or the whole.
+/// A request for more parts than this gets the whole response.
 const MOST_PARTS: usize = 16;
-/// What each part costs besides its bytes, about (RFC 9110 section 15.3.7.2).
+/// About how many bytes each part needs besides its content (RFC 9110 section 15.3.7.2).
 const OVERHEAD: u64 = 80;
 
 /// What a request with `Range` gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ranged {
-    /// All of it.
+    /// The whole response.
     Whole,
     /// A 206 with these bytes, at least one: `Content-Range: bytes start-(end - 1)/length`.
     Part(Range<u64>),
@@ -25,8 +25,9 @@ pub enum Ranged {
     Unsatisfiable,
 }
 
-/// Judges `Range` and `If-Range` of a GET against a stored answer with a body of `length` bytes, after
-/// [`conditions`](super::conditions) have said `Send`. Whoever asks for what is none gets all (section 14.2 allows it).
+/// Evaluates `Range` and `If-Range` of a GET against a stored response with a body of `length` bytes. Call it after
+/// [`conditions`](super::conditions) returned `Send`. An invalid `Range` gets the whole response (section 14.2 allows
+/// it).
 pub fn range(request: &impl Head, status: u16, stored: &impl Head, length: u64) -> Ranged {
     let mut lines = request.lines("range");
     match (lines.next(), lines.next()) {
@@ -35,30 +36,32 @@ pub fn range(request: &impl Head, status: u16, stored: &impl Head, length: u64) 
     }
 }
 
-/// `If-Range`: whether the client's parts are parts of what is stored. The comparison is the strong one: parts of two bodies that
-/// mean the same make none.
+/// `If-Range`: whether the client's parts belong to the stored body. The comparison is the strong one, because parts of
+/// two equivalent bodies cannot be combined.
 fn is_same(request: &impl Head, stored: &impl Head) -> bool {
     let Some(validator) = request.lines("if-range").next() else { return true };
     if let Some(date) = times::date(validator) {
         let changed = times::date_of(stored, "last-modified");
-        // Within the second in which it changed it may have changed once more (RFC 9110 section 8.8.2.2).
+        // In the second of its change it may have changed once more (RFC 9110 section 8.8.2.2).
         let is_strong = |changed: u64| times::date_of(stored, "date").is_some_and(|made| made > changed);
         return changed.is_some_and(|changed| changed == date && is_strong(changed));
     }
     validator.starts_with(b"\"") && stored.lines("etag").next() == Some(validator)
 }
 
-/// Which part of a body of `length` bytes the value of a `Range` asks for. Whoever wants several gets all, which is allowed as well:
-/// for bodies of which no parts can be put together.
+/// Which part of a body of `length` bytes a value of `Range` asks for. A request for several parts gets the whole body,
+/// which is allowed: for bodies from which no multipart response can be made.
 pub fn part(range: &[u8], length: u64) -> Ranged {
     let is_one =
         range.split(|&byte| byte == b',').filter(|spec| !spec.trim_ascii().is_empty()).nth(1).is_none();
     if is_one { parts(range, length) } else { Ranged::Whole }
 }
 
-/// Which part of a body of `length` bytes the value of a `Range` asks for, or which parts. Those that overlap, or lie so near to each
-/// other that what tells them apart would be more than what lies between, are one. So nobody gets more than about the whole, however
-/// he asks: with many parts, or with parts out of order, he gets just that (section 14.2).
+/// Which part or parts of a body of `length` bytes a value of `Range` asks for.
+///
+/// Parts that overlap become one, and so do parts with a gap smaller than the bytes that a separator needs. So the
+/// response is never much larger than the whole body. A request with too many parts, or with parts out of order, gets the
+/// whole body (section 14.2).
 fn parts(range: &[u8], length: u64) -> Ranged {
     let Some((unit, specs)) = range.split_at_checked(6) else { return Ranged::Whole };
     if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -73,7 +76,7 @@ fn parts(range: &[u8], length: u64) -> Ranged {
     for (nth, spec) in specs.enumerate() {
         let Some(next) = one(spec, length).filter(|_| nth < MOST_PARTS) else { return Ranged::Whole };
         match parts.last_mut() {
-            // What lies behind the end is left out.
+            // A part beyond the end is left out.
             _ if next.is_empty() => {}
             Some(last) if next.start < last.start => return Ranged::Whole,
             Some(last) if next.start <= last.end.saturating_add(OVERHEAD) => {
@@ -89,7 +92,7 @@ fn parts(range: &[u8], length: u64) -> Ranged {
     }
 }
 
-/// What one range means; empty if it lies behind the end.
+/// The bytes of one range. Empty if it begins beyond the end.
 fn one(spec: &[u8], length: u64) -> Option<Range<u64>> {
     let dash = spec.iter().position(|&byte| byte == b'-')?;
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);

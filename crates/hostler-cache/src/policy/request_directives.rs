@@ -1,57 +1,58 @@
-//! What a request wants of a cache. Knows no answers.
+//! What a request asks of a cache. Knows no responses.
 
 use super::CachingRules;
 use super::directives::Wants;
 use crate::{Forward, Head};
 
-/// The methods that differ for a cache.
+/// The kinds of methods that a cache treats differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Answered and stored.
+    /// GET: served and stored.
     Get,
-    /// Answered from what a GET has brought.
+    /// HEAD: served from a stored GET.
     Head,
-    /// Changes nothing, but is not ours to answer: OPTIONS and its like.
+    /// OPTIONS and other safe methods: changes nothing, but the cache does not serve it.
     Safe,
-    /// May change something: a success makes void what is stored under its URL (RFC 9111 section 4.4). So do unknown ones.
+    /// May change something. A success makes void what is stored under its URL (RFC 9111 section 4.4). Unknown methods
+    /// are unsafe.
     Unsafe,
 }
 
-/// What a request says that matters to a cache, read once.
+/// The parts of a request that matter to a cache, read once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// What is to be done.
+    /// The kind of its method.
     pub method: Method,
-    /// `Authorization` is there.
+    /// It has `Authorization`.
     pub authorized: bool,
-    /// A cookie is there that the route calls personal.
+    /// It has a cookie that the route calls personal.
     pub personal: bool,
-    /// Any `Cookie` is there.
+    /// It has `Cookie`.
     pub cookies: bool,
-    /// `Range` is there: see [`range`](super::range).
+    /// It has `Range`: see [`range`](super::range).
     pub ranged: bool,
-    /// `If-None-Match` or `If-Modified-Since` is there: see [`conditions`](super::conditions).
+    /// It has `If-None-Match` or `If-Modified-Since`: see [`conditions`](super::conditions).
     pub conditional: bool,
-    /// `If-Match` or `If-Unmodified-Since` is there: only who has the resource itself can answer.
+    /// It has `If-Match` or `If-Unmodified-Since`: only the origin can answer.
     pub guarded: bool,
-    /// `no-store`: the answer must not be kept. This and what follows: only where the route obeys requests.
+    /// `no-store`: its response must not be stored. This and the following ones are set only if the route obeys requests.
     pub no_store: bool,
-    /// `no-cache`, or `Pragma: no-cache` without any `Cache-Control`: only what was validated.
+    /// `no-cache`, or `Pragma: no-cache` without `Cache-Control`: only a validated response.
     pub no_cache: bool,
-    /// `only-if-cached`: 504 rather than asking a member.
+    /// `only-if-cached`: answer 504 instead of asking a member.
     pub only_if_cached: bool,
-    /// `max-age`: nothing older.
+    /// `max-age`: no older response, in seconds.
     pub max_age: Option<u32>,
-    /// `min-fresh`: nothing that is stale in so many seconds.
+    /// `min-fresh`: no response that becomes stale within this many seconds.
     pub min_fresh: Option<u32>,
-    /// `max-stale`: stale for so long is good enough; `u32::MAX` without a value.
+    /// `max-stale`: may be stale for this many seconds. `u32::MAX` without a value.
     pub max_stale: Option<u32>,
-    /// `stale-if-error` (RFC 5861 section 4).
+    /// `stale-if-error` in seconds (RFC 5861 section 4).
     pub stale_if_error: Option<u32>,
 }
 
 impl Method {
-    /// Of its name, which has upper and lower case.
+    /// The kind of the method with this name. Names are case-sensitive.
     pub fn of(name: &[u8]) -> Self {
         match name {
             b"GET" => Self::Get,
@@ -63,7 +64,7 @@ impl Method {
 }
 
 impl RequestDirectives {
-    /// Reads a request's head: as the client sent it, before anything is stripped for the member.
+    /// Reads the head of a request, as the client sent it, before any field is removed for the member.
     pub fn of(rules: &CachingRules, method: &[u8], request: &impl Head) -> Self {
         let has = |name| request.lines(name).next().is_some();
         let wants = if rules.obeys_requests { wants(request) } else { Wants::default() };
@@ -79,7 +80,7 @@ impl RequestDirectives {
             no_store: wants.no_store,
             no_cache: wants.no_cache,
             only_if_cached: wants.only_if_cached,
-            // What is no number asks for nothing that we could give, unless it is 0: then it asks for the newest.
+            // An invalid number is ignored, except in `max-age`: there it counts as 0, and asks for the newest response.
             max_age: wants.max_age.lifetime(),
             min_fresh: wants.min_fresh.given(),
             max_stale: wants.max_stale.given(),
@@ -88,7 +89,7 @@ impl RequestDirectives {
     }
 }
 
-/// `Cache-Control`; without that, `Pragma: no-cache` stands for it (RFC 9111 section 5.4).
+/// `Cache-Control`. Without it, `Pragma: no-cache` counts (RFC 9111 section 5.4).
 fn wants(request: &impl Head) -> Wants {
     let mut lines = request.lines("cache-control").peekable();
     if lines.peek().is_some() {
@@ -99,7 +100,7 @@ fn wants(request: &impl Head) -> Wants {
     Wants { no_cache, ..Wants::default() }
 }
 
-/// Whether a cookie with one of these names is there.
+/// Whether the request has a cookie with one of these names.
 fn has_one_of(names: &[Box<str>], request: &impl Head) -> bool {
     let is_one = |pair: &[u8]| {
         let name = pair.split(|&byte| byte == b'=').next().unwrap_or_default().trim_ascii();
@@ -108,8 +109,10 @@ fn has_one_of(names: &[Box<str>], request: &impl Head) -> bool {
     !names.is_empty() && request.lines("cookie").any(|line| line.split(|&byte| byte == b';').any(is_one))
 }
 
-/// Whether the cache is to be asked at all. If not, the request goes on as it is, and its answer is not stored;
-/// [`Method::Unsafe`] ones go to [`invalidated`](super::invalidated) afterwards.
+/// Whether the cache may serve this request. If not, the request goes on as it is, and its response is not stored. After
+/// a [`Method::Unsafe`] one, call [`invalidated`](super::invalidated).
+///
+/// Errors: the reason for `Cache-Status`.
 pub fn admit(request_directives: &RequestDirectives) -> Result<(), Forward> {
     match request_directives.method {
         Method::Get | Method::Head => {}

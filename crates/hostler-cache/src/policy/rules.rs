@@ -1,62 +1,67 @@
-//! What a route says about caching, where it says anything. Knows no configuration file.
+//! The caching settings of a route. Knows no configuration file.
 
-/// A route's settings. The default is the book: what answers say themselves, no more.
+/// The caching settings of a route. The default follows the RFCs: only what responses allow themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachingRules {
-    /// How long answers are fresh that do not say so themselves, or all: see `precedence`. The first that names the status counts.
+    /// The lifetimes for responses that set none, or for all: see `precedence`. The first one for the status counts.
     pub ttls: Vec<Ttl>,
-    /// Whose word counts.
+    /// Whether the response or the route sets the lifetime.
     pub precedence: Precedence,
-    /// No answer is fresh for longer than these seconds, whatever it says.
+    /// The longest lifetime of any response, in seconds.
     pub longest: Option<u32>,
-    /// Seconds that an answer which does not say so itself may be served stale while a new one is fetched (RFC 5861).
+    /// Seconds during which a response may be served stale while a new one is fetched, if it does not set this itself
+    /// (RFC 5861).
     pub stale_while_revalidate: u32,
-    /// Seconds that an answer which does not say so itself may be served stale when its member fails (RFC 5861).
+    /// Seconds during which a response may be served stale when its member fails, if it does not set this itself (RFC
+    /// 5861).
     pub stale_if_error: u32,
-    /// Answers without a lifetime but with a `Last-Modified` are fresh for a tenth of their age (RFC 9111 section 4.2.2), at most
-    /// a day.
+    /// Responses without a lifetime but with `Last-Modified` are fresh for a tenth of their age (RFC 9111 section 4.2.2),
+    /// at most a day.
     pub heuristics: bool,
-    /// What `Set-Cookie` in an answer means.
+    /// What to do with a response that has `Set-Cookie`.
     pub set_cookie: CookiesOfAnswers,
-    /// Requests with one of these cookies are not answered from memory, nor are the answers to them stored. By the book, cookies
-    /// do not matter.
+    /// Requests with one of these cookies are not served from memory, and their responses are not stored. By the RFCs,
+    /// cookies do not matter.
     pub personal_cookies: Vec<Box<str>>,
-    /// `Cache-Control` of requests is obeyed (RFC 9111 section 5.2.1: a cache may). Whoever can ask then can also ask past the cache.
+    /// `Cache-Control` of requests is obeyed (RFC 9111 section 5.2.1 leaves the choice). Then every client can bypass the
+    /// cache.
     pub obeys_requests: bool,
-    /// The targeted fields that count before `Cache-Control` (RFC 9213), the first that is there before the others; lower case.
+    /// The targeted fields that count before `Cache-Control` (RFC 9213), in lower case. The first one that a response has
+    /// is used.
     pub targeted: Vec<Box<str>>,
 }
 
-/// A lifetime that the route gives.
+/// A lifetime that the route sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ttl {
-    /// From when the answer came.
+    /// The lifetime in seconds, from the arrival of the response.
     pub seconds: u32,
-    /// For answers with these; none: for 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501, which RFC 9110 calls cacheable.
+    /// The statuses it is for. Empty: 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501, which RFC 9110 calls
+    /// cacheable.
     pub statuses: Vec<u16>,
 }
 
-/// Whose word counts about how long an answer is fresh.
+/// Whether the response or the route sets the lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precedence {
-    /// The answer's; [`CachingRules::ttls`] are for those that say nothing.
+    /// The response. [`CachingRules::ttls`] are for responses that set none.
     #[default]
     Answer,
-    /// The route's, where it has one for the status. `private` and `no-store` are heeded all the same.
+    /// The route, if it has a lifetime for the status. `private` and `no-store` still count.
     Lifetime,
-    /// The route's, and what answers say in `Cache-Control`, `Expires` and `Pragma` is not even read.
+    /// The route. `Cache-Control`, `Expires` and `Pragma` of responses are not read.
     Route,
 }
 
-/// What becomes of an answer with `Set-Cookie`.
+/// What to do with a response that has `Set-Cookie`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CookiesOfAnswers {
-    /// It is not stored: a session that is handed to everybody is the worst that a cache can do.
+    /// Do not store it. A stored session cookie would go to all clients.
     #[default]
     Refuse,
-    /// It is stored without the field.
+    /// Store it without the field.
     Drop,
-    /// It is stored with the field, which everybody gets.
+    /// Store it with the field, which all clients then get.
     Keep,
 }
 
@@ -78,7 +83,7 @@ impl Default for CachingRules {
 }
 
 impl CachingRules {
-    /// The lifetime that the route gives to answers with this status.
+    /// The lifetime that the route sets for this status.
     pub(super) fn ttl(&self, status: u16) -> Option<u32> {
         let gives = |ttl: &&Ttl| match &*ttl.statuses {
             [] => is_cacheable_by_default(status),
@@ -88,7 +93,8 @@ impl CachingRules {
     }
 }
 
-/// The statuses that may be stored without their answer saying so (RFC 9110 section 15.1), but for 206, which we do not keep.
+/// The statuses that may be stored even if the response does not say so (RFC 9110 section 15.1), without 206, which this
+/// cache does not store.
 pub(super) fn is_cacheable_by_default(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }

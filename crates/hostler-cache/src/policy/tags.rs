@@ -1,8 +1,9 @@
-//! The tags by which answers are purged: `Cache-Tag` and `Surrogate-Key`. Knows no store.
+//! The tags by which responses are purged: `Cache-Tag` and `Surrogate-Key`. Knows no store.
 
 use crate::Head;
 
-/// The tags of an answer, sorted, none twice: members of `Cache-Tag` (between commas) and of `Surrogate-Key` (between spaces).
+/// The tags of a response, sorted and without duplicates: the members of `Cache-Tag` (separated by commas) and of
+/// `Surrogate-Key` (separated by spaces).
 pub fn tags(answer: &impl Head) -> Box<[Box<str>]> {
     let by_comma = answer.lines("cache-tag").flat_map(|line| line.split(|&byte| byte == b','));
     let by_space = answer.lines("surrogate-key").flat_map(|line| line.split(|&byte| byte == b' '));

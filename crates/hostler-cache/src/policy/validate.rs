@@ -1,13 +1,13 @@
-//! Asking whether a stored answer is still good, and what the word that it is changes of it (RFC 9111 sections 3.1, 3.2, 4.3).
+//! Validation of a stored response, and what a 304 or a response to HEAD changes in it (RFC 9111 sections 3.1, 3.2, 4.3).
 
 use hostler_wire::parse_digits;
 
-use super::heard::unstored_fields;
+use super::response_directives::unstored_fields;
 use super::{CachingRules, CookiesOfAnswers, Freshness};
 use crate::{Head, Moment};
 
-/// The lines that a request for validation carries instead of the client's own `If-None-Match`, `If-Modified-Since`, `If-Range` and
-/// `Range`. With neither, the request is an ordinary one.
+/// The fields of a request for validation. They replace the client's own `If-None-Match`, `If-Modified-Since`, `If-Range`
+/// and `Range`. Without either, the request is an ordinary one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Validators<'a> {
     /// The value of `If-None-Match`.
@@ -16,15 +16,15 @@ pub struct Validators<'a> {
     pub if_modified_since: Option<&'a [u8]>,
 }
 
-/// Which lines of an answer are stored with it.
+/// Which lines of a response are stored with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kept {
-    /// In lower case.
+    /// The names of fields that are not stored, in lower case.
     unstored: Vec<Box<str>>,
 }
 
 impl<'a> Validators<'a> {
-    /// Of a stored answer.
+    /// The validators of a stored response.
     pub fn of(stored: &'a impl Head) -> Self {
         Self {
             if_none_match: stored.lines("etag").next().filter(|tag| !tag.is_empty()),
@@ -33,15 +33,15 @@ impl<'a> Validators<'a> {
     }
 }
 
-/// Whether a 304 is about the stored answer (RFC 9111 section 4.3.4). If not, it is about something that is gone: what is stored is
-/// forgotten, and the request sent once more without validators.
+/// Whether a 304 is about the stored response (RFC 9111 section 4.3.4). If not, it is about an older one: the caller
+/// forgets the stored response and sends the request again without validators.
 pub fn confirms(stored: &impl Head, not_modified: &impl Head) -> bool {
     let same = |name| match (not_modified.lines(name).next(), stored.lines(name).next()) {
         (None, _) => None,
         (new, old) => Some(new == old),
     };
     let tag = match (not_modified.lines("etag").next(), stored.lines("etag").next()) {
-        // A weak tag confirms the strong one: whoever compresses what he sends weakens it on the way.
+        // A weak tag confirms the strong one: a proxy that compresses a response makes its tag weak.
         (Some(new), Some(old)) => Some(new == old || new.strip_prefix(b"W/") == Some(old)),
         (None, _) => None,
         (Some(_), None) => Some(false),
@@ -49,19 +49,19 @@ pub fn confirms(stored: &impl Head, not_modified: &impl Head) -> bool {
     tag.or_else(|| same("last-modified")).unwrap_or(true)
 }
 
-/// What an answer to HEAD says of the stored answer to GET.
+/// What a response to HEAD says about the stored response to GET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
-    /// A GET would bring the same.
+    /// A GET would get the same response.
     Same,
-    /// It would bring another one.
+    /// A GET would get another response.
     Other,
-    /// It says nothing by which one could tell. RFC 9111 would have the stored answer updated then as well (section 4.3.5); but a
-    /// page that is made for each request would be declared good by every HEAD.
+    /// It has nothing to compare. By RFC 9111 section 4.3.5 the stored response would be updated in this case too. But
+    /// then every HEAD would make a page that is generated for each request fresh again.
     Unknown,
 }
 
-/// Compares a stored 200 to GET, with a body of `length` bytes, to a 200 to HEAD (RFC 9111 section 4.3.5).
+/// Compares a stored 200 to a GET, with a body of `length` bytes, to a 200 to a HEAD (RFC 9111 section 4.3.5).
 pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness {
     let says = |name| {
         let said = to_head.lines(name).next();
@@ -76,7 +76,7 @@ pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness
     }
 }
 
-/// The terms of a stored answer that has turned out to be another one than would come: it is stale from now on. None if it is so
+/// The freshness of a stored response that turned out to be outdated: it is stale from now on. `None` if it is stale
 /// already.
 pub fn outdated(freshness: &Freshness, now: Moment) -> Option<Freshness> {
     let is_fresh = freshness.millis_left(now) > 0;
@@ -85,7 +85,7 @@ pub fn outdated(freshness: &Freshness, now: Moment) -> Option<Freshness> {
 }
 
 impl Kept {
-    /// Of an answer that is about to be stored.
+    /// The lines to store of a response.
     pub fn of(rules: &CachingRules, status: u16, answer: &impl Head) -> Self {
         let mut unstored = unstored_fields(rules, status, answer);
         if rules.set_cookie == CookiesOfAnswers::Drop {
@@ -94,15 +94,15 @@ impl Kept {
         Self { unstored }
     }
 
-    /// Whether a line with this name, in any case, is stored. Lines that `Connection` names are the caller's to leave out.
+    /// Whether a line with this name, in any case, is stored. The caller leaves out the lines that `Connection` names.
     pub fn keeps(&self, name: &[u8]) -> bool {
         !is_for_one_hop(name)
             && !self.unstored.iter().any(|unstored| unstored.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// Whether a line of a 304 comes into the stored head, in place of all lines there with its name (RFC 9111 section 3.2).
+    /// Whether a line of a 304 replaces all stored lines with its name (RFC 9111 section 3.2).
     pub fn replaces(name: &[u8]) -> bool {
-        // What says how the body is to be read stays with the body.
+        // Fields that describe the encoding of the body stay with the body.
         const OF_THE_BODY: [&str; 8] = [
             "content-length",
             "content-encoding",
@@ -116,7 +116,8 @@ impl Kept {
         !is_for_one_hop(name) && !is_one_of(name, &OF_THE_BODY)
     }
 
-    /// Whether a stored line stays when this 304 has confirmed it. A stored `Date` or `Age` would leave the answer as old as it was.
+    /// Whether a stored line stays when this 304 has confirmed the response. A stored `Date` or `Age` would leave the
+    /// response as old as it was.
     pub fn outlives(name: &[u8], not_modified: &impl Head) -> bool {
         if is_one_of(name, &["date", "age"]) {
             return false;
@@ -126,7 +127,7 @@ impl Kept {
     }
 }
 
-/// Fields about one connection, or about one proxy (RFC 9111 section 3.1).
+/// Fields for one connection or one proxy (RFC 9111 section 3.1).
 fn is_for_one_hop(name: &[u8]) -> bool {
     const FOR_ONE_HOP: [&str; 11] = [
         "connection",

@@ -1,34 +1,38 @@
-//! Which requests an answer is for: `Vary` (RFC 9111 section 4.1), and the scheme. Knows neither's other fields.
+//! Which requests a stored response matches: `Vary` (RFC 9111 section 4.1), and the scheme. Knows no other fields.
 
 use serde::{Deserialize, Serialize};
 
 use super::NotStored;
 use crate::Head;
 
-/// The fields that an answer was chosen by, with what the request for it said in them.
+/// The fields by which a response was selected, with their values in its request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Vary {
-    /// The request came over TLS, as far as its member was told.
+    /// The request came over TLS, as its member was told.
     pub secure: bool,
-    /// Sorted by name, none twice.
+    /// Sorted by name, without duplicates.
     pub fields: Box<[Selecting]>,
 }
 
-/// A field that an answer was chosen by.
+/// A field by which a response was selected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selecting {
-    /// In lower case.
+    /// Its name in lower case.
     pub name: Box<str>,
-    /// What the request had in it, in the form in which equal ones are equal. None: it had none.
+    /// Its value in the request, in a form in which equal values have equal bytes. `None`: the request does not have the
+    /// field.
     pub value: Option<Box<[u8]>>,
 }
 
 impl Vary {
-    /// Of an answer and the request for it: as the member saw that, with what Hostler added (`X-Geo-*`) or removed.
+    /// The `Vary` of a response and its request. The request is the one that the member saw, with the fields that Hostler
+    /// added (`X-Geo-*`) or removed.
+    ///
+    /// Errors: [`NotStored::Vary`], for `Vary: *` and for an invalid name.
     pub fn of(answer: &impl Head, request: &impl Head, secure: bool) -> Result<Self, NotStored> {
         let mut names = Vec::new();
         for name in answer.lines("vary").flat_map(members) {
-            // What is no name we could not compare: as good as `*`.
+            // An invalid name cannot be compared, so it counts as `*`.
             if name == b"*" || !name.iter().all(u8::is_ascii_graphic) {
                 return Err(NotStored::Vary);
             }
@@ -43,20 +47,20 @@ impl Vary {
         Ok(Self { secure, fields: names.into_iter().map(selecting).collect() })
     }
 
-    /// Whether the answer is for this request too, likewise as its member would see it.
+    /// Whether the response also matches this request, again as its member would see it.
     pub fn matches(&self, request: &impl Head, secure: bool) -> bool {
         self.secure == secure && self.fields.iter().all(|field| says(request, field))
     }
 
-    /// Bytes on the heap, for a store that is bounded.
+    /// Its bytes on the heap, for a store with a limit.
     pub fn size(&self) -> usize {
         let heap = |field: &Selecting| field.name.len() + field.value.as_ref().map_or(0, |value| value.len());
         std::mem::size_of_val(&*self.fields) + self.fields.iter().map(heap).sum::<usize>()
     }
 }
 
-/// The first field that an answer is chosen by and that differs for each request: what varies by that is never found again, and would
-/// only take the room of others.
+/// The first selecting field that is different in each request. A response that varies by such a field is never found
+/// again, and would only use memory.
 pub fn varies_by_each_request(answer: &impl Head) -> Option<&str> {
     let named = answer.lines("vary").flat_map(members).find(|name| is_for_one_request(name));
     named.and_then(|name| std::str::from_utf8(name).ok())
@@ -66,7 +70,7 @@ fn is_for_one_request(name: &[u8]) -> bool {
     FOR_ONE_REQUEST.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Names of requests and of the traces that they are part of, and when they came.
+/// Ids and trace contexts of requests, and times.
 const FOR_ONE_REQUEST: [&str; 24] = [
     "x-request-id",
     "request-id",
@@ -94,23 +98,24 @@ const FOR_ONE_REQUEST: [&str; 24] = [
     "idempotency-key",
 ];
 
-/// Names of codings and of languages have no case.
+/// Whether the values of this field are case-sensitive. Names of codings and of languages are not.
 fn has_case(name: &str) -> bool {
     !matches!(name, "accept-encoding" | "accept-language")
 }
 
-/// Codings are a set; languages are one by the book, but some servers heed their order.
+/// Whether the order of the members does not matter. Codings are a set; languages are one by the RFC, but some servers
+/// use their order.
 fn is_set(name: &str) -> bool {
     name == "accept-encoding"
 }
 
-/// What a request says in a field, in one form for all that mean the same (RFC 9111 section 4.1).
+/// The value of a field in a request, in one form for all equivalent values (RFC 9111 section 4.1).
 fn said(request: &impl Head, name: &str) -> Option<Box<[u8]>> {
     let lines: Vec<_> = request.lines(name).collect();
     if lines.is_empty() {
         return None;
     }
-    // White space within quotes is not ours to remove.
+    // White space in quotes must stay.
     if lines.iter().any(|line| line.contains(&b'"')) {
         return Some(lines.join(&b", "[..]).into());
     }
@@ -125,8 +130,8 @@ fn said(request: &impl Head, name: &str) -> Option<Box<[u8]>> {
     Some(parts.join(&b", "[..]).into())
 }
 
-/// Whether a request says in a field what is in it here, as [`said`] has put it. Mostly nothing is allocated for it:
-/// `Accept-Encoding` is looked at with every hit.
+/// Whether the field of a request has this value, in the form that [`said`] makes. It mostly allocates nothing: each
+/// cache hit compares `Accept-Encoding`.
 fn says(request: &impl Head, field: &Selecting) -> bool {
     let name = &*field.name;
     let mut lines = request.lines(name);
@@ -154,7 +159,7 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
     sent().all(|one| others.next().is_some_and(|other| is_same(one, other))) && others.next().is_none()
 }
 
-/// More are not compared each with each.
+/// Longer lists are not compared as sets.
 const MOST_MEMBERS: usize = 16;
 
 /// The members of a list.

@@ -1,4 +1,5 @@
-//! The entries in this process's memory, bounded in bytes, with an eviction that a scan does not wash out. Knows no HTTP.
+//! The entries in this process's memory, limited in bytes. Its eviction keeps popular entries when a crawler requests
+//! every page once. Knows no HTTP.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,38 +13,38 @@ use crate::{Entry, Moment, Purge, StoredForm, Variants};
 type StoreKey = Box<[u8]>;
 type Memory<H> = moka::sync::Cache<StoreKey, Variants<H>, foldhash::quality::RandomState>;
 
-/// Entries by key. Shared by all threads.
+/// The entries by key. All threads share it.
 pub struct Cache<H> {
     memory: Memory<H>,
     max_entry: usize,
-    /// Whoever changes what lies under a key. moka's own way of doing that counts each time as one who has asked for the key: what
-    /// is asked for once would look wanted.
+    /// Locks for changes of the entries under a key. The method of moka for this counts each change as a lookup, so a key
+    /// that is requested once would look popular.
     changing: Box<[Mutex<()>]>,
     hasher: foldhash::quality::RandomState,
     lately: Lately,
     counts: Arc<StoreCounters>,
 }
 
-/// What becomes of what lies under a key.
+/// What happens to the entries under a key.
 enum SlotChange<H> {
     Nothing,
     Put(Variants<H>),
     Remove,
 }
 
-/// Changes to different keys rarely meet.
+/// Keys are spread over this many locks, so changes of different keys rarely wait for each other.
 const LOCKS: usize = 64;
 
-/// What lies in memory, and what has gone.
+/// The figures of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Keys.
+    /// How many keys it has.
     pub keys: u64,
-    /// The bytes that they hold.
+    /// The memory of all entries, in bytes.
     pub bytes: u64,
-    /// Keys that had to go for others.
+    /// How many keys were evicted to make room.
     pub evicted: u64,
-    /// Entries that were purged.
+    /// How many entries were purged.
     pub purged: u64,
 }
 
@@ -54,7 +55,7 @@ struct StoreCounters {
 }
 
 impl<H: Send + Sync + 'static> Cache<H> {
-    /// An empty one for so many bytes; no entry may be larger than `max_entry`.
+    /// An empty store for this many bytes. No entry may be larger than `max_entry` bytes.
     pub fn new(bytes: u64, max_entry: usize) -> Self {
         let counts = Arc::new(StoreCounters::default());
         let evicted = Arc::clone(&counts);
@@ -74,29 +75,30 @@ impl<H: Send + Sync + 'static> Cache<H> {
         Self { memory, max_entry, changing, hasher, lately: Lately::new(), counts }
     }
 
-    /// All that is stored under this key. Takes no lock that a writer holds for long, and allocates nothing.
+    /// All entries under this key. Takes no lock that a writer holds for long, and allocates nothing.
     pub fn look(&self, key: &[u8]) -> Option<Variants<H>> {
         self.memory.get(key)
     }
 
-    /// How many bytes there may be.
+    /// The limit in bytes.
     pub fn capacity(&self) -> u64 {
         self.memory.policy().max_capacity().unwrap_or_default()
     }
 
-    /// The most that an entry may weigh: who sees that an answer gets larger need not go on.
+    /// The largest size of an entry in bytes. A caller can stop when a body gets larger.
     pub fn max_entry(&self) -> usize {
         self.max_entry
     }
 
-    /// Stores it in place of the one under this key that was for the same requests. False: it is too large, or a purge came
-    /// meanwhile.
+    /// Stores an entry. It replaces the entry under this key that matches the same requests. Returns false if it is too
+    /// large or if a purge came meanwhile.
     pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
         let since = entry.asked.at;
         self.keep_unless(key, entry, since, |_| false)
     }
 
-    /// Stores what somebody else has kept, unless there is a newer one by now, or a purge came after `since`.
+    /// Stores an entry that another Hostler stored in the tier, unless memory has a newer one, or a purge came after
+    /// `since`.
     pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Moment) -> bool {
         let asked = entry.asked.at;
         self.keep_unless(key, entry, since, |known| known.asked.at >= asked)
@@ -119,7 +121,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
                 _ => SlotChange::Put(before.with(Arc::clone(&entry))),
             },
         });
-        // A purge is noted first and looks for keys then: one that missed this key because it was not there yet, is seen here.
+        // A purge is noted first and then looks for keys. So a purge that did not find this key is found here.
         if self.lately.voids(key, &entry, since) {
             self.drop_from(key, |stored| Arc::ptr_eq(stored, &entry));
             return false;
@@ -127,7 +129,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         true
     }
 
-    /// Puts `new` in the place of `old`, if that is stored still: a validated entry, or one with a form more.
+    /// Replaces `old` by `new`, if `old` is still stored. For a validated entry, or one with one more form.
     pub fn exchange(&self, key: &[u8], old: &Arc<Entry<H>>, new: Arc<Entry<H>>) -> bool {
         if new.weight() > self.max_entry {
             return false;
@@ -141,24 +143,24 @@ impl<H: Send + Sync + 'static> Cache<H> {
         done
     }
 
-    /// Adds the body in another coding.
+    /// Adds the body in another coding to an entry.
     pub fn add_form(&self, key: &[u8], entry: &Arc<Entry<H>>, form: StoredForm<H>) -> bool {
         self.exchange(key, entry, Arc::new(entry.with(form)))
     }
 
-    /// Forgets all under this key, as an unsafe method on it demands; also what is under way now.
+    /// Forgets all entries under this key, including responses that are on their way. For unsafe methods.
     pub fn forget(&self, key: &[u8], now: Moment) {
         self.lately.note_key(key, now);
         self.change(key, |_| SlotChange::Remove);
     }
 
-    /// Forgets this entry, if it is there still. What is under way may come.
+    /// Forgets this entry, if it is still stored. A response that is on its way may still be stored.
     pub fn remove(&self, key: &[u8], entry: &Arc<Entry<H>>) {
         self.drop_from(key, |stored| Arc::ptr_eq(stored, entry));
     }
 
-    /// Forgets what is meant, also what is under way now; how many entries that were. Looks at every key unless it is one URL:
-    /// nothing for a thread that serves.
+    /// Forgets all entries that the purge matches, including responses that are on their way. Returns the number of
+    /// entries. Looks at every key unless the purge is for one URL, so do not call it on a thread that serves requests.
     pub fn purge(&self, purge: &Purge, now: Moment) -> u64 {
         self.lately.note(purge, now);
         let drop = |key: &[u8]| self.drop_from(key, |entry| purge.matches(key, entry));
@@ -192,9 +194,9 @@ impl<H: Send + Sync + 'static> Cache<H> {
 
     fn change(&self, key: &[u8], how: impl FnOnce(Option<Variants<H>>) -> SlotChange<H>) {
         let at = self.hasher.hash_one(key) as usize % LOCKS;
-        // It guards nothing but the order of changes.
+        // The lock guards only the order of changes.
         let _turn = self.changing[at].lock().unwrap_or_else(PoisonError::into_inner);
-        // Asked first, since that does not count as asking for it.
+        // `contains_key` first, because it does not count as a lookup.
         let before = if self.memory.contains_key(key) { self.memory.get(key) } else { None };
         match how(before) {
             SlotChange::Nothing => {}
@@ -203,7 +205,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         }
     }
 
-    /// What lies in memory now.
+    /// The current figures.
     pub fn counts(&self) -> Counts {
         self.memory.run_pending_tasks();
         Counts {

@@ -1,4 +1,4 @@
-//! Where entries lie: in memory, and behind it in a tier that several Hostlers share. Decides nothing about HTTP.
+//! The store of entries in memory. The tier that several Hostlers share is behind it. Decides nothing about HTTP.
 
 mod memory;
 

@@ -1,13 +1,13 @@
-//! What is said in place of many changes: that a folder has changed, or a host, or everything. Knows no log.
+//! Replaces many changed keys by fewer and wider purges: of a folder, a host, or everything. Knows no log.
 
 use std::collections::HashMap;
 
 use crate::Purge;
 
-/// A folder in which so many have changed is worth a word of its own.
+/// With this many changed keys, a folder gets a purge of its own.
 const WORTH: usize = 16;
 
-/// As few and as narrow purges as it takes so that no more than `room` of these keys are outside of them.
+/// The fewest and narrowest purges that leave at most `room` of these keys unmatched.
 pub(super) fn fold(keys: &[Box<str>], room: usize) -> Vec<Purge> {
     let mut rest: Vec<&str> = keys.iter().map(|key| &**key).collect();
     let mut purges = Vec::new();
@@ -28,7 +28,7 @@ fn fullest<'k>(keys: &[&'k str], place: fn(&str) -> &str) -> Option<&'k str> {
     (count >= WORTH || count == keys.len()).then_some(prefix)
 }
 
-/// Up to the last `/` of the path.
+/// The key up to the last `/` of the path.
 fn folder(key: &str) -> &str {
     let path = key.split_once('?').map_or(key, |(path, _)| path);
     path.rfind('/').map_or(path, |at| &path[..=at])

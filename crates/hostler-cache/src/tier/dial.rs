@@ -1,4 +1,4 @@
-//! Opens a connection to a server at whatever address its name leads to. Knows no commands.
+//! Connects to a server by name or address. Knows no commands.
 
 use std::fs::Permissions;
 use std::io;
@@ -9,15 +9,15 @@ use async_memcached::{Client, Error};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, lookup_host};
 
-/// A connection to `host:port` or `unix:/path`; over IPv4 where a name has both.
+/// A connection to `host:port` or `unix:/path`. Over IPv4 if a name has both kinds of addresses.
 pub(super) async fn dial(name: &str) -> Result<Client, Error> {
     if let Some(path) = name.strip_prefix("unix:") {
         return Client::new(format!("unix://{path}")).await;
     }
     let mut addresses: Vec<_> = lookup_host(name).await.map_err(Error::Connect)?.collect();
-    // One after the other, and time is short: the kind that costs less, first.
+    // The addresses are tried one after the other within a short time, so the cheaper kind comes first.
     addresses.sort_by_key(SocketAddr::is_ipv6);
-    let mut failure = Error::Connect(io::Error::new(io::ErrorKind::NotFound, "its name has no address"));
+    let mut failure = Error::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
     for address in addresses {
         let dialled = match address {
             SocketAddr::V4(_) => Client::new(format!("tcp://{address}")).await,
@@ -31,8 +31,8 @@ pub(super) async fn dial(name: &str) -> Result<Client, Error> {
     Err(failure)
 }
 
-/// The client opens its sockets itself, and none of IPv6: it gets one of the other kind that it knows, and what it says there is
-/// carried on.
+/// The memcached client opens its sockets itself and cannot use IPv6. So it gets a socket of another kind, and a task
+/// copies the bytes.
 async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Client, Error>> {
     let mut far = TcpStream::connect(address).await?;
     far.set_nodelay(true)?;
@@ -45,7 +45,7 @@ async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Client, Error>> {
         Err(error) => return Ok(Err(error)),
     };
     let (mut near, _) = listener.accept().await?;
-    // Ends with either side.
+    // The task ends when either side closes.
     tokio::spawn(async move { copy_bidirectional(&mut near, &mut far).await });
     Ok(Ok(client))
 }

@@ -1,5 +1,5 @@
-//! How all that is stored under one key becomes an item, and an item becomes entries, or nothing: what cannot be read whole is not
-//! there. Knows no servers.
+//! Writes the entries under one key as an item of memcached, and reads them back. An item that cannot be read completely
+//! counts as missing. Knows no servers.
 
 use std::sync::Arc;
 
@@ -10,21 +10,22 @@ use sha1::{Digest, Sha1};
 use super::Packing;
 use crate::{Entry, FetchMark, Freshness, Vary};
 
-/// The format. It is part of every name, so that Hostlers of two versions at one memcached do not see each other's items.
+/// The version of the format. It is part of every name, so Hostlers of two versions that share a memcached do not see
+/// each other's items.
 const VERSION: u32 = 2;
 
 const MARK: &[u8; 4] = b"Hstl";
 
-/// Why an item is none.
+/// Why an item cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// Cut off, changed on its way, or never written by a Hostler.
+    /// It is cut off or changed, or no Hostler wrote it.
     Garbled,
-    /// It is whole, and of another key: two have the same name.
+    /// It is complete, but of another key: two keys have the same name.
     OtherKey,
 }
 
-/// What of an entry is neither head nor body.
+/// The parts of an entry other than head and body.
 #[derive(Serialize, Deserialize)]
 struct ItemMeta {
     freshness: Freshness,
@@ -33,7 +34,7 @@ struct ItemMeta {
     tags: Box<[Box<str>]>,
 }
 
-/// The name of a key's item: short, and without anything that the protocol minds.
+/// The name of a key's item: short, and without characters that the protocol forbids.
 pub(super) fn name(namespace: &str, key: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut name = format!("{namespace}:{VERSION}:");
@@ -44,12 +45,12 @@ pub(super) fn name(namespace: &str, key: &[u8]) -> String {
     name
 }
 
-/// The name of what is no key's item.
+/// The name of an item that is not for a key.
 pub(super) fn own_name(namespace: &str, what: &str) -> String {
     format!("{namespace}:{VERSION}:{what}")
 }
 
-/// As many of these entries as fit into `max` bytes, the newest first; none if not even that one does.
+/// As many of these entries as fit into `max` bytes, the newest first. `None` if not even one fits.
 pub(super) fn write<H>(
     packing: &Packing<H>,
     key: &[u8],
@@ -59,7 +60,7 @@ pub(super) fn write<H>(
     let weight = entries.iter().map(|entry| entry.weight()).sum();
     let mut item = Vec::with_capacity(max.min(weight));
     item.put_slice(MARK);
-    // For the checksum.
+    // Reserved for the checksum.
     item.put_u32(0);
     put_part(&mut item, key);
     let empty = item.len();
@@ -83,7 +84,7 @@ fn put_entry<H>(packing: &Packing<H>, item: &mut Vec<u8>, entry: &Entry<H>) {
         asked: entry.asked,
         tags: entry.tags.clone(),
     };
-    // Maps with keys that are no strings, or a writer that fails: there are neither.
+    // Serialization fails only for maps whose keys are not strings, or if the writer fails. Neither happens here.
     put_part(item, &serde_json::to_vec(&about).unwrap_or_default());
     let mut head = Vec::new();
     (packing.write)(&entry.head, &mut head);
@@ -96,7 +97,7 @@ fn put_part(item: &mut Vec<u8>, part: &[u8]) {
     item.put_slice(part);
 }
 
-/// What is in an item, the newest first.
+/// The entries in an item, the newest first.
 pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result<Vec<Entry<H>>, Unreadable> {
     let length = item.len();
     let mut rest = Bytes::from(item);
@@ -114,7 +115,7 @@ pub(super) fn read<H>(packing: &Packing<H>, key: &[u8], item: Vec<u8>) -> Result
     while !rest.is_empty() {
         entries.push(take_entry(packing, &mut rest)?);
     }
-    // A body that is a piece of the item keeps all of the item in memory, which counts the body only.
+    // A body that is a slice of the item keeps the whole item in memory, but only the body is counted.
     let rest = length - entries.iter().map(|entry: &Entry<H>| entry.body.len()).sum::<usize>();
     for entry in &mut entries {
         if length - entry.body.len() > rest || rest > entry.body.len() / 64 {

@@ -1,5 +1,5 @@
-//! Looks after one server for as long as the tier lives: brings it back when it answers again, and makes its page of the log and ours
-//! agree. Knows no entries.
+//! Looks after one server as long as the tier lives: reconnects when it answers again, and synchronises its page of the
+//! log with ours. Knows no entries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use super::item::{self, own_name};
 use super::server::{MemcachedServer, Op, Reply, ServerFailure, Set};
 use super::{TierShared, page};
 
-/// How often a server that is here is asked whether its page has changed: so long may be served here what another Hostler was told
-/// to forget. That is one question of some 50 bytes.
+/// How often a reachable server is asked whether its page has changed. For this long, an entry may be served here that
+/// another Hostler has purged. One question is about 50 bytes.
 const LOOKING: Duration = Duration::from_millis(250);
 
-/// Changes by unsafe methods are gathered for so long, and written at once.
+/// Changes by unsafe methods are collected for this long and then written together.
 const GATHERING: Duration = Duration::from_millis(20);
 
-/// The pause before one that has just gone is asked again.
+/// The pause before a server that has just been lost is asked again.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// Whoever has lost so many races for a page lets the others finish first.
+/// After losing this many races for a page, a Hostler lets the others finish first.
 const MOST_RACES: usize = 8;
 
-/// The longest pause before one that is away is asked again.
+/// The longest pause before a lost server is asked again.
 const LONGEST_AWAY: Duration = Duration::from_secs(10);
 
-/// Who stays for so long has come to stay.
+/// After this time without a failure, the pauses start from the shortest again.
 const STAYING: Duration = Duration::from_secs(30);
 
-/// For what no request waits for.
+/// The time limit for operations that no request waits for.
 pub(super) const UNHURRIED: Duration = Duration::from_secs(1);
 
 /// Looks after the server, for ever.
@@ -49,12 +49,12 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, i
                     away = AWAY;
                 }
             }
-            // One that comes and goes is asked less and less often.
+            // A server that comes and goes is asked less and less often.
             Err(_) if !server.is_here() => away = (away * 2).min(LONGEST_AWAY),
             Err(_) => {}
         }
         if !server.is_here() {
-            // A nudge does not hurry one that is away: there may be thousands in a second.
+            // A nudge does not shorten this pause: there may be thousands of them per second.
             sleep(away).await;
         } else if timeout(LOOKING, server.nudged()).await.is_ok() {
             sleep(GATHERING).await;
@@ -62,8 +62,8 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, i
     }
 }
 
-/// Makes the server's page and ours the same, and memory what it says. A page that both sides add to: what a server has lost is
-/// there again the next time that somebody looks who knows it.
+/// Makes the server's page and our log the same, and applies the purges to memory. Each side adds to the page: if a
+/// server has lost its page, the next Hostler that looks writes it again.
 pub(super) async fn agree<H: Send + Sync + 'static>(
     shared: &Arc<TierShared<H>>,
     index: usize,
@@ -87,13 +87,13 @@ pub(super) async fn agree<H: Send + Sync + 'static>(
                 return Ok(());
             }
             Reply::Raced => {}
-            _ => return Err(ServerFailure::Broken("it refuses the log".into())),
+            _ => return Err(ServerFailure::Broken("it refuses the purge log".into())),
         }
     }
-    Err(ServerFailure::Broken("others write all the time".into()))
+    Err(ServerFailure::Broken("other Hostlers write the purge log all the time".into()))
 }
 
-/// Reads the page if it is another than ours by now; gives what memcached calls it.
+/// Reads the page if it has changed. Returns the version that memcached gives it.
 async fn look<H: Send + Sync + 'static>(
     shared: &Arc<TierShared<H>>,
     index: usize,
@@ -101,7 +101,7 @@ async fn look<H: Send + Sync + 'static>(
 ) -> Result<Option<u64>, ServerFailure> {
     let server = &shared.servers[index];
     let before = Instant::now();
-    // Also what proves that it is worth asking: no slower than a request would wait for it.
+    // This also proves that the server can be used again: it must answer within the time that a request would wait.
     let seen = match server.ask(Op::Look(name), server.timeout()).await? {
         Reply::ItemSeen(seen) => Some(seen),
         _ => None,
@@ -121,8 +121,8 @@ async fn look<H: Send + Sync + 'static>(
         },
         None => (None, None),
     };
-    // First the page, then memory: what comes from the server meanwhile is judged by what is known now, and what came before is
-    // forgotten.
+    // First the page, then memory. What comes from the server meanwhile is checked against the new page; what came before
+    // is purged now.
     let forget = {
         let mut log = shared.log();
         log.looked(index, before);
@@ -134,7 +134,7 @@ async fn look<H: Send + Sync + 'static>(
     Ok(version)
 }
 
-/// Takes away what is void by changes that are about to go from the page.
+/// Deletes items that are void by changes that will soon be removed from the page.
 async fn sweep<H: Send + Sync + 'static>(
     shared: &TierShared<H>,
     server: &MemcachedServer,

@@ -1,12 +1,13 @@
-//! What the Hostlers of a site have told each other to forget, as one of them knows it: a set of purges that each adds to and all
-//! come to agree on, and a page of it for each server. Knows no servers.
+//! The purges that the Hostlers of a site tell each other, as one Hostler knows them: a set to which each adds and on
+//! which all converge, and a page of it for each server. Knows no servers.
 //!
-//! What makes it safe is that nothing of it asks a clock. On a server's page each record has a number, given in the order in which
-//! they came there (the page is changed by compare-and-swap only). Whoever asks a member for an answer notes how far he has read
-//! ([`Under`]), and that lies in memcached with the answer. A record voids whatever it matches and was made under a lower number:
-//! its author may have asked before. What was made under that number or a higher one was asked for after its author knew of it, so
-//! after it was told: that is never void, whatever the clocks say. A page that was lost begins anew under another `epoch`, and
-//! whatever was made under the old one is void.
+//! Safety does not depend on clocks. On a server's page each record has a number, in the order in which the records came
+//! there. (The page is changed by compare-and-swap only.) A Hostler that requests a response notes the last number it has
+//! read ([`Under`]), and stores that number with the response in memcached.
+//!
+//! A record voids every matching response with a lower number: its Hostler may have sent the request before it knew of
+//! the purge. A response with that number or a higher one was requested afterwards, so it is never void, whatever the
+//! clocks say. A page that was lost starts again with another `epoch`, and all responses of the old epoch are void.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,28 +19,29 @@ use super::coarse;
 use super::page::{Page, PageDraft, PageVersion, STALE, Written};
 use crate::{Purge, Under};
 
-/// How many purges are told apart. More are remembered as one that voids everything: what never happens to a site that purges the
-/// same few things all day, since of equal ones the latest is enough.
+/// How many purges are kept one by one. More become one purge of everything. A site that purges the same few things all
+/// day never gets there, because only the latest of equal purges is kept.
 const MOST_PURGES: usize = 1024;
 
-/// What is to be forgotten, and where it was said already.
+/// The purges, and which server has which of them.
 pub(super) struct PurgeLog {
-    /// By a number drawn at random, since two may purge the same at the same time.
+    /// By a random number, because two Hostlers may purge the same at the same time.
     purges: Purges,
-    /// Those that were in it, the oldest first: whoever still has one on some page must not bring it back.
+    /// The numbers of removed purges, the oldest first. A page that still has one must not bring it back.
     gone: VecDeque<u64>,
     pages: Box<[Page]>,
 }
 
-/// What each server is to be told.
+/// The purges that the servers have to be told.
 pub(super) type Purges = BTreeMap<u64, PurgeTold>;
 
-/// A purge, and the servers that need not know of it any more.
+/// A purge, and which servers do not need it any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PurgeTold {
     pub purge: Purge,
     over: BTreeSet<usize>,
-    /// It was on its way to some server: who reads it there cannot know of what comes now.
+    /// It was sent to a server. A Hostler may have read it there before an equal purge that comes later, so that one needs
+    /// a record of its own.
     is_offered: bool,
 }
 
@@ -59,13 +61,13 @@ impl PurgeLog {
         Self { purges: Purges::new(), gone: VecDeque::new(), pages }
     }
 
-    /// One more, for every server.
+    /// Adds a purge for every server.
     pub fn add(&mut self, purge: Purge) {
         let equal = |(_, told): &(&u64, &PurgeTold)| told.purge == purge;
         if self.purges.iter().filter(equal).any(|(_, told)| !told.is_offered) {
             return;
         }
-        // The new one takes the place of those on a page in one step: at no moment there is neither.
+        // The new purge replaces the equal one on a page in one step, so that one of them is always there.
         let on_all = |id: &u64| self.pages.iter().all(|page| page.number(*id).is_some());
         let replaced: Vec<u64> = self.purges.iter().filter(equal).map(|(id, _)| *id).filter(on_all).collect();
         replaced.into_iter().for_each(|id| self.remove(id));
@@ -73,11 +75,11 @@ impl PurgeLog {
         self.trim();
     }
 
-    /// An unsafe method has changed what is under this key, which this server has.
+    /// An unsafe method has changed what is under this key, which is on this server.
     pub fn change(&mut self, index: usize, key: &[u8]) {
         match std::str::from_utf8(key) {
             Ok(key) => self.pages[index].change(key),
-            // As much of it as can be written down.
+            // The part of the key that is valid UTF-8.
             Err(error) => {
                 let valid = String::from_utf8_lossy(&key[..error.valid_up_to()]).into_owned();
                 return self.add(Purge::Prefix(valid));
@@ -110,7 +112,7 @@ impl PurgeLog {
         self.pages[index].version()
     }
 
-    /// Takes in what lies on the server; gives what memory is to forget.
+    /// Takes in the page of a server. Returns the purges to apply to memory.
     pub fn read(&mut self, index: usize, lies: Option<(Written, PageVersion)>, now: Instant) -> Vec<Purge> {
         let fresh = self.pages[index].read(lies, now);
         self.leave_out(index, &fresh.dropped);
@@ -129,7 +131,7 @@ impl PurgeLog {
         if fresh.missed { vec![Purge::All] } else { forget }
     }
 
-    /// What was on a page and is not any more has had its time there, or something newer has taken its place.
+    /// Purges that were on a page and are not any more have expired there, or a newer one has replaced them.
     fn leave_out(&mut self, index: usize, ids: &[u64]) {
         for id in ids {
             if let Some(told) = self.purges.get_mut(id) {
@@ -141,14 +143,15 @@ impl PurgeLog {
         }
     }
 
-    /// Changes on the server's page that everybody has read by now: once nothing from before them lies there, they may go.
+    /// The changes on the server's page that all Hostlers have read by now. They may go once no item from before them is
+    /// on the server.
     pub fn ripe(&self, index: usize, now: Instant) -> Vec<(u64, Box<str>)> {
         self.pages[index].ripe(now)
     }
 
-    /// The page as it is to lie on the server; none if it does so already.
+    /// The new page for the server. `None` if it is already there.
     pub fn draft(&mut self, index: usize, swept: &[(u64, Box<str>)], now: Instant) -> Option<PageDraft> {
-        if let Some((keys, room)) = self.pages[index].crowd(&self.purges, swept) {
+        if let Some((keys, room)) = self.pages[index].overflow(&self.purges, swept) {
             coarse::fold(&keys, room).into_iter().for_each(|purge| self.add(purge));
         }
         let draft = self.pages[index].draft(&self.purges, swept, now)?;
@@ -156,28 +159,28 @@ impl PurgeLog {
         Some(draft)
     }
 
-    /// It lies there now.
+    /// The draft is on the server now.
     pub fn wrote(&mut self, index: usize, draft: PageDraft, now: Instant) {
         let gone = self.pages[index].wrote(draft, now);
         self.leave_out(index, &gone);
     }
 
-    /// When the server's page was looked at last.
+    /// The server's page was last read at this time.
     pub fn looked(&mut self, index: usize, when: Instant) {
         self.pages[index].looked = Some(when);
     }
 
-    /// Whether what is not on the page, as it is known here, cannot be on it for long.
+    /// Whether the page was read recently enough to rely on it.
     pub fn is_current(&self, index: usize, now: Instant) -> bool {
         self.pages[index].looked.is_some_and(|looked| now - looked < STALE)
     }
 
-    /// How far the server's page is known here; none before it was read.
+    /// The last number known of the server's page. `None` before it was read.
     pub fn under(&self, index: usize) -> Option<Under> {
         self.pages[index].under()
     }
 
-    /// Whether something was said of this entry that its author did not know when he asked for it.
+    /// Whether a record voids this entry, which its author did not know when it sent the request.
     pub fn voids<H>(&self, index: usize, key: &[u8], entry: &crate::Entry<H>, under: Under) -> bool {
         let page = &self.pages[index];
         let is_later = |id: &u64, told: &PurgeTold| match page.number(*id) {
@@ -189,7 +192,7 @@ impl PurgeLog {
     }
 }
 
-/// Seeded anew by the system for each process, and another for each call.
+/// A random number. The system seeds it for each process, and each call gives another one.
 pub(super) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

@@ -1,5 +1,5 @@
-//! The tier that several Hostlers share: memcached servers behind the memory of each. What they do not answer in time, nobody
-//! waits for. Knows no HTTP.
+//! The tier that several Hostlers share: memcached servers behind the memory of each. No request waits longer than a time
+//! limit for them. Knows no HTTP.
 
 mod coarse;
 mod dial;
@@ -26,34 +26,35 @@ use writer::{Write, WriteQueue};
 
 pub use server::{Notice, ServerCounts, ServerStatus};
 
-/// The most seconds that an item stays, whatever its terms say: so long a purge has to be remembered.
+/// The most seconds that an item stays, whatever its freshness. A purge must be remembered for this long.
 const LONGEST_SECONDS: u64 = 24 * 60 * 60;
 
-/// Where the servers are and how long they are waited for.
+/// The servers, and how long to wait for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierSettings {
-    /// `host:port`, `[IPv6]:port` or `unix:/path`. Which one has a key goes by these words, so all Hostlers must write the same.
+    /// `host:port`, `[IPv6]:port` or `unix:/path`. This text decides which server has which key, so all Hostlers must use
+    /// the same text.
     pub servers: Vec<Box<str>>,
-    /// What all keys begin with.
+    /// The beginning of all keys in memcached.
     pub namespace: Box<str>,
-    /// The longest that a request waits for a server, and the longest in which one has to answer so as not to be left alone.
+    /// How long a request waits for a server at most. A server that answers later is not used for a while.
     pub timeout: Duration,
-    /// The largest item; memcached's own limit is 1 MiB by default.
+    /// The largest item in bytes. The default limit of memcached itself is 1 MiB.
     pub max_item: usize,
 }
 
-/// How the program's heads become bytes.
+/// How heads are written as bytes and read back.
 #[derive(Debug, Clone, Copy)]
 pub struct Packing<H> {
-    /// Appends it.
+    /// Appends the bytes of a head.
     pub write: fn(&H, &mut Vec<u8>),
-    /// Reads what was written; none if it is not that.
+    /// Reads a head. `None` if the bytes are not a head.
     pub read: fn(&[u8]) -> Option<H>,
-    /// What one takes in memory, in bytes.
+    /// The memory of a head in bytes.
     pub bytes: fn(&H) -> usize,
 }
 
-/// The memcached servers of a site. Its tasks end with it.
+/// The memcached servers of a site. Dropping it ends its tasks.
 pub struct Tier<H> {
     shared: Arc<TierShared<H>>,
     tasks: Vec<AbortHandle>,
@@ -69,19 +70,19 @@ struct TierShared<H> {
     log: Mutex<PurgeLog>,
 }
 
-/// What came of a purge.
+/// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Purged {
-    /// Entries that lay in this process's memory.
+    /// How many entries were removed from this process's memory.
     pub entries: u64,
-    /// Servers that know of it; the others do as soon as they are back.
+    /// How many servers have the purge now. The others get it when they are back.
     pub told: usize,
-    /// Of so many.
+    /// How many servers there are.
     pub servers: usize,
 }
 
 impl<H: Send + Sync + 'static> Tier<H> {
-    /// Begins to look for the servers, on the runtime that this is called on; `tell` is called when one is found or lost.
+    /// Starts to connect to the servers, on the current runtime. `tell` is called when a server is found or lost.
     pub fn start(
         settings: TierSettings,
         packing: Packing<H>,
@@ -106,18 +107,19 @@ impl<H: Send + Sync + 'static> Tier<H> {
         Self { shared, tasks }
     }
 
-    /// Brings what a server has under this key into memory; false if that is nothing, or if it cannot be had in time.
+    /// Brings what a server has under this key into memory. Returns false if it has nothing, or not in time.
     pub async fn fetch(&self, key: &[u8]) -> bool {
         self.shared.fetch(key).await
     }
 
-    /// Stores all that memory has under this key, later. What is too large, or too much for now, is not stored.
+    /// Stores all entries that memory has under this key, later. Entries that are too large, or too many at once, are not
+    /// stored.
     pub fn put(&self, key: &[u8], variants: Variants<H>) {
         let weight = variants.weight();
         self.shared.queue(key).push(Write::Put(key.into(), variants), weight, self.shared.server(key));
     }
 
-    /// Takes away what the server has under this key, later; others may keep what they have.
+    /// Deletes this key from its server, later. The memory of other Hostlers is not affected.
     pub fn delete(&self, key: &[u8]) {
         let index = self.shared.ring.of(key);
         if !self.shared.queues[index].push(Write::Delete(key.into()), key.len(), &self.shared.servers[index])
@@ -126,29 +128,29 @@ impl<H: Send + Sync + 'static> Tier<H> {
         }
     }
 
-    /// An unsafe method has changed what is under this key: what the server has is void from now on, and other Hostlers are told as
-    /// soon as it can be. Nobody waits for that, and many of them are told at once.
+    /// An unsafe method has changed what is under this key. The server's item is void from now on, and other Hostlers are
+    /// told soon. Many changes are sent together, and no request waits for that.
     pub fn forget(&self, key: &[u8]) {
         let index = self.shared.ring.of(key);
         self.shared.log().change(index, key);
         self.shared.servers[index].nudge();
     }
 
-    /// A member is asked now for what is to be stored under this key.
+    /// The mark for a response that is requested now and will be stored under this key.
     pub fn mark_fetch(&self, key: &[u8]) -> FetchMark {
         let under = self.shared.log().under(self.shared.ring.of(key));
         FetchMark { at: Moment::now(), under }
     }
 
-    /// Forgets what is meant, here and everywhere: memory now, the servers as soon as they can be told, and other Hostlers
-    /// when they look there the next time.
+    /// Purges here and on all other Hostlers: memory at once, the servers as soon as they can be told, and other Hostlers
+    /// when they next read the page there.
     pub async fn purge(&self, purges: Vec<Purge>) -> Purged {
         purges.iter().for_each(|purge| self.shared.log().add(purge.clone()));
         let entries = self.shared.purge_memory(purges).await;
         let servers = &self.shared.servers;
         let mut told = 0;
         for (index, server) in servers.iter().enumerate() {
-            // Who is away is told by its keeper once it is back.
+            // The keeper of a server that is away tells it later.
             if server.is_here() && keeper::agree(&self.shared, index).await.is_ok() {
                 told += 1;
             }
@@ -156,12 +158,12 @@ impl<H: Send + Sync + 'static> Tier<H> {
         Purged { entries, told, servers: servers.len() }
     }
 
-    /// Each server.
+    /// The status of each server.
     pub fn status(&self) -> Vec<ServerStatus> {
         self.shared.servers.iter().map(MemcachedServer::status).collect()
     }
 
-    /// What it was started with.
+    /// The settings it was started with.
     pub fn settings(&self) -> &TierSettings {
         &self.shared.settings
     }
@@ -182,12 +184,12 @@ impl<H: Send + Sync + 'static> TierShared<H> {
         &self.queues[self.ring.of(key)]
     }
 
-    /// The lock guards a set; each change to it is one call.
+    /// The lock guards a set, and each change to it is one call.
     fn log(&self) -> std::sync::MutexGuard<'_, PurgeLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at every key in memory: away from the threads that serve.
+    /// Purges memory. This looks at every key, so it runs away from the threads that serve requests.
     async fn purge_memory(self: &Arc<Self>, purges: Vec<Purge>) -> u64 {
         let shared = Arc::clone(self);
         let purge = move || purges.iter().map(|purge| shared.cache.purge(purge, Moment::now())).sum();
@@ -232,7 +234,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
         is_kept
     }
 
-    /// Keeps in memory what nothing has voided; the newest last, so that it lies in front.
+    /// Stores the entries that no purge has voided. The newest comes last, so that it is in front.
     fn keep(&self, key: &[u8], entries: Vec<Entry<H>>, since: Moment) -> bool {
         let index = self.ring.of(key);
         let is_good = |entry: &Entry<H>| {
@@ -242,7 +244,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
         valid.map(|entry| self.cache.keep_found(key, Arc::new(entry), since)).filter(|kept| *kept).count() > 0
     }
 
-    /// What of this is to be written, with the mark by which it is found void later.
+    /// The item to write, with the mark by which a later purge voids it.
     fn item(&self, index: usize, key: &[u8], variants: &Variants<H>) -> Option<(Vec<u8>, u32)> {
         let entries = variants.iter().map(|entry| &**entry);
         let good: Vec<_> = entries.filter(|entry| self.is_for_others(index, key, entry)).collect();

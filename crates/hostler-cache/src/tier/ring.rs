@@ -1,5 +1,5 @@
-//! Which server has which key: nginx's consistent hashing (ketama), so that a server more or less moves few keys. Knows no servers
-//! but their names.
+//! Which server has which key: the consistent hashing of nginx (ketama), so that adding or removing a server moves few
+//! keys. Knows only the names of servers.
 
 use std::collections::HashMap;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use pingora_ketama::{Bucket, Continuum};
 use sha1::{Digest, Sha1};
 
-/// Servers by their place in the settings.
+/// The servers, by their index in the settings.
 pub(super) struct Ring {
     points: Continuum,
     places: HashMap<SocketAddr, usize>,
@@ -26,7 +26,7 @@ impl Ring {
     }
 }
 
-/// A server is what it is called, whatever address that leads to today; the ring takes addresses only.
+/// An address made from the name, because the ring takes only addresses. The real address of a name may change.
 fn stand_in(name: &str) -> SocketAddr {
     let digest = Sha1::digest(name.as_bytes());
     let mut octets = [0; 16];

@@ -1,4 +1,4 @@
-//! One memcached server: its connections, and whether it is worth asking. Knows no items.
+//! One memcached server: its connections, and whether it can be used. Knows no items.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,21 +12,21 @@ use tokio::time::timeout;
 
 use super::dial::dial;
 
-/// Connections at once. Who finds none waits for one, no longer than for an answer.
+/// The most connections to a server. An operation without a connection waits for one within its time limit.
 const CONNECTIONS: usize = 16;
 
-/// So many failures in a row, and a server is left alone until it answers its keeper.
+/// After this many failures in a row, a server is not used until it answers its keeper.
 const MOST_FAILURES: u32 = 3;
 
 /// Called when a server is found or lost.
 pub(super) type Tell = dyn Fn(Notice<'_>) + Send + Sync;
 
-/// A server is there, or not any more.
+/// A server was found or lost.
 #[derive(Debug, Clone, Copy)]
 pub struct Notice<'a> {
-    /// As it is written in the settings.
+    /// Its name in the settings.
     pub server: &'a str,
-    /// None: it answers. Otherwise what was wrong.
+    /// Why it was lost. `None`: it was found.
     pub lost: Option<&'a str>,
 }
 
@@ -34,37 +34,37 @@ pub(super) struct MemcachedServer {
     name: Box<str>,
     timeout: Duration,
     tell: Arc<Tell>,
-    /// With the thread that each was last used on: a connection belongs to a runtime, and asked from another it is one wake-up
-    /// slower.
+    /// With the thread that last used each connection: a connection belongs to a runtime, and use from another runtime
+    /// costs one more wake-up.
     idle: Mutex<Vec<(ThreadId, Client)>>,
     room: Semaphore,
     is_here: AtomicBool,
     failures: AtomicU32,
-    /// Whoever makes its page of the log and ours agree, one at a time.
+    /// Only one task at a time synchronises the server's page with our log.
     pub agreeing: Semaphore,
     why: Mutex<Option<Box<str>>>,
     nudged: Notify,
     pub counts: ServerCounts,
 }
 
-/// What to ask for.
+/// An operation.
 pub(super) enum Op<'a> {
     Get(&'a str),
     Set(&'a str, Set<'a>),
     Delete(&'a str),
-    /// What memcached knows of an item besides its value.
+    /// Reads the version of an item, without its value.
     Look(&'a str),
-    /// An item with what memcached knows of it.
+    /// Reads an item with its version.
     Read(&'a str),
-    /// Changes an item that is still as it was seen; none: that is not there.
+    /// Changes an item if its version is still the same. `None`: adds an item if it does not exist.
     Exchange(&'a str, Option<u64>, Set<'a>),
 }
 
 pub(super) struct Set<'a> {
     pub value: &'a [u8],
-    /// Which can be read without the value.
+    /// A number that can be read without the value.
     pub mark: u32,
-    /// 0 is for ever.
+    /// Seconds until it expires. 0: never.
     pub seconds: u64,
 }
 
@@ -73,30 +73,30 @@ pub(super) enum Reply {
     ItemSeen(ItemSeen),
     Missing,
     Done,
-    /// Somebody else was faster.
+    /// Another Hostler changed the item first.
     Raced,
-    /// It is there, and does not want this: too large, or no memory for it.
+    /// The server refuses the item: it is too large, or there is no memory for it.
     Refused,
 }
 
-/// An item, as memcached knows it.
+/// An item with its version.
 pub(super) struct ItemSeen {
-    /// Another after each change.
+    /// Changes with each write.
     pub version: u64,
     pub mark: u32,
-    /// Empty where only that was asked for.
+    /// Empty if only the version was requested.
     pub value: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub(super) enum ServerFailure {
-    /// It took longer than it may.
+    /// It took longer than the time limit.
     Slow,
-    /// No connection, or an answer that is none.
+    /// No connection, or an invalid answer.
     Broken(String),
 }
 
-/// A counter that any thread may add to.
+/// A counter. Any thread may add to it.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct Counter(AtomicU64);
@@ -107,38 +107,38 @@ impl Counter {
     }
 }
 
-/// What a server was good for.
+/// What a server was used for.
 #[derive(Debug, Default, Serialize)]
 pub struct ServerCounts {
-    /// It had what was asked for.
+    /// It had the requested item.
     pub hits: Counter,
-    /// It had not.
+    /// It did not have the item.
     pub misses: Counter,
-    /// It had what was purged or is of no use any more.
+    /// It had an item that was purged or is too old.
     pub void: Counter,
-    /// It had something that cannot be read.
+    /// It had an item that cannot be read.
     pub garbled: Counter,
-    /// It took too long.
+    /// It did not answer in time.
     pub slow: Counter,
-    /// It could not be reached, or has not spoken the protocol.
+    /// It could not be reached, or broke the protocol.
     pub failed: Counter,
-    /// It has taken what was to be stored.
+    /// It stored an item.
     pub stored: Counter,
-    /// It was not given what was to be stored: it was away or did not keep up, or that was too large.
+    /// An item was not sent: the server was away or too slow, or the item was too large.
     pub dropped: Counter,
 }
 
 /// A server in the Status.
 #[derive(Debug, Serialize)]
 pub struct ServerStatus {
-    /// As it is written in the settings.
+    /// Its name in the settings.
     pub server: Box<str>,
-    /// `here`, or `away`: then nobody asks it.
+    /// `here`, or `away`: then it is not used.
     pub state: &'static str,
     /// Why it is away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Box<str>>,
-    /// Since the start.
+    /// Counted since the start.
     #[serde(flatten)]
     pub counts: serde_json::Value,
 }
@@ -160,7 +160,7 @@ impl MemcachedServer {
         }
     }
 
-    /// Worth asking.
+    /// Whether it can be used.
     pub fn is_here(&self) -> bool {
         self.is_here.load(Ordering::Relaxed)
     }
@@ -169,7 +169,7 @@ impl MemcachedServer {
         self.timeout
     }
 
-    /// Its keeper is to look after it now.
+    /// Its keeper should look after it now.
     pub fn nudge(&self) {
         self.nudged.notify_one();
     }
@@ -178,7 +178,8 @@ impl MemcachedServer {
         self.nudged.notified().await;
     }
 
-    /// Asks it, whether it is here or not. Dropped or late, the connection is closed: its answer may come yet.
+    /// Sends an operation, whether the server is here or not. If the future is dropped or late, the connection is closed,
+    /// because its answer may still come.
     pub async fn ask(&self, op: Op<'_>, time_limit: Duration) -> Result<Reply, ServerFailure> {
         let outcome =
             timeout(time_limit, self.ask_without_limit(op)).await.unwrap_or(Err(ServerFailure::Slow));
@@ -207,7 +208,7 @@ impl MemcachedServer {
         Ok(reply)
     }
 
-    /// The lock guards a list; each change to it is one call.
+    /// The lock guards a list, and each change to it is one call.
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, Client)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -216,7 +217,7 @@ impl MemcachedServer {
         let here = std::thread::current().id();
         let mut idle = self.idle();
         let own = idle.iter().rposition(|(thread, _)| *thread == here);
-        // As many as there may be: then another thread's is better than one more.
+        // If no more connections are allowed, a connection of another thread is better than none.
         let at = own.or_else(|| (idle.len() >= CONNECTIONS).then_some(0))?;
         Some(idle.swap_remove(at).1)
     }
@@ -232,14 +233,15 @@ impl MemcachedServer {
                 why
             }
         };
-        // A connection that was idle while the server was restarted is one failure; the others are as dead.
+        // The server may have been restarted while the connection was idle. Then all idle connections are dead, and this
+        // is one failure.
         self.idle().clear();
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FAILURES {
             self.leave(why);
         }
     }
 
-    /// Nobody asks it any more.
+    /// Stops using the server.
     fn leave(&self, why: &str) {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.into());
         if self.is_here.swap(false, Ordering::Relaxed) {
@@ -247,7 +249,7 @@ impl MemcachedServer {
         }
     }
 
-    /// It is worth asking again.
+    /// Uses the server again.
     pub fn come(&self) {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if !self.is_here.swap(true, Ordering::Relaxed) {
@@ -268,7 +270,7 @@ impl MemcachedServer {
 async fn ask(client: &mut Client, op: Op<'_>) -> Result<Reply, Error> {
     match op {
         Op::Get(name) => match client.get(name).await? {
-            // Otherwise it is the answer to something else.
+            // Otherwise it is the answer to another operation.
             Some(value) if value.key == name.as_bytes() => Ok(Reply::Found(value.data.unwrap_or_default())),
             Some(_) => Err(Status::Error(ErrorKind::Protocol(Some("another key's value".into()))).into()),
             None => Ok(Reply::Missing),
@@ -303,13 +305,13 @@ async fn see(client: &mut Client, name: &str, flags: &[&str]) -> Result<Reply, E
         return Ok(Reply::Missing);
     };
     match (item.key, item.cas, item.flags) {
-        // It says for which key it has nothing.
+        // The answer names the key that does not exist.
         (Some(key), ..) if item.status == Some(Status::NotFound) && key == name.as_bytes() => {
             Ok(Reply::Missing)
         }
         (Some(key), Some(version), Some(mark)) if key == name.as_bytes() => {
             Ok(Reply::ItemSeen(ItemSeen { version, mark, value: item.data.unwrap_or_default() }))
         }
-        _ => Err(Status::Error(ErrorKind::Protocol(Some("not what was asked for".into()))).into()),
+        _ => Err(Status::Error(ErrorKind::Protocol(Some("an answer to another question".into()))).into()),
     }
 }

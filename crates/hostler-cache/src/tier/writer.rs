@@ -1,4 +1,5 @@
-//! What is to be written to one server, in order: nobody waits for it, and what is too much is dropped. Knows no requests.
+//! The writes to one server, in order. No request waits for them, and writes beyond a limit are dropped. Knows no
+//! requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +12,11 @@ use super::server::{MemcachedServer, Op, Reply, Set};
 use super::{LONGEST_SECONDS, TierShared, item};
 use crate::{Moment, Variants};
 
-/// What waits for a server at most: it lies in memory meanwhile.
+/// The most writes that wait for a server. They are in memory meanwhile.
 const MOST_WAITING: usize = 1024;
 const MOST_BYTES: usize = 16 << 20;
 
-/// What to write under a key.
+/// A write for a key.
 pub(super) enum Write<H> {
     Put(Box<[u8]>, Variants<H>),
     Delete(Box<[u8]>),
@@ -26,7 +27,7 @@ pub(super) struct WriteQueue<H> {
     bytes: Arc<AtomicUsize>,
 }
 
-/// The end that is written from.
+/// The receiving end of the queue.
 pub(super) struct Writes<H> {
     receiver: mpsc::Receiver<(Write<H>, usize)>,
     bytes: Arc<AtomicUsize>,
@@ -39,7 +40,7 @@ impl<H> WriteQueue<H> {
         (Self { sender, bytes: bytes.clone() }, Writes { receiver, bytes })
     }
 
-    /// Takes it, or drops it; whether it has taken it.
+    /// Queues a write or drops it. Returns whether it was queued.
     pub fn push(&self, write: Write<H>, weight: usize, server: &MemcachedServer) -> bool {
         let before = self.bytes.fetch_add(weight, Ordering::Relaxed);
         let is_taken = server.is_here()
@@ -53,7 +54,7 @@ impl<H> WriteQueue<H> {
     }
 }
 
-/// Writes what comes, for ever.
+/// Writes what is queued, for ever.
 pub(super) async fn write<H: Send + Sync + 'static>(
     shared: Arc<TierShared<H>>,
     index: usize,
@@ -83,7 +84,7 @@ async fn put<H: Send + Sync + 'static>(
     if seconds == 0 || !server.is_here() {
         return false;
     }
-    // Else what has become void might be written after it was swept away there (`page::RIPE`).
+    // Otherwise a void item could be written after void items were deleted there (`page::RIPE`).
     if !shared.log().is_current(index, Instant::now()) && keeper::agree(shared, index).await.is_err() {
         return false;
     }
@@ -93,7 +94,8 @@ async fn put<H: Send + Sync + 'static>(
     matches!(server.ask(Op::Set(&name, set), UNHURRIED).await, Ok(Reply::Done))
 }
 
-/// What could not be deleted has changed, as far as anybody knows: that outlasts the server's absence.
+/// Deletes a key. If that fails, the key is recorded as changed, so that other Hostlers learn of it when the server is
+/// back.
 async fn delete<H: Send + Sync + 'static>(shared: &TierShared<H>, index: usize, key: &[u8]) -> bool {
     let server = &shared.servers[index];
     let name = item::name(&shared.settings.namespace, key);

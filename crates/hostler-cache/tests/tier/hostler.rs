@@ -1,4 +1,4 @@
-//! One Hostler's part of a site, for the tests of the tier: its memory, and what it shares.
+//! One Hostler of a site, for the tests of the tier: its memory, and its part of the shared tier.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use bytes::Bytes;
 use hostler_cache::{Cache, Entry, FetchMark, Freshness, Moment, Packing, Tier, TierSettings, Vary};
 use hostler_testkit::eventually;
 
-/// Whoever is slower than this is away. Nothing here asserts that anything is faster: it is for a machine under load.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// A server that is slower than this counts as away. The tests run on busy machines, and none of them asserts speed.
+pub const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// One process's part of a site.
+/// One Hostler of a site.
 pub struct Hostler {
     pub cache: Arc<Cache<String>>,
     pub tier: Tier<String>,
@@ -44,7 +44,7 @@ pub fn hostler_with(servers: &[String], timeout: Duration) -> Hostler {
 }
 
 pub fn hostler(servers: &[String]) -> Hostler {
-    hostler_with(servers, PATIENCE)
+    hostler_with(servers, TIME_LIMIT)
 }
 
 pub fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
@@ -64,7 +64,7 @@ pub fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
 }
 
 impl Hostler {
-    /// Waits until this many servers are worth asking.
+    /// Waits until this many servers can be used.
     pub async fn finds(&self, count: usize) {
         let look = async || {
             let here = self.tier.status().iter().filter(|server| server.state == "here").count();
@@ -73,7 +73,7 @@ impl Hostler {
         eventually(format!("{count} servers to be here"), look).await;
     }
 
-    /// As if it had been fetched just now.
+    /// Stores an entry as if it had been fetched just now.
     pub fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
         self.stores_what_was_asked(key, entry, self.tier.mark_fetch(key.as_bytes()));
     }
@@ -85,7 +85,7 @@ impl Hostler {
         }
     }
 
-    /// Waits until it has forgotten this.
+    /// Waits until this entry is gone.
     pub async fn forgets(&self, key: &str) {
         let look = async || self.body(key).is_none().then_some(());
         eventually(format!("{key} to be forgotten"), look).await;
@@ -100,7 +100,7 @@ impl Hostler {
         self.tier.status().iter().map(|server| server.counts[name].as_u64().unwrap()).sum()
     }
 
-    /// Waits until another's answer can be had from the tier.
+    /// Waits until another Hostler's entry can be read from the tier.
     pub async fn gets(&self, key: &str) -> Bytes {
         let look = async || {
             self.tier.fetch(key.as_bytes()).await;
@@ -110,7 +110,7 @@ impl Hostler {
     }
 }
 
-/// What lies on the server, for all to read.
+/// The page on the server.
 pub async fn log(server: &str) -> String {
     use async_memcached::{AsciiProtocol, Client};
     let mut client = Client::new(format!("tcp://{server}")).await.unwrap();

@@ -1,4 +1,4 @@
-//! The policy beside that of `http-cache-semantics`, on messages where both go by the book.
+//! Compares the policy with `http-cache-semantics`, on messages for which both follow the RFCs.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,8 @@ use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
 
 use super::*;
 
-/// Whether a GET so many seconds after another one is answered from memory: by `http-cache-semantics`, and by us.
+/// Whether a GET this many seconds after another one is served from memory: by `http-cache-semantics`, and by this
+/// policy.
 fn reuses(answer: &str, first: &str, second: &str, after: u64) -> (bool, bool) {
     (theirs(answer, first, second, after), ours(answer, first, second, after))
 }
@@ -79,7 +80,7 @@ fn where_both_go_by_the_book_both_say_the_same() {
     }
 }
 
-/// What decision 0013 says of it, kept true: when one of these begins to agree, the decision is to be read again.
+/// Decision 0013 explains these differences. If one of them disappears, the decision must be read again.
 #[test]
 fn where_they_differ_it_is_for_a_reason_that_is_written_down() {
     let cases = [

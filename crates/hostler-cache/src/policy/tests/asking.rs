@@ -1,4 +1,4 @@
-//! What a request asks of a cache, and whether the cache is asked at all.
+//! What a request asks of a cache, and whether the cache may serve it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Under which key a request's answer is.
+//! The key of a request's response.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! How long answers are fresh and how old they are (RFC 9111 sections 4.2, 5.1, 5.3).
+//! How long responses are fresh and how old they are (RFC 9111 sections 4.2, 5.1, 5.3).
 
 use super::*;
 
-/// Seconds that an answer is fresh from when it came; 0 if it is not, or not stored.
+/// Seconds for which a response is fresh after its arrival. 0 if it is stale or not stored.
 fn fresh_for(answer: &str) -> i64 {
     freshness(&CachingRules::default(), 200, answer).map_or(0, |freshness| freshness.ttl(NOW).max(0))
 }
@@ -71,7 +71,7 @@ fn expires_is_a_date_in_one_of_three_forms_and_anything_else_is_past() {
         ("Sunday, 22-Nov-26 00:01:00 GMT", 60),
         ("Sun Nov 22 00:01:00 2026", 60),
         ("Tue Dec  1 00:00:00 2026", 9 * 24 * 60 * 60),
-        // The day of the week is wrong, and says nothing.
+        // The day of the week is wrong, and is ignored.
         ("Mon Dec  1 00:00:00 2026", 9 * 24 * 60 * 60),
         ("Sun, 22 Nov 2026 00:01:00 UTC", 0),
         ("Sun, 22 Nov 2026 00:01:00 +0000", 0),
@@ -183,7 +183,7 @@ fn no_answer_is_fresh_for_longer_than_the_route_allows() {
 }
 
 #[test]
-fn an_answer_is_kept_for_as_long_as_anybody_may_get_it_and_a_day_more_to_be_validated() {
+fn an_answer_is_kept_while_it_may_be_served_and_a_day_more_to_be_validated() {
     let seconds = |answer: &str| (stored(answer).useless_from().0 - NOW.0) / 1000;
     assert_eq!(seconds("Cache-Control: max-age=60"), 60);
     assert_eq!(seconds("Cache-Control: max-age=60 | Age: 20"), 40);

@@ -1,4 +1,4 @@
-//! The policy, section by section of its RFCs: messages as one writes them, and what is to become of them.
+//! Tests of the policy, by the sections of its RFCs: short notations of messages, and the expected decisions.
 
 mod against;
 mod asking;
@@ -13,11 +13,11 @@ mod validating;
 use super::*;
 use crate::{Forward, Head, Moment};
 
-/// 2026-11-22 00:00:00 GMT: when every answer here comes, unless it is said otherwise.
+/// 2026-11-22 00:00:00 GMT: the arrival of every response here, unless a test says otherwise.
 const NOW: Moment = Moment(1_795_305_600_000);
 const NOW_AS_DATE: &str = "Sun, 22 Nov 2026 00:00:00 GMT";
 
-/// A head as one writes it: `name: value | name: value`.
+/// A head in a short notation: `name: value | name: value`.
 #[derive(Debug, Clone, Default)]
 struct Lines(Vec<(String, Vec<u8>)>);
 
@@ -54,7 +54,7 @@ fn request_directives(request: &str) -> RequestDirectives {
     RequestDirectives::of(&heeding(), b"GET", &Lines::of(request))
 }
 
-/// The terms of an answer to a plain GET that has come at once.
+/// The freshness of a response to a plain GET that came at once.
 fn freshness(rules: &CachingRules, status: u16, answer: &str) -> Result<Freshness, NotStored> {
     Freshness::of(rules, &request_directives(""), status, &Lines::of(answer), NOW, NOW)
 }

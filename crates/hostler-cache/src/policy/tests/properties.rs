@@ -1,4 +1,4 @@
-//! What holds for whatever is sent.
+//! Properties of the policy that hold for any message.
 
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ proptest! {
                 line.split(|&byte| byte == b',').any(|part| part.trim_ascii() == word.as_bytes())
             })
         };
-        // A quote that is open may hide a word, rightly; the words that stand outside of any are seen.
+        // An open quote may hide a directive, and this is correct. A directive outside of quotes must be found.
         let has_no_quotes = !answer.lines("cache-control").any(|line| line.contains(&b'"'));
         if has_no_targeted && has_no_quotes && (says("no-store") && !says("must-understand") || says("private")) {
             prop_assert!(kept.is_err());

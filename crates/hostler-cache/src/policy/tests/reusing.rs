@@ -1,4 +1,4 @@
-//! Whether what is stored may be served now (RFC 9111 sections 4.2.4, 5.2, RFC 5861, RFC 8246).
+//! Whether a stored response may be served now (RFC 9111 sections 4.2.4, 5.2, RFC 5861, RFC 8246).
 
 use super::*;
 

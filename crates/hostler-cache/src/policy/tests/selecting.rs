@@ -1,8 +1,8 @@
-//! Which of the answers under one key a request gets (RFC 9111 section 4.1).
+//! Which of the responses under one key a request gets (RFC 9111 section 4.1).
 
 use super::*;
 
-/// Whether the answer to `first` with this `Vary` is for `second` too.
+/// Whether the response to `first` with this `Vary` also matches `second`.
 fn is_for(vary: &str, first: &str, second: &str) -> bool {
     let answer = Lines::of(&format!("Vary: {vary}"));
     let vary = Vary::of(&answer, &Lines::of(first), false).expect("names");
@@ -80,7 +80,7 @@ fn what_means_the_same_is_one_answer_and_not_two() {
 }
 
 #[test]
-fn a_star_or_what_is_no_name_is_for_nobody_else() {
+fn a_star_or_an_invalid_name_matches_no_other_request() {
     for vary in ["*", "*, *", "* | Vary: *", ", *", "a, *", "*, a", "a b", "\u{e4}"] {
         let answer = Lines::of(&format!("Vary: {vary}"));
         assert_eq!(Vary::of(&answer, &Lines::default(), false), Err(NotStored::Vary), "{vary}");
@@ -88,7 +88,7 @@ fn a_star_or_what_is_no_name_is_for_nobody_else() {
 }
 
 #[test]
-fn what_differs_for_each_request_is_for_nobody_else() {
+fn a_field_that_differs_in_each_request_matches_no_other_request() {
     for vary in ["X-Request-Id", "a, TraceParent", "a | Vary: x-b3-traceid"] {
         let answer = Lines::of(&format!("Vary: {vary}"));
         assert_eq!(Vary::of(&answer, &Lines::default(), false), Err(NotStored::Vary), "{vary}");

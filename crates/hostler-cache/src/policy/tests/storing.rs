@@ -193,7 +193,7 @@ fn cookies_are_handed_on_or_left_out_only_when_the_route_says_so() {
 }
 
 #[test]
-fn what_is_for_one_hop_or_listed_as_somebodys_own_is_not_stored() {
+fn fields_for_one_hop_or_listed_as_private_are_not_stored() {
     let answer = Lines::of("Cache-Control: max-age=60, private=\"X-User, x-cart\", no-cache=set-cookie");
     let kept = Kept::of(&CachingRules::default(), 200, &answer);
     for name in

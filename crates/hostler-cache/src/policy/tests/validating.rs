@@ -1,4 +1,4 @@
-//! Conditions of requests, parts, and the word that what is stored is still good (RFC 9110 sections 13, 14; RFC 9111 section 4.3).
+//! Conditions of requests, ranges, and validation (RFC 9110 sections 13, 14; RFC 9111 section 4.3).
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn dated(text: &str) -> Lines {
 }
 
 #[test]
-fn whoever_has_what_is_stored_is_told_so() {
+fn a_client_that_has_the_stored_answer_gets_a_304() {
     let strong = "ETag: \"a\" | Last-Modified: MODIFIED";
     let cases = [
         (strong, "", Send),
@@ -234,16 +234,16 @@ fn several_parts_are_given_if_they_are_few_and_in_order_and_apart() {
     let cases = [
         ("0-0,200-299".to_owned(), Parts(vec![0..1, 200..300])),
         ("0-0, 200-299 ,,-1".to_owned(), Parts(vec![0..1, 200..300, 9999..10000])),
-        // What lies behind the end is left out, and one that is left is one.
+        // A part beyond the end is left out. One part that remains is a single part.
         ("0-0,10000-".to_owned(), Part(0..1)),
         ("10000-,20000-".to_owned(), Unsatisfiable),
-        // Near, one within another, and each other's neighbours.
+        // Parts with a small gap, one within another, and adjacent ones.
         ("1-2,5-6".to_owned(), Part(1..7)),
         ("0-999,10-20,900-1100,5000-".to_owned(), Parts(vec![0..1101, 5000..10000])),
         ("0-0,81-81".to_owned(), Part(0..82)),
         ("0-0,82-82".to_owned(), Parts(vec![0..1, 82..83])),
         ("0-,0-,0-,0-,0-".to_owned(), Part(0..10000)),
-        // Out of order, too many, or none.
+        // Out of order, too many, or invalid.
         ("500-600,0-10".to_owned(), Whole),
         ("0-0,200-100".to_owned(), Whole),
         (many(16), parts(16)),

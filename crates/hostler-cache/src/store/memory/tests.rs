@@ -1,4 +1,4 @@
-//! What is kept, what goes, and what must not come back.
+//! What is stored, what is evicted, and what must not be stored after a purge.
 
 use bytes::Bytes;
 
@@ -24,7 +24,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
     })
 }
 
-/// For requests that say so in a field of theirs.
+/// An entry for requests that have this value in a field.
 fn variant(asked: u64, value: u64, tags: &[&str]) -> Arc<Entry<()>> {
     let fields = Box::new([Selecting { name: "x".into(), value: Some(value.to_ne_bytes().into()) }]);
     let plain = Arc::into_inner(entry(asked, 5, tags)).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes an item comes back from it, and nothing else does.
+//! Entries come back from an item unchanged, and anything else is rejected.
 
 use std::num::NonZeroU64;
 

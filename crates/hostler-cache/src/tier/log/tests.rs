@@ -1,4 +1,4 @@
-//! Logs that were apart come to say the same, and what was told to be forgotten stays so, whoever meets whom in which order.
+//! Logs that were separated converge, and a purged response stays purged, whatever the order of meetings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{Freshness, Vary};
 
 const SERVERS: usize = 2;
 
-/// The page on each server, with the number that it has there.
+/// The page on each server, with its version there.
 #[derive(Default)]
 struct Servers {
     pages: [Option<(Vec<u8>, PageVersion)>; SERVERS],
@@ -45,7 +45,7 @@ impl Servers {
         Some((serde_json::from_slice(bytes).unwrap(), *version))
     }
 
-    /// What the keeper does; gives what memory was told to forget.
+    /// Does what the keeper does. Returns the purges to apply to memory.
     fn agree(&mut self, log: &mut PurgeLog, index: usize, now: Instant) -> Vec<Purge> {
         let forget = log.read(index, self.page(index), now);
         let ripe = log.ripe(index, now);
@@ -114,7 +114,7 @@ fn a_change_is_told_on_the_page_of_its_server_and_goes_when_all_have_read_it() {
     servers.agree_all(&mut one, later);
     assert_eq!(servers.agree_all(&mut other, later), []);
     assert_eq!(other.ripe(1, later + Duration::from_secs(60)), [], "it is gone");
-    // Whoever was away meanwhile, or comes only now, cannot know what he has missed.
+    // A Hostler that was away, or that starts now, cannot know what it has missed.
     let mut late = PurgeLog::new(SERVERS);
     assert_eq!(servers.agree_all(&mut late, later), [Purge::All]);
 }
@@ -198,7 +198,7 @@ fn a_page_that_is_lost_is_told_again_and_all_from_before_is_void() {
 }
 
 #[test]
-fn a_purge_is_forgotten_after_a_day_in_which_somebody_has_looked_and_does_not_come_back() {
+fn a_purge_is_forgotten_after_a_day_of_looking_and_does_not_come_back() {
     let (mut servers, mut one, mut other, mut now) = logs();
     one.add(tag("shop"));
     for hour in 0..40 {
@@ -211,7 +211,7 @@ fn a_purge_is_forgotten_after_a_day_in_which_somebody_has_looked_and_does_not_co
     assert!(other.purges.is_empty());
 }
 
-/// What may happen: who does it, and on which server.
+/// A step of a random history: which Hostler does what, on which server.
 #[derive(Debug, Clone)]
 enum Step {
     Purge(usize, u8),
@@ -233,7 +233,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..80)
 }
 
-/// An answer that lies on a server, and whether it was asked for before its page was purged or changed.
+/// A response on a server, and whether it was requested before its key was purged or changed.
 struct Answer {
     at: usize,
     name: u8,
@@ -244,7 +244,7 @@ struct Answer {
 
 proptest! {
     #[test]
-    fn nothing_from_before_a_purge_or_a_change_is_taken_by_whoever_has_looked_since(steps in steps()) {
+    fn no_item_from_before_a_purge_or_a_change_is_used_after_a_later_look(steps in steps()) {
         let (mut servers, now) = (Servers::default(), Instant::now());
         let mut logs = [PurgeLog::new(SERVERS), PurgeLog::new(SERVERS), PurgeLog::new(SERVERS)];
         let mut answers: Vec<Answer> = Vec::new();
@@ -279,7 +279,7 @@ proptest! {
             prop_assert!(void.iter().all(|one| *one == void[0]), "they agree: {void:?}");
         }
         for index in 0..SERVERS {
-            prop_assert!(logs.iter_mut().all(|log| log.draft(index, &[], now).is_none()), "nobody has more to say");
+            prop_assert!(logs.iter_mut().all(|log| log.draft(index, &[], now).is_none()), "no log has more to write");
         }
     }
 }
