@@ -1,12 +1,12 @@
-//! The headers in which proxies name a client. Knows how each is written, not who is believed.
+//! The headers in which proxies name a client. Knows how each is written, but not which proxies are trusted.
 
 /// A header in which a proxy names the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum AddressHeader {
-    /// A list to which most proxies append the address of whoever has connected to them.
+    /// A list. Most proxies append the address of the other end of their connection.
     #[default]
     XForwardedFor,
-    /// The same in the words of RFC 7239.
+    /// The list of RFC 7239.
     Forwarded,
     /// One address.
     XRealIp,
@@ -28,7 +28,7 @@ impl AddressHeader {
         }
     }
 
-    /// Every proxy on the way has its place in it; the others hold what the last that cared has written.
+    /// Whether each proxy on the way adds an entry. The other headers hold one address, from the last proxy that set it.
     pub const fn is_list(self) -> bool {
         matches!(self, Self::XForwardedFor | Self::Forwarded)
     }

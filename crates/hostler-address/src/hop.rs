@@ -1,10 +1,10 @@
-//! One entry of a forwarding header as an address. Takes what every parser reads alike, and nothing that only some do.
+//! Parses one entry of a forwarding header as an address. Accepts only forms that every parser reads in the same way.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::AddressHeader;
 
-/// The address in an entry, with or without port, quotes and brackets; none for `unknown`, names, and what is malformed.
+/// The address in an entry, with or without port, quotes and brackets. `None` for `unknown`, names and malformed entries.
 pub(crate) fn parse(entry: &[u8], header: AddressHeader) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?;
     let node = match header {
@@ -14,7 +14,8 @@ pub(crate) fn parse(entry: &[u8], header: AddressHeader) -> Option<IpAddr> {
     address(unquoted(node)?)
 }
 
-/// `for=` of one element (RFC 7239 section 4): of two of them nobody knows which the next reader would take.
+/// The value of `for=` in one element (RFC 7239 section 4). `None` if it is there twice, because parsers differ on which
+/// one counts.
 fn named(element: &str) -> Option<&str> {
     let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let mut nodes = pairs.filter(|(name, _)| name.trim_ascii().eq_ignore_ascii_case("for"));
@@ -29,14 +30,14 @@ fn unquoted(text: &str) -> Option<&str> {
     }
 }
 
-/// Not `SocketAddr`'s own parser: it would take the zone in `[fe80::1%1]:80`, and refuse a port that hides itself.
+/// Does not use the parser of `SocketAddr`: it accepts the zone in `[fe80::1%1]:80` and rejects an obfuscated port.
 fn address(node: &str) -> Option<IpAddr> {
     let (ip, rest) = match node.strip_prefix('[') {
         Some(inside) => {
             let (ip, rest) = inside.split_once(']')?;
             (IpAddr::V6(ip.parse::<Ipv6Addr>().ok()?), rest)
         }
-        // Bare IPv6 has colons of its own, and no port.
+        // An IPv6 address without brackets contains colons, and has no port.
         None => match node.parse::<IpAddr>() {
             Ok(ip) => (ip, ""),
             Err(_) => {
@@ -48,7 +49,7 @@ fn address(node: &str) -> Option<IpAddr> {
     (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then(|| ip.to_canonical())
 }
 
-/// A number, or what RFC 7239 section 6.3 has in its place.
+/// A number, or an obfuscated port (RFC 7239 section 6.3).
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(hidden) => {

@@ -1,39 +1,39 @@
-//! What an address is for, by IANA's registries of special-purpose addresses (as of October 2026), and the IPv4 address that an IPv6
-//! one may only carry. Knows no places.
+//! What an address is used for, by IANA's registries of special-purpose addresses (as of October 2026), and the IPv4
+//! address that an IPv6 address may contain. Knows no places.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is for. Only [`AddressKind::Global`] ones are anywhere.
+/// What an address is used for. Only [`AddressKind::Global`] addresses have a place on earth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressKind {
-    /// On the internet.
+    /// A public address on the internet.
     Global,
     /// In a private network (RFC 1918, RFC 4193; site-local addresses, RFC 3879).
     Private,
-    /// Between a provider and its customers (RFC 6598).
+    /// Between a provider and its customers: carrier-grade NAT (RFC 6598).
     Shared,
     /// This machine.
     Loopback,
-    /// This wire.
+    /// On the local link.
     LinkLocal,
-    /// None at all.
+    /// The unspecified address.
     Unspecified,
-    /// In books (RFC 5737, RFC 3849, RFC 9637).
+    /// For documentation (RFC 5737, RFC 3849, RFC 9637).
     Documentation,
-    /// Between devices that are being measured (RFC 2544, RFC 5180).
+    /// For measurements of devices (RFC 2544, RFC 5180).
     Benchmarking,
-    /// Whoever listens.
+    /// For groups of receivers.
     Multicast,
-    /// Everybody on the wire.
+    /// For all hosts on the local link.
     Broadcast,
-    /// Protocols use it among themselves, or to carry others.
+    /// Protocols use it among themselves, or to carry other addresses.
     Protocol,
-    /// Nobody has it yet.
+    /// Not assigned yet.
     Reserved,
 }
 
 impl AddressKind {
-    /// What this address, or the one that it carries, is for.
+    /// What this address, or the IPv4 address in it, is used for.
     pub fn of(ip: IpAddr) -> Self {
         match plain(ip) {
             IpAddr::V4(ip) => of_v4(ip),
@@ -41,7 +41,7 @@ impl AddressKind {
         }
     }
 
-    /// Its name, as in answers.
+    /// Its name, as in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Global => "global",
@@ -59,14 +59,14 @@ impl AddressKind {
         }
     }
 
-    /// Whether a database can know where it is. Some say something of other kinds, too, and it is not true.
+    /// Whether a database can know its place. Some databases have wrong entries for other kinds.
     pub const fn has_place(self) -> bool {
         matches!(self, Self::Global)
     }
 }
 
-/// The address itself: that of the IPv4 host for one that only carries it, mapped (RFC 4291 section 2.5.5.2), through NAT64 (RFC 6052),
-/// 6to4 (RFC 3056) or Teredo (RFC 4380).
+/// The IPv4 address that an IPv6 address contains: mapped (RFC 4291 section 2.5.5.2), through NAT64 (RFC 6052), 6to4 (RFC
+/// 3056) or Teredo (RFC 4380). Any other address is returned as it is.
 pub fn plain(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = ip else { return ip };
     let [first, second, third, fourth, fifth, sixth, seventh, eighth] = v6.segments();
@@ -92,7 +92,8 @@ fn of_v4(ip: Ipv4Addr) -> AddressKind {
         [100, 64..=127, ..] => AddressKind::Shared,
         [127, ..] => AddressKind::Loopback,
         [169, 254, ..] => AddressKind::LinkLocal,
-        // Also its two anycast addresses that are reachable: they are nobody's in particular. So is the relay of 6to4, which is gone.
+        // This includes two anycast addresses that are reachable, because they belong to no single host, and the former
+        // relay of 6to4.
         [192, 0, 0, _] | [192, 88, 99, _] => AddressKind::Protocol,
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => AddressKind::Documentation,
         [198, 18..=19, ..] => AddressKind::Benchmarking,
@@ -107,18 +108,18 @@ fn of_v6(ip: Ipv6Addr) -> AddressKind {
     match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => AddressKind::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressKind::Loopback,
-        // Translation within a network (RFC 8215), where to drop (RFC 6666) and what to write where nothing is meant (RFC 9780).
+        // Translation within a network (RFC 8215), discard-only (RFC 6666), and dummy addresses (RFC 9780).
         [0x64, 0xff9b, 1, ..] | [0x100, 0, 0, 0 | 1, ..] => AddressKind::Protocol,
         [0x2001, 2, 0, ..] => AddressKind::Benchmarking,
         [0x2001, 0xdb8, ..] | [0x3fff, ..=0x0fff, ..] => AddressKind::Documentation,
-        // The IETF's own block: hashes that look like addresses, drones, anycast.
+        // The IETF's own block: hashes in the form of addresses (ORCHID), drones, anycast.
         [0x2001, ..=0x01ff, ..] => AddressKind::Protocol,
-        // Segments of routes (RFC 9602).
+        // Segment routing (RFC 9602).
         [0x5f00, ..] => AddressKind::Protocol,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => AddressKind::Private,
         [0xfe80..=0xfebf, ..] => AddressKind::LinkLocal,
         [0xff00..=0xffff, ..] => AddressKind::Multicast,
-        // All that was ever handed out.
+        // All global unicast addresses.
         [0x2000..=0x3fff, ..] => AddressKind::Global,
         _ => AddressKind::Reserved,
     }
@@ -130,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Every block of the two registries, multicast, and what is deprecated or was never handed out.
+    /// Every block of the two registries, multicast, and blocks that are deprecated or not assigned.
     const BLOCKS: &[(&str, AddressKind)] = &[
         ("0.0.0.0/32", AddressKind::Unspecified),
         ("0.0.0.1/32", AddressKind::Reserved),
@@ -247,7 +248,7 @@ mod tests {
             ("64:ff9b::a00:1", "10.0.0.1", AddressKind::Private),
             ("2002:5102:45a0::1", "81.2.69.160", AddressKind::Global),
             ("2002:a00:1::1", "10.0.0.1", AddressKind::Private),
-            // RFC 4380 section 4's own example: client 192.0.2.45.
+            // The example of RFC 4380 section 4: client 192.0.2.45.
             ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "192.0.2.45", AddressKind::Documentation),
             ("2001:0:4136:e378:8000:63bf:aefd:ba5f", "81.2.69.160", AddressKind::Global),
             ("64:ff9b:0:1::5102:45a0", "64:ff9b:0:1::5102:45a0", AddressKind::Reserved),
@@ -263,7 +264,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_the_standard_library_knows_of_ipv4_it_knows_alike(ip in any::<Ipv4Addr>(), narrow in any::<bool>()) {
-            // Half of them where it matters: at random nearly all are global.
+            // Half of the addresses are in the special blocks. Of random addresses, nearly all are global.
             let ip = if narrow { Ipv4Addr::from_bits(ip.to_bits() | 0xe000_0000) } else { ip };
             let kind = AddressKind::of(ip.into());
             prop_assert_eq!(kind == AddressKind::Private, ip.is_private());

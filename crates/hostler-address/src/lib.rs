@@ -1,4 +1,4 @@
-//! Who a client is: the address of the socket, or what trusted proxies say; and what kind of address that is.
+//! The address of a client, from its socket or from trusted proxies, and the kind of that address. Knows no requests.
 
 mod header;
 mod hop;

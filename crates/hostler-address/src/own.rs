@@ -1,4 +1,5 @@
-//! The addresses that a program listens on itself, and which others lead to them. Knows no names and no members.
+//! The addresses that this program listens on, and whether a connection to an address would arrive there. Knows no names
+//! and no members.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -7,12 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 pub struct OwnAddresses(Vec<SocketAddr>);
 
 impl OwnAddresses {
-    /// As they are bound: a wildcard stands for all addresses of this machine.
+    /// The listening addresses as they are bound. A wildcard stands for all addresses of this machine.
     pub fn new(listening: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self(listening.into_iter().collect())
     }
 
-    /// Where a connection to this address would arrive, if that is with us: the listening address.
+    /// The listening address at which a connection to `address` would arrive. `None`: it does not arrive at this program.
     pub fn find(&self, address: SocketAddr) -> Option<SocketAddr> {
         let ip = plainly(address.ip());
         let mut same_port = self.0.iter().filter(|own| own.port() == address.port());
@@ -20,7 +21,7 @@ impl OwnAddresses {
     }
 }
 
-/// Whoever connects to no address in particular connects to this machine.
+/// A connection to the unspecified address reaches this machine.
 fn plainly(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
@@ -29,7 +30,7 @@ fn plainly(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// An IPv6 wildcard takes IPv4 as well.
+/// An IPv6 wildcard accepts IPv4 as well.
 fn reaches(own: IpAddr, ip: IpAddr) -> bool {
     match own {
         own if own.is_unspecified() => (own.is_ipv6() || ip.is_ipv4()) && is_local(ip),
@@ -37,21 +38,21 @@ fn reaches(own: IpAddr, ip: IpAddr) -> bool {
     }
 }
 
-/// Whether it is an address of this machine: only such can be bound. Where the system lets others be bound as well
-/// (`net.ipv4.ip_nonlocal_bind`), it is one if the system would send from it what is sent to it.
+/// Whether it is an address of this machine: only those can be bound. If the system can bind other addresses too
+/// (`net.ipv4.ip_nonlocal_bind`), the address is ours if the system would use it as the source of packets to it.
 fn is_local(ip: IpAddr) -> bool {
     let is_bindable = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
     if ip.is_loopback() {
         return true;
     }
-    // For documentation, and so nobody's (RFC 5737, RFC 3849).
-    let (nobodys, any): (IpAddr, IpAddr) = match ip {
+    // An address for documentation (RFC 5737, RFC 3849), so no machine has it.
+    let (documentation, any): (IpAddr, IpAddr) = match ip {
         IpAddr::V4(_) => (Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::UNSPECIFIED.into()),
         IpAddr::V6(_) => {
             (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::UNSPECIFIED.into())
         }
     };
-    if !is_bindable(nobodys) {
+    if !is_bindable(documentation) {
         return is_bindable(ip);
     }
     let sent_from = UdpSocket::bind((any, 0)).and_then(|socket| {

@@ -1,5 +1,5 @@
-//! Whose word about a client is taken, and how far: a walk from the right over the proxies that are trusted. Knows no requests, only
-//! the lines of one field.
+//! Which proxies may name a client: a walk over the entries of a forwarding header from the right, as long as they are
+//! trusted. Knows no requests, only the lines of one field.
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -8,58 +8,58 @@ use ipnet::IpNet;
 
 use super::{AddressHeader, hop};
 
-/// What is read of a header: more entries, and more bytes, than any honest chain has.
+/// The most entries and bytes of a header that are read. No real chain of proxies has more.
 const MOST_ENTRIES: usize = 32;
 const MOST_BYTES: usize = 4096;
 
-/// Whose word is taken, and where it is written. By default nobody's: whatever a stranger writes into a header is a claim.
+/// Which proxies are trusted, and which header they write. By default none is, because a client can write any header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Proxies that are believed, IPv4-mapped networks written as IPv4.
+    /// The trusted proxies. IPv4-mapped networks are written as IPv4.
     pub networks: Vec<IpNet>,
-    /// How many proxies each request has come through, wherever they are, instead of `networks`: for those whose addresses
-    /// nobody knows. Whoever can get round one of them can claim to be anybody.
+    /// The number of proxies that each request passes, instead of `networks`, for proxies with unknown addresses. A
+    /// client that can bypass one of them can pretend to be any address.
     pub hops: Option<NonZeroUsize>,
-    /// The one header that names the client. Of two, nobody knows the order.
+    /// The one header that names the client. With two headers, their order would be unknown.
     pub header: AddressHeader,
 }
 
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// As the socket says.
+    /// The address of the socket.
     Socket(IpAddr),
-    /// As a PROXY header says, from somebody who is believed.
+    /// The address in a PROXY header, from a trusted sender.
     ProxyProtocol(IpAddr),
 }
 
-/// Who the client is, as far as anybody trustworthy knows.
+/// The address of a client, as far as trusted sources name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// Its address: IPv4 as IPv4, however it was written.
+    /// The address. IPv4 addresses are IPv4, in whatever form they were written.
     pub ip: IpAddr,
-    /// Who says so.
+    /// Where the address was found.
     pub source: AddressSource,
-    /// The peer of the connection is trusted: its forwarding headers are worth something.
+    /// The peer of the connection is trusted, so its forwarding headers count.
     pub peer_trusted: bool,
-    /// The header did not lead to the client: an entry was no address, or there were too many, or too few. The address is that of
-    /// the last proxy up to which all was well.
+    /// The header did not lead to the client: an entry is not an address, or there are too many or too few entries. The
+    /// address is the last one before the problem.
     pub doubtful: bool,
 }
 
 /// Where a client's address was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressSource {
-    /// It is the other end of the socket.
+    /// The other end of the socket.
     Socket,
-    /// In a PROXY header.
+    /// A PROXY header.
     ProxyProtocol,
-    /// In the header of a proxy.
+    /// The header of a proxy.
     Header(AddressHeader),
 }
 
 impl AddressSource {
-    /// Its name, as in answers and logs.
+    /// Its name, as in responses and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Socket => "socket",
@@ -70,19 +70,19 @@ impl AddressSource {
 }
 
 impl ClientAddress {
-    /// A client that is the peer itself, whom nobody has to trust.
+    /// The peer of the connection as the client. This needs no trust.
     pub fn of(peer: Peer) -> Self {
         let (ip, source) = match peer {
             Peer::Socket(ip) => (ip, AddressSource::Socket),
             Peer::ProxyProtocol(ip) => (ip, AddressSource::ProxyProtocol),
         };
-        // A socket for both families says `::ffff:10.0.0.1`, which is in no IPv4 network and in few databases.
+        // A socket for both families reports `::ffff:10.0.0.1`. This address is in no IPv4 network and in few databases.
         Self { ip: ip.to_canonical(), source, peer_trusted: false, doubtful: false }
     }
 }
 
 impl Trust {
-    /// Who the client is: `lines` are the values of the header's lines, in the order in which they came.
+    /// The address of the client. `lines` are the values of the header's lines, in the order in which they came.
     pub fn client<'a>(&self, peer: Peer, lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> ClientAddress {
         let peer = ClientAddress::of(peer);
         match self.hops {
@@ -92,7 +92,7 @@ impl Trust {
         }
     }
 
-    /// Over entries that are trusted to the first that is not.
+    /// Walks over trusted entries to the first one that is not trusted.
     fn walked<'a>(
         &self,
         peer: ClientAddress,
@@ -111,7 +111,7 @@ impl Trust {
         client
     }
 
-    /// Over so many entries, the last of which the outermost proxy has written.
+    /// Counts this many entries. The outermost proxy has written the last of them.
     fn counted<'a>(
         &self,
         peer: ClientAddress,
@@ -129,26 +129,26 @@ impl Trust {
             client = ClientAddress { ip, source: AddressSource::Header(self.header), ..client };
             seen += 1;
         }
-        // It has not come through all of them: what is there may be the client's own invention.
+        // The request has not passed all proxies, so the client may have written the entries.
         if seen < hops { ClientAddress { doubtful: true, ..peer } } else { client }
     }
 
-    /// Whether this address is that of a trusted proxy.
+    /// Whether this address is a trusted proxy.
     pub fn covers(&self, ip: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&ip))
     }
 }
 
-/// The entries of a list from the right, none in place of the first that there is no room for.
+/// The entries of a list from the right. An item is `None` if the entry is beyond the limits.
 ///
-/// Commas are commas here, also within quotes: an entry ends where the proxy that wrote it began, and a quote that a stranger has
-/// left open must not swallow it.
+/// A comma separates entries even within quotes: an entry ends where the entry of the next proxy begins, and an open
+/// quote of an untrusted client must not hide that entry.
 struct Entries<'a, L> {
     lines: L,
     line: Option<&'a [u8]>,
     bytes: usize,
     entries: usize,
-    /// Empty entries at the very end are nobody's.
+    /// Empty entries at the very end are ignored.
     has_begun: bool,
 }
 
@@ -157,7 +157,8 @@ impl<'a, L: DoubleEndedIterator<Item = &'a [u8]>> Entries<'a, L> {
         Self { lines, line: None, bytes: MOST_BYTES, entries: MOST_ENTRIES, has_begun: false }
     }
 
-    /// The last entry of what is left; none if it is longer than what may be read, of which the end would be another address.
+    /// The last entry of the rest. `None` if it is longer than the limit, because its end could be parsed as another
+    /// address.
     fn split_last(&mut self, line: &'a [u8]) -> Option<&'a [u8]> {
         let seen = &line[line.len().saturating_sub(self.bytes)..];
         let entry = match seen.iter().rposition(|&byte| byte == b',') {

@@ -1,4 +1,4 @@
-//! Who the client is, by a table of cases, the limits of the walk, and properties that hold whatever comes.
+//! The address of the client: a table of cases, the limits of the walk, and properties that hold for any header.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ fn client(trust: &Trust, peer: &str, lines: &[&str]) -> ClientAddress {
     trust.client(Peer::Socket(peer.parse().unwrap()), lines.iter().map(|line| line.as_bytes()))
 }
 
-/// The address, the header in which it was found if any, and whether it is doubtful.
+/// The address, the header it was found in, and whether it is doubtful.
 fn shown(client: ClientAddress) -> String {
     let found = if client.source == AddressSource::Socket { "" } else { " <- header" };
     format!("{}{found}{}", client.ip, if client.doubtful { " ?" } else { "" })
@@ -95,7 +95,7 @@ fn forwarded_is_another_header() {
         ("for=_hidden", "10.0.0.1 ?"),
         ("proto=https", "10.0.0.1 ?"),
         ("for=1.1.1.1, proto=https;for=10.0.0.3", "1.1.1.1 <- header"),
-        // A stranger's open quote does not swallow what the proxy has added.
+        // A client's open quote does not hide the entry of the proxy.
         ("for=\"6.6.6.6, for=81.2.69.160", "81.2.69.160 <- header"),
         ("for=6.6.6.6;x=\", for=81.2.69.160;y=\"", "81.2.69.160 <- header"),
     ] {
@@ -120,7 +120,7 @@ fn an_endless_header_is_not_read_to_its_end() {
 
 #[test]
 fn an_entry_that_is_cut_by_the_limit_is_not_taken_for_another() {
-    // The last 4096 bytes of it begin within the address: `1.2.69.160` would parse.
+    // The last 4096 bytes begin within the address: `1.2.69.160` would be a valid address too.
     for blanks in 4080..4100 {
         let line = format!("81.2.69.160{}", " ".repeat(blanks));
         let found = shown(client(&trusting(), "10.0.0.1", &[&line]));
@@ -136,7 +136,7 @@ fn so_many_proxies_are_counted_from_the_right() {
         (2, &["6.6.6.6, 81.2.69.160", "203.0.113.5"], "81.2.69.160 <- header"),
         (2, &["81.2.69.160, evil"], "198.51.100.7 ?"),
         (2, &["evil, 203.0.113.5"], "203.0.113.5 <- header ?"),
-        // Too few: it has not come through all of them, and may say what it likes.
+        // Too few entries: the request has not passed all proxies, so its header does not count.
         (2, &["8.8.8.8"], "198.51.100.7 ?"),
         (1, &[], "198.51.100.7 ?"),
         (40, &["8.8.8.8"], "198.51.100.7 ?"),
@@ -183,7 +183,7 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn a_stranger_is_who_the_socket_says_whatever_he_writes(lines in lines(), peer in any::<IpAddr>()) {
+    fn an_untrusted_client_has_the_address_of_its_socket_whatever_it_writes(lines in lines(), peer in any::<IpAddr>()) {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let found = client(&Trust::default(), &peer.to_string(), &lines);
         prop_assert_eq!(found, ClientAddress::of(Peer::Socket(peer)));
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_is_found_was_named_or_is_the_peer(lines in lines()) {
+    fn the_client_found_is_an_entry_or_the_peer(lines in lines()) {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let found = client(&trusting(), "10.0.0.1", &lines);
         let named = |line: &&str| line.split(',').any(|entry| {

@@ -1,15 +1,16 @@
-//! What `Accept-Encoding` says of a coding (RFC 9110 section 12.5.3). Knows not what is to be sent.
+//! Evaluates `Accept-Encoding` (RFC 9110 section 12.5.3). Does not know what is sent.
 
 use hostler_wire::tokens;
 
 use super::Coding;
 
-/// A weight in thousandths; 0 is a refusal.
+/// A weight in thousandths. 0 means that the coding is refused.
 type Weight = u16;
 
-/// Which of `ours`, the best first, a client gets; none: what there is, as it is. `lines`: its `Accept-Encoding`.
+/// The coding that a client gets, out of `ours`, the best first. `None`: no coding. `lines` are the values of its
+/// `Accept-Encoding`.
 pub fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Option<Coding> {
-    // As many as we have; a name that comes twice means what it says first.
+    // One weight for each coding that exists. If a name comes twice, the first one counts.
     let mut weights = [None::<Weight>; 3];
     let (mut others, mut identity) = (None, None);
     for (name, weight) in lines.flat_map(tokens).filter_map(member) {
@@ -29,11 +30,11 @@ pub fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Opt
             best = Some((coding, weight));
         }
     }
-    // `identity` is always acceptable; wanted more than another it is only where it says so.
+    // `identity` is always acceptable. It is preferred only if its weight is given and higher.
     best.filter(|(_, weight)| *weight >= identity.unwrap_or(0)).map(|(coding, _)| coding)
 }
 
-/// A member of the list; none for one that is malformed.
+/// One member of the list. `None` if it is malformed.
 fn member(token: &[u8]) -> Option<(&[u8], Weight)> {
     let mut parts = token.split(|&b| b == b';').map(<[u8]>::trim_ascii);
     let name = parts.next().filter(|name| !name.is_empty())?;
@@ -45,7 +46,7 @@ fn member(token: &[u8]) -> Option<(&[u8], Weight)> {
     parts.next().is_none().then_some((name, weight))
 }
 
-/// `0`, `1`, or a fraction of at most three digits.
+/// `0`, `1`, or a fraction with at most three digits.
 fn weight(value: &[u8]) -> Option<Weight> {
     let (whole, fraction) = match value {
         [whole] | [whole, b'.'] => (whole, &[][..]),

@@ -1,4 +1,4 @@
-//! What encoding may cost: memory in all, and a share of each thread's time. Knows no encoder.
+//! Limits the cost of encoding: its memory in all, and its share of each thread's time. Knows no encoder.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// While more than every second instant of a thread goes into encoding, it takes on no more of it.
+/// A thread that spends more than 1/2 of its time on encoding does not start to encode further responses.
 const SHARE: u32 = 2;
-/// So much may be spent at once, after a time in which nothing was.
+/// After an idle time, this much may be spent at once.
 const BURST: Duration = Duration::from_millis(50);
 
-/// The memory of all encoders, and what they have done.
+/// The memory of all encoders, and counters of what they have done.
 #[derive(Debug)]
 pub struct EncoderMemory {
     most: AtomicU64,
@@ -23,23 +23,23 @@ pub struct EncoderMemory {
     bytes_after: AtomicU64,
 }
 
-/// What encoding has done and costs, for the status.
+/// The counters and costs of encoding, for the status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Answers that were encoded, or are being.
+    /// Responses that were encoded, or are being encoded.
     pub encoded: u64,
-    /// Answers that went out as they are, because encoding had its share of memory or of the thread.
+    /// Responses that were sent without a coding, because encoding had used up its memory or its share of the thread.
     pub spared: u64,
-    /// Bytes of those that were encoded.
+    /// Bytes of the encoded responses before encoding.
     pub bytes_before: u64,
-    /// What came of them.
+    /// Bytes of the encoded responses after encoding.
     pub bytes_after: u64,
-    /// Bytes that the encoders may be using.
+    /// Bytes of memory that the encoders may use now.
     pub memory: u64,
 }
 
 impl EncoderMemory {
-    /// Room for so many bytes.
+    /// A limit of this many bytes.
     pub fn new(most: u64) -> Self {
         let zero = AtomicU64::default;
         Self {
@@ -52,12 +52,12 @@ impl EncoderMemory {
         }
     }
 
-    /// Room for more from here on, or for less.
+    /// Changes the limit in bytes, from now on.
     pub fn resize(&self, most: u64) {
         self.most.store(most, Relaxed);
     }
 
-    /// As of now.
+    /// The figures of this moment.
     pub fn usage(&self) -> Usage {
         Usage {
             encoded: self.encoded.load(Relaxed),
@@ -69,21 +69,22 @@ impl EncoderMemory {
     }
 }
 
-/// One thread's part.
+/// The share of one thread.
 #[derive(Debug)]
 pub struct Allowance {
     memory: Arc<EncoderMemory>,
-    /// What was spent and not yet earned again, and when that was so.
+    /// The time that was spent and is not earned back yet, and when it was computed.
     debt: Mutex<(Duration, Instant)>,
 }
 
 impl Allowance {
-    /// A thread that has spent nothing.
+    /// The share of a thread that has spent nothing.
     pub fn new(memory: Arc<EncoderMemory>) -> Arc<Self> {
         Arc::new(Self { memory, debt: Mutex::new((Duration::ZERO, Instant::now())) })
     }
 
-    /// Leave to encode one answer; none while there is neither memory nor time for it.
+    /// The permission to encode one response with this many bytes of memory. `None` if there is not enough memory or
+    /// time.
     pub fn grant(self: &Arc<Self>, memory: u64) -> Option<MemoryGrant> {
         let used = self.memory.used.fetch_add(memory, Relaxed) + memory;
         let grant = MemoryGrant { allowance: self.clone(), memory };
@@ -95,7 +96,7 @@ impl Allowance {
         Some(grant)
     }
 
-    /// What is owed after this.
+    /// Adds this time and returns the debt.
     fn spend(&self, time: Duration) -> Duration {
         let now = Instant::now();
         let mut debt = self.debt.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +106,7 @@ impl Allowance {
     }
 }
 
-/// Leave to encode one answer.
+/// The permission to encode one response. Dropping it returns the memory.
 #[derive(Debug)]
 pub struct MemoryGrant {
     allowance: Arc<Allowance>,
@@ -113,7 +114,7 @@ pub struct MemoryGrant {
 }
 
 impl MemoryGrant {
-    /// A piece was encoded: how long that took, and what came of what.
+    /// A piece was encoded: the time that took, and its bytes before and after.
     pub(super) fn spent(&self, time: Duration, before: usize, after: usize) {
         self.allowance.spend(time);
         self.allowance.memory.bytes_before.fetch_add(before as u64, Relaxed);

@@ -1,7 +1,7 @@
-//! The encoders, each behind the same three verbs. Knows neither heads nor whose bytes they are.
+//! The encoders, with the same three operations for each. Knows neither heads nor the source of the bytes.
 //!
-//! Their settings were measured (`docs/concepts/compression.md`): small windows, because an encoder lives for as long as its
-//! answer, and no setting in which one piece of 16 KiB can take longer than about a millisecond.
+//! The settings were measured (`docs/concepts/compression.md`). The windows are small, because an encoder lives as long
+//! as its response. No setting needs more than about a millisecond for a piece of 16 KiB.
 
 use std::io;
 
@@ -14,30 +14,30 @@ use compression_codecs::{BrotliEncoder, EncodeV2, GzipEncoder, ZstdEncoder};
 
 use super::Coding;
 
-/// What is made room for at a time.
+/// How many bytes of output space are reserved at a time.
 const ROOM: usize = 8 * 1024;
 
-/// How hard encoders try.
+/// The effort of the encoders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EncoderEffort {
-    /// Least work.
+    /// The least work.
     Low,
-    /// Most of what can be saved, for a fraction of the work that the rest costs.
+    /// Most of the possible saving, for a fraction of the work that the rest would cost.
     #[default]
     Balanced,
-    /// Fewest bytes.
+    /// The fewest bytes.
     High,
 }
 
-/// One body's encoder.
+/// The encoder of one body.
 pub struct Encoder {
     encode: Box<dyn EncodeV2 + Send>,
-    /// It may keep bytes back.
+    /// It may hold bytes back.
     is_holding: bool,
 }
 
 impl Encoder {
-    /// An encoder at the beginning of a body.
+    /// An encoder for the beginning of a body.
     pub fn new(coding: Coding, effort: EncoderEffort) -> Self {
         let encode: Box<dyn EncodeV2 + Send> = match coding {
             Coding::Brotli => Box::new(brotli(effort)),
@@ -47,7 +47,7 @@ impl Encoder {
         Self { encode, is_holding: false }
     }
 
-    /// What one needs at most, in bytes.
+    /// The most memory that one encoder needs, in bytes.
     pub fn memory(coding: Coding, effort: EncoderEffort) -> u64 {
         let kib = match (coding, effort) {
             (Coding::Brotli, EncoderEffort::Low) => 200,
@@ -59,7 +59,7 @@ impl Encoder {
         kib * 1024
     }
 
-    /// Takes bytes; what comes of them by now is appended to `into`.
+    /// Takes bytes of the body. Appends the encoded bytes that are ready to `into`.
     pub fn encode(&mut self, plain: &[u8], into: &mut Vec<u8>) -> io::Result<()> {
         let mut input = PartialBuffer::new(plain);
         while !input.unwritten().is_empty() {
@@ -69,7 +69,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Appends whatever is kept back, so that the client can read all that was taken.
+    /// Appends all bytes that are held back, so that the client can decode everything so far.
     pub fn flush(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         while self.is_holding {
             self.is_holding = !with_room(into, |output| self.encode.flush(output))?;
@@ -77,12 +77,12 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether a flush would bring anything.
+    /// Whether a flush would append anything.
     pub fn is_holding(&self) -> bool {
         self.is_holding
     }
 
-    /// Appends the end.
+    /// Appends the end of the encoded body.
     pub fn finish(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         while !with_room(into, |output| self.encode.finish(output))? {}
         self.is_holding = false;
@@ -107,14 +107,14 @@ fn brotli(effort: EncoderEffort) -> BrotliEncoder {
     let quality = match effort {
         EncoderEffort::Low => 1,
         EncoderEffort::Balanced => 3,
-        // From 5 on this encoder's tables take tens of megabytes, and a piece tens of milliseconds.
+        // From level 5 on, the tables of this encoder need tens of megabytes, and a piece takes tens of milliseconds.
         EncoderEffort::High => 4,
     };
     BrotliEncoder::new(EncoderParams::default().quality(Level::Precise(quality)).window_size(16))
 }
 
 fn zstd(effort: EncoderEffort) -> ZstdEncoder {
-    // Every client must have room for 8 MiB of window (RFC 9659 section 3); an eighth of one is enough for a page.
+    // Every client must support a window of 8 MiB (RFC 9659 section 3). An eighth of one MiB is enough for a page.
     let small = [CParameter::window_log(17), CParameter::hash_log(15), CParameter::chain_log(15)];
     match effort {
         EncoderEffort::Low => ZstdEncoder::new_with_params(1, &small),

@@ -1,4 +1,4 @@
-//! What becomes of an answer's head when its body is encoded, or could have been. Knows no bodies.
+//! Changes to the head of a response whose body is encoded, or could have been. Knows no bodies.
 
 use hostler_wire::{Fields, Name, ResponseHead, tokens};
 
@@ -6,11 +6,11 @@ use super::Coding;
 
 const KEY: &[u8] = b"Accept-Encoding";
 
-/// The head of an answer that is encoded.
+/// The head of an encoded response.
 pub fn encoded(head: &ResponseHead, coding: Coding) -> ResponseHead {
     let mut new = copy(head, |name| match name {
         Name::Vary => None,
-        // Of the bytes that came the one, of pieces of them the other.
+        // Both are about the bytes before encoding: the length, and ranges of them.
         Name::ContentLength | Name::AcceptRanges => None,
         Name::Etag => Some(weakened),
         _ => Some(as_it_is),
@@ -20,15 +20,15 @@ pub fn encoded(head: &ResponseHead, coding: Coding) -> ResponseHead {
     new
 }
 
-/// The head of an answer that another client would get encoded.
+/// The head of a response that other clients would get encoded.
 pub fn varying(head: &ResponseHead) -> ResponseHead {
     let mut new = copy(head, |name| (name != Name::Vary).then_some(as_it_is));
     new.fields.add(b"Vary", &varied(&head.fields));
     new
 }
 
-/// The head of a 304 for a client that asked for an answer which it got encoded; none for any other. A cache looks for the
-/// validator that it was given, and that was a weak one (RFC 9111 section 4.3.4).
+/// The head of a 304 for a client that has an encoded response. `None` for any other client. The client's cache compares
+/// the validator with the one it has, which is a weak one (RFC 9111 section 4.3.4).
 pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead> {
     let validator = head.fields.first(Name::Etag).filter(|_| head.status == 304)?;
     let given = weakened(validator);
@@ -45,15 +45,15 @@ pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead
     })
 }
 
-/// What becomes of a value.
+/// Changes the value of a field.
 type ValueChange = fn(&[u8]) -> Vec<u8>;
 
-/// The same head with another value in each field, or without it. What was meant for us alone stays behind.
+/// A copy of the head in which `change` sets or removes each field's value. Fields for this hop only are left out.
 fn copy(head: &ResponseHead, change: impl Fn(Name) -> Option<ValueChange>) -> ResponseHead {
     let mut new = ResponseHead::new(head.status, &String::from_utf8_lossy(head.reason()));
     new.version = head.version;
     for (field, name, value) in head.fields.iter() {
-        // `Upgrade` in a 426 is named by `Connection` and still for the client.
+        // `Connection` names the field `Upgrade` of a 426, but the client needs it.
         if field.listed && field.known != Name::Upgrade {
             continue;
         }
@@ -68,13 +68,14 @@ fn as_it_is(value: &[u8]) -> Vec<u8> {
     value.to_vec()
 }
 
-/// Equivalent is not the same: a strong validator says that every byte is (RFC 9110 section 8.8.1).
+/// A strong validator promises equal bytes. An encoded body is only equivalent, so its validator becomes weak (RFC 9110
+/// section 8.8.1).
 fn weakened(validator: &[u8]) -> Vec<u8> {
     let prefix: &[u8] = if validator.starts_with(b"\"") { b"W/" } else { b"" };
     [prefix, validator].concat()
 }
 
-/// `Vary` with us in it.
+/// The value of `Vary` with `Accept-Encoding` in it.
 fn varied(fields: &Fields) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = fields.all(Name::Vary).filter(|line| !line.is_empty()).collect();
     let mut names = lines.iter().copied().flat_map(tokens);

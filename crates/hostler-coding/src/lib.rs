@@ -1,5 +1,5 @@
-//! Content codings: which one a client takes, which answers are worth it, what becomes of their heads, and the encoders. Knows
-//! fields and bytes, and nobody's requests.
+//! Content codings: which one a client accepts, which responses are worth encoding, the changes to their heads, and the
+//! encoders. Knows fields and bytes, and no requests.
 
 mod accept;
 mod allowance;
@@ -17,7 +17,7 @@ pub use media::MediaRange;
 pub use plan::{EncodingDecision, EncodingPlan};
 pub use stream::{EncodedStream, Flow, StreamError};
 
-/// A content coding that we can make.
+/// A content coding that this crate can produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// Brotli (RFC 7932).
@@ -29,7 +29,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// As in `Content-Encoding`.
+    /// The name, as in `Content-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -38,15 +38,15 @@ impl Coding {
         }
     }
 
-    /// The one with this name.
+    /// The coding with this name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Brotli, Self::Zstd, Self::Gzip].into_iter().find(|coding| coding.name() == name)
     }
 
-    /// Whether a member of `Accept-Encoding` means it.
+    /// Whether a member of `Accept-Encoding` names this coding.
     fn is_named(self, name: &[u8]) -> bool {
         name.eq_ignore_ascii_case(self.name().as_bytes())
-            // RFC 9110 section 8.4.1.3: the name it had before it was registered.
+            // RFC 9110 section 8.4.1.3: `x-gzip` is the same as `gzip`.
             || self == Self::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
     }
 }

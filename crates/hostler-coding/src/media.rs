@@ -1,20 +1,20 @@
-//! Ranges of media types: `text/*`, `application/json`, `application/*+json`. Knows no answers.
+//! Ranges of media types: `text/*`, `application/json`, `application/*+json`. Knows no responses.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One or many media types, in lower case.
+/// One media type or a range of them, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaRange {
     kind: Box<str>,
-    /// None for any.
+    /// `None` for any subtype.
     subtype: Option<Box<str>>,
-    /// With the `+`: what a subtype must end in.
+    /// The required end of the subtype, with the `+`.
     suffix: Box<str>,
 }
 
 impl MediaRange {
-    /// Whether a `Content-Type` is in it, whatever its parameters.
+    /// Whether a `Content-Type` is in the range. Its parameters are ignored.
     pub fn contains(&self, content_type: &[u8]) -> bool {
         let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
         let Some(slash) = memchr::memchr(b'/', essence) else { return false };

@@ -1,37 +1,37 @@
-//! Which answers are worth encoding, and for whom. Knows heads, no bodies.
+//! Decides which responses are encoded, and with which coding. Knows heads, no bodies.
 
 use hostler_wire::{Fields, Name, ResponseHead, tokens};
 
 use super::{Coding, EncoderEffort, MediaRange, accept};
 
-/// What an operator wants encoded, and how.
+/// The operator's settings for encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodingPlan {
-    /// The codings that may be used, the best first.
+    /// The allowed codings, the best first.
     pub codings: Vec<Coding>,
-    /// The types of what is worth it.
+    /// The media types that are encoded.
     pub types: Vec<MediaRange>,
-    /// Bytes below which it is not, where the length is known.
+    /// A body with a known length below this many bytes is not encoded.
     pub min_size: u64,
-    /// How hard encoders try.
+    /// The effort of the encoders.
     pub effort: EncoderEffort,
-    /// Streams of events as well.
+    /// Also encode event streams.
     pub event_streams: bool,
 }
 
-/// What becomes of an answer.
+/// What to do with a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodingDecision {
-    /// It is none that would be encoded for anybody.
+    /// Send it as it is. No client gets it encoded.
     Leave,
-    /// Others would get it encoded: it varies.
+    /// Send it as it is, with `Vary`, because other clients get it encoded.
     Vary,
-    /// It is encoded.
+    /// Encode it.
     Encode(Coding),
 }
 
 impl EncodingPlan {
-    /// What becomes of an answer to a request with these fields. `length`: of its body, if that is known.
+    /// What to do with the response to a request with these fields. `length` is the length of its body, if known.
     pub fn verdict(&self, request: &Fields, answer: &ResponseHead, length: Option<u64>) -> EncodingDecision {
         if !self.is_worth_it(answer, length) || forbids(request) {
             return EncodingDecision::Leave;
@@ -43,13 +43,13 @@ impl EncodingPlan {
     }
 
     fn is_worth_it(&self, answer: &ResponseHead, length: Option<u64>) -> bool {
-        // Of these the first three have no body, and the fourth is a piece of what its recipient has already, as it is.
+        // 204, 205 and 304 have no body. A 206 is a part of a body of which the client has other parts without a coding.
         if matches!(answer.status, 204 | 205 | 304 | 206)
             || length.is_some_and(|length| length < self.min_size.max(1))
         {
             return false;
         }
-        // What is encoded is encoded, whatever by; a digest is of these very bytes.
+        // A body with a coding stays as it is, whatever the coding. A digest is for exactly these bytes.
         let hands_off = [
             Name::ContentEncoding,
             Name::ContentRange,
@@ -69,7 +69,7 @@ impl EncodingPlan {
     }
 }
 
-/// Whether one side wants the content as it is (RFC 9111 sections 5.2.1.6 and 5.2.2.6).
+/// Whether the request or the response has `no-transform` (RFC 9111 sections 5.2.1.6 and 5.2.2.6).
 fn forbids(fields: &Fields) -> bool {
     let mut directives = fields.all(Name::CacheControl).flat_map(tokens);
     directives.any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_no_coding_learns_that_others_do() {
+    fn a_client_without_a_coding_gets_vary() {
         let html = answer(200, &[("Content-Type", "text/html")]);
         for fields in [&[][..], &[("Accept-Encoding", "br")], &[("Accept-Encoding", "gzip;q=0")]] {
             assert_eq!(plan().verdict(&request(fields), &html, None), EncodingDecision::Vary, "{fields:?}");

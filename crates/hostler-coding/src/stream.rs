@@ -1,4 +1,4 @@
-//! A body that is encoded as it comes. Knows not where it comes from, nor who gets it.
+//! A body that is encoded while it arrives. Knows neither its source nor its receiver.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,27 +10,27 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::Encoder;
 use super::allowance::MemoryGrant;
 
-/// What is encoded at a time; then everybody else on the thread has his turn.
+/// After this many bytes, the task yields to the other tasks of the thread.
 const PIECE: usize = 16 * 1024;
-/// How long a pause must be for what came before it to be sent without what comes behind: longer than between the writes of one
-/// page, shorter than anybody sees.
+/// A pause of the source longer than this sends what came before it. It is longer than the gap between the writes of one
+/// page, and too short for a person to notice.
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Why a body breaks off.
 #[derive(Debug)]
 pub enum StreamError<E> {
-    /// Its source did.
+    /// Its source failed.
     Source(E),
-    /// The encoder did.
+    /// The encoder failed.
     Encoder(std::io::Error),
 }
 
-/// How a body comes.
+/// How a body arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// As bytes, of which none is hurried.
+    /// As bytes. The encoder may hold them back for a short time.
     Bytes,
-    /// As events, each of which is for now.
+    /// As events. Each event is sent at once.
     Events,
 }
 
@@ -40,20 +40,20 @@ pub struct EncodedStream {
     grant: MemoryGrant,
     flow: Flow,
     plain: Vec<u8>,
-    /// Encoded since the others had their turn.
+    /// Bytes encoded since the task last yielded.
     run: usize,
-    /// The end of the pause that its source makes, once that has lasted long enough to be one.
+    /// Runs while the source pauses. When it ends, held bytes are sent.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl EncodedStream {
-    /// A body at its beginning.
+    /// The beginning of a body.
     pub fn new(encoder: Encoder, flow: Flow, grant: MemoryGrant) -> Self {
         Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None }
     }
 
-    /// Appends what has come of the body's next piece, which `source` appends as a body does; `true` when all is there. It is
-    /// pending when the source is, and between pieces.
+    /// Polls the source and appends encoded bytes to `into`. Ready with `true` at the end of the body. Pending when the
+    /// source is pending, and between pieces.
     pub fn poll<E>(
         &mut self,
         cx: &mut Context<'_>,
@@ -87,7 +87,7 @@ impl EncodedStream {
         Poll::Ready(Ok(false))
     }
 
-    /// Ready when what the encoder keeps back should be sent.
+    /// Ready when the bytes that the encoder holds back should be sent.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.encoder.is_holding() {
             return Poll::Pending;

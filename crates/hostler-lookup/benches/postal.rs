@@ -1,4 +1,5 @@
-//! How long the postal table takes to make and to ask: `cargo bench -p hostler-lookup --bench postal -- US.txt`.
+//! Measures how long the postal table takes to build and to query: `cargo bench -p hostler-lookup --bench postal --
+//! US.txt`.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_types,

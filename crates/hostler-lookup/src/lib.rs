@@ -1,4 +1,5 @@
-//! Where an address is, and where a postal code is: tables in memory, and what is found in them.
+//! The places of IP addresses and of postal codes: tables in memory, and lookups in them. Knows no HTTP and no
+//! configuration.
 
 pub mod geo;
 pub mod postal;

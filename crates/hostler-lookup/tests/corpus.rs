@@ -1,5 +1,5 @@
-//! The fuzz targets' checks on the inputs that are kept, and on what becomes of those when bytes of them are changed or cut off, so that
-//! a plain test run keeps both alive.
+//! Runs the checks of the fuzz targets on the stored inputs, and on inputs with changed or missing bytes, so that a plain
+//! test run covers both.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed, as it should")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use hostler_lookup::postal::pack;
 #[path = "../../../fuzz/files.rs"]
 mod files;
 
-/// Changes of each input: the same ones at each run.
+/// The number of changes for each input. They are the same in each run.
 const CHANGES: u64 = 200;
 
 fn corpus(target: &str) -> PathBuf {
@@ -35,7 +35,7 @@ fn however_changed(good: &[u8], path: &Path, check: impl Fn(&[u8])) {
     }
 }
 
-/// A few bytes are others, most of them such as break lengths and pointers; of some inputs the end is missing.
+/// Changes a few bytes, most of which are lengths and pointers. Some inputs lose their end.
 fn changed(good: &[u8], seed: u64) -> Vec<u8> {
     let (mut random, mut bytes) = (fastrand::Rng::with_seed(seed), good.to_vec());
     for _ in 0..random.usize(1..20) {
@@ -58,7 +58,7 @@ fn postal_codes() {
     on_corpus("postal_pack", files::postal_pack);
 }
 
-/// The one section that is too large to be kept: the codes of the US, each with its place.
+/// The section that is too large to be stored as an input: the codes of the US, each with its place.
 #[test]
 fn the_index_of_the_us() {
     let rows = corpus("postal_pack").join("text_us");

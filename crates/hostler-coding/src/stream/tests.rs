@@ -1,4 +1,4 @@
-//! Bodies in pieces, decoded again by other means.
+//! Bodies in pieces, decoded again with other libraries.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ fn stream(coding: Coding, effort: EncoderEffort, flow: Flow) -> (EncodedStream, 
     (EncodedStream::new(Encoder::new(coding, effort), flow, grant), memory)
 }
 
-/// What the pieces say, as far as they have come.
+/// The decoded text of the pieces so far.
 fn decoded(coding: Coding, encoded: &[u8]) -> Vec<u8> {
     let mut decoder: Box<dyn DecodeV2> = match coding {
         Coding::Brotli => Box::new(BrotliDecoder::new()),
@@ -43,7 +43,7 @@ fn decoded(coding: Coding, encoded: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A body in pieces; an empty one is a pause.
+/// A body in pieces. An empty piece is a pause.
 struct Pieces {
     pieces: VecDeque<Vec<u8>>,
 }
@@ -145,12 +145,12 @@ async fn what_came_before_a_pause_is_sent_once_that_has_lasted() {
             let came = poll_fn(|cx| stream.poll(cx, into, &mut source));
             timeout(PAUSE * 10, came).await.is_ok()
         };
-        // A format's own beginning may come at once; the text only after the pause.
+        // The header of the format may come at once, but the text comes after the pause.
         while decoded(coding, &into) != b"<head></head>" {
             assert!(come(&mut into).await, "{coding:?}");
         }
         let length = into.len();
-        // Nothing is kept back, so nothing comes.
+        // No bytes are held back, so none come.
         assert!(!come(&mut into).await);
         assert_eq!(into.len(), length);
     }

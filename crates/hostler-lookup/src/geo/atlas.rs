@@ -1,4 +1,4 @@
-//! All databases of a service: one for each family of addresses, or one for both. Knows not where a question comes from.
+//! All databases of a service: one for each family of addresses, or one for both. Does not know where a query comes from.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use super::database::{About, Database, DatabaseError};
 use super::place::Place;
 use super::record::Record;
 
-/// Databases that are opened, and replaced, together.
+/// Databases that are opened and replaced together.
 pub struct Atlas {
     databases: Vec<Database>,
-    /// Which of them knows IPv4, and which IPv6.
+    /// The indices of the databases for IPv4 and for IPv6.
     v4: Option<usize>,
     v6: Option<usize>,
 }
@@ -21,15 +21,15 @@ pub struct Atlas {
 /// Why databases cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// One of the files is no good.
+    /// One of the files cannot be used.
     #[error("{}: {why}", path.display())]
     DatabaseError {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: DatabaseError,
     },
-    /// Nobody could say which of the two to ask.
+    /// Two files are for the same family of addresses.
     #[error("{} and {} are both for IPv{family}", one.display(), other.display())]
     Twice {
         /// The first file.
@@ -42,7 +42,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The file that it is about.
+    /// The file with the error.
     pub fn path(&self) -> &PathBuf {
         match self {
             Self::DatabaseError { path, .. } | Self::Twice { other: path, .. } => path,
@@ -50,18 +50,18 @@ impl OpenError {
     }
 }
 
-/// Which record of which database: the same for all addresses that it is about.
+/// The number of a record in one of the databases. All addresses with the same record have the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecordId(pub(super) u64);
 
-/// What was found for an address.
+/// The result for an address.
 pub struct Found<'a> {
     database: usize,
     result: LookupResult<'a, FileBuffer>,
 }
 
 impl Atlas {
-    /// Maps files: one for all addresses, or one for each family.
+    /// Maps the files: one for all addresses, or one for each family.
     pub fn open(paths: &[PathBuf]) -> Result<Self, OpenError> {
         let broken = |path: &PathBuf, why| OpenError::DatabaseError { path: path.clone(), why };
         let open = |path: &PathBuf| Database::open(path).map_err(|why| broken(path, why));
@@ -78,16 +78,16 @@ impl Atlas {
             }
         };
         let (v4, v6) = (of(4, 4)?, of(6, 6)?);
-        // A database for IPv6 has the IPv4 addresses too, unless there is one for them.
+        // A database for IPv6 contains IPv4 addresses too. They are used unless another database is for IPv4.
         Ok(Self { v4: v4.or(v6), v6, databases })
     }
 
-    /// What each file says of itself.
+    /// The metadata of each file.
     pub fn about(&self) -> impl Iterator<Item = &About> {
         self.databases.iter().map(|database| &database.about)
     }
 
-    /// Looks an address up; none if no database is for its family. IPv4 must be written as IPv4.
+    /// Looks up an address. `None` if no database is for its family. The address must not be an IPv4-mapped one.
     pub fn find(&self, ip: IpAddr) -> Result<Option<Found<'_>>, DatabaseError> {
         let Some(database) = (if ip.is_ipv4() { self.v4 } else { self.v6 }) else { return Ok(None) };
         let result = self.databases[database].find(ip)?;
@@ -96,19 +96,19 @@ impl Atlas {
 }
 
 impl<'a> Found<'a> {
-    /// The record; none if the database has nothing for the address.
+    /// The number of the record. `None` if the database has no record for the address.
     pub fn record(&self) -> Option<RecordId> {
-        // Two databases at most, none of them near 2^63 bytes long.
+        // There are at most two databases, and none of them is near 2^63 bytes long.
         self.result.offset().map(|offset| RecordId((offset as u64) << 1 | self.database as u64))
     }
 
-    /// What the record says; nothing where there is none.
+    /// The place in the record. Empty if there is no record.
     pub fn place(&self) -> Result<Place<'a>, DatabaseError> {
         let record = self.result.decode::<Record<'a>>()?;
         Ok(record.map(Place::from).unwrap_or_default())
     }
 
-    /// All addresses around it of which the same is known: an address and the length of the prefix.
+    /// The network of all addresses around it with the same record: an address and the length of the prefix.
     pub fn network(&self) -> Option<(IpAddr, u8)> {
         self.result.network().ok().map(|network| (network.ip(), network.prefix()))
     }

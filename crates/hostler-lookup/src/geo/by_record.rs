@@ -1,4 +1,4 @@
-//! What was made of a record, kept for the next address that has the same one. Knows not what it is.
+//! A cache of values computed from records. Does not know what the values are.
 
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use foldhash::fast::FixedState;
 
 use super::RecordId;
 
-/// A bounded number of results, by record. Two that want the same place push each other out: no lock, no order, and a scan over all
-/// addresses costs nobody more than it would have cost without.
+/// A bounded number of values, by record. Two records with the same slot replace each other. So it needs no lock and no
+/// order, and a scan over all addresses costs no more than without the cache.
 pub struct ByRecord<T> {
     places: Box<[ArcSwapOption<(RecordId, T)>]>,
 }
 
 impl<T: Clone> ByRecord<T> {
-    /// Room for so many, rounded up to a power of two.
+    /// Room for this many values, rounded up to a power of two.
     pub fn new(room: usize) -> Self {
         Self { places: (0..room.next_power_of_two()).map(|_| ArcSwapOption::empty()).collect() }
     }
 
-    /// What is kept for a record, or is made now; what fails is not kept.
+    /// The value for a record, from the cache or from `make`. An error is not stored.
     pub fn get<E>(&self, record: RecordId, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let place = self.place(record);
         if let Some(kept) = &*place.load()
@@ -34,7 +34,7 @@ impl<T: Clone> ByRecord<T> {
     }
 
     fn place(&self, record: RecordId) -> &ArcSwapOption<(RecordId, T)> {
-        // A power of two: the mask keeps it inside.
+        // The length is a power of two, so the mask keeps the index in bounds.
         &self.places[FixedState::default().hash_one(record) as usize & (self.places.len() - 1)]
     }
 }

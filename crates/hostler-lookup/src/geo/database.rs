@@ -1,7 +1,7 @@
 //! One MMDB file, mapped into memory. Knows no other file.
 //!
-//! The map shows what becomes of the file: whoever writes into it, or cuts it off, takes the ground from under us. A newer
-//! file has to take its name by a rename.
+//! Changes to the file appear in the map: writing into the file, or truncating it, breaks its readers. So a new file must
+//! replace the old one by a rename.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,29 +12,29 @@ use maxminddb::{LookupResult, MaxMindDbError, Metadata, Reader, WithinOptions};
 
 use super::record::Record;
 
-/// So many records are looked at when a file is opened: enough to see that it is no database of places.
+/// How many records are read when a file is opened, to find out whether it has places.
 const SAMPLE: usize = 32;
 
-/// The same, to see that it has cities: of the first addresses, some may be in none that is known.
+/// How many records are read to find out whether it has cities. The first addresses may have no city.
 const CITY_SAMPLE: usize = 4096;
 
-/// A file that is no good, or a record in it.
+/// Why a file, or a record in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// It cannot be read at all.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] std::io::Error),
-    /// It is no MMDB file, or a damaged one.
+    /// The file is not an MMDB file, or is damaged.
     #[error("{0}")]
     Damaged(MaxMindDbError),
-    /// There are only other things in it.
-    #[error("it has no places in it: its type is {0:?}")]
+    /// The file has data, but no places. Holds its database type.
+    #[error("it has no places: its type is {0:?}")]
     NoPlaces(String),
-    /// What it would replace has cities.
-    #[error("it has no cities, and what it would replace has them: its type is {0:?}")]
+    /// The file has no cities, but the file that it would replace has them.
+    #[error("it has no cities, but the database that it would replace has them: its type is {0:?}")]
     NoCities(String),
-    /// It is for neither IPv4 nor IPv6.
-    #[error("it is for version {0} of IP, which there is not")]
+    /// The file is for neither IPv4 nor IPv6. Holds its IP version.
+    #[error("it is for version {0} of IP, which does not exist")]
     IpVersion(u16),
 }
 
@@ -47,12 +47,12 @@ impl From<MaxMindDbError> for DatabaseError {
     }
 }
 
-/// How records are laid out.
+/// The layout of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
-    /// MaxMind's: tables in tables, names in several languages.
+    /// MaxMind's layout: nested tables, with names in several languages.
     Nested,
-    /// That of ip-location-db: one table of texts.
+    /// The layout of ip-location-db: one flat table of texts.
     Flat,
 }
 
@@ -66,28 +66,28 @@ impl Schema {
     }
 }
 
-/// What a file says of itself.
+/// The metadata of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct About {
-    /// Its name, as it was opened.
+    /// Its path, as it was opened.
     pub path: PathBuf,
-    /// As `GeoLite2-City`.
+    /// For example `GeoLite2-City`.
     pub database_type: String,
-    /// By language; empty in the files of ip-location-db.
+    /// The description by language. Empty in the files of ip-location-db.
     pub description: BTreeMap<String, String>,
-    /// When it was made, in seconds since 1970.
+    /// When it was built, in seconds since 1970.
     pub build_epoch: u64,
-    /// 4, or 6 for both.
+    /// 4, or 6 for both families.
     pub ip_version: u16,
-    /// Languages of its names.
+    /// The languages of its names.
     pub languages: Vec<String>,
-    /// How records are laid out.
+    /// The layout of its records.
     pub schema: Schema,
-    /// One of the first records names a city.
+    /// One of the first records has a city.
     pub has_cities: bool,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// Nodes of its search tree.
+    /// The number of nodes in its search tree.
     pub nodes: u32,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Maps a file, and looks at a few of its records.
+    /// Maps a file, and reads a few of its records.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let (reader, size) = map(path)?;
         let (schema, has_cities) = (look(&reader)?, has_cities(&reader));
@@ -109,13 +109,13 @@ impl Database {
         Ok(Self { about: About { has_cities, ..about(path, size, metadata, schema) }, reader })
     }
 
-    /// An IPv6 address must not be looked for where there are none.
+    /// An IPv6 address must not be looked up in a database for IPv4.
     pub fn find(&self, ip: IpAddr) -> Result<LookupResult<'_, FileBuffer>, MaxMindDbError> {
         self.reader.lookup(ip)
     }
 }
 
-/// Maps a file; its metadata and the sizes that they give are right.
+/// Maps a file. Checks its metadata, and that the sizes in it are right.
 pub(super) fn map(path: &Path) -> Result<(Reader<FileBuffer>, u64), DatabaseError> {
     let file = FileBuffer::open(path)?;
     let size = file.len() as u64;
@@ -136,7 +136,7 @@ fn look(reader: &Reader<FileBuffer>) -> Result<Schema, DatabaseError> {
     Ok(if flat { Schema::Flat } else { Schema::Nested })
 }
 
-/// What is damaged further on names none; whoever verifies the file says so.
+/// A damaged record counts as one without a city. Verification reports the damage.
 fn has_cities(reader: &Reader<FileBuffer>) -> bool {
     let networks = reader.networks(WithinOptions::default()).into_iter().flatten().take(CITY_SAMPLE);
     let names_one = |network: LookupResult<'_, FileBuffer>| {

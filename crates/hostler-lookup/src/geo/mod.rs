@@ -1,4 +1,4 @@
-//! Where addresses are: MMDB files, mapped into memory, and what is found in them. Knows no HTTP and no configuration.
+//! The places of addresses: MMDB files, mapped into memory, and the lookups in them. Knows no HTTP and no configuration.
 
 mod atlas;
 mod by_record;

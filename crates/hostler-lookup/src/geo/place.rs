@@ -1,14 +1,14 @@
-//! Where an address is, whichever schema said so. Knows no file.
+//! The place of an address, the same for both schemas. Knows no file.
 
 use super::record::{City, Names, Record};
 
-/// Countries of the European Union, for files that do not say it.
+/// The countries of the European Union, for files without this information.
 const EUROPEAN_UNION: &[&str] = &[
     "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IT", "LT",
     "LU", "LV", "MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK",
 ];
 
-/// A name in one language or several.
+/// A name in one or several languages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Named<'a> {
     only: Option<&'a str>,
@@ -16,7 +16,7 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// The name in the first of these languages that there is; else in English; else in any.
+    /// The name in the first of these languages that exists, or else in English, or else in any language.
     pub fn name(&self, languages: &[&str]) -> Option<&'a str> {
         if self.only.is_some() {
             return self.only;
@@ -26,7 +26,7 @@ impl<'a> Named<'a> {
         name.or_else(|| self.by_language.values().next().copied())
     }
 
-    /// The same language first, then one that differs by its region only (`pt-BR` for `pt`, `de` for `de-AT`).
+    /// The exact language first, then one that differs only by its region (`pt-BR` for `pt`, `de` for `de-AT`).
     fn in_language(&self, wanted: &str) -> Option<&'a str> {
         let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_ascii_lowercase();
         let same = self.by_language.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(wanted));
@@ -35,34 +35,34 @@ impl<'a> Named<'a> {
     }
 }
 
-/// What is known of where an address is. No text is empty.
+/// What a database knows about the place of an address. No text is empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Place<'a> {
     city: Named<'a>,
-    /// ISO 3166-2, without the country.
+    /// The ISO 3166-2 code, without the country.
     pub region_code: Option<&'a str>,
-    /// State, province or the like.
+    /// The name of the state, province or similar division.
     pub region: Named<'a>,
-    /// ISO 3166-1.
+    /// The ISO 3166-1 code.
     pub country_code: Option<&'a str>,
-    /// Country.
+    /// The name of the country.
     pub country: Named<'a>,
-    /// In the European Union.
+    /// Whether the country is in the European Union.
     pub european_union: Option<bool>,
-    /// Two letters.
+    /// The two-letter code of the continent.
     pub continent: Option<&'a str>,
-    /// Latitude and longitude in degrees: both or none.
+    /// Latitude and longitude in degrees.
     pub coordinates: Option<(f64, f64)>,
-    /// How far off the coordinates may be.
+    /// The radius in kilometres within which the coordinates are correct.
     pub accuracy_km: Option<u16>,
-    /// Of the IANA.
+    /// The IANA name of the time zone.
     pub timezone: Option<&'a str>,
-    /// Postal code.
+    /// The postal code.
     pub postal: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
-    /// The city, without the district that DB-IP writes behind it in brackets.
+    /// The city, without the district that DB-IP appends in brackets.
     pub fn city(&self, languages: &[&str]) -> Option<&'a str> {
         self.city.name(languages).map(|city| split(city).0)
     }
@@ -73,7 +73,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// `London (Shadwell)` is Shadwell in London.
+/// Splits `London (Shadwell)` into the city London and the district Shadwell.
 fn split(city: &str) -> (&str, Option<&str>) {
     let inside = city.strip_suffix(')').and_then(|city| city.split_once(" ("));
     match inside {
@@ -84,7 +84,7 @@ fn split(city: &str) -> (&str, Option<&str>) {
 
 impl<'a> From<Record<'a>> for Place<'a> {
     fn from(record: Record<'a>) -> Self {
-        // An empty text stands for none in the flat schema.
+        // The flat schema has an empty text for a missing value.
         let some = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
         let only = |text| Named { only: some(text), by_language: Names::new() };
         let names = |by_language| Named { only: None, by_language };
@@ -104,7 +104,7 @@ impl<'a> From<Record<'a>> for Place<'a> {
             region: region.map_or_else(|| only(record.state1), |region| names(region.names)),
             country_code,
             country: names(record.country.names),
-            // The nested schema leaves out what is false.
+            // The nested schema omits the field if it is false.
             european_union: country_code.map(|code| {
                 record.country.is_in_european_union.unwrap_or_else(|| EUROPEAN_UNION.contains(&code))
             }),

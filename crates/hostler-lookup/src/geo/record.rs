@@ -1,4 +1,4 @@
-//! A record as it lies in a file, in either schema. Knows not what becomes of it.
+//! A record as it is stored in a file, in either schema. Does not know how it is used.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-/// More parts of a country than any record has; a longer list is a broken one.
+/// No record has more parts of a country than this. A longer list is damaged.
 const MOST_REGIONS: usize = 16;
 
 /// Names by language.
 pub(super) type Names<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The fields of both schemas that matter; what is not there stays empty.
+/// The used fields of both schemas. A missing field stays empty.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Record<'a> {
@@ -33,7 +33,7 @@ pub(super) struct Record<'a> {
     pub timezone: Option<&'a str>,
 }
 
-/// In single precision in the one schema, in double in the other.
+/// One schema has single precision, the other double.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Degrees(pub f64);
 
@@ -61,7 +61,7 @@ impl Record<'_> {
         self.country_code.is_some() || matches!(self.city, City::Flat(_))
     }
 
-    /// Whether it names a city.
+    /// Whether the record has a city.
     pub fn has_city(&self) -> bool {
         match &self.city {
             City::Flat(name) => !name.is_empty(),
@@ -69,7 +69,7 @@ impl Record<'_> {
         }
     }
 
-    /// Whether there is anything about a place in it.
+    /// Whether the record has any information about a place.
     pub fn is_place(&self) -> bool {
         self.is_flat()
             || !matches!(&self.city, City::Nested(names) if names.is_empty())
@@ -79,7 +79,7 @@ impl Record<'_> {
     }
 }
 
-/// A text in the one schema, a table with names in the other.
+/// A text in one schema, a table of names in the other.
 #[derive(Debug)]
 pub(super) enum City<'a> {
     Flat(&'a str),

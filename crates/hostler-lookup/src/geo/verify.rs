@@ -1,4 +1,4 @@
-//! Looks at all of a file before anybody relies on it: seconds of work, for a thread that may take them. Knows no requests.
+//! Reads a whole file before it is used. This takes seconds of work, so it needs a thread of its own. Knows no requests.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use super::atlas::OpenError;
 use super::database::{DatabaseError, map};
 use super::record::Record;
 
-/// What is odd about files that are good.
+/// Remarks about files that can be used.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// One sentence each.
     pub warnings: Vec<String>,
-    /// The files in which no record names a city.
+    /// The files in which no record has a city.
     pub without_cities: Vec<PathBuf>,
 }
 
-/// Reads every node and every record. It maps the files anew: what is mapped counts as this process's memory once it was read, and here
-/// that is all of it.
+/// Reads every node and every record. It maps the files again, because pages that were read from a map count as this
+/// process's memory, and this reads all pages.
 pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
     for path in paths {
@@ -34,19 +34,19 @@ pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
     Ok(verified)
 }
 
-/// What is odd about it, and how many of its records name a city.
+/// A remark about the file, and how many of its records have a city.
 fn file(path: &Path) -> Result<(Option<String>, usize), DatabaseError> {
     let (reader, _) = map(path)?;
-    // The files of ip-location-db have no description. The library then looks no further, so the rest is looked at here.
+    // The files of ip-location-db have no description. The library stops at that point, so the rest is checked here.
     if reader.metadata().description.is_empty() {
-        let warning = format!("{}: it does not say what it is (no description)", path.display());
+        let warning = format!("{}: it has no description in its metadata", path.display());
         return Ok((Some(warning), records(&reader)?));
     }
     reader.verify()?;
     Ok((None, records(&reader)?))
 }
 
-/// Walks the tree and reads each record as it will be read; counts those that name a city.
+/// Walks over the tree and reads each record in the way that lookups read it. Counts the records with a city.
 fn records(reader: &Reader<FileBuffer>) -> Result<usize, DatabaseError> {
     let mut cities = 0;
     let mut seen = HashSet::with_hasher(foldhash::fast::RandomState::default());

@@ -1,4 +1,4 @@
-//! From rows to a pack: names are kept once, and everything is put in the order in which it is looked for. Knows no files.
+//! Builds a pack from rows: names are stored once, and all records are sorted for lookups. Knows no files.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use super::tree::{self, Node};
 
 type CodeMap<K, V> = HashMap<K, V, FixedState>;
 
-/// No coordinates.
+/// The value for missing coordinates.
 pub const NOWHERE: u32 = i32::MIN as u32;
 const ZIP_CODES: u32 = 100_000;
 
-/// Texts, each kept once and named by where it begins.
+/// Texts, each stored once. The number of a text is its offset.
 #[derive(Default)]
 struct Strings {
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ impl Strings {
         if let Some(at) = self.known.get(text) {
             return *at;
         }
-        // Beyond 4 GiB the pack is refused, whatever these numbers say then.
+        // A pack of more than 4 GiB is refused later, so a wrong number does no harm here.
         let at = self.bytes.len() as u32;
         self.bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
@@ -44,7 +44,7 @@ impl Strings {
     }
 }
 
-/// A row on its way; the texts by number.
+/// A row during the build. Its texts are numbers.
 #[derive(Clone, Copy)]
 struct Draft {
     country: u32,
@@ -71,7 +71,7 @@ struct RegionDraft {
 #[derive(Default)]
 pub struct Builder {
     strings: Strings,
-    /// Folding a name costs more than looking up that it was folded.
+    /// Folding a name costs more than looking it up in this map.
     folded: CodeMap<u32, u32>,
     rows: Vec<Draft>,
     regions: Vec<RegionDraft>,
@@ -81,7 +81,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Takes a row, set right.
+    /// Adds a row that was cleaned.
     pub fn add(&mut self, row: Row<'_>) {
         let Cleaned { row, city, state_code, state, county, is_military } = clean(row);
         let country = u32::from(u16::from_be_bytes(row.country));
@@ -115,7 +115,7 @@ impl Builder {
 
     fn region(&mut self, country: u32, code: &str, name: &str) -> u32 {
         let (code_at, name_at) = (self.strings.keep(code), self.strings.keep(name));
-        // Some countries' divisions have no codes.
+        // The divisions of some countries have no codes.
         let key = if code.is_empty() { name_at } else { code_at };
         *self.region_of.entry((country, key)).or_insert_with(|| {
             self.regions.push(RegionDraft { country, code: code_at, name: name_at });
@@ -131,7 +131,7 @@ impl Builder {
         })
     }
 
-    /// The pack; `made` says when the data is from, in seconds since 1970.
+    /// Makes the pack. `made` is the date of the data, in seconds since 1970.
     pub fn finish(mut self, made: u64) -> Result<Image, ImageError> {
         self.order_rows();
         self.order_regions();
@@ -159,7 +159,7 @@ impl Builder {
         Image::make(made, sections)
     }
 
-    /// By country and code, those that have places.
+    /// Sorts the regions that have places, by country and code.
     fn order_regions(&mut self) {
         let strings = &self.strings;
         let mut is_used = vec![false; self.regions.len()];
@@ -176,14 +176,15 @@ impl Builder {
         self.regions = order.iter().map(|was| self.regions[*was as usize]).collect();
     }
 
-    /// By country and code; a code's places in the order they came, but a military post behind the place it is at.
+    /// Sorts the rows by country and code. The places of a code keep their order, but a military post comes after the
+    /// place with the same code.
     fn order_rows(&mut self) {
         let strings = &self.strings;
         self.rows.sort_by(|a, b| {
             let by_code = || strings.text(a.key).cmp(strings.text(b.key));
             a.country.cmp(&b.country).then_with(by_code).then(a.is_military.cmp(&b.is_military))
         });
-        // A post is not kept where its code is that of a place; nor is what stands there twice.
+        // A military post is removed if a place has its code. A duplicate is removed too.
         let (mut code, mut seen) = (None, Vec::new());
         self.rows.retain(|row| {
             if code != Some((row.country, row.key)) {
@@ -198,7 +199,7 @@ impl Builder {
         });
     }
 
-    /// Cities by state and folded name, and the places of each.
+    /// The cities by state and folded name, and the places of each.
     fn cities(&self) -> (Vec<[u32; 5]>, Vec<[u32; 1]>) {
         let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
         let row = |at: u32| &self.rows[at as usize];
@@ -220,7 +221,7 @@ impl Builder {
         (cities, order.into_iter().map(|place| [place]).collect())
     }
 
-    /// Regions with their cities and places, and the places of each.
+    /// The regions with their cities and places, and the places of each.
     fn region_records(&self, cities: &[[u32; 5]]) -> (Vec<[u32; 7]>, Vec<[u32; 1]>) {
         let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
         order.sort_by_key(|at| self.rows[*at as usize].region);
@@ -235,7 +236,7 @@ impl Builder {
         (regions, order.into_iter().map(|place| [place]).collect())
     }
 
-    /// Every word of every city, by country and the rest of the name from there.
+    /// Every word of every city's name, by country and by the rest of the name from that word on.
     fn words(&self, cities: &[[u32; 5]], regions: &[[u32; 7]]) -> Vec<(u32, [u32; 2])> {
         let mut words = Vec::with_capacity(cities.len() * 3 / 2);
         for (at, [region, _, key, _, _]) in cities.iter().enumerate() {
@@ -248,7 +249,7 @@ impl Builder {
         words
     }
 
-    /// The points of each country, each run a tree.
+    /// The points of each country. Each run is a tree.
     fn points(&self) -> Vec<(u32, Node)> {
         let mut points: Vec<(u32, Node)> = Vec::with_capacity(self.rows.len());
         for (country, first, count) in runs(self.rows.iter().map(|row| row.country)) {
@@ -300,7 +301,7 @@ impl Builder {
             return Vec::new();
         }
         let mut direct = vec![[0_u32]; ZIP_CODES as usize];
-        // From the back, so that a code's first place is what stays.
+        // In reverse order, so that the first place of each code remains.
         for (at, row) in self.rows.iter().enumerate().rev().filter(|(_, row)| row.country == us) {
             if let Some(code) = super::table::zip_code(self.strings.text(row.key)) {
                 direct[code as usize] = [at as u32 + 1];
@@ -310,7 +311,7 @@ impl Builder {
     }
 }
 
-/// Lets a run `[first, count]` take in what comes next.
+/// Adds the next record to a run `[first, count]`.
 fn extend(run: &mut [u32], at: u32) {
     if run[1] == 0 {
         run[0] = at;
@@ -318,7 +319,7 @@ fn extend(run: &mut [u32], at: u32) {
     run[1] += 1;
 }
 
-/// Runs of equal values: each with where it begins and how long it is.
+/// Runs of equal values, each with its start and its length.
 fn runs(values: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, usize, usize)> {
     let mut values = values.enumerate().peekable();
     std::iter::from_fn(move || {

@@ -1,32 +1,32 @@
-//! What is wrong with GeoNames' rows, and set right before they are kept. Knows one row at a time.
+//! Corrects known errors in GeoNames' rows before they are stored. Knows one row at a time.
 
 use std::borrow::Cow;
 
 use super::fold;
 use super::row::Row;
 
-/// A row as it is kept.
+/// A corrected row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cleaned<'a> {
-    /// As it stands, but for the country.
+    /// The row as it is in the file, except for the country.
     pub row: Row<'a>,
-    /// The place's name.
+    /// The name of the place.
     pub city: Cow<'a, str>,
-    /// The state's code.
+    /// The code of the state.
     pub state_code: &'a str,
-    /// The state's name.
+    /// The name of the state.
     pub state: &'a str,
-    /// The county.
+    /// The name of the county.
     pub county: &'a str,
-    /// A military post, whose code may also be that of a place.
+    /// The row is a military post. A place may have the same code.
     pub is_military: bool,
 }
 
-/// What the armed forces have in the place of states.
+/// The armed forces use these codes in place of states.
 const FORCES: [(&str, &str); 3] =
     [("AA", "Armed Forces Americas"), ("AE", "Armed Forces Europe"), ("AP", "Armed Forces Pacific")];
 
-/// Countries to GeoNames, states to the postal service.
+/// GeoNames treats these as countries, the US postal service as states.
 const TERRITORIES: [(&str, &str); 8] = [
     ("AS", "American Samoa"),
     ("FM", "Micronesia"),
@@ -38,7 +38,7 @@ const TERRITORIES: [(&str, &str); 8] = [
     ("VI", "Virgin Islands"),
 ];
 
-/// Connecticut's counties, and the planning regions in their place since 2022 that share towns with them.
+/// Connecticut's counties, and the planning regions that share towns with them and have replaced them since 2022.
 const CONNECTICUT: [(&str, &[&str]); 10] = [
     ("fairfield", &["connecticutmetropolitan", "westernconnecticut", "naugatuckvalley"]),
     ("hartford", &["capitol", "naugatuckvalley", "northwesthills"]),
@@ -48,12 +48,12 @@ const CONNECTICUT: [(&str, &[&str]); 10] = [
     ("newlondon", &["southeasternconnecticut", "lowerconnecticutrivervalley", "northeasternconnecticut"]),
     ("tolland", &["capitol", "northeasternconnecticut"]),
     ("windham", &["northeasternconnecticut", "southeasternconnecticut"]),
-    // Two regions are called by other names at the Census Bureau.
+    // The Census Bureau has other names for two regions.
     ("greaterbridgeport", &["connecticutmetropolitan"]),
     ("southcentralconnecticut", &["southcentral"]),
 ];
 
-/// Sets a row right.
+/// Corrects a row.
 pub fn clean(row: Row<'_>) -> Cleaned<'_> {
     let mut cleaned = Cleaned {
         city: Cow::Borrowed(row.place),
@@ -78,14 +78,14 @@ pub fn clean(row: Row<'_>) -> Cleaned<'_> {
 impl Cleaned<'_> {
     fn join_states(&mut self, code: &'static str, name: &'static str) {
         self.row.country = *b"US";
-        // Where the territory itself is no division, the first division is what a county is elsewhere.
+        // If the territory itself is not a division, its first division has the place of a county.
         if self.county.is_empty() && self.state != name {
             self.county = self.state;
         }
         (self.state_code, self.state) = (code, name);
     }
 
-    /// `APO AE` is the city `APO` in the state `AE`, to the postal service.
+    /// `APO AE` becomes the city `APO` in the state `AE`, as the postal service has it.
     fn part_military(&mut self) {
         let Some((city @ ("APO" | "FPO" | "DPO"), force)) = self.row.place.split_once(' ') else { return };
         self.is_military = self.state_code.is_empty();
@@ -95,12 +95,12 @@ impl Cleaned<'_> {
     }
 }
 
-/// The territory's code and name as a state, if the country is one.
+/// The territory's code and name as a state, if the country is a territory of the US.
 pub fn territory(country: [u8; 2]) -> Option<(&'static str, &'static str)> {
     TERRITORIES.iter().copied().find(|(code, _)| code.as_bytes() == country)
 }
 
-/// `Mckinleyville` is McKinleyville.
+/// `Mckinleyville` becomes McKinleyville.
 fn scottish(city: &str) -> Cow<'_, str> {
     let is_scottish = |word: &str| word.len() > 4 && word.starts_with("Mc") && word != "Mcbh";
     if !city.split(' ').any(is_scottish) {
@@ -113,7 +113,8 @@ fn scottish(city: &str) -> Cow<'_, str> {
     Cow::Owned(words.collect::<Vec<String>>().join(" "))
 }
 
-/// Whether two counties of a state are the same, or share towns since Connecticut has no counties any more. Both folded.
+/// Whether two counties of a state are the same, or share towns since Connecticut has no counties any more. Both names
+/// must be folded.
 pub fn is_county(asked: &str, is: &str, state: &str) -> bool {
     let shares = |old: &str, new: &str| {
         CONNECTICUT.iter().any(|(county, regions)| *county == old && regions.contains(&new))
@@ -121,12 +122,12 @@ pub fn is_county(asked: &str, is: &str, state: &str) -> bool {
     asked == is || (state == "CT" && (shares(asked, is) || shares(is, asked)))
 }
 
-/// Codes of which GeoNames knows only the first part, for lack of a licence to the rest.
+/// The first part of a code, for countries of which GeoNames has only this part, because the rest is not licensed.
 pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
     let code = fold::code(code);
     let part = match &country {
         b"CA" | b"IE" | b"MT" if code.len() > 3 => code.get(..3)?,
-        // The inward part has three characters; the outward one at least two.
+        // The second part has three characters, the first at least two.
         b"GB" if code.len() > 4 => code.get(..code.len() - 3)?,
         b"US" if code.len() == 9 => code.get(..5)?,
         _ => return None,

@@ -1,31 +1,31 @@
-//! Coordinates as GeoNames writes them, kept to the last digit. Knows no earth.
+//! Coordinates as GeoNames writes them, exact to the last digit. Knows no places.
 
 use std::fmt;
 
-/// Latitude or longitude in steps of 1e-7 degrees: exact, where a float would show another number than the file.
+/// A latitude or longitude in steps of 1e-7 degrees. It is exact; a float would print other digits than the file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Degrees(i32);
 
 const STEPS: i32 = 10_000_000;
 
 impl Degrees {
-    /// From steps; none where they are no angle.
+    /// An angle from steps. `None` if it is not within ±180 degrees.
     pub fn from_steps(steps: i32) -> Option<Self> {
         (steps.unsigned_abs() <= 180 * STEPS.unsigned_abs()).then_some(Self(steps))
     }
 
-    /// From a number; none where it is no angle.
+    /// An angle from a number of degrees. `None` if it is not within ±180 degrees.
     pub fn new(degrees: f64) -> Option<Self> {
-        // A comparison that NaN fails.
+        // The comparison is false for NaN.
         (degrees.abs() <= 180.0).then(|| Self((degrees * f64::from(STEPS)).round() as i32))
     }
 
-    /// In steps.
+    /// The steps of 1e-7 degrees.
     pub fn steps(self) -> i32 {
         self.0
     }
 
-    /// As a number.
+    /// The number of degrees.
     pub fn get(self) -> f64 {
         f64::from(self.0) / f64::from(STEPS)
     }
@@ -50,29 +50,29 @@ impl fmt::Display for Degrees {
     }
 }
 
-/// A point on earth.
+/// A point on the surface of the earth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// Northwards.
+    /// The latitude. North is positive.
     pub lat: Degrees,
-    /// Eastwards.
+    /// The longitude. East is positive.
     pub lng: Degrees,
 }
 
 impl Point {
-    /// From numbers; none where they are no point.
+    /// A point from degrees. `None` if they are out of range.
     pub fn new(lat: f64, lng: f64) -> Option<Self> {
         let (lat, lng) = (Degrees::new(lat)?, Degrees::new(lng)?);
         (lat.get().abs() <= 90.0).then_some(Self { lat, lng })
     }
 
-    /// On the unit sphere, where neither poles nor the date line are special.
+    /// The point on the unit sphere. There, the poles and the date line are not special.
     pub fn vector(self) -> [f32; 3] {
         let (lat, lng) = (self.lat.get().to_radians(), self.lng.get().to_radians());
         [lat.cos() * lng.cos(), lat.cos() * lng.sin(), lat.sin()].map(|part| part as f32)
     }
 
-    /// Kilometres to another point along the surface (haversine).
+    /// The distance along the surface in kilometres (haversine).
     pub fn distance_km(self, other: Self) -> f64 {
         let (a, b) = (self.lat.get().to_radians(), other.lat.get().to_radians());
         let east = (other.lng.get() - self.lng.get()).to_radians();
@@ -81,7 +81,7 @@ impl Point {
     }
 }
 
-/// The earth's mean radius.
+/// The mean radius of the earth in kilometres.
 pub const EARTH_KM: f64 = 6371.0088;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The forms in which names and codes are compared: without case, accents and the ways of writing one thing. Knows no data.
+//! The forms in which names and codes are compared: without case, accents and variants of spelling. Knows no data.
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// A name as people type it: lower case, no accents, words with one space between, `St.` written out.
+/// The folded form of a name: lower case, no accents, one space between words, `St.` written out.
 pub fn name(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in words(text).split(' ').filter(|word| !word.is_empty()) {
@@ -18,7 +18,8 @@ pub fn name(text: &str) -> String {
     folded
 }
 
-/// A county without what different sources call it by: `Multnomah County`, `Fairfax (city)`, `Aleutians West (CA)`.
+/// The folded form of a county, without words and suffixes that differ between sources: `Multnomah County`, `Fairfax
+/// (city)`, `Aleutians West (CA)`.
 pub fn county(text: &str) -> String {
     const KINDS: [&str; 14] = [
         "county",
@@ -38,7 +39,7 @@ pub fn county(text: &str) -> String {
     ];
     let folded = name(text);
     let kept: String = folded.split(' ').filter(|word| !KINDS.contains(word)).collect();
-    // A county may be named like a kind.
+    // The name of a county may consist of such a word only.
     if kept.is_empty() { folded } else { kept }
 }
 
@@ -47,12 +48,12 @@ pub fn code(text: &str) -> String {
     code_letters(text).collect()
 }
 
-/// The same letter by letter, for those who only compare.
+/// The letters of [`code`], without an allocation, for comparisons.
 pub fn code_letters(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase)
 }
 
-/// Lower case without accents; apostrophes and dots go, everything else between words is a space.
+/// Lower case without accents. Apostrophes and dots are removed; everything else between words becomes a space.
 fn words(text: &str) -> String {
     if text.is_ascii() {
         let kept = text.bytes().filter(|byte| !matches!(byte, b'\'' | b'.'));
@@ -64,7 +65,7 @@ fn words(text: &str) -> String {
     for c in DecomposingNormalizerBorrowed::new_nfkd().normalize(text).chars().flat_map(char::to_lowercase) {
         match c {
             '\'' | '.' | '\u{2019}' | '\u{2bc}' => {}
-            // The marks that were letters' accents.
+            // The accents, separated from their letters.
             '\u{300}'..='\u{36f}' => {}
             'ß' => folded.push_str("ss"),
             'æ' => folded.push_str("ae"),

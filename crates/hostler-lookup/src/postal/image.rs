@@ -1,8 +1,8 @@
-//! The pack: sections of fixed records and one of strings, in one run of bytes that is made once and mapped by many. Knows
-//! no places.
+//! The pack: sections of fixed-size records and one of strings, in one block of bytes. It is made once and can be mapped
+//! by many processes. Knows no places.
 //!
-//! `HOSTLERP`, version, checksum of all that follows; when the data was made; for each section where it lies and how long
-//! it is; the sections. All numbers are little-endian, every record is so many 32-bit words.
+//! The layout: `HOSTLERP`, the version, the checksum of everything after it, the date of the data, the offset and length
+//! of each section, the sections. All numbers are little-endian. A record consists of 32-bit words.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -11,17 +11,17 @@ use filebuffer::FileBuffer;
 
 /// The first bytes of a pack.
 pub const MAGIC: &[u8; 8] = b"HOSTLERP";
-/// Raised whenever a reader of the old would misread the new.
+/// Must be raised when a reader of the old version would misread the new one.
 const VERSION: u32 = 1;
 const CHECKED_FROM: usize = 16;
 const TABLE: usize = 24;
 const HEADER: usize = TABLE + SECTIONS * 8;
 const SECTIONS: usize = 11;
 
-/// What lies in a pack.
+/// The sections of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageSection {
-    /// Texts, each behind its length in two bytes; named by where they begin.
+    /// Texts, each after its length in two bytes. The number of a text is its offset.
     Strings,
     /// Countries, by code.
     Countries,
@@ -33,36 +33,36 @@ pub enum ImageSection {
     Cities,
     /// Places, by country and folded code.
     Places,
-    /// Places again, state by state.
+    /// The places of each state.
     OfRegions,
-    /// Places again, city by city.
+    /// The places of each city.
     OfCities,
-    /// Where words begin in cities' folded names, by country and what follows.
+    /// Where words begin in the cities' folded names, by country and the rest of the name.
     Words,
-    /// Points of each country, as a tree.
+    /// The points of each country, as a tree.
     Points,
-    /// For each five-digit code of the US its first place, from 1; 0 for none.
+    /// The first place of each five-digit US code, counted from 1. 0: there is none.
     Direct,
 }
 
-/// Why bytes are no pack.
+/// Why bytes cannot be used as a pack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// Something else.
-    #[error("is no pack")]
+    /// The first bytes are not those of a pack.
+    #[error("is not a pack")]
     Magic,
-    /// Of another Hostler.
+    /// The pack has another version.
     #[error(
         "is a pack of version {0}; this Hostler reads version {VERSION}: make it again with `hostler pack`"
     )]
     Version(u32),
-    /// Cut off or changed.
+    /// The checksum is wrong: the pack is truncated or changed.
     #[error("is damaged: its checksum is wrong; make it again with `hostler pack`")]
     Checksum,
-    /// A section that is none.
-    #[error("is damaged: section {0} lies outside of it")]
+    /// The bounds of this section are wrong.
+    #[error("is damaged: section {0} is outside of the file")]
     Bounds(usize),
-    /// Only the writer says so.
+    /// The pack would be too large. Only [`Image::make`] returns this.
     #[error("would be larger than 4 GiB")]
     Large,
 }
@@ -90,7 +90,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Puts sections together, in their order.
+    /// Makes a pack from its sections, in their order.
     pub fn make(made: u64, sections: [Vec<u8>; SECTIONS]) -> Result<Self, ImageError> {
         let mut bytes = vec![0; HEADER];
         bytes.reserve_exact(sections.iter().map(Vec::len).sum());
@@ -110,7 +110,7 @@ impl Image {
         Self::check(ImageBytes::Made(bytes))
     }
 
-    /// Maps a file. It must be replaced by renaming, never written to: what is mapped would change under its readers.
+    /// Maps a file. The file must be replaced by a rename and never written to, because changes appear in the map.
     pub fn map(path: &Path) -> std::io::Result<Result<Self, ImageError>> {
         Ok(Self::check(ImageBytes::Mapped(FileBuffer::open(path)?)))
     }
@@ -136,17 +136,17 @@ impl Image {
         Ok(Self { bytes, sections })
     }
 
-    /// All of it, as it is written to a file.
+    /// All bytes, as they are written to a file.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The checksum: what tells two data sets apart.
+    /// The checksum. It differs between two data sets.
     pub fn checksum(&self) -> u32 {
         word(&self.bytes, 12)
     }
 
-    /// When the data was made, in seconds since 1970; 0 where nobody knows.
+    /// The date of the data in seconds since 1970. 0: not known.
     pub fn made(&self) -> u64 {
         u64::from(word(&self.bytes, 16)) | u64::from(word(&self.bytes, 20)) << 32
     }
@@ -161,14 +161,14 @@ impl Image {
         (self.section(section).len() / (4 * N)) as u32
     }
 
-    /// A record; zeros beyond the end, where only a pack that lies could lead.
+    /// A record. All zero if it is beyond the end, to which only a damaged pack can lead.
     pub fn record<const N: usize>(&self, section: ImageSection, at: u32) -> [u32; N] {
         let start = at as usize * 4 * N;
         let bytes = self.section(section).get(start..start + 4 * N);
         bytes.map_or([0; N], |bytes| std::array::from_fn(|part| word(bytes, part * 4)))
     }
 
-    /// A text, by where it begins.
+    /// The text with this offset.
     pub fn text(&self, at: u32) -> &str {
         let strings = self.section(ImageSection::Strings);
         let text = strings.get(at as usize..).and_then(|rest| {
@@ -183,7 +183,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// Records on their way into a section.
+/// Joins records to the bytes of a section.
 pub fn records<const N: usize>(records: impl IntoIterator<Item = [u32; N]>) -> Vec<u8> {
     records.into_iter().flatten().flat_map(u32::to_le_bytes).collect()
 }

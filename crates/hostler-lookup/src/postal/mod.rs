@@ -1,7 +1,9 @@
-//! Where a postal code is, which codes a city has, what is near: GeoNames' files as one table. Knows no HTTP.
+//! The places of postal codes, the codes of a city, and the codes near a point: GeoNames' files as one table. Knows no
+//! HTTP.
 //!
-//! `row` reads a line, `clean` sets it right, `build` makes a pack of many (`image`), `table` finds what it says, `tree` what
-//! is near, `search` what a half-typed name could become. [`PostalFile`] is all of it, over several files.
+//! `row` reads a line, `clean` corrects it, `build` makes a pack (`image`) of many rows. `table` finds places in it,
+//! `tree` the nearest points, `search` the names that a typed text may become. [`PostalFile`] combines this for several
+//! files.
 
 mod build;
 mod clean;

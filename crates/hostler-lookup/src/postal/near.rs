@@ -1,4 +1,4 @@
-//! The codes nearest to a point. Knows the earth as a sphere.
+//! The codes nearest to a point, with the earth as a sphere. Knows no files.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,18 @@ use super::degrees::{EARTH_KM, Point};
 use super::table::{Country, Place, PostalTable};
 use super::tree::Search;
 
-/// A place that is near.
+/// A place near a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbour<'a> {
     /// The place.
     pub place: Place<'a>,
-    /// How far it is along the surface.
+    /// The distance along the surface in kilometres.
     pub km: f64,
 }
 
 impl PostalTable {
-    /// The codes nearest to a point, each at its nearest place, the nearest first; of one country, or of all.
+    /// The codes nearest to a point, of one country or of all. Each code has its nearest place, and the nearest code
+    /// comes first.
     pub fn near(
         &self,
         from: Point,
@@ -41,7 +42,7 @@ impl PostalTable {
                 .filter_map(|place| Some(Neighbour { place, km: place.point?.distance_km(from) }))
                 .filter(|neighbour| radius_km.is_none_or(|radius| neighbour.km <= radius))
                 .collect();
-            // A code may have hundreds of places, all of them nearer than the next code.
+            // A code may have hundreds of places that are all nearer than the next code.
             if neighbours.len() >= most || is_all {
                 neighbours.sort_by(|a, b| a.km.total_cmp(&b.km));
                 neighbours.truncate(most);
@@ -52,8 +53,8 @@ impl PostalTable {
     }
 }
 
-/// The square of the straight line that a way along the surface spans, and a little more: what is exactly that far must not
-/// fall to rounding.
+/// The square of the chord for a distance along the surface, and a little more, so that rounding does not exclude a point
+/// at exactly this distance.
 fn chord2(km: f64) -> f32 {
     let half = (km / EARTH_KM / 2.0).clamp(0.0, std::f64::consts::FRAC_PI_2);
     ((2.0 * half.sin()).powi(2) * 1.000_01 + 1e-11) as f32

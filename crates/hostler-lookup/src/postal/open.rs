@@ -1,4 +1,4 @@
-//! Files of postal codes, text or packs, and what they say together. Knows neither formats of answers nor HTTP.
+//! Opens files of postal codes, texts or packs, and looks up in all of them. Knows neither formats of responses nor HTTP.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Write as _};
@@ -13,43 +13,43 @@ use super::near::Neighbour;
 use super::row::{Row, RowError, country};
 use super::table::{Country, Place, PostalTable};
 
-/// What kept a file from being read; it names the file, and the line where there is one.
+/// Why a file cannot be used. The text names the file, and the line if there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum PostalError {
-    /// The file system said no.
+    /// The file cannot be opened or read.
     #[error("{}: {error}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// A line is no row.
+    /// A line is not a row.
     #[error("{}:{line}: the line {error}", .path.display())]
     Row {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// Why not.
+        /// The reason.
         error: RowError,
     },
-    /// A pack is none.
+    /// A pack cannot be used.
     #[error("{}: {error}", .path.display())]
     Pack {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: ImageError,
     },
-    /// Nothing in it.
+    /// The file has no rows.
     #[error("{}: has no postal codes", .0.display())]
     Empty(PathBuf),
-    /// As GeoNames offers it for download.
+    /// The file is the archive that GeoNames offers for download.
     #[error("{}: is a ZIP archive; unpack it first", .0.display())]
     Archive(PathBuf),
-    /// Nobody could say which holds.
-    #[error("{}: has the country {country}, which another of the files has already", .path.display())]
+    /// Two files have this country.
+    #[error("{}: has the country {country}, which another file has already", .path.display())]
     Twice {
         /// The file.
         path: PathBuf,
@@ -61,12 +61,12 @@ pub enum PostalError {
 /// All postal codes of some files.
 pub struct PostalFile {
     tables: Vec<PostalTable>,
-    /// Which table has it, by country.
+    /// The index of the table, by country.
     countries: Vec<(Country, usize)>,
 }
 
 impl PostalFile {
-    /// Opens files: packs are mapped, and all texts together become one. Takes a while with large texts.
+    /// Opens files. Packs are mapped; all texts together are built into one table. Large texts take a while.
     pub fn open(paths: &[PathBuf]) -> Result<Self, PostalError> {
         let (mut tables, mut texts) = (Vec::new(), Vec::new());
         for path in paths {
@@ -92,7 +92,7 @@ impl PostalFile {
         Ok(Self { tables: tables.into_iter().map(|(_, table)| table).collect(), countries })
     }
 
-    /// A country by its two letters, with the table that has it; a territory of the US is found there.
+    /// A country by its two-letter code, with its table. A territory of the US is found in the table of the US.
     pub fn country(&self, text: &str) -> Option<(&PostalTable, &Country)> {
         let code = country(text)?;
         let known = |code| self.countries.iter().find(|(country, _)| country.code == code);
@@ -105,7 +105,7 @@ impl PostalFile {
         self.countries.iter().map(|(country, table)| (&self.tables[*table], country))
     }
 
-    /// The places of a code. Where the data knows only the first part of codes, that part is found.
+    /// The places of a code. If the data has only the first part of the codes, that part is looked up.
     pub fn code<'a>(&self, table: &'a PostalTable, country: &Country, code: &str) -> Vec<Place<'a>> {
         let mut places = table.code(country, code);
         if places.is_empty()
@@ -125,35 +125,35 @@ impl PostalFile {
         found
     }
 
-    /// How many places there are.
+    /// The number of places.
     pub fn len(&self) -> u64 {
         self.tables.iter().map(|table| u64::from(table.len())).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there is no place.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What tells these data from others.
+    /// A number that differs between data sets.
     pub fn fingerprint(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         self.tables.iter().for_each(|table| hasher.update(&table.image().checksum().to_le_bytes()));
         hasher.finalize()
     }
 
-    /// When the newest of the data was made, in seconds since 1970, if anybody knows.
+    /// The date of the newest data in seconds since 1970, if it is known.
     pub fn made(&self) -> Option<u64> {
         self.tables.iter().map(|table| table.image().made()).max().filter(|made| *made > 0)
     }
 
-    /// How many bytes the tables take.
+    /// The bytes of all tables.
     pub fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.image().as_bytes().len() as u64).sum()
     }
 }
 
-/// Makes one pack of text files.
+/// Makes one pack from text files.
 pub fn pack(paths: &[PathBuf]) -> Result<Image, PostalError> {
     let mut builder = Builder::default();
     let mut made = 0;
@@ -169,7 +169,7 @@ pub fn pack(paths: &[PathBuf]) -> Result<Image, PostalError> {
 }
 
 impl Image {
-    /// Writes the pack beside its place and renames it there: who has the old one mapped keeps it.
+    /// Writes the pack to a temporary file and renames it. A process that has mapped the old file keeps it.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");
@@ -203,7 +203,7 @@ fn map(path: &Path) -> Result<Image, PostalError> {
     mapped.map_err(|error| PostalError::Pack { path: path.to_owned(), error })
 }
 
-/// Reads a text into a builder; says how many rows there were.
+/// Reads a text into a builder and returns the number of rows.
 fn read(path: &Path, builder: &mut Builder) -> Result<u64, PostalError> {
     let io = |error| PostalError::Io { path: path.to_owned(), error };
     let file = BufReader::with_capacity(1 << 18, File::open(path).map_err(io)?);
@@ -226,7 +226,7 @@ fn read(path: &Path, builder: &mut Builder) -> Result<u64, PostalError> {
     Ok(rows)
 }
 
-/// When a file was written. What comes out of an npm package was written in 1985 and says nothing.
+/// When a file was modified. Files from an npm package have a date in 1985, which counts as not known.
 fn made_at(path: &Path) -> u64 {
     const YEAR_2000: u64 = 946_684_800;
     let written = std::fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);

@@ -1,57 +1,57 @@
-//! One line of a GeoNames postal file: twelve columns between tabs. Knows no cleaning.
+//! One line of a GeoNames postal file: twelve columns, separated by tabs. Corrects nothing.
 
 use super::degrees::Point;
 
-/// A row as it stands in the file; `""` for what it does not say.
+/// A row as it is in the file. An empty text: the file has no value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// ISO 3166 code of the country, in upper case.
+    /// The ISO 3166 code of the country, in upper case.
     pub country: [u8; 2],
     /// The postal code.
     pub code: &'a str,
-    /// The place's name.
+    /// The name of the place.
     pub place: &'a str,
-    /// First division (a state): its name.
+    /// The name of the first division (the state).
     pub state: &'a str,
-    /// And its code.
+    /// The code of the first division.
     pub state_code: &'a str,
-    /// Second division (a county): its name.
+    /// The name of the second division (the county).
     pub county: &'a str,
-    /// And its code.
+    /// The code of the second division.
     pub county_code: &'a str,
-    /// Where it is. The file's 0, 0 means that nobody knows.
+    /// The coordinates. The file has 0, 0 if they are not known.
     pub point: Option<Point>,
-    /// How exact that is: 1 (estimated) to 6 (a centroid), 0 where the file does not say.
+    /// The accuracy of the coordinates: 1 (estimated) to 6 (centroid), 0 if the file has none.
     pub accuracy: u8,
 }
 
-/// Why a line is no row.
+/// Why a line is not a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// Not this format.
+    /// The line has this many columns instead of twelve.
     #[error("has {0} columns, not the 12 of a GeoNames postal file (tabs between them)")]
     Columns(usize),
-    /// Another encoding.
+    /// The line is not UTF-8.
     #[error("is not UTF-8")]
     Encoding,
-    /// Not two letters.
-    #[error("names no country by two letters in column 1")]
+    /// The country is not two letters.
+    #[error("has no two-letter country code in column 1")]
     Country,
-    /// Nothing there, or more than any code is long.
+    /// The postal code is empty, or longer than any code.
     #[error("has no postal code of 1 to 20 characters in column 2")]
     Code,
-    /// Longer than can be kept.
+    /// A text is longer than a pack can hold.
     #[error("has more than 200 bytes in column {0}")]
     Long(usize),
-    /// Columns 10 and 11.
+    /// Columns 10 and 11 are not coordinates.
     #[error("has no latitude and longitude in columns 10 and 11")]
     Coordinates,
-    /// Column 12.
-    #[error("has an accuracy in column 12 that is no number from 1 to 6")]
+    /// Column 12 is not an accuracy.
+    #[error("has an accuracy in column 12 that is not a number from 1 to 6")]
     Accuracy,
 }
 
-/// How long a text may be.
+/// The longest text, in bytes.
 const LONGEST: usize = 200;
 const LONGEST_CODE: usize = 20;
 
@@ -86,7 +86,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Two letters as a country's code, in upper case.
+/// Two letters as the code of a country, in upper case.
 pub fn country(text: &str) -> Option<[u8; 2]> {
     let code: [u8; 2] = text.as_bytes().try_into().ok()?;
     code.iter().all(u8::is_ascii_alphabetic).then(|| code.map(|letter| letter.to_ascii_uppercase()))

@@ -1,4 +1,4 @@
-//! What a half-typed name or code could become. Knows how to rank, not how to show.
+//! Suggests names and codes for a text that is typed. Ranks them, but does not format them.
 
 use std::collections::BinaryHeap;
 
@@ -6,16 +6,16 @@ use super::fold;
 use super::image::ImageSection;
 use super::table::{City, Country, Place, PostalTable, Region};
 
-/// What somebody may have meant.
+/// One suggestion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Suggestion<'a> {
-    /// A code at its first place.
+    /// A code, with its first place.
     Code(Place<'a>),
-    /// A city, with the first of its places and how many codes it has.
+    /// A city, with its first place and the number of its places.
     City {
         /// The city.
         city: City<'a>,
-        /// Where it is.
+        /// Its state.
         region: Region<'a>,
         /// The first of its places.
         place: Place<'a>,
@@ -24,23 +24,23 @@ pub enum Suggestion<'a> {
     },
 }
 
-/// Better is larger.
+/// The rank of a city. The larger value is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SearchRank {
-    /// The whole name.
+    /// The text is the whole name.
     is_name: bool,
-    /// The beginning of the name, not of a later word.
+    /// The text is the beginning of the name, not of a later word.
     is_beginning: bool,
-    /// A city with many codes is one that many people mean.
+    /// A city with many codes is searched more often.
     places: u32,
-    /// Then the shorter, then by the alphabet.
+    /// Then the shorter name, then the order of the alphabet.
     shorter: std::cmp::Reverse<usize>,
     name: std::cmp::Reverse<String>,
     city: std::cmp::Reverse<u32>,
 }
 
 impl PostalTable {
-    /// Codes that begin so, each at its first place.
+    /// Codes that begin with this text, each with its first place.
     pub fn codes_like(
         &self,
         country: &Country,
@@ -65,8 +65,8 @@ impl PostalTable {
         found
     }
 
-    /// What a text could become: codes for the beginning of one, else cities, whose state may stand behind them
-    /// (`portland or`, `Portland, Oregon`).
+    /// Suggestions for a text: codes that begin with it, or else cities. A state may follow the city (`portland or`,
+    /// `Portland, Oregon`).
     pub fn suggest(
         &self,
         country: &Country,
@@ -99,7 +99,7 @@ impl PostalTable {
         Vec::new()
     }
 
-    /// Whether a state's code is this, or its name begins so.
+    /// Whether this is the state's code, or the beginning of its name.
     fn is_called(&self, region: u32, text: &str) -> bool {
         let [_, code, name, ..]: [u32; 7] = self.image.record(ImageSection::Regions, region);
         let asked = fold::name(text);
@@ -118,7 +118,7 @@ impl PostalTable {
             return Vec::new();
         }
         let mut best = BinaryHeap::new();
-        // Somebody who has typed `st` may be on his way to Stamford or to Saint Paul.
+        // `st` may be the beginning of Stamford or an abbreviation of Saint (Paul).
         let written_out =
             (typed == "st" || typed.ends_with(" st")).then(|| format!("{}saint", &typed[..typed.len() - 2]));
         for typed in [Some(typed), written_out.as_deref()].into_iter().flatten() {
@@ -164,14 +164,14 @@ impl PostalTable {
                 city: std::cmp::Reverse(city_at),
             };
             best.push(std::cmp::Reverse(rank));
-            // A city may stand there once for each of its words.
+            // A city may be in the list once for each of its words.
             if best.len() > most * 4 {
                 best.pop();
             }
         }
     }
 
-    /// A city's number, where the word begins in its name, and the name from there.
+    /// The number of a city, the offset of the word in its name, and the name from there on.
     fn word(&self, at: u32) -> (u32, u32, &str) {
         let [city, start] = self.image.record(ImageSection::Words, at);
         (city, start, self.city_at(city).key.get(start as usize..).unwrap_or_default())
@@ -185,10 +185,10 @@ impl PostalTable {
     }
 }
 
-/// A folded text as it was typed: a space at its end says that the last word is complete.
+/// The folded text, with a space at its end if the last typed word is complete.
 fn typed(text: &str, mut folded: String) -> String {
     let ends = text.ends_with(|c: char| c.is_whitespace());
-    // A word that stands for another is only that one once it is complete.
+    // An abbreviation stands for the long word only when it is complete.
     for (short, long) in [("st", "saint"), ("ste", "sainte")] {
         let is_short = text.to_lowercase().split([' ', '-']).next_back() == Some(short);
         if is_short && folded.ends_with(long) {

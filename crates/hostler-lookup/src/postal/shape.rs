@@ -1,17 +1,17 @@
-//! The shapes of a country's codes, learnt from those it has: what could be one. Knows no country.
+//! The shapes of a country's codes, learnt from its codes. Knows no country.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// With more shapes than this, a country has none.
+/// A country with more shapes than this has none.
 const MOST: usize = 24;
 
-/// Shapes of codes, `0` for any digit and `A` for any letter.
+/// Shapes of codes: `0` for any digit and `A` for any letter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shapes(BTreeSet<String>);
 
 impl Shapes {
-    /// Those of codes; none if they are of no kind at all.
+    /// The shapes of these codes. Empty if there are too many.
     pub fn of<'a>(codes: impl Iterator<Item = &'a str>) -> Self {
         let mut shapes = BTreeSet::new();
         for code in codes {
@@ -26,12 +26,12 @@ impl Shapes {
         Self(shapes)
     }
 
-    /// As they were shown.
+    /// Reads shapes from their text form.
     pub fn read(text: &str) -> Self {
         Self(text.split('|').filter(|shape| !shape.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Whether a code has one of them, spaces and hyphens apart.
+    /// Whether a code has one of the shapes, without spaces and hyphens.
     pub fn fit(&self, code: &str) -> bool {
         let shape = shape(&super::fold::code(code));
         self.0.is_empty() || self.0.iter().any(|known| super::fold::code(known) == shape)
@@ -57,7 +57,7 @@ fn shape(code: &str) -> String {
     let class = |c: char| match c {
         c if c.is_ascii_digit() => '0',
         c if c.is_alphabetic() => 'A',
-        // Would be taken apart.
+        // It would split the text form.
         '|' => ' ',
         c => c,
     };

@@ -1,4 +1,4 @@
-//! A pack as what it says: countries, states, cities and places, and how to find them. Knows no files and no formats.
+//! The content of a pack: countries, states, cities and places, and how to find them. Knows no files and no formats.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use super::shape::Shapes;
 /// The places of a pack.
 pub struct PostalTable {
     pub(super) image: Image,
-    /// For five digits, the first place of their code: read once, from the part of the pack that is looked at most.
+    /// The pack has the section of five-digit US codes, the most used one. Stored here because every lookup needs it.
     has_direct: bool,
 }
 
-/// A country that a pack knows.
+/// A country in a pack.
 #[derive(Debug, Clone)]
 pub struct Country {
-    /// ISO 3166, two capital letters.
+    /// The ISO 3166 code, two capital letters.
     pub code: [u8; 2],
     /// How many postal codes it has.
     pub codes: u32,
@@ -29,25 +29,25 @@ pub struct Country {
     shapes: u32,
 }
 
-/// A state, or whatever a country is divided into first.
+/// A state, or the first division of another country.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region<'a> {
     /// Its number.
     pub(super) id: u32,
-    /// Its code; `""` where it has none.
+    /// Its code. Empty if it has none.
     pub code: &'a str,
-    /// Its name; `""` for what belongs to none.
+    /// Its name. Empty for places without a state.
     pub name: &'a str,
     cities: (u32, u32),
     list: (u32, u32),
 }
 
-/// A city: what its codes have in common.
+/// A city: a name within a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct City<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its name, folded.
+    /// Its folded name.
     pub(super) key: &'a str,
     pub(super) region: u32,
     list: (u32, u32),
@@ -56,67 +56,67 @@ pub struct City<'a> {
 /// One postal code at one place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place<'a> {
-    /// ISO 3166, two capital letters.
+    /// The ISO 3166 code of the country, two capital letters.
     pub country: [u8; 2],
     /// The postal code.
     pub code: &'a str,
-    /// The city; `""` where the data has none.
+    /// The city. Empty if the data has none.
     pub city: &'a str,
-    /// The state's code, or `""`.
+    /// The state's code. Empty if there is none.
     pub state: &'a str,
-    /// The state's name, or `""`.
+    /// The state's name. Empty if there is none.
     pub state_name: &'a str,
-    /// The county, or `""`.
+    /// The county. Empty if there is none.
     pub county: &'a str,
-    /// The county's code, or `""`.
+    /// The county's code. Empty if there is none.
     pub county_code: &'a str,
-    /// Where it is, if anybody knows.
+    /// The coordinates, if they are known.
     pub point: Option<Point>,
-    /// How exact that is: 1 (estimated) to 6 (a centroid); 0 where the data does not say.
+    /// The accuracy of the coordinates: 1 (estimated) to 6 (centroid), 0 if the data has none.
     pub accuracy: u8,
 }
 
 impl Country {
-    /// How many places it has; some codes have several.
+    /// How many places it has. Some codes have several.
     pub fn places_count(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// As text.
+    /// The code as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.code).unwrap_or_default()
     }
 }
 
 impl Place<'_> {
-    /// The country as text.
+    /// The country's code as text.
     pub fn country(&self) -> &str {
         std::str::from_utf8(&self.country).unwrap_or_default()
     }
 }
 
-/// Places of one kind, by number.
+/// A set of places, by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Places {
-    /// They lie side by side.
+    /// A range of places.
     Run(Range<u32>),
-    /// They are listed in a section.
+    /// A range of the lists of a section.
     Listed(Range<u32>, Listing),
-    /// They were picked.
+    /// Single places.
     Picked(Vec<u32>),
 }
 
-/// Which list.
+/// The section with the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// State by state.
+    /// The places of each state.
     Regions,
-    /// City by city.
+    /// The places of each city.
     Cities,
 }
 
 impl Places {
-    /// How many there are.
+    /// The number of places.
     pub fn len(&self) -> usize {
         match self {
             Self::Run(run) | Self::Listed(run, _) => run.len(),
@@ -124,14 +124,14 @@ impl Places {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there is no place.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl PostalTable {
-    /// The table that a pack holds.
+    /// The table in a pack.
     pub fn new(image: Image) -> Self {
         let has_direct = image.count::<1>(ImageSection::Direct) > 0;
         Self { image, has_direct }
@@ -142,12 +142,12 @@ impl PostalTable {
         &self.image
     }
 
-    /// How many places there are.
+    /// The number of places.
     pub fn len(&self) -> u32 {
         self.image.count::<7>(ImageSection::Places)
     }
 
-    /// Whether there is none.
+    /// Whether there is no place.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -173,12 +173,12 @@ impl PostalTable {
         })
     }
 
-    /// What a country's codes look like.
+    /// The shapes of a country's codes.
     pub fn shapes(&self, country: &Country) -> Shapes {
         Shapes::read(self.image.text(country.shapes))
     }
 
-    /// A place, by number.
+    /// The place with this number.
     pub fn place(&self, at: u32) -> Place<'_> {
         let [packed, code, city, region, county, lat, lng] = self.image.record(ImageSection::Places, at);
         let [_, state, state_name, ..]: [u32; 7] = self.image.record(ImageSection::Regions, region);
@@ -196,18 +196,18 @@ impl PostalTable {
         }
     }
 
-    /// Any place of a country; which one, the number says.
+    /// A place of a country. `number` selects it.
     pub fn random(&self, country: &Country, number: u32) -> Option<Place<'_>> {
         let places = country.places.len() as u32;
         (places > 0).then(|| self.place(country.places.start + number % places))
     }
 
-    /// Some places, in their order.
+    /// The places of a set, in their order.
     pub fn each<'a, 'p>(&'a self, places: &'p Places) -> impl Iterator<Item = Place<'a>> + use<'a, 'p> {
         self.numbers(places).map(|at| self.place(at))
     }
 
-    /// Their numbers.
+    /// The numbers of a set.
     pub fn numbers<'a, 'p>(&'a self, places: &'p Places) -> impl Iterator<Item = u32> + use<'a, 'p> {
         (0..places.len()).map(|at| match places {
             Places::Run(run) => run.start + at as u32,
@@ -225,13 +225,13 @@ impl PostalTable {
         place
     }
 
-    /// The first place of a US code that is five digits: two reads.
+    /// The first place of a five-digit US code. Needs two reads.
     pub fn zip(&self, code: u32) -> Option<u32> {
         let [place] = self.image.record(ImageSection::Direct, code);
         place.checked_sub(1)
     }
 
-    /// The places of a code; most have one.
+    /// The places of a code. Most codes have one.
     pub fn code(&self, country: &Country, code: &str) -> Places {
         let key = fold::code(code);
         if key.is_empty() {
@@ -248,7 +248,7 @@ impl PostalTable {
         Places::Run(first..first + rest.take_while(|at| self.key(*at).eq(key.chars())).count() as u32)
     }
 
-    /// The places whose codes begin so, by code.
+    /// The places whose codes begin with this text, by code.
     pub fn prefix(&self, country: &Country, prefix: &str) -> Places {
         let key = fold::code(prefix);
         let first = self.first(country.places.clone(), |at| self.key(at).lt(key.chars()));
@@ -274,7 +274,7 @@ impl PostalTable {
         Region { id: at, code, name, cities: (city, cities), list: (first, count) }
     }
 
-    /// A state by its code or its name, whatever the case.
+    /// A state by its code or its name, in any case.
     pub fn region(&self, country: &Country, text: &str) -> Option<Region<'_>> {
         let by_code =
             self.regions(country).find(|region| !text.is_empty() && region.code.eq_ignore_ascii_case(text));
@@ -289,7 +289,7 @@ impl PostalTable {
         Places::Listed(run(region.list.0, region.list.1, self.len()), Listing::Regions)
     }
 
-    /// How many cities a state has.
+    /// The number of cities in a state.
     pub fn cities_in(&self, region: &Region<'_>) -> u32 {
         region.cities.1
     }
@@ -307,7 +307,7 @@ impl PostalTable {
         City { name: self.image.text(name), key: self.image.text(key), region, list: (first, count) }
     }
 
-    /// The state that a city is in.
+    /// The state of a city.
     pub fn region_of(&self, city: &City<'_>) -> Region<'_> {
         self.region_at(city.region)
     }
@@ -317,8 +317,8 @@ impl PostalTable {
         Places::Listed(run(city.list.0, city.list.1, self.len()), Listing::Cities)
     }
 
-    /// Of these places those in a county: in the one of exactly that name if there is one, else in those that are called so
-    /// without regard to their kind.
+    /// The places of a set that are in a county: the county with exactly this name if there is one, or else those with
+    /// this name and any kind (`Fairfax County`, `Fairfax city`).
     pub fn in_county(&self, places: &Places, county: &str) -> Places {
         let exactly = |at: &u32| self.place(*at).county.eq_ignore_ascii_case(county);
         let picked: Vec<u32> = self.numbers(places).filter(exactly).collect();
@@ -339,7 +339,7 @@ impl PostalTable {
         self.image.text(key)
     }
 
-    /// The first of a run for which a thing does not hold that holds up to there.
+    /// The first number of a range for which `holds` is false. It must be true for all numbers before.
     pub(super) fn first(&self, run: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
         let (mut low, mut high) = (run.start, run.end);
         while low < high {
@@ -357,11 +357,12 @@ pub fn zip_code(code: &str) -> Option<u32> {
 }
 
 pub(super) fn point(lat: u32, lng: u32) -> Option<Point> {
-    // What says that there are none is no angle.
+    // The value for missing coordinates is not an angle.
     Some(Point { lat: Degrees::from_steps(lat as i32)?, lng: Degrees::from_steps(lng as i32)? })
 }
 
-/// From a first and how many there are, within what there is: a pack whose checksum is right may lie all the same.
+/// A range from its first number and its length, cut at `end`: a pack with a correct checksum may still contain wrong
+/// numbers.
 fn run(first: u32, count: u32, end: u32) -> Range<u32> {
     first.min(end)..first.saturating_add(count).min(end)
 }

@@ -1,4 +1,4 @@
-//! The table as a whole: rows in, answers out, from memory and from a mapped file alike.
+//! The whole table: rows in, results out, from memory and from a mapped file.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ DE\t10115\tMitte\tLand Berlin\tBE\t\t00\tBerlin\t11000\t52.53\t13.38\t4
 GB\tSW1A\tLondon\tEngland\tENG\tGreater London\t\t\t\t51.5014\t-0.1419\t4
 ";
 
-/// The rows from memory, and from a pack.
+/// The same rows from memory and from a pack.
 fn both() -> [PostalFile; 2] {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("rows.txt");
@@ -68,7 +68,7 @@ fn a_code_abroad_may_have_many_places_or_only_its_first_part() {
 }
 
 #[test]
-fn a_military_post_yields_to_a_place_with_its_code_and_nobody_is_at_zero_zero() {
+fn a_military_post_yields_to_a_place_with_its_code_and_no_place_is_at_zero_zero() {
     for postal in both() {
         let (table, us) = postal.country("US").unwrap();
         let cities = |code| postal.code(table, us, code).iter().map(|place| place.city).collect::<Vec<_>>();
@@ -192,7 +192,7 @@ fn a_file_that_is_none_is_refused_with_its_name_and_line() {
     assert!(open("empty.txt", b"").ends_with("empty.txt: has no postal codes"));
     assert!(open("blank.txt", b"\n\n\n").ends_with("blank.txt: has no postal codes"));
     assert!(open("us.zip", b"PK\x03\x04....").ends_with("is a ZIP archive; unpack it first"));
-    assert!(open("cut.pack", b"HOSTLERP\x01\0\0\0").ends_with("is no pack"));
+    assert!(open("cut.pack", b"HOSTLERP\x01\0\0\0").ends_with("is not a pack"));
     assert!(
         open("latin1.txt", b"US\t1\tM\xfcnchen\t\t\t\t\t\t\t1\t1\t\n")
             .contains("latin1.txt:1: the line is not UTF-8")
@@ -210,7 +210,7 @@ fn a_country_that_two_files_have_is_refused_unless_both_are_texts_which_are_join
     let packed = folder.path().join("b.pack");
     pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
     let both = PostalFile::open(&[packed, text.clone()]).err().unwrap().to_string();
-    assert!(both.contains("has the country DE, which another of the files has already"), "{both}");
+    assert!(both.contains("has the country DE, which another file has already"), "{both}");
     let twice = PostalFile::open(&[text.clone(), text.clone()]).unwrap();
     assert_eq!(PostalFile::open(&[text]).unwrap().len(), twice.len());
 }
@@ -220,7 +220,7 @@ fn the_nearest_are_those_that_looking_at_all_would_find() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut rows = String::new();
     for code in 0..2000 {
-        // Many at few points, some at the poles and on both sides of the date line.
+        // Many places at few points, some at the poles and on both sides of the date line.
         let (lat, lng) = match code % 4 {
             0 => (f64::from(random.i32(-3..=3)) * 30.0, f64::from(random.i32(-3..=3)) * 60.0),
             1 => (random.f64() * 180.0 - 90.0, 180.0 - random.f64()),

@@ -1,23 +1,23 @@
-//! The points nearest to another, from an implicit k-d tree on the unit sphere. Knows numbers, no places.
+//! Finds the points nearest to a point, in an implicit k-d tree on the unit sphere. Knows numbers, no places.
 //!
-//! The middle of a run is its root, what is left of it lies on one side of it along the axis of its depth. A tree that splits
-//! by place instead of by rank would overflow here: 149 codes share one point of Washington.
+//! The middle of a run is its root. The points before it are on one side of it, along the axis of its depth. A tree that
+//! splits by position instead of by rank would overflow: 149 codes have the same point in Washington.
 
 use std::collections::BinaryHeap;
 
 use super::image::{Image, ImageSection};
 
-/// A point, and which place it is.
+/// A point with the number of its place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Node {
-    /// On the unit sphere.
+    /// The point on the unit sphere.
     pub at: [f32; 3],
     /// The place's number.
     pub place: u32,
 }
 
 impl Node {
-    /// As a record.
+    /// The point as a record.
     pub fn words(self) -> [u32; 4] {
         let [x, y, z] = self.at.map(f32::to_bits);
         [x, y, z, self.place]
@@ -33,7 +33,7 @@ impl Node {
     }
 }
 
-/// Puts points in the order of a tree.
+/// Sorts points into the order of a tree.
 pub fn plant(nodes: &mut [Node]) {
     grow(nodes, 0);
 }
@@ -49,12 +49,12 @@ fn grow(nodes: &mut [Node], axis: usize) {
     grow(&mut right[1..], (axis + 1) % 3);
 }
 
-/// A place that was found, and the square of its chord.
+/// A place that was found, with the square of its chord.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
     /// The place's number.
     pub place: u32,
-    /// The square of the straight line to it through the unit sphere.
+    /// The square of the straight distance through the unit sphere.
     pub chord2: f32,
 }
 
@@ -72,30 +72,30 @@ impl PartialOrd for Near {
     }
 }
 
-/// Looks for the nearest points, tree after tree.
+/// Searches the nearest points in one tree after another.
 pub struct Search {
     from: [f32; 3],
     most: usize,
-    /// Nothing farther is taken.
+    /// Points farther than this are ignored.
     farthest: f32,
-    /// The farthest that was taken is on top.
+    /// The farthest point found is on top.
     found: BinaryHeap<Near>,
 }
 
 impl Search {
-    /// The `most` nearest to a point, none farther than the chord allows.
+    /// Searches the `most` points nearest to a point, within this chord.
     pub fn new(from: [f32; 3], most: usize, chord2: f32) -> Self {
         Self { from, most, farthest: chord2, found: BinaryHeap::new() }
     }
 
-    /// Looks through a tree: a run of the pack's points.
+    /// Searches a tree, which is a run of the pack's points.
     pub fn through(&mut self, image: &Image, points: std::ops::Range<u32>) {
         if self.most > 0 {
             self.visit(image, points, 0);
         }
     }
 
-    /// What was found, the nearest first.
+    /// The points found, the nearest first.
     pub fn finish(self) -> Vec<Near> {
         self.found.into_sorted_vec()
     }
@@ -111,7 +111,7 @@ impl Search {
         let beyond = self.from[axis] - node.at[axis];
         let (own, other) = if beyond < 0.0 { (left, right) } else { (right, left) };
         self.visit(image, own, (axis + 1) % 3);
-        // Points equal to the root along the axis lie on both sides, so the bound itself counts.
+        // Points that equal the root along the axis may be on both sides, so the comparison includes equality.
         if beyond * beyond <= self.farthest {
             self.visit(image, other, (axis + 1) % 3);
         }

@@ -79,7 +79,7 @@ async fn a_database_without_cities_does_not_take_the_place_of_one_with_them() {
         mmdb("GeoLite2-Country").record("81.2.69.0/24", &record)
     };
     countries().write(site.folder(), "places.mmdb");
-    let said = "it has no cities, and what it would replace has them: its type is \\\"GeoLite2-Country\\\"";
+    let said = "it has no cities, but the database that it would replace has them: its type is \\\"GeoLite2-Country\\\"";
     let line = site.says(said).await;
     assert!(line.contains("places.mmdb") && line.contains("the data that was read before"), "{line}");
     site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");

@@ -64,7 +64,7 @@ async fn data_that_is_no_good_is_told_with_its_file_and_line() {
         ("US\t97209\tPortland\n", "rows.txt:1: the line has 3 columns"),
         ("", "rows.txt: has no postal codes"),
         ("PK\u{3}\u{4}", "rows.txt: is a ZIP archive; unpack it first"),
-        ("HOSTLERP\u{1}\u{0}\u{0}\u{0}", "rows.txt: is no pack"),
+        ("HOSTLERP\u{1}\u{0}\u{0}\u{0}", "rows.txt: is not a pack"),
     ] {
         let plan = site(&format!("[postal]\ndata = 'rows.txt'\n{EVERYWHERE}"));
         std::fs::write(plan.folder().join("rows.txt"), text).unwrap();
