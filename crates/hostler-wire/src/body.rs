@@ -1,31 +1,31 @@
-//! Takes a body out of the bytes of a connection, whatever frames it. Knows no sockets.
+//! Takes a body out of the bytes of a connection, with any framing. Knows no sockets.
 
 use crate::chunked::{Chunk, ChunkedDecoder, ChunkedError};
 use crate::field::Fields;
 use crate::framing::BodyLength;
 
-/// The reading of one body.
+/// Reads one body.
 #[derive(Debug)]
 pub enum BodyReader {
-    /// So many bytes are still to come.
+    /// This many bytes are still to come.
     Length(u64),
-    /// The coding knows.
+    /// The chunked coding. `true` when it has ended.
     Chunked(Box<ChunkedDecoder>, bool),
-    /// All that comes until the end of the connection; `true` when that was reached.
+    /// All bytes until the connection ends. `true` when it has ended.
     UntilClose(bool),
 }
 
 /// What was taken from the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Bytes of input used up.
+    /// How many bytes of the input were used.
     pub used: usize,
-    /// The body is complete; the rest of the input belongs to something else.
+    /// The body is complete. The rest of the input does not belong to it.
     pub ended: bool,
 }
 
 impl BodyReader {
-    /// A body of this length, nothing of it read.
+    /// The reader of a body with this length.
     pub fn new(length: BodyLength) -> Self {
         match length {
             BodyLength::Known(bytes) => Self::Length(bytes),
@@ -34,7 +34,7 @@ impl BodyReader {
         }
     }
 
-    /// True when nothing more belongs to this body.
+    /// Whether the body is complete.
     pub fn has_ended(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
@@ -42,7 +42,7 @@ impl BodyReader {
         }
     }
 
-    /// Moves what belongs to the body from `input` to the end of `into`.
+    /// Appends the bytes of the body in `input` to `into`. Errors: the body breaks the chunked coding.
     pub fn take(&mut self, input: &[u8], into: &mut Vec<u8>) -> Result<Taken, ChunkedError> {
         let mut used = 0;
         match self {
@@ -70,7 +70,7 @@ impl BodyReader {
         Ok(Taken { used, ended: self.has_ended() })
     }
 
-    /// The connection has ended: `true` if the body may end there, `false` if it was cut.
+    /// The connection has ended. Returns `true` if the body may end there, `false` if it was cut off.
     pub fn end_of_input(&mut self) -> bool {
         if let Self::UntilClose(ended) = self {
             *ended = true;

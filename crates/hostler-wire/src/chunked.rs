@@ -1,47 +1,47 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), decoded byte-exactly and encoded. Knows no sockets.
+//! The chunked transfer coding (RFC 9112 section 7.1): decodes it byte by byte, and encodes it. Knows no sockets.
 
 use crate::field::{Fields, Span};
 use crate::trailer::may_trail;
 use crate::write::write_field;
 
-/// Bytes of chunk extensions over a whole body; nobody sends them but to waste our time.
+/// The most bytes of chunk extensions in a whole body. Normal senders have none; an attacker may send many.
 const MOST_EXTENSIONS: usize = 16 * 1024;
-/// Bytes of the trailer section.
+/// The most bytes of the trailer section.
 const MOST_TRAILERS: usize = 16 * 1024;
-/// Trailer fields.
+/// The most trailer fields.
 const MOST_TRAILER_FIELDS: usize = 100;
 
-/// Why a body is not in the chunked coding.
+/// Why a body breaks the chunked coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkedError {
-    /// Not a hexadecimal number of at most 16 digits.
+    /// The size of a chunk is not a hexadecimal number of at most 16 digits.
     #[error("a chunk size is malformed")]
     Size,
-    /// Something other than CR LF at the end of a line, or of a chunk's data.
+    /// A line, or the data of a chunk, does not end in CR LF.
     #[error("a chunk does not end in CR LF")]
     LineEnd,
-    /// A control character in a chunk extension, or white space that no extension follows.
+    /// A chunk extension has a control character, or white space is not followed by an extension.
     #[error("a chunk extension is malformed")]
     Extension,
-    /// More extensions than any honest sender has.
+    /// The chunk extensions are longer than the limit.
     #[error("the chunk extensions are larger than {MOST_EXTENSIONS} bytes")]
     TooManyExtensions,
-    /// A trailer field line that is none.
+    /// A trailer line is not a field line.
     #[error("a trailer field is malformed")]
     Trailer,
-    /// A trailer section over the limit.
+    /// The trailer section is longer than the limit, or has too many fields.
     #[error("the trailer section is larger than {MOST_TRAILERS} bytes or {MOST_TRAILER_FIELDS} fields")]
     TooManyTrailers,
 }
 
-/// What one step of decoding found.
+/// The result of one step of decoding.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Chunk<'a> {
-    /// Nothing to hand out; go on if input is left, else bring more.
+    /// No data. Continue if input is left, otherwise get more input.
     More,
     /// Bytes of the body.
     Data(&'a [u8]),
-    /// The body is complete; the trailers are in [`ChunkedDecoder::trailers`].
+    /// The body is complete. [`ChunkedDecoder::trailers`] has its trailers.
     End,
 }
 
@@ -51,7 +51,7 @@ enum ChunkState {
     Size {
         digits: u8,
     },
-    /// White space after the size: only an extension may follow.
+    /// White space after the size. Only an extension may follow.
     Space,
     Extension,
     SizeLf,
@@ -66,7 +66,7 @@ enum ChunkState {
     Ended,
 }
 
-/// Decodes one body. Feed it with [`step`](Self::step) until `Chunk::End`.
+/// Decodes one body. Call [`step`](Self::step) until it returns `Chunk::End`.
 #[derive(Debug)]
 pub struct ChunkedDecoder {
     state: ChunkState,
@@ -89,7 +89,8 @@ impl Default for ChunkedDecoder {
 }
 
 impl ChunkedDecoder {
-    /// Takes bytes from the start of `input`; returns how many, and what they were.
+    /// Decodes bytes from the start of `input`. Returns how many were used, and the result. Errors: the bytes break the
+    /// coding.
     pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Chunk<'a>), ChunkedError> {
         let mut at = 0;
         while at < input.len() {
@@ -111,7 +112,7 @@ impl ChunkedDecoder {
         Ok((at, Chunk::More))
     }
 
-    /// The trailer fields; complete after `Chunk::End`.
+    /// The trailer fields. Complete after `Chunk::End`.
     pub fn trailers(&self) -> &Fields {
         &self.trailers
     }
@@ -190,24 +191,25 @@ impl ChunkedDecoder {
     }
 }
 
-/// A chunk's size line, written before the data is there; [`ChunkStart::finish`] fills it in. One buffer, no copy.
+/// The size line of a chunk, written before the data is there. [`ChunkStart::finish`] fills it in. So one buffer is
+/// enough, without a copy.
 #[derive(Debug)]
 #[must_use]
 pub struct ChunkStart(usize);
 
 impl ChunkStart {
     const BLANK: &'static [u8; 8] = b"000000\r\n";
-    /// The largest chunk that the size line has room for.
+    /// The largest chunk in bytes that the size line has room for.
     pub const MOST: usize = 0xff_ffff;
 
-    /// Makes room for a size line at the end of `out`.
+    /// Appends room for a size line to `out`.
     pub fn open(out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(Self::BLANK);
         Self(out.len())
     }
 
-    /// Ends the chunk that consists of all that was appended since; without data, nothing remains of it (an empty chunk
-    /// would end the body).
+    /// Ends the chunk. Its data is everything that was appended since [`Self::open`]. Without data, the chunk is removed,
+    /// because an empty chunk would end the body.
     pub fn finish(self, out: &mut Vec<u8>) {
         let size = out.len() - self.0;
         debug_assert!(size <= Self::MOST, "a chunk fits its size line");
@@ -222,7 +224,7 @@ impl ChunkStart {
     }
 }
 
-/// Writes the last chunk and the trailers, those that may be some.
+/// Writes the last chunk, and those of the trailers that are allowed.
 pub fn write_end(out: &mut Vec<u8>, trailers: Option<&Fields>) {
     out.extend_from_slice(b"0\r\n");
     for (_, name, value) in trailers.into_iter().flat_map(Fields::iter) {
@@ -239,7 +241,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Decodes in pieces of at most `piece` bytes: the body, and how many input bytes it took.
+    /// Decodes pieces of at most `piece` bytes. Returns the body, the number of input bytes used, and whether the body
+    /// has ended.
     fn decode(input: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), ChunkedError> {
         let mut decoder = ChunkedDecoder::default();
         let (mut body, mut at) = (Vec::new(), 0);

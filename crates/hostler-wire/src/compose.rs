@@ -1,4 +1,5 @@
-//! A request's head put together from parts, as HTTP/2 brings them, and as strict as the parser of whole ones. Knows no HTTP/2.
+//! Composes a request's head from parts, as HTTP/2 delivers them, with the same strict checks as the parser. Knows no
+//! HTTP/2.
 
 use crate::field::{Fields, Span};
 use crate::grammar::byte_set;
@@ -6,12 +7,12 @@ use crate::head::{HeadError, RequestHead, Version, printable};
 use crate::scan::{Limits, ScanError};
 use crate::write::{write_head_end, write_request_line};
 
-/// A field line that could not have come.
+/// A field line that is not allowed in HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadLine;
 
 impl RequestHead {
-    /// Begins a head with its request line; [`line`](Self::line) and [`finish`](Self::finish) follow.
+    /// Begins a head with its request line. Then call [`line`](Self::line) for each field and [`finish`](Self::finish).
     pub fn compose(&mut self, method: &[u8], target: &[u8]) -> Result<(), HeadError> {
         self.clear();
         if !is_token(method) || !is_target(target) {
@@ -24,7 +25,7 @@ impl RequestHead {
         Ok(())
     }
 
-    /// Adds a field line whose value comes in pieces; mostly it is one.
+    /// Adds a field line. The value may come in several pieces.
     pub fn line<'a>(
         &mut self,
         name: &[u8],
@@ -37,7 +38,7 @@ impl RequestHead {
             .map_err(|BadLine| HeadError::Field { line: at, name: printable(name) })
     }
 
-    /// Ends the head. One that goes beyond its limits is none.
+    /// Ends the head. Errors: the head exceeds its limits.
     pub fn finish(&mut self, limits: &Limits) -> Result<(), HeadError> {
         write_head_end(&mut self.fields.bytes);
         if self.fields.bytes.len() > limits.max_size {
@@ -52,7 +53,7 @@ impl RequestHead {
 }
 
 impl Fields {
-    /// Adds a line as it would have come, or nothing if it could not have come.
+    /// Appends a line as HTTP/1.1 has it. Appends nothing if the line is not allowed there.
     pub fn write_line<'a>(
         &mut self,
         name: &[u8],
@@ -89,7 +90,7 @@ fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && all(text, |byte| TOKEN[usize::from(byte)])
 }
 
-/// Without a branch on any byte, so that many are looked at in one go: nearly always there is nothing to be found.
+/// Without a branch for each byte, so that the compiler can check many bytes at once. Nearly all bytes are allowed.
 #[inline]
 fn all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
     text.iter().fold(true, |all, &byte| all & is_such(byte))
@@ -98,12 +99,12 @@ fn all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
 const TOKEN: [bool; 256] =
     byte_set(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
-/// Visible ASCII: whatever else a target might have, some parser behind us would cut it there.
+/// Visible ASCII. For other bytes, some parser behind this proxy would cut the target there.
 fn is_target(text: &[u8]) -> bool {
     !text.is_empty() && all(text, |byte| byte.is_ascii_graphic())
 }
 
-/// Nothing that could end a line (RFC 9110 section 5.5), and no white space around it (RFC 9113 section 8.2.1).
+/// No byte that could end the line (RFC 9110 section 5.5), and no white space around the value (RFC 9113 section 8.2.1).
 fn is_value(text: &[u8]) -> bool {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let is_allowed = |byte: u8| (byte >= b' ') & (byte != 0x7f) | (byte == b'\t');
@@ -177,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is composed would have been read from its bytes in the same way.
+        /// A composed head equals the head parsed from the same bytes.
         #[test]
         fn a_composed_head_is_what_its_bytes_are(
             method in vec(byte(), 0..8),

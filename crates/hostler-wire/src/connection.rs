@@ -1,4 +1,5 @@
-//! One kept-alive HTTP/1.1 connection to a member, one call after another. Knows no pools, routes or queues, and sets no deadlines.
+//! One kept-alive HTTP/1.1 connection to a member, for one call after another. Knows no pools, routes or queues, and sets
+//! no deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -18,39 +19,40 @@ use crate::scan::{HeadScan, Limits, ScanError};
 use crate::spare;
 use crate::stream::{Address, Stream, read_some};
 
-/// How much of a body is read before it is asked for, at a time and about at most.
+/// About how many bytes of a body are read ahead at a time, and at most.
 const AHEAD: usize = 16 * 1024;
 
-/// Why a call brought no answer, or not the whole of it.
+/// Why a call got no response, or only a part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The connection failed.
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
-    /// The member closed before its answer's head was complete.
+    /// The member closed the connection before the response's head was complete.
     #[error("connection closed before an answer")]
     Closed,
-    /// The member closed in the middle of the body.
+    /// The member closed the connection in the middle of the body.
     #[error("connection closed in the middle of the answer's body")]
     Cut,
-    /// The head is not one.
+    /// The head is malformed.
     #[error("malformed answer: {0}")]
     Head(#[from] HeadError),
-    /// The body's length is in doubt.
+    /// The length of the body is ambiguous.
     #[error("malformed answer: {0}")]
     Framing(#[from] FramingError),
-    /// The body breaks its coding.
+    /// The body breaks the chunked coding.
     #[error("malformed answer: {0}")]
     Chunked(#[from] ChunkedError),
-    /// A switch of protocols that nobody asked for, or to one that nobody offered.
+    /// The member switched protocols without an `Upgrade` in the request, or to a protocol that the request did not
+    /// offer.
     #[error("malformed answer: 101 to no protocol that was offered")]
     Switched,
-    /// More interim heads than are allowed before one answer.
+    /// The member sent more interim responses than allowed.
     #[error("more than {count} interim answers (1xx), or more than {size} bytes of them")]
     Interim {
-        /// So many are.
+        /// The most interim responses.
         count: usize,
-        /// So many bytes all of them may have.
+        /// The most bytes of all interim responses.
         size: usize,
     },
 }
@@ -61,15 +63,17 @@ impl From<ScanError> for CallError {
     }
 }
 
-/// A connection to a member. A *call* is one request and its answer on it: [`start`](Self::start), then send and read
-/// side by side, then [`is_reusable`](Self::is_reusable).
+/// A connection to a member.
+///
+/// A *call* is one request and its response: [`start`](Self::start), then send and read at the same time, then
+/// [`is_reusable`](Self::is_reusable).
 #[derive(Debug)]
 pub struct MemberConnection {
     stream: Stream,
-    /// Read, not yet understood. Like the outbox it has memory only as long as there is something in it.
+    /// Bytes that were read and not parsed yet. Has memory only while it has bytes, like the outbox.
     inbox: Vec<u8>,
     taken: usize,
-    /// To be written.
+    /// Bytes to write.
     outbox: Vec<u8>,
     sent: usize,
     send_failed: bool,
@@ -78,7 +82,7 @@ pub struct MemberConnection {
     body: BodyReader,
     length: BodyLength,
     answered: bool,
-    /// The protocols to which the member may switch, as a list; mostly none.
+    /// The protocols to which the member may switch, as a list. Usually empty.
     offer: Vec<u8>,
     calls: u64,
     idle_since: Instant,
@@ -86,12 +90,12 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
-    /// Connects to a member.
+    /// Connects to a member. Sets no deadline.
     pub async fn connect(address: &Address) -> io::Result<Self> {
         Ok(Self::new(Stream::connect(address).await?))
     }
 
-    /// A connection over a stream that is connected already.
+    /// A connection over a connected stream.
     pub fn new(stream: Stream) -> Self {
         Self {
             stream,
@@ -112,7 +116,7 @@ impl MemberConnection {
         }
     }
 
-    /// Begins a call: the request goes into the buffer that this returns.
+    /// Begins a call. Append the request to the returned buffer.
     pub fn start(&mut self) -> &mut Vec<u8> {
         self.outbox.clear();
         spare::take(&mut self.outbox);
@@ -125,29 +129,29 @@ impl MemberConnection {
         &mut self.outbox
     }
 
-    /// The member may answer this call with a switch to one of these protocols, a list as in `Upgrade`.
+    /// Allows the member to switch to one of these protocols in this call. `protocols` is a list as in `Upgrade`.
     pub fn offer(&mut self, protocols: &[u8]) {
         self.offer.extend_from_slice(protocols);
     }
 
-    /// More of the request; append only after [`poll_send`](Self::poll_send) was ready, so that it stays bounded.
+    /// The buffer for more of the request. To bound its size, append only after [`poll_send`](Self::poll_send) was ready.
     pub fn outbox(&mut self) -> &mut Vec<u8> {
         &mut self.outbox
     }
 
-    /// True when this connection had served a call before the present one: if it fails now without a byte of an answer,
-    /// the member may simply have closed it in that moment.
+    /// Whether the connection has served a call before this one. If so, and if it fails before the first byte of a
+    /// response, the member may have closed it as idle at the same moment.
     pub fn is_reused(&self) -> bool {
         self.calls > 1
     }
 
-    /// True as soon as a byte of the present call's answer has come.
+    /// Whether a byte of the response to this call has come.
     pub fn is_answered(&self) -> bool {
         self.answered
     }
 
-    /// Writes what is in the outbox. A failure to write is kept for [`is_reusable`](Self::is_reusable) only: a member may
-    /// answer and close without reading the whole request, and then the answer is what counts.
+    /// Writes the outbox. A write error is not returned; it only makes [`is_reusable`](Self::is_reusable) false. A member
+    /// may send its response and close without reading the whole request, and then the response counts.
     pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.sent < self.outbox.len() && !self.send_failed {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.outbox[self.sent..])) {
@@ -163,18 +167,18 @@ impl MemberConnection {
         Poll::Ready(())
     }
 
-    /// True while something waits in the outbox.
+    /// Whether the outbox has bytes.
     pub fn has_unsent(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// True when the member takes no more of the request.
+    /// Whether the member accepts no more of the request.
     pub fn has_send_failed(&self) -> bool {
         self.send_failed
     }
 
-    /// Reads the answer's head, then [`head`](Self::head) has it. After an interim head, call it again; but not after 101, the
-    /// last one in HTTP, which comes only if it was [offered](Self::offer).
+    /// Reads the head of a response. Then [`head`](Self::head) returns it. After an interim head, call it again. A 101 is
+    /// the last head of the connection, and comes only if it was [offered](Self::offer).
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -183,7 +187,7 @@ impl MemberConnection {
     ) -> Poll<Result<(), CallError>> {
         loop {
             let unread = &self.inbox[self.taken..];
-            // Nearly always it has come whole, and is read without looking for its end before.
+            // The head has nearly always come completely. Then it is parsed without a search for its end.
             let at_once = self.scan.is_fresh().then(|| self.head.parse_at_once(unread, limits)).flatten();
             let end = match at_once {
                 None => self.scan.advance(unread, limits.max_size)?,
@@ -218,30 +222,30 @@ impl MemberConnection {
         }
     }
 
-    /// A 101 must name what it switches to, and only what it was offered (RFC 9110 section 7.8).
+    /// A 101 must name the new protocol, which must be an offered one (RFC 9110 section 7.8).
     fn is_offered(&self) -> bool {
         let mut named = self.head.fields.all(Name::Upgrade).flat_map(tokens).peekable();
         let is_offered = |protocol| tokens(&self.offer).any(|offered| offered.eq_ignore_ascii_case(protocol));
         self.head.version == Version::Http11 && named.peek().is_some() && named.all(is_offered)
     }
 
-    /// The head that was read last.
+    /// The last head that was read.
     pub fn head(&self) -> &ResponseHead {
         &self.head
     }
 
-    /// The same, for taking fields away.
+    /// The same head, to remove fields from it.
     pub fn head_mut(&mut self) -> &mut ResponseHead {
         &mut self.head
     }
 
-    /// The length of the body that follows the head.
+    /// The length of the body after the head.
     pub fn body_length(&self) -> BodyLength {
         self.length
     }
 
-    /// Appends at least one byte of the body to `into`, reading at most about `max`, or says that it is complete
-    /// (`true`; there may be new bytes all the same).
+    /// Appends at least one byte of the body to `into`, and reads at most about `max` bytes. Ready with `true` if the
+    /// body is complete; even then there may be new bytes.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -265,8 +269,8 @@ impl MemberConnection {
         Poll::Ready(Ok(self.body.has_ended()))
     }
 
-    /// Looks a little way ahead where less of the body has come than was announced: an answer that has broken off by now is
-    /// known before any of it is passed on.
+    /// Reads a little ahead if less of the body has come than announced. So a response that has been cut off by now is
+    /// found before any of it is passed on.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         while self.is_short() {
             let inbox = &mut self.inbox;
@@ -285,19 +289,19 @@ impl MemberConnection {
         let unread = self.inbox.len() - self.taken;
         match self.body {
             BodyReader::Length(left) => left > unread as u64 && unread < AHEAD,
-            // Whether what has come is all of it, only decoding tells.
+            // Only decoding shows whether the bytes so far are the whole body.
             BodyReader::Chunked(..) => unread == 0 && !self.body.has_ended(),
-            // The end of the connection is the end of this one.
+            // The body ends with the connection, so there is nothing to find.
             BodyReader::UntilClose(_) => false,
         }
     }
 
-    /// The trailer fields of an answer that is complete.
+    /// The trailer fields of a complete response.
     pub fn trailers(&self) -> Option<&Fields> {
         self.body.trailers()
     }
 
-    /// Ends a call: true when another may follow on this connection (RFC 9112 section 9.3).
+    /// Ends a call. Returns whether another call may follow on this connection (RFC 9112 section 9.3).
     pub fn is_reusable(&mut self, now: Instant) -> bool {
         self.idle_since = now;
         self.body.has_ended()
@@ -310,8 +314,8 @@ impl MemberConnection {
             && !self.head.fields.says_close()
     }
 
-    /// True when a new call may be tried on this connection: it is quiet, it has not idled longer than `most`, nor longer
-    /// than the member said it would wait (less a second for the way).
+    /// Whether a new call may be tried: the connection is quiet, and it has been idle for no longer than `most` and than
+    /// the member announced (minus one second for the transfer).
     pub fn is_fresh(&mut self, now: Instant, most: Option<Duration>) -> bool {
         let idle = now.saturating_duration_since(self.idle_since);
         let hinted = self.keep_alive.map(|hint| hint.saturating_sub(Duration::from_secs(1)));
@@ -320,19 +324,19 @@ impl MemberConnection {
             && self.stream.is_quiet()
     }
 
-    /// Asks the kernel whether the member has closed by now; see [`Stream::is_quiet_now`].
+    /// Asks the kernel whether the member has closed the connection. See [`Stream::is_quiet_now`].
     pub fn is_quiet_now(&mut self) -> bool {
         self.stream.is_quiet_now()
     }
 
-    /// What is left once the member has switched protocols: the stream, and what has come on it behind the head.
+    /// The parts of the connection after a switch of protocols: the stream, and the bytes after the head.
     pub fn into_stream(mut self) -> (Stream, Vec<u8>) {
         self.inbox.drain(..self.taken);
         (self.stream, self.inbox)
     }
 
-    /// Tells the member that nothing more will come and nobody reads on (FIN); Node then ends the answer at its next turn
-    /// of the event loop and closes.
+    /// Sends FIN, because no more requests follow and the response is not read. Node then ends the response at the next
+    /// turn of its event loop and closes the connection.
     pub fn poll_hang_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.send_failed = true;
         Pin::new(&mut self.stream).poll_shutdown(cx).map(|_| ())

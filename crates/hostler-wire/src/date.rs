@@ -1,14 +1,14 @@
-//! Dates in fields: read in their three forms. Knows no field.
+//! Parses dates of fields in their three forms. Knows no field.
 
 use std::time::{Duration, SystemTime};
 
 use crate::grammar::parse_digits;
 
-/// A date in any of the forms of RFC 9110 section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`,
-/// `Sun Nov  6 08:49:37 1994`. In whole seconds. None: it is no date, or one before 1970.
+/// A date in any form of RFC 9110 section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun
+/// Nov  6 08:49:37 1994`. In whole seconds. `None`: not a date, or a date before 1970.
 ///
-/// A day of the week that does not belong to the date does no harm: it says nothing that the rest does not, and senders get it wrong.
-/// For this reason the `httpdate` crate does not read the dates. A year of two digits lies between 1970 and 2069.
+/// A wrong day of the week is ignored: it adds no information, and senders get it wrong. (The `httpdate` crate does not
+/// ignore it.) A year of two digits is between 1970 and 2069.
 pub fn parse_http_date(value: &[u8]) -> Option<SystemTime> {
     seconds_since_1970(value).map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }

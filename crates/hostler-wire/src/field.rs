@@ -1,4 +1,4 @@
-//! Header fields as spans into the bytes they came in, each classified once. Knows names, not what anybody does with them.
+//! Header fields as spans of the bytes they came in, each classified once. Knows names, not what they are used for.
 
 mod name;
 
@@ -8,7 +8,7 @@ use crate::write::write_field;
 use name::NAMES;
 pub use name::Name;
 
-/// A piece of a head's bytes.
+/// A part of a head's bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -16,11 +16,11 @@ pub struct Span {
 }
 
 impl Span {
-    /// Where `part` lies in `whole`. `part` must have been borrowed from `whole`.
+    /// The position of `part` in `whole`. `part` must be borrowed from `whole`.
     pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
         let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         debug_assert!(part.is_empty() || start + part.len() <= whole.len(), "a span lies in its head");
-        // Heads are limited to far less than 4 GiB; an empty part may point anywhere.
+        // Heads are limited to far less than 4 GiB. An empty part may have any address.
         if part.is_empty() { Self::default() } else { Self { start: start as u32, len: part.len() as u32 } }
     }
 
@@ -42,35 +42,35 @@ impl Span {
 pub struct Field {
     pub(crate) name: Span,
     pub(crate) value: Span,
-    /// Where the line ends, CR LF included; 0 where it may not be one as we write it (trailers).
+    /// The end of the line, CR LF included. 0 if the line may not be in the form that we write (trailers).
     line_end: u32,
-    /// What the name is, decided once.
+    /// The class of the name.
     pub known: Name,
-    /// Named by `Connection`: meant for this hop alone.
+    /// `Connection` names it, so it is for this hop only.
     pub listed: bool,
-    /// Not from whoever sent the head: added on this side, which knows what it says.
+    /// Hostler has added it; the sender of the head has not.
     pub own: bool,
 }
 
 impl Field {
-    /// Where the value lies in [`Fields::bytes`].
+    /// The position of the value in [`Fields::bytes`].
     pub fn value(&self) -> std::ops::Range<usize> {
         let start = self.value.start as usize;
         start..start + self.value.len as usize
     }
 }
 
-/// The field lines of one head, in the order they came.
+/// The field lines of one head, in order.
 #[derive(Debug, Clone)]
 pub struct Fields {
     pub(crate) bytes: Vec<u8>,
     list: Vec<Field>,
-    /// For each known name the first field with it, counted from 1: most questions are for names that are not there.
+    /// For each known name, the number of its first field, from 1. Most lookups are for names that are missing.
     first: [u16; NAMES],
     connection: Connection,
 }
 
-/// What the `Connection` lines say, read once.
+/// The options of the `Connection` lines.
 #[derive(Debug, Clone, Copy, Default)]
 struct Connection {
     close: bool,
@@ -85,7 +85,7 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// Gives back what was kept free for more: for a head that stays for long.
+    /// Frees unused memory. For a head that is stored for long.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
         self.list.shrink_to_fit();
@@ -98,7 +98,7 @@ impl Fields {
         self.connection = Connection::default();
     }
 
-    /// Takes a field of the bytes that are here; `line_end`: where its line ends, CR LF included, or 0.
+    /// Adds a field of the bytes that are already stored. `line_end` is the end of its line, CR LF included, or 0.
     pub(crate) fn push(&mut self, name: Span, value: Span, line_end: usize) {
         let known = Name::of(name.get(&self.bytes));
         let line_end = line_end as u32;
@@ -109,16 +109,16 @@ impl Fields {
         }
     }
 
-    /// Adds a field line that did not come.
+    /// Adds a field line that the sender did not send.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
         let start = self.bytes.len();
-        // As a line: those that follow one another are copied in one go.
+        // As a whole line, because consecutive lines are copied together.
         write_field(&mut self.bytes, name, value);
         let value = Span::at(start + name.len() + 2, value.len());
         self.push(Span::at(start, name.len()), value, self.bytes.len());
     }
 
-    /// Adds a field line that says what this side knows.
+    /// Adds a field line of Hostler's own (see [`Field::own`]).
     pub fn add_own(&mut self, name: &[u8], value: &[u8]) {
         self.add(name, value);
         if let Some(added) = self.list.last_mut() {
@@ -126,7 +126,7 @@ impl Fields {
         }
     }
 
-    /// Forgets the fields whose names are such.
+    /// Removes the fields for whose names `is_such` returns true.
     pub fn remove(&mut self, is_such: impl Fn(&[u8]) -> bool) {
         let Self { bytes, list, first, .. } = self;
         let before = list.len();
@@ -140,7 +140,7 @@ impl Fields {
         }
     }
 
-    /// Marks the fields that `Connection` names. Call once, after the last `push`.
+    /// Marks the fields that `Connection` names. Call it once, after the last `push`.
     pub(crate) fn mark_listed(&mut self) {
         let Self { bytes, list, first, connection } = self;
         let Some(start) = (first[Name::Connection as usize] as usize).checked_sub(1) else { return };
@@ -149,13 +149,13 @@ impl Fields {
                 continue;
             }
             let value = list[at].value;
-            // What Node says with every answer.
+            // Node sends this with every response.
             if value.get(bytes).eq_ignore_ascii_case(b"keep-alive") {
                 connection.keep_alive = true;
                 continue;
             }
             for token in tokens(value.get(bytes)) {
-                // By far the commonest options are about the connection and name no field that anybody would miss.
+                // The most common options name no field, so nothing needs to be marked.
                 if token.eq_ignore_ascii_case(b"keep-alive") {
                     connection.keep_alive = true;
                     continue;
@@ -174,27 +174,27 @@ impl Fields {
         }
     }
 
-    /// The bytes that all of them lie in, for those who take many values at once.
+    /// The bytes of all field lines, for callers that take many values at once.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many field lines there are.
+    /// The number of field lines.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// True without any field line.
+    /// Whether there are no field lines.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Every field line: what it is, its name as sent, its value without surrounding white space.
+    /// Every field line: its class, its name as sent, its value without surrounding white space.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Field, &[u8], &[u8])> {
         self.list.iter().map(|field| (field, field.name.get(&self.bytes), field.value.get(&self.bytes)))
     }
 
-    /// The values of all lines of one known name, in order.
+    /// The values of all lines with a known name, in order.
     pub fn all(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
         let from = match self.first[name as usize] {
             0 => self.list.len(),
@@ -206,7 +206,7 @@ impl Fields {
             .map(|field| field.value.get(&self.bytes))
     }
 
-    /// The values of all lines with this name, whatever it is, in order.
+    /// The values of all lines with any name, in order.
     pub fn values<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         let known = Name::of(name.as_bytes());
         let from = match (known, usize::from(self.first[known as usize])) {
@@ -223,14 +223,14 @@ impl Fields {
         self.list[from..].iter().filter(is_it).map(|field| field.value.get(&self.bytes))
     }
 
-    /// The value of the first line of one known name.
+    /// The value of the first line with a known name.
     pub fn first(&self, name: Name) -> Option<&[u8]> {
         let at = usize::from(self.first[name as usize]).checked_sub(1)?;
         Some(self.list[at].value.get(&self.bytes))
     }
 
-    /// Appends the lines that `keep` lets through to `out`, as they were sent: byte for byte, and as few copies as there
-    /// are gaps.
+    /// Appends the lines for which `keep` returns true to `out`, byte for byte as they were sent. Consecutive lines are
+    /// copied at once.
     pub fn copy_lines(&self, out: &mut Vec<u8>, mut keep: impl FnMut(&Field, &[u8]) -> bool) {
         let mut run = 0..0;
         for field in &self.list {
@@ -252,22 +252,22 @@ impl Fields {
         out.extend_from_slice(&self.bytes[run]);
     }
 
-    /// The value of the first line with this name, whatever it is.
+    /// The value of the first line with any name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(_, n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, _, value)| value)
     }
 
-    /// True when `Connection` has the option `close`.
+    /// Whether `Connection` has the option `close`.
     pub fn says_close(&self) -> bool {
         self.connection.close
     }
 
-    /// True when `Connection` has the option `keep-alive`.
+    /// Whether `Connection` has the option `keep-alive`.
     pub fn says_keep_alive(&self) -> bool {
         self.connection.keep_alive
     }
 
-    /// True when `Connection` has the option `upgrade`, without which an `Upgrade` field means nothing (RFC 9110 section 7.8).
+    /// Whether `Connection` has the option `upgrade`. Without it, `Upgrade` has no meaning (RFC 9110 section 7.8).
     pub fn says_upgrade(&self) -> bool {
         self.connection.upgrade
     }

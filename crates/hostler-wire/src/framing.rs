@@ -1,46 +1,47 @@
-//! Where a message's body ends (RFC 9112 section 6), decided so that nobody behind us could decide otherwise. Reads no bodies.
+//! Decides where a message's body ends (RFC 9112 section 6), so strictly that no reader behind this proxy can decide
+//! otherwise. Reads no bodies.
 
 use crate::field::{Fields, Name};
 use crate::grammar::{parse_digits, tokens};
 use crate::head::{RequestHead, ResponseHead, Version};
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
-    /// So many bytes; 0 is no body.
+    /// This many bytes. 0: no body.
     Known(u64),
-    /// The chunked coding says.
+    /// The chunked coding marks the end.
     Chunked,
-    /// Until the connection closes (answers only).
+    /// The end of the connection (responses only).
     UntilClose,
 }
 
-/// Why a message's length is in doubt.
+/// Why the length of a message is ambiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
-    /// Both fields (RFC 9112 section 6.1: "ought to be handled as an error"): the classic smuggled request.
+    /// Both `Content-Length` and `Transfer-Encoding` (RFC 9112 section 6.1): the classic form of request smuggling.
     #[error("Content-Length and Transfer-Encoding together")]
     LengthAndEncoding,
-    /// Not a plain number, or too large a one.
+    /// `Content-Length` is not a number, or is too large.
     #[error("Content-Length is malformed")]
     BadLength,
-    /// More than one, even if equal: nobody sends that but by mistake or malice.
+    /// `Content-Length` comes more than once. Even with equal values this is a mistake or an attack.
     #[error("more than one Content-Length")]
     SeveralLengths,
-    /// Anything but a single final `chunked`.
+    /// `Transfer-Encoding` is not a single final `chunked`.
     #[error("Transfer-Encoding is not exactly \"chunked\"")]
     BadEncoding,
-    /// HTTP/1.0 has no transfer codings (RFC 9112 section 6.1).
+    /// `Transfer-Encoding` in HTTP/1.0, which has no transfer codings (RFC 9112 section 6.1).
     #[error("Transfer-Encoding in an HTTP/1.0 message")]
     EncodingInHttp10,
 }
 
-/// The length of a request's body.
+/// The length of a request's body. Errors: it is ambiguous.
 pub fn request_body(head: &RequestHead) -> Result<BodyLength, FramingError> {
     Ok(declared(&head.fields, head.version)?.unwrap_or(BodyLength::Known(0)))
 }
 
-/// The length of an answer's body; `to_head`: the request's method was HEAD.
+/// The length of a response's body. `to_head`: the request's method was HEAD. Errors: it is ambiguous.
 pub fn response_body(head: &ResponseHead, to_head: bool) -> Result<BodyLength, FramingError> {
     let declared = declared(&head.fields, head.version)?;
     if to_head || head.is_interim() || head.status == 204 || head.status == 304 {
@@ -70,7 +71,7 @@ fn declared(fields: &Fields, version: Version) -> Result<Option<BodyLength>, Fra
     }
 }
 
-/// `1*DIGIT`, at most 18 of them: no sign, no list, no overflow anywhere behind us.
+/// `1*DIGIT`, at most 18 digits: no sign, no list, and no overflow in any later reader.
 fn number(value: &[u8]) -> Result<u64, FramingError> {
     let number = if value.len() > 18 { None } else { parse_digits(value) };
     number.ok_or_else(|| match tokens(value).count() {

@@ -1,4 +1,4 @@
-//! Request and response heads, parsed strictly and kept in the bytes they came in. Knows nothing of bodies.
+//! The heads of requests and responses, parsed strictly and stored in the bytes they came in. Knows nothing of bodies.
 
 mod fault;
 #[cfg(test)]
@@ -14,20 +14,20 @@ pub use fault::HeadError;
 use fault::explain;
 pub(crate) use fault::printable;
 
-/// Field lines for which the parser's table lives on the stack. Heads with more are rare, and pay for theirs.
+/// Up to this many field lines, the parser's table is on the stack. Heads with more lines are rare and allocate.
 const TABLE: usize = 128;
 
-/// HTTP/1.0 or HTTP/1.1; everything else is refused.
+/// HTTP/1.0 or HTTP/1.1. Other versions are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// HTTP/1.0: no chunked coding, no keep-alive unless asked for.
+    /// HTTP/1.0: no chunked coding, and keep-alive only on request.
     Http10,
     /// HTTP/1.1.
     #[default]
     Http11,
 }
 
-/// A request's start line and fields. Reusable: `parse` overwrites.
+/// The start line and fields of a request. Can be reused: `parse` overwrites it.
 #[derive(Debug, Default, Clone)]
 pub struct RequestHead {
     pub(crate) method: Span,
@@ -39,7 +39,8 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan).
+    /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan). Errors: the head is malformed or exceeds the
+    /// limits.
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
         self.clear();
         self.fields.bytes.extend_from_slice(head);
@@ -68,9 +69,8 @@ impl RequestHead {
         Ok(())
     }
 
-    /// Parses a head that lies whole at the beginning of `bytes`, without looking for its end before: says how long it is, or
-    /// leaves the head clear where there is anything about it that [`HeadScan`](crate::HeadScan) and [`parse`](Self::parse) are
-    /// to judge.
+    /// Parses a whole head at the beginning of `bytes` without a search for its end. Returns its length. `None` if
+    /// [`HeadScan`](crate::HeadScan) and [`parse`](Self::parse) must decide about it; then the head is clear.
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.clear();
         let mut table = [const { MaybeUninit::uninit() }; TABLE];
@@ -84,7 +84,7 @@ impl RequestHead {
         let (method, target, version) = (parsed.method?, parsed.path?, parsed.version?);
         let head = &bytes[..end];
         self.fields.bytes.extend_from_slice(head);
-        // Empty lines before the start line are for others to judge, too.
+        // [`HeadScan`](crate::HeadScan) decides about empty lines before the start line, too.
         let begins = head[0].is_ascii_graphic();
         if end > limits.max_size || !begins || !take_fields(&mut self.fields, head, parsed.headers) {
             self.clear();
@@ -96,8 +96,8 @@ impl RequestHead {
         Some(end)
     }
 
-    /// Forgets what was parsed. A head that fails to parse is left like this, too: the spans of the one before must not
-    /// point into its bytes.
+    /// Removes what was parsed. A head that fails to parse is cleared too: the old spans must not point into the new
+    /// bytes.
     pub fn clear(&mut self) {
         self.method = Span::default();
         self.target = Span::default();
@@ -115,10 +115,10 @@ impl RequestHead {
         self.target.get(&self.fields.bytes)
     }
 
-    /// Narrows the target to a part of itself: absolute-form becomes origin-form without a copy.
+    /// Cuts the target to a part of itself. So absolute-form becomes origin-form without a copy.
     ///
     /// # Panics
-    /// If the range does not lie in the target.
+    /// If the range is not in the target.
     pub fn narrow_target(&mut self, range: std::ops::Range<usize>) {
         assert!(range.end <= self.target().len(), "invariant: a part of the target");
         let bytes = &self.fields.bytes;
@@ -131,7 +131,7 @@ impl RequestHead {
         self.fields.add(name, value);
     }
 
-    /// Puts another target in the place of the one that came (a rewrite, or a bare authority's `/`).
+    /// Replaces the target, for example after a rewrite, or by `/` for a bare authority.
     pub fn replace_target(&mut self, target: &[u8]) {
         let start = self.fields.bytes.len();
         self.fields.bytes.extend_from_slice(target);
@@ -139,7 +139,7 @@ impl RequestHead {
     }
 }
 
-/// A response's start line and fields. Reusable: `parse` overwrites.
+/// The start line and fields of a response. Can be reused: `parse` overwrites it.
 #[derive(Debug, Default, Clone)]
 pub struct ResponseHead {
     /// The status code.
@@ -152,12 +152,12 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// A head without fields and with the registered reason phrase, to be filled.
+    /// A head with the registered reason phrase of this status and without fields.
     pub fn with_status(status: u16) -> Self {
         Self::new(status, reason_phrase(status))
     }
 
-    /// A head without fields, to be filled.
+    /// A head without fields.
     pub fn new(status: u16, reason: &str) -> Self {
         let mut head = Self { status, ..Self::default() };
         head.fields.bytes.extend_from_slice(reason.as_bytes());
@@ -165,7 +165,8 @@ impl ResponseHead {
         head
     }
 
-    /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan).
+    /// Parses a whole head, as found by [`HeadScan`](crate::HeadScan). Errors: the head is malformed or exceeds the
+    /// limits.
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), HeadError> {
         self.fields.clear();
         self.fields.bytes.extend_from_slice(head);
@@ -220,12 +221,12 @@ impl ResponseHead {
         Some(end)
     }
 
-    /// The reason phrase, as sent; often empty.
+    /// The reason phrase as sent. Often empty.
     pub fn reason(&self) -> &[u8] {
         self.reason.get(&self.fields.bytes)
     }
 
-    /// An interim answer: more is to come.
+    /// Whether it is an interim response (1xx), after which another one follows.
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status)
     }
@@ -233,25 +234,25 @@ impl ResponseHead {
 
 type Header<'a> = MaybeUninit<httparse::Header<'a>>;
 
-/// As much of a table as the limits allow.
+/// A part of the table, as large as the limits allow.
 fn room<'t, 'h>(table: &'t mut [Header<'h>; TABLE], limits: &Limits) -> &'t mut [Header<'h>] {
     &mut table[..limits.max_fields.min(TABLE)]
 }
 
-/// The parser has found no room where the limits have some.
+/// The parser's table is full, but the limits allow more.
 fn is_cut_short<T>(outcome: &httparse::Result<T>, limits: &Limits) -> bool {
     limits.max_fields > TABLE && matches!(outcome, Err(httparse::Error::TooManyHeaders))
 }
 
-/// A table for all that the limits allow.
+/// A table for all field lines that the limits allow.
 #[cold]
 fn all_room<'t, 'h>(large: &'t mut Vec<Header<'h>>, limits: &Limits) -> &'t mut [Header<'h>] {
     large.resize_with(limits.max_fields, MaybeUninit::uninit);
     large
 }
 
-/// Takes the fields; says whether the head's lines follow one another without a gap, each ends in CR LF, and so does the head: then
-/// no other reader can see another end. The parser is not that strict.
+/// Takes the fields. Returns whether the lines follow one another without a gap, and each line and the head end in CR LF:
+/// then every reader finds the same end of the head. The parser itself is less strict.
 fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) -> bool {
     let start =
         |header: &httparse::Header<'_>| (header.name.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize);
@@ -272,7 +273,7 @@ fn ends_line(text: &[u8]) -> bool {
     matches!(text, [.., b'\r', b'\n'])
 }
 
-/// Where a field's line ends. The parser's value reaches to the CR; an empty one has no place of its own.
+/// The end of a field's line. The parser's value ends before the CR. An empty value has no position.
 fn line_end(head: &[u8], header: &httparse::Header<'_>) -> usize {
     let known = if header.value.is_empty() { header.name.as_bytes() } else { header.value };
     let end = (known.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize) + known.len();

@@ -1,8 +1,10 @@
-//! HTTP/1.1 on the wire: strict heads, body framing, one kept-alive connection to a member. Knows no pools, routes or queues.
+//! HTTP/1.1 on the wire: strict heads, body framing, one kept-alive connection to a member. Knows no pools, routes or
+//! queues.
 //!
-//! Both sides of a proxy are served by one set of rules, so that what is accepted in front is never read differently
-//! behind: `head` and `scan` read heads, `compose` makes them from parts, `write` writes them, `framing` says where a body ends, `body` and `chunked` take it apart,
-//! `trailer` says what may follow it, `grammar` and `date` read what several fields share, `connection` is a connection to a member. Of WebSockets only the bounds of frames are known (`websocket`).
+//! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
+//! `scan` read heads, `compose` makes them from parts, `write` writes them. `framing` decides where a body ends, `body`
+//! and `chunked` read it, `trailer` decides which trailers are allowed. `connection` is a connection to a member. Of
+//! WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;

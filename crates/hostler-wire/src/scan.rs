@@ -1,13 +1,14 @@
-//! Finds the end of a head as its bytes come in, and refuses what could make two readers see two ends. Knows no fields.
+//! Finds the end of a head while its bytes arrive, and refuses bytes that could make two readers see two different ends.
+//! Knows no fields.
 
 use memchr::memchr_iter;
 
-/// How large a head may be.
+/// The largest size of a head.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of the whole head, start line and final empty line included.
+    /// The most bytes of a head, with the start line and the final empty line.
     pub max_size: usize,
-    /// Field lines.
+    /// The most field lines.
     pub max_fields: usize,
 }
 
@@ -20,23 +21,23 @@ impl Default for Limits {
 /// Why the bytes so far cannot become a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScanError {
-    /// A line feed without its carriage return (RFC 9112 section 2.2 lets a recipient accept it; two that differ in
-    /// this see two different messages).
+    /// A line feed without its carriage return. RFC 9112 section 2.2 allows a recipient to accept it. Two recipients that
+    /// differ in this see two different messages.
     #[error("a line ends in a bare LF")]
     BareLf,
     /// A field line that starts with white space: an obsolete line fold (RFC 9112 section 5.2).
     #[error("a header field is folded over several lines (obs-fold)")]
     ObsFold,
-    /// No end within the limit.
+    /// There is no end of the head within the limit.
     #[error("the header block is larger than {0} bytes")]
     TooLarge(usize),
-    /// Not even a start line within the limit.
+    /// There is no complete start line within the limit.
     #[error("the start line is larger than {0} bytes")]
     StartLineTooLarge(usize),
 }
 
-/// Looks at every byte of a head once, however slowly it comes (a parser that starts over with every packet is
-/// quadratic in the hands of a slow sender).
+/// Reads every byte of a head once, even if it arrives slowly. A parser that starts again with every packet would need
+/// quadratic time for a slow sender.
 #[derive(Debug, Default, Clone)]
 pub struct HeadScan {
     looked: usize,
@@ -45,8 +46,10 @@ pub struct HeadScan {
 }
 
 impl HeadScan {
-    /// `Ok(Some(n))`: the first `n` bytes are a whole head. `Ok(None)`: more is needed. `bytes` must start with all that
-    /// was given before.
+    /// `Ok(Some(n))`: the first `n` bytes are a whole head. `Ok(None)`: more bytes are needed. `bytes` must start with
+    /// all bytes of the calls before.
+    ///
+    /// Errors: the bytes cannot become a head.
     pub fn advance(&mut self, bytes: &[u8], max_size: usize) -> Result<Option<usize>, ScanError> {
         let new = self.looked;
         for found in memchr_iter(b'\n', &bytes[new..]) {
@@ -59,7 +62,7 @@ impl HeadScan {
             self.looked = at + 1;
             self.line_start = at + 1;
             if length == 0 {
-                // Empty lines before a start line are to be passed over (RFC 9112 section 2.2).
+                // Empty lines before a start line are skipped (RFC 9112 section 2.2).
                 if self.lines > 0 {
                     return self.within(at + 1, max_size).map(Some);
                 }
@@ -74,12 +77,12 @@ impl HeadScan {
         self.within(bytes.len(), max_size).map(|_| None)
     }
 
-    /// True as long as not a byte was looked at.
+    /// Whether no byte was read yet.
     pub fn is_fresh(&self) -> bool {
         self.looked == 0
     }
 
-    /// True when a start line has begun to arrive.
+    /// Whether a start line has begun to arrive.
     pub fn has_begun(&self) -> bool {
         self.lines > 0 || self.looked > self.line_start
     }

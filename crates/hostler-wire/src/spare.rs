@@ -1,19 +1,19 @@
-//! Buffers that are empty between two uses, kept a few for each thread: whoever needs one gets that which was given back last, and is
-//! still in the processor's cache. Knows not what is in them.
+//! A few empty buffers for each thread, to be used again. The buffer that was returned last is used first, because it is
+//! still in the processor's cache. Does not know what the buffers are used for.
 
 use std::cell::RefCell;
 use std::mem;
 
-/// More than a request is under way with at once: one that is written, one that is read.
+/// A request uses at most two at the same time: one to write and one to read.
 const MOST: usize = 4;
-/// Larger ones are freed: they were made for a large message, and the next is not likely to be one.
+/// Larger buffers are freed: they were used for a large message, and the next one will probably be smaller.
 const MOST_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Gives a buffer memory that has none.
+/// Gives memory to a buffer that has none.
 pub(crate) fn take(buffer: &mut Vec<u8>) {
     if buffer.capacity() == 0
         && let Some(spare) = SPARE.with_borrow_mut(Vec::pop)
@@ -22,7 +22,7 @@ pub(crate) fn take(buffer: &mut Vec<u8>) {
     }
 }
 
-/// Empties a buffer, and takes its memory for the next.
+/// Empties a buffer and keeps its memory for the next use.
 pub(crate) fn give_back(buffer: &mut Vec<u8>) {
     let mut spare = mem::take(buffer);
     spare.clear();

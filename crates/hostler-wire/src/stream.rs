@@ -1,5 +1,5 @@
-//! A stream to a client or a member: TCP, Unix, TLS, or one within another protocol; and reading without a buffer per connection.
-//! Knows no HTTP.
+//! A stream to a client or a member: TCP, Unix, TLS, or one inside another protocol. Also reading without a buffer for
+//! each connection. Knows no HTTP.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -17,9 +17,9 @@ use tokio_rustls::TlsStream;
 /// Where a member listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A Unix socket's path.
+    /// The path of a Unix socket.
     Unix(PathBuf),
-    /// A host (an address or a name, looked up at each connect since it may move) and port.
+    /// A host and port. A name is looked up at each connect, because its address may change.
     Tcp(String, u16),
 }
 
@@ -36,22 +36,22 @@ impl fmt::Display for Address {
 /// A connected stream.
 #[derive(Debug)]
 pub enum Stream {
-    /// Over TCP, without Nagle's delay.
+    /// Over TCP, without Nagle's algorithm.
     Tcp(TcpStream),
     /// Over a Unix socket.
     Unix(UnixStream),
-    /// Over TLS, its handshake done.
+    /// Over TLS, after its handshake.
     Tls(Box<TlsStream<Metered>>),
-    /// Within another protocol, such as a stream of HTTP/2.
+    /// Inside another protocol, for example a stream of HTTP/2.
     Within(Box<dyn Duplex>),
 }
 
-/// A stream that another protocol carries.
+/// A stream inside another protocol.
 pub trait Duplex: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
-    /// Breaks it off when it is dropped, so that nobody takes what was sent for the whole.
+    /// Resets the stream when it is dropped, so that the receiver does not take what was sent for the whole.
     fn abort(&mut self);
 
-    /// True while nothing has come in and the other side has not closed.
+    /// Whether no byte has come and the other side has not closed.
     fn is_quiet(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ impl From<TcpStream> for Stream {
 }
 
 impl Stream {
-    /// Connects; the caller sets the deadline.
+    /// Connects. The caller sets the deadline.
     pub async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
@@ -76,8 +76,8 @@ impl Stream {
         }
     }
 
-    /// True while nothing has come in and the other side has not closed, by the kernel's own word: one system call, for those
-    /// who cannot afford that a close is known there and not yet here.
+    /// Whether no byte has come and the other side has not closed, by asking the kernel. Needs a system call, for callers
+    /// that must not miss a close that the runtime has not reported yet.
     pub fn is_quiet_now(&mut self) -> bool {
         use rustix::net::{RecvFlags, recv};
         let (flags, mut byte) = (RecvFlags::PEEK | RecvFlags::DONTWAIT, [0; 1]);
@@ -87,23 +87,23 @@ impl Stream {
             Self::Tls(stream) => recv(&stream.get_ref().0.stream, &mut byte, flags),
             Self::Within(stream) => return stream.is_quiet(),
         };
-        // The end of TLS may have come long before, together with the answer.
+        // The close of TLS may have come earlier, together with the response.
         let is_tls = matches!(self, Self::Tls(_));
         matches!(peeked, Err(rustix::io::Errno::AGAIN)) && (!is_tls || self.is_quiet())
     }
 
-    /// Breaks the connection when it is dropped, so that nobody takes what was sent for the whole. Over a Unix socket it cannot be
-    /// told.
+    /// Resets the connection when it is dropped, so that the receiver does not take what was sent for the whole. A Unix
+    /// socket has no reset.
     pub fn abort(&mut self) {
         if let Self::Within(stream) = self {
             stream.abort();
         } else if let Some(stream) = self.tcp() {
-            // Already gone is fine.
+            // The connection may be gone already.
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
         }
     }
 
-    /// The TCP connection that is all of it, or below it.
+    /// The TCP connection: the stream itself, or the one below TLS.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
@@ -112,8 +112,8 @@ impl Stream {
         }
     }
 
-    /// Bytes that the socket below TLS has taken. TLS keeps some back, so what was written says less. None for the other kinds: what
-    /// they take is what was written.
+    /// How many bytes the socket below TLS has accepted. TLS holds some bytes back, so the number of written bytes is not
+    /// exact. `None` for other kinds: they accept what is written.
     pub fn taken_below(&self) -> Option<u64> {
         match self {
             Self::Tls(stream) => Some(stream.get_ref().0.written),
@@ -121,21 +121,21 @@ impl Stream {
         }
     }
 
-    /// Has the kernel look after a peer that may be silent for hours; see [`keep_alive`].
+    /// Lets the kernel detect a peer that is gone. See [`keep_alive`].
     pub fn keep_alive(&self) {
         if let Some(stream) = self.tcp() {
             keep_alive(stream);
         }
     }
 
-    /// True while nothing has come in and the other side has not closed, as far as the kernel has told us by now: no
-    /// system call when it has told us nothing. Whoever waits for this stream must ask it anew.
+    /// Whether no byte has come and the other side has not closed, as far as the runtime knows. Makes no system call if
+    /// nothing has changed. After this, a task that waits for the stream must poll it again.
     pub fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let read = match self {
             Self::Tcp(stream) => stream.try_read(&mut byte),
             Self::Unix(stream) => stream.try_read(&mut byte),
-            // What TLS says on its own account, such as a new session ticket, is no noise.
+            // Messages of TLS itself, such as a new session ticket, do not count.
             Self::Tls(stream) => {
                 let (mut cx, mut buf) = (Context::from_waker(Waker::noop()), ReadBuf::new(&mut byte));
                 return Pin::new(stream).poll_read(&mut cx, &mut buf).is_pending();
@@ -187,7 +187,7 @@ impl AsyncWrite for Stream {
         }
     }
 
-    /// Writes what TLS or another protocol has kept back; whoever has written all must see to it.
+    /// Writes bytes that TLS or another protocol holds back. Call it after the last write.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
@@ -206,7 +206,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// A TCP connection below TLS, which counts what it is given.
+/// A TCP connection below TLS that counts the bytes written to it.
 #[derive(Debug)]
 pub struct Metered {
     stream: TcpStream,
@@ -266,27 +266,28 @@ impl AsyncWrite for Metered {
     }
 }
 
-/// Has the kernel ask a silent TCP peer whether it is still there, so that one that has vanished is noticed in two minutes: a
-/// minute of silence, then six questions.
+/// Turns on TCP keep-alive, so that a vanished peer is detected within two minutes: after a minute of silence, six
+/// probes.
 pub fn keep_alive(socket: impl AsFd) {
     use rustix::net::sockopt;
-    // It is a courtesy: where the system has none of it, connections last until their timeouts.
+    // An error is ignored: without keep-alive, connections last until their timeouts.
     let _ = sockopt::set_tcp_keepidle(&socket, Duration::from_secs(60))
         .and_then(|()| sockopt::set_tcp_keepintvl(&socket, Duration::from_secs(10)))
         .and_then(|()| sockopt::set_tcp_keepcnt(&socket, 6))
         .and_then(|()| sockopt::set_socket_keepalive(&socket, true));
 }
 
-/// What one read takes at the most.
+/// The most bytes of one read.
 const SCRATCH: usize = 64 * 1024;
 
 thread_local! {
-    /// One read buffer a thread instead of one a connection: ten thousand idle connections cost none.
+    /// One read buffer for each thread instead of one for each connection, so ten thousand idle connections need no
+    /// buffers.
     static READING: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
 }
 
-/// Reads once, at most `max` bytes, and hands them to `taking` before anybody else can read on this thread. An empty
-/// slice is the end of the stream. `taking` must not read itself.
+/// Reads once, at most `max` bytes, and passes them to `taking` at once, because the thread's buffer is used again by the
+/// next read. An empty slice is the end of the stream. `taking` must not read.
 pub fn read_some<S, T>(
     stream: &mut S,
     cx: &mut Context<'_>,
@@ -299,7 +300,7 @@ where
     read_then(stream, cx, max, |_, bytes| taking(bytes))
 }
 
-/// As [`read_some`], for those who pass on at once what they read: `taking` may write, but must not read.
+/// As [`read_some`], for callers that pass the bytes on at once. `taking` may write, but must not read.
 pub fn read_then<S, T>(
     stream: &mut S,
     cx: &mut Context<'_>,

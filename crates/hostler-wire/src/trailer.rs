@@ -1,9 +1,9 @@
-//! Which fields may stand in a trailer section (RFC 9110 section 6.5.1). Knows no values.
+//! Which fields are allowed in a trailer section (RFC 9110 section 6.5.1). Knows no values.
 
 use crate::field::Fields;
 
-/// What frames and routes a message, says who sends it, how it is to be read, kept or answered: whoever merges trailers into the
-/// head, as many do, would take it for something that the head has said.
+/// Fields that frame or route a message, name its sender, or control how it is read, cached or answered. Many recipients
+/// merge trailers into the head, and would take such a trailer for a field of the head.
 const OF_HEADS: &[&str] = &[
     "age",
     "allow",
@@ -60,7 +60,7 @@ const OF_HEADS: &[&str] = &[
     "x-request-id",
 ];
 
-/// Beginnings of such names.
+/// The beginnings of such names.
 const OF_HEADS_BEGIN: &[&str] = &[
     "accept",
     "access-control-",
@@ -82,8 +82,8 @@ const OF_HEADS_BEGIN: &[&str] = &[
     "x-vcap-",
 ];
 
-/// Whether a field may stand behind a body. An underscore is as good as a hyphen: to many apps it is one. `Content-Digest` is there
-/// for trailers (RFC 9530 section 6.2).
+/// Whether a field is allowed after a body. An underscore counts as a hyphen, because many apps treat them alike.
+/// `Content-Digest` is allowed (RFC 9530 section 6.2).
 pub fn may_trail(name: &[u8]) -> bool {
     let plain: Vec<u8> =
         name.iter().map(|byte| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }).collect();
@@ -93,7 +93,7 @@ pub fn may_trail(name: &[u8]) -> bool {
 }
 
 impl Fields {
-    /// What of it may stand behind a body; none where nothing is left.
+    /// The fields that are allowed after a body. `None` if none is left.
     pub fn trailing(&self, is_let_through: impl Fn(&[u8]) -> bool) -> Option<Self> {
         let mut left = self.clone();
         left.remove(|name| !may_trail(name) || !is_let_through(name));

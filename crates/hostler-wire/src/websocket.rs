@@ -1,22 +1,24 @@
-//! Where one WebSocket frame ends and the next begins (RFC 6455 section 5.2), and the frame that closes. Looks into no payload.
+//! Finds where one WebSocket frame ends and the next begins (RFC 6455 section 5.2), and writes a Close frame. Reads no
+//! payload.
 
-/// The longest head of a frame: two bytes, a length of eight, a mask of four.
+/// The longest head of a frame: two bytes, a length of eight bytes, a mask of four bytes.
 const LONGEST_HEAD: usize = 14;
 const CLOSE: u8 = 0x8;
 
-/// Follows the frames of one direction, however they are cut into pieces.
+/// Follows the frames of one direction, in pieces of any size.
 #[derive(Debug, Default)]
 pub struct Frames {
     head: [u8; LONGEST_HEAD],
-    /// Bytes of the head that have come.
+    /// How many bytes of the head have come.
     come: u8,
-    /// Bytes of the payload that are still to come.
+    /// How many bytes of the payload are still to come.
     left: u64,
     closed: bool,
 }
 
 impl Frames {
-    /// Takes what comes next, and says how much of it there is to the first end of a frame: all of it, if there is none.
+    /// Takes the next bytes up to the first end of a frame. Returns how many these are: all bytes if no frame ends in
+    /// them.
     pub fn take_to_end(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {
@@ -42,24 +44,24 @@ impl Frames {
         at
     }
 
-    /// Takes what comes next.
+    /// Takes the next bytes.
     pub fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = &bytes[self.take_to_end(bytes)..];
         }
     }
 
-    /// True between two frames, and before the first: here another may be put.
+    /// Whether the position is between two frames, or before the first one. Another frame may be inserted here.
     pub fn is_between(&self) -> bool {
         self.come == 0
     }
 
-    /// True once a whole Close frame has come: nothing may follow it.
+    /// Whether a whole Close frame has come. No frame may follow it.
     pub fn has_closed(&self) -> bool {
         self.closed
     }
 
-    /// As far as it is known: its second byte says how long the head is.
+    /// The length of the head, as far as it is known: the second byte determines it.
     fn head_length(&self) -> usize {
         if self.come < 2 {
             return 2;
@@ -84,10 +86,10 @@ impl Frames {
     }
 }
 
-/// The endpoint goes away (RFC 6455 section 7.4.1): what clients take for a reason to come again.
+/// "Going away" (RFC 6455 section 7.4.1). Clients reconnect after it.
 const GOING_AWAY: u16 = 1001;
 
-/// A Close frame that says "going away", masked as those of clients must be.
+/// A Close frame with "going away". Frames of clients must be masked.
 pub fn going_away(mask: Option<[u8; 4]>) -> Vec<u8> {
     let [high, low] = GOING_AWAY.to_be_bytes();
     match mask {
@@ -121,7 +123,7 @@ mod tests {
             }
         }
         frame.extend_from_slice(if masked { &[1, 2, 3, 4] } else { &[] });
-        // Payload that would be a head if it were taken for one.
+        // The payload looks like the head of a frame.
         frame.resize(frame.len() + payload, 0x88);
         frame
     }

@@ -1,4 +1,4 @@
-//! An answer that lies in memory. Knows neither its maker nor its reader.
+//! A response in memory. Knows neither its source nor its reader.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use bytes::Bytes;
 
 use crate::head::ResponseHead;
 
-/// A head and all of its body. Both are shared: a clone copies neither.
+/// A head and its whole body. A clone shares both and copies neither.
 #[derive(Debug, Clone)]
 pub struct Whole {
-    /// Its head, without fields that frame the message.
+    /// The head, without the fields that frame the message.
     pub head: Arc<ResponseHead>,
     /// The body.
     pub body: Bytes,
 }
 
 impl Whole {
-    /// An answer of its own.
+    /// A new response.
     pub fn new(head: ResponseHead, body: impl Into<Bytes>) -> Self {
         Self { head: Arc::new(head), body: body.into() }
     }

@@ -1,4 +1,4 @@
-//! What a connection makes of the bytes that a member sends, all at once and byte by byte: one table. Knows no proxy.
+//! How a connection parses the bytes that a member sends, all at once and byte by byte: one table. Knows no proxy.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::future::poll_fn;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Outcome {
     /// The statuses of all heads, interim ones first.
@@ -17,7 +17,7 @@ struct Outcome {
     body: String,
     trailers: Vec<String>,
     error: Option<String>,
-    /// Another call may follow.
+    /// Another call may follow on the connection.
     reusable: bool,
 }
 
@@ -50,10 +50,10 @@ async fn outcome(bytes: &[u8], piece: usize, to_head: bool) -> Outcome {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let sent = bytes.to_vec();
     let member = tokio::spawn(async move {
-        // A socket closed over unread bytes is reset, and that would be another story.
+        // Closing a socket with unread bytes resets the connection, which is another case.
         theirs.read_exact(&mut [0; REQUEST.len()]).await.unwrap();
         for part in sent.chunks(piece) {
-            // One that has heard enough may have hung up.
+            // The reader may have closed after enough bytes.
             let _ = theirs.write_all(part).await;
             tokio::task::yield_now().await;
         }
@@ -126,7 +126,7 @@ fn good_answers() -> Vec<Case> {
             ),
             whole(&[103, 100, 200], "ok"),
         ),
-        // More than was announced.
+        // More bytes than announced.
         (format!("{OK}Content-Length: 2\r\n\r\nok{OK}\r\n"), whole(&[200], "ok").not_reusable()),
         ("HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok".into(), whole(&[204], "").not_reusable()),
     ]
@@ -218,13 +218,13 @@ async fn every_answer_is_read_the_same_in_one_piece_and_byte_by_byte() {
     for (bytes, expected) in [good_answers(), bad_heads(), doubtful_lengths(), broken_bodies()].concat() {
         let shown: String = bytes.chars().take(100).collect();
         for piece in [usize::MAX, 7, 1] {
-            // Bytes one by one are slow, and a head over its limit is no different for it.
+            // Writing bytes one by one is slow, and makes no difference for a head over its limit.
             if bytes.len() > 10_000 && piece < 1000 {
                 continue;
             }
             let mut seen = outcome(bytes.as_bytes(), piece, false).await;
             if piece < usize::MAX {
-                // Whether there is more than was announced cannot be known before it has come; `is_fresh` looks again.
+                // Bytes after the announced end are found only after they have come. `is_fresh` checks again.
                 seen.reusable = expected.reusable;
             }
             assert_eq!(seen, expected, "{shown:?} in pieces of {piece}");
@@ -268,13 +268,13 @@ async fn a_connection_serves_one_call_after_another_until_it_is_not_quiet() {
     );
     assert!(!connection.is_fresh(now + Duration::from_secs(2), Some(Duration::from_secs(1))));
     drop(theirs);
-    // The kernel's word reaches us with the next turn of the reactor.
+    // The runtime reports the event at its next turn.
     while connection.is_fresh(now, None) {
         tokio::task::yield_now().await;
     }
 }
 
-/// What a look ahead says, once all that a member sends and its end have arrived.
+/// The result of reading ahead, after all bytes of the member and the end of its connection have arrived.
 async fn ahead(bytes: &str) -> Option<String> {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let mut connection = MemberConnection::new(Stream::Unix(ours));

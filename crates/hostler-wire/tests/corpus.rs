@@ -1,4 +1,4 @@
-//! The fuzz targets' checks on the inputs that are kept, so that a plain test run keeps both alive. Makes up nothing itself.
+//! Runs the checks of the fuzz targets on the stored inputs, so that a plain test run covers both. Creates no inputs.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,10 +17,10 @@ fn on_corpus(target: &str, check: impl Fn(&[u8])) {
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
-        // A failing check names the input.
+        // A failing check must name the input.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             check(&bytes);
-            // And everything that an impatient peer could leave of it.
+            // Also with every beginning of the input, as a peer that closes early would leave it.
             (0..bytes.len().min(300)).for_each(|end| check(&bytes[..end]));
         }));
         assert!(outcome.is_ok(), "{}", path.display());

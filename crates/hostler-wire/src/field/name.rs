@@ -1,20 +1,20 @@
-//! The names of fields that are treated specially, each told from the others in a few comparisons. Knows no values.
+//! The names of fields that are treated specially, recognised with a few comparisons. Knows no values.
 
 macro_rules! names {
     ($($variant:ident = $text:literal),* $(,)?) => {
-        /// The field names that HTTP/1.1 or a proxy treats specially; everything else is `Other`.
+        /// The field names that HTTP/1.1 or a proxy treats specially. All other names are `Other`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each variant is its field name")]
         pub enum Name { Other, $($variant),* }
 
-        /// How many names there are, `Other` included.
+        /// The number of names, `Other` included.
         pub(super) const NAMES: usize = [$($text),*].len() + 1;
 
         impl Name {
-            /// Classifies a field name, ignoring case.
+            /// The class of a field name. Case is ignored.
             pub fn of(name: &[u8]) -> Self {
                 match name.len() {
-                    // The first letter tells most names of one length apart, and is cheaper to compare than the whole.
+                    // The first letter is compared first: it is different for most names of the same length.
                     $(n if n == $text.len()
                         && name[0] | 0x20 == $text.as_bytes()[0]
                         && {
@@ -26,7 +26,7 @@ macro_rules! names {
                 }
             }
 
-            /// The name as registered, in lower case; empty for `Other`.
+            /// The registered name in lower case. Empty for `Other`.
             pub fn as_str(self) -> &'static str {
                 match self { Self::Other => "", $(Self::$variant => $text),* }
             }
@@ -34,7 +34,7 @@ macro_rules! names {
     };
 }
 
-/// The bit of case, where there is a letter.
+/// The bit for case, at each position with a letter.
 const fn letters<const N: usize>(text: [u8; N]) -> [u8; N] {
     let mut bits = [0; N];
     let mut at = 0;
@@ -47,7 +47,7 @@ const fn letters<const N: usize>(text: [u8; N]) -> [u8; N] {
     bits
 }
 
-/// Whether it is the text, whatever its case: without a branch on any letter, so that a few at a time are compared.
+/// Compares without case and without a branch for each letter, so that the compiler can compare several at once.
 #[inline]
 fn is_same<const N: usize>(name: &[u8], text: [u8; N], letters: [u8; N]) -> bool {
     let Some(name) = name.first_chunk::<N>() else { return false };
@@ -107,8 +107,8 @@ names! {
 }
 
 impl Name {
-    /// Fields about one connection only (RFC 9110 section 7.6.1): never forwarded. `Transfer-Encoding` is among them
-    /// because every hop frames anew; `Trailer` is not: trailers are kept.
+    /// Fields for one connection only (RFC 9110 section 7.6.1). They are never forwarded. `Transfer-Encoding` is one of
+    /// them because every hop frames the message itself. `Trailer` is not, because trailers are forwarded.
     pub fn is_hop_by_hop(self) -> bool {
         matches!(
             self,
@@ -122,7 +122,7 @@ impl Name {
         )
     }
 
-    /// Fields that a sender must not be able to remove by naming them in `Connection`: they are what the message is.
+    /// Fields that define the message. A sender must not be able to remove them by naming them in `Connection`.
     pub(super) fn is_essential(self) -> bool {
         matches!(self, Self::Host | Self::ContentLength | Self::TransferEncoding)
     }

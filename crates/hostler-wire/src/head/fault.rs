@@ -1,13 +1,13 @@
-//! What is wrong with a head, in words that name the line. Knows only heads that are refused.
+//! Explains what is wrong with a head, with the number of the line. Knows only refused heads.
 
 use std::fmt::Write as _;
 
 use crate::scan::{Limits, ScanError};
 
-/// Why bytes that end like a head are none.
+/// Why bytes with the end of a head are not a head.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// What the scan found.
+    /// The scan refuses the bytes.
     #[error("{0}")]
     Scan(#[from] ScanError),
     /// The request line is not `method SP target SP HTTP/1.x`.
@@ -16,19 +16,18 @@ pub enum HeadError {
     /// The status line is not `HTTP/1.x SP status SP reason`.
     #[error("the status line is malformed")]
     StatusLine,
-    /// Another protocol version.
+    /// The protocol version is neither HTTP/1.0 nor HTTP/1.1.
     #[error("the protocol version is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
-    /// A field line that breaks RFC 9112 section 5: the line's number (the start line is 1) and its name as far as it
-    /// can be shown.
+    /// A field line breaks RFC 9112 section 5.
     #[error("header line {line} is malformed{}", shown(.name))]
     Field {
-        /// Line number in the head.
+        /// The number of the line. The start line is 1.
         line: usize,
-        /// The field's name, made printable and cut short.
+        /// The name of the field, printable and shortened.
         name: String,
     },
-    /// More field lines than the limit.
+    /// There are more field lines than the limit, which is given.
     #[error("there are more than {0} header fields")]
     TooManyFields(usize),
 }
@@ -37,7 +36,7 @@ fn shown(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" ({name})") }
 }
 
-/// Turns the parser's word into one that names the line. Only for heads that are refused, so it may look again.
+/// Turns the parser's error into one with the number of the line. Only for refused heads, so it may parse again.
 pub(super) fn explain(
     error: httparse::Error,
     head: &[u8],
@@ -54,7 +53,7 @@ pub(super) fn explain(
     }
 }
 
-/// True when the start line is sound but for its version; to the parser, a space in the target is a wrong version as well.
+/// Whether only the version in the start line is wrong. The parser reports a space in the target as a wrong version, too.
 fn names_another_version(head: &[u8]) -> bool {
     let line = head
         .split(|&b| b == b'\r')
@@ -70,7 +69,7 @@ fn names_another_version(head: &[u8]) -> bool {
     }
 }
 
-/// A name that may be none, cut short and made fit for a log.
+/// A name that may be invalid, shortened and printable for a log.
 pub(crate) fn printable(name: &[u8]) -> String {
     let mut text = String::new();
     for byte in name.iter().take(64) {
@@ -82,7 +81,7 @@ pub(crate) fn printable(name: &[u8]) -> String {
     text
 }
 
-/// The first field line that does not parse alone.
+/// The first field line that does not parse on its own.
 fn offender(head: &[u8]) -> Option<HeadError> {
     let lines = head.split(|&b| b == b'\n').skip_while(|line| line.trim_ascii().is_empty());
     for (at, line) in lines.enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! Heads that are taken, and heads that are refused and why.
+//! Heads that are accepted, and heads that are refused, with the reason.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -126,7 +126,7 @@ fn responses_are_read_as_strictly() {
     );
 }
 
-/// What the careful make of it: its end found first, then read.
+/// The result of the careful way: find the end first, then parse.
 fn carefully(bytes: &[u8]) -> Option<(usize, RequestHead)> {
     let end = HeadScan::default().advance(bytes, Limits::default().max_size).ok()??;
     let mut head = RequestHead::default();
