@@ -1,8 +1,8 @@
-//! What a client likes best (RFC 9110 section 12). Knows no form.
+//! Parses lists of preferences such as `Accept` and `Accept-Language` (RFC 9110 section 12). Knows no formats.
 
 use hostler_wire::{Fields, tokens};
 
-/// The items of a list of preferences, the best first, without those that are not wanted.
+/// The items of a list of preferences, the best first, without the refused ones.
 pub fn by_weight<'a>(head: &'a Fields, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let lines = head.iter().filter(|(_, field, _)| field.eq_ignore_ascii_case(name.as_bytes()));
     let mut items: Vec<_> = lines.flat_map(|(_, _, value)| tokens(value)).map(weighted).collect();
@@ -17,6 +17,6 @@ fn weighted(item: &[u8]) -> (&[u8], u16) {
     let name = parts.next().unwrap_or_default();
     let weight = parts.find_map(|part| part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q=")));
     let weight = weight.and_then(|weight| std::str::from_utf8(weight).ok()?.parse::<f32>().ok());
-    // What is no number is no preference.
+    // An invalid weight counts as no weight.
     (name, (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u16)
 }

@@ -1,4 +1,4 @@
-//! Lets the pages of some origins read answers (the Fetch standard's CORS). Knows no paths.
+//! Lets pages of allowed origins read responses (CORS in the Fetch standard). Knows no paths.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use hostler_wire::Whole;
 
 use crate::LookupRequest;
 
-/// Adds what a browser wants to see, if the page's origin is one of these.
+/// Adds the CORS fields, if the page's origin is one of these.
 pub fn allow(origins: &[Origin], request: &LookupRequest<'_>, mut whole: Whole) -> Whole {
     if origins.is_empty() {
         return whole;
@@ -17,7 +17,7 @@ pub fn allow(origins: &[Origin], request: &LookupRequest<'_>, mut whole: Whole) 
     if origins.iter().any(Origin::is_any) {
         head.fields.add(b"Access-Control-Allow-Origin", b"*");
     } else {
-        // Also where it is not let in: a cache must not give one's answer to the other.
+        // Also if the origin is not allowed: a cache must not give the response of one origin to another.
         head.fields.add(b"Vary", b"Origin");
         let origin = fields.get("origin").unwrap_or_default();
         if !origins.iter().any(|allowed| allowed.0.as_bytes() == origin) {

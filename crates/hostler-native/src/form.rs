@@ -1,4 +1,4 @@
-//! The forms that answers come in, and which of them a request is for. Knows no data.
+//! The formats of responses, and the choice of one for a request. Knows no data.
 
 use hostler_wire::Fields;
 
@@ -6,16 +6,16 @@ use super::accept::by_weight;
 use super::problem::repeated;
 use super::query::QueryString;
 
-/// A form.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerFormat {
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Lines,
     Csv,
     GeoJson,
     Xml,
-    /// A name and a value a line.
+    /// One name and value per line.
     Text,
 }
 
@@ -40,7 +40,7 @@ impl AnswerFormat {
         }
     }
 
-    /// A path without the ending that names a form.
+    /// Splits a path from the ending that names a format.
     pub fn split(path: &[u8]) -> (&[u8], Option<Self>) {
         let found = Self::NAMES.iter().find_map(|(name, form)| {
             let rest = path.strip_suffix(name.as_bytes())?.strip_suffix(b".")?;
@@ -49,18 +49,18 @@ impl AnswerFormat {
         found.unwrap_or((path, None))
     }
 
-    /// What `format=` says; the error is a sentence for the client.
+    /// The format in the parameter `format`. The error is a sentence for the client.
     pub fn said(query: &QueryString) -> Result<Option<Self>, String> {
         let Some(name) = query.get("format") else { return Ok(None) };
         let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, form)| Some(*form));
         found.ok_or_else(|| {
             let known = Self::NAMES.map(|(name, _)| name).join(", ");
-            format!("format: {} is none of {known}", repeated(name.as_bytes()))
+            format!("format: {} is not one of {known}", repeated(name.as_bytes()))
         })
     }
 
-    /// What a client likes best of what there is; JSON where it likes nothing of it. A browser likes XML better than anything but pages,
-    /// and that is an old habit and no wish.
+    /// The format that `Accept` prefers, or JSON if it names none of them. A browser's `Accept` prefers XML for
+    /// historical reasons, so it does not count there.
     pub fn liked(head: &Fields) -> Self {
         let liked: Vec<&[u8]> = by_weight(head, "accept").collect();
         let takes_page = liked.iter().any(|media| media.eq_ignore_ascii_case(b"text/html"));
@@ -89,7 +89,7 @@ pub fn csv_cell(text: &str) -> String {
     }
 }
 
-/// A text in XML. Characters that XML cannot have at all are left out.
+/// A text in XML. Characters that XML does not allow are left out.
 pub fn xml_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars().filter(|character| !is_unspeakable(*character)) {
@@ -107,7 +107,7 @@ fn is_unspeakable(character: char) -> bool {
     character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}')
 }
 
-/// A value behind its name, on a line of its own whatever it is.
+/// A name and its value on one line, whatever the value contains.
 pub fn text_line(name: &str, value: &str) -> String {
     let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{name}: {value}\n")
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(AnswerFormat::split(b"St. Paul"), (&b"St. Paul"[..], None));
         let said = |query: &str| AnswerFormat::said(&QueryString::of(query.as_bytes()).unwrap());
         assert_eq!((said("/?format=xml"), said("/?x")), (Ok(Some(AnswerFormat::Xml)), Ok(None)));
-        assert!(said("/?format=exe").unwrap_err().starts_with("format: \"exe\" is none of json, "));
+        assert!(said("/?format=exe").unwrap_err().starts_with("format: \"exe\" is not one of json, "));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Services that Hostler answers itself, out of data in memory: where addresses are, and postal codes. Knows no routes.
+//! Services that Hostler answers itself, from data in memory: the places of addresses and of postal codes. Knows no
+//! routes.
 
 mod accept;
 mod cors;
@@ -21,24 +22,26 @@ use hostler_wire::{RequestHead, Whole};
 use postal::Postal;
 use query::QueryString;
 
-/// What these services read of a request.
+/// The parts of a request that these services read.
 #[derive(Clone, Copy)]
 pub struct LookupRequest<'a> {
-    /// Its head.
+    /// The head.
     pub head: &'a RequestHead,
     /// The address of its client.
     pub client: ClientAddress,
-    /// Its body, read whole; empty where there is none.
+    /// The whole body. Empty if there is none.
     pub body: &'a [u8],
 }
 
-/// Bytes of a request's body: far more than the largest batch has.
+/// The most bytes of a request's body. The largest batch is far smaller.
 pub const MOST_BODY: u64 = 1 << 20;
 
-/// Where the nearest postal code is, for the service that knows where somebody is.
+/// The lookup of the nearest postal code, for the service that knows the place of an address.
 pub trait Nearest {
-    /// The record nearest to a point (latitude and longitude in degrees), with the fields that a query names; none where there is no
-    /// record at all. The error is a sentence for the client.
+    /// The record nearest to a point (latitude and longitude in degrees), with the fields that a query names. `None` if
+    /// there is no record at all.
+    ///
+    /// Errors: a sentence for the client.
     fn nearest(
         &self,
         at: (f64, f64),
@@ -47,28 +50,30 @@ pub trait Nearest {
     ) -> Result<Option<String>, String>;
 }
 
-/// What one route answers, and below which path.
+/// The services of one route, below the route's prefix.
 pub struct Native {
-    /// Where addresses are.
+    /// The places of addresses.
     pub geo: Option<Arc<Geo>>,
-    /// Where postal codes are.
+    /// The places of postal codes.
     pub postal: Option<Arc<Postal>>,
-    /// The route's prefix, decoded and without a slash at its end; empty for a route that takes one path, or all.
+    /// The prefix of the route, decoded and without a final slash. Empty for a route with one path or with all paths.
     prefix: Box<str>,
-    /// What they answer, for programs to read: made when it is asked for.
+    /// The OpenAPI description, made at the first request for it.
     openapi: OnceLock<Whole>,
 }
 
 impl Native {
-    /// These services, below a prefix.
+    /// These services below a prefix.
     pub fn new(geo: Option<Arc<Geo>>, postal: Option<Arc<Postal>>, prefix: Box<str>) -> Self {
         Self { geo, postal, prefix, openapi: OnceLock::new() }
     }
 
-    /// The answer; `path` is percent-decoded and without dot segments. What follows the prefix is looked up first, then the whole: so
-    /// `/lookup/*` has `/lookup/geo/8.8.8.8`, and `/geo/*` need not have `/geo/geo/8.8.8.8`.
+    /// The response. `path` is percent-decoded and has no dot segments.
+    ///
+    /// First the part after the prefix is looked up, then the whole path. So `/lookup/*` has `/lookup/geo/8.8.8.8`, and
+    /// `/geo/*` has `/geo/8.8.8.8`, not only `/geo/geo/8.8.8.8`.
     pub fn answer(&self, request: &LookupRequest<'_>, path: &[u8]) -> Whole {
-        // A route that folds the case of paths takes prefixes that are not written as its own: only their length is the same.
+        // A route that ignores the case of paths accepts other spellings of its prefix, with the same length.
         let behind = path.get(self.prefix.len()..).filter(|_| !self.prefix.is_empty());
         let known = behind.into_iter().chain([path]).find_map(|path| self.known(request, path));
         known.unwrap_or_else(|| match (&self.geo, &self.postal) {
@@ -78,12 +83,13 @@ impl Native {
         })
     }
 
-    /// What is said to whoever asks for this path and is not heard: a problem, which those may read who may read answers.
+    /// A refusal for this path as a problem document. The pages that may read responses may read it too.
     pub fn refuse(&self, request: &LookupRequest<'_>, path: &[u8], status: u16, why: impl Display) -> Whole {
         cors::allow(self.origins(path), request, problem::problem(status, why))
     }
 
-    /// Whose pages may read what is answered to this path: `/geo` is about visitors, all else is no secret where there are codes.
+    /// The origins whose pages may read responses to this path. `/geo` is about clients. Everything else is public where
+    /// the service of postal codes is on.
     fn origins(&self, path: &[u8]) -> &[Origin] {
         let behind = path.get(self.prefix.len()..).unwrap_or_default();
         match (&self.geo, &self.postal) {
@@ -107,7 +113,7 @@ impl Native {
         if let Some(refused) = problem::method(request.head.method(), &["GET", "HEAD"]) {
             return Some(refused);
         }
-        // Where the prefix is the name of a service, its paths stand there whole.
+        // If the prefix is the name of a service, its paths are complete without it.
         let server = if matches!(&*self.prefix, "/geo" | "/postal") { "" } else { &self.prefix };
         let described = || openapi::describe(self.geo.is_some(), self.postal.is_some(), server);
         let whole = self.openapi.get_or_init(described).clone();

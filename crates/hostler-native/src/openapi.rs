@@ -1,15 +1,15 @@
-//! `/openapi.json`: what the services answer, for programs to read (OpenAPI 3.1). Knows no data.
+//! `/openapi.json`: the description of the services for programs (OpenAPI 3.1). Knows no data.
 
 use hostler_wire::ResponseHead;
 use serde_json::{Map, Value, json};
 
 use hostler_wire::Whole;
 
-/// Written by hand, checked in the tests against the answers.
+/// Written by hand. The tests compare it with the responses.
 const GEO: &str = include_str!("openapi/geo.json");
 const POSTAL: &str = include_str!("openapi/postal.json");
 
-/// The description of the services that there are; `server` is what stands before their paths.
+/// The description of the services that are on. `server` is the prefix of their paths.
 pub(super) fn describe(geo: bool, postal: bool, server: &str) -> Whole {
     let parts = [(geo, GEO), (postal, POSTAL)].into_iter().filter(|(there, _)| *there);
     let (mut paths, mut parameters, mut schemas) = (Map::new(), Map::new(), Map::new());

@@ -1,4 +1,4 @@
-//! Answers to questions that make no sense, as RFC 9457 has them. Knows no service.
+//! Error responses as problem documents (RFC 9457). Knows no service.
 
 use std::fmt::Display;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use hostler_wire::Whole;
 
-/// The longest part of what was asked that is repeated in an answer.
+/// The most bytes of a request that are repeated in a response.
 const MOST_REPEATED: usize = 64;
 
-/// A problem: its status, and what is wrong in one sentence.
+/// A problem document with a status and one sentence.
 pub fn problem(status: u16, detail: impl Display) -> Whole {
     let mut head = ResponseHead::with_status(status);
     head.fields.add(b"Content-Type", b"application/problem+json");
@@ -19,7 +19,7 @@ pub fn problem(status: u16, detail: impl Display) -> Whole {
     Whole::new(head, format!("{body}\n"))
 }
 
-/// The answer to a method that a path does not have, or to OPTIONS; none for those that it has.
+/// The response to a method that a path does not have, or to OPTIONS. `None` for an allowed method.
 pub fn method(asked: &[u8], allowed: &[&str]) -> Option<Whole> {
     if allowed.iter().any(|method| method.as_bytes() == asked) {
         return None;
@@ -27,13 +27,13 @@ pub fn method(asked: &[u8], allowed: &[&str]) -> Option<Whole> {
     let allow = [allowed, &["OPTIONS"]].concat().join(", ");
     let mut whole = match asked {
         b"OPTIONS" => Whole::new(ResponseHead::with_status(204), ""),
-        _ => problem(405, format_args!("this is for {allow}")),
+        _ => problem(405, format_args!("this path allows only {allow}")),
     };
     std::sync::Arc::make_mut(&mut whole.head).fields.add(b"Allow", allow.as_bytes());
     Some(whole)
 }
 
-/// What somebody has sent, so that it can be repeated to him: short, and readable whatever it was.
+/// A part of a request, to be repeated in a response: short and printable.
 pub fn repeated(text: &[u8]) -> String {
     let short = &text[..text.len().min(MOST_REPEATED)];
     let dots = if short.len() < text.len() { "..." } else { "" };

@@ -1,4 +1,4 @@
-//! The parameters of a request, as a form writes them. Knows no service.
+//! The parameters of a request's query, in the encoding of forms. Knows no service.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,17 +8,17 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_
 
 use super::problem::repeated;
 
-/// All but what stands for itself anywhere (RFC 3986 section 2.3).
+/// All characters except the unreserved ones (RFC 3986 section 2.3).
 const CODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// More parameters than any question has.
+/// The most parameters of a query.
 const MOST: usize = 64;
 
-/// What stands behind a target's `?`.
+/// The query of a target, decoded.
 #[derive(Debug, Default)]
 pub struct QueryString(Vec<(String, String)>);
 
 impl QueryString {
-    /// Takes it out of a target; the error is a sentence for the client.
+    /// Parses the query of a target. The error is a sentence for the client.
     pub fn of(target: &[u8]) -> Result<Self, String> {
         let Some(mark) = memchr::memchr(b'?', target) else { return Ok(Self::default()) };
         let pairs = target[mark + 1..].split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
@@ -34,19 +34,19 @@ impl QueryString {
         Ok(Self(query))
     }
 
-    /// The value of the first parameter of a name.
+    /// The value of the first parameter with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The items of all parameters of a name, between commas.
+    /// The items of all parameters with this name, which are separated by commas.
     pub fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let values = self.0.iter().filter(move |(known, _)| known == name);
         let items = values.flat_map(|(_, value)| value.split(','));
         items.map(str::trim).filter(|item| !item.is_empty())
     }
 
-    /// All of it, with another value of one parameter, as it stands behind a `?`.
+    /// The encoded query with another value of one parameter, without the `?`.
     pub fn with(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|(known, _)| known != name);
         let all = others.map(|(name, value)| (name.as_str(), value.as_str())).chain([(name, value)]);
@@ -54,7 +54,7 @@ impl QueryString {
         all.map(|(name, value)| format!("{}={}", coded(name), coded(value))).collect::<Vec<_>>().join("&")
     }
 
-    /// A number within bounds, if there is one.
+    /// The number in a parameter, if there is one. It must be within bounds.
     pub fn number<T: FromStr + PartialOrd + Display>(
         &self,
         name: &str,
@@ -72,7 +72,7 @@ impl QueryString {
 fn text(written: &[u8]) -> Result<String, String> {
     let spaces: Vec<u8> = written.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
     let decoded: Vec<u8> = percent_decode(&spaces).collect();
-    String::from_utf8(decoded).map_err(|_| "the query is not UTF-8, percent-encoded".to_owned())
+    String::from_utf8(decoded).map_err(|_| "the query is not percent-encoded UTF-8".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Entity tags of answers out of memory, and what becomes of a request that has one (RFC 9110 section 13). Knows no service.
+//! Entity tags of responses from memory, and conditional requests (RFC 9110 section 13). Knows no service.
 
 use bytes::Bytes;
 use hostler_cache::any_tag;
@@ -8,24 +8,24 @@ use sha1::{Digest as _, Sha1};
 
 use crate::LookupRequest;
 
-/// An answer with its tag.
+/// A response with its tag.
 pub struct Tagged {
-    /// Its head, without the tag.
+    /// The head without the tag.
     pub head: ResponseHead,
-    /// Strong, quotes included.
+    /// A strong tag, with its quotes.
     pub tag: String,
-    /// All of it.
+    /// The whole body.
     pub body: Bytes,
 }
 
-/// The tag of a body: the same for the same bytes, at every Hostler.
+/// The tag of a body. Equal bytes have equal tags at every Hostler.
 pub fn of(body: &[u8]) -> String {
     let hash = Sha1::digest(body);
     let short: String = hash.iter().take(10).map(|byte| format!("{byte:02x}")).collect();
     format!("\"{short}\"")
 }
 
-/// The answer, or that the client has it already.
+/// The response, or a 304 if the client has it already.
 pub fn tagged(request: &LookupRequest<'_>, answer: Tagged) -> Whole {
     let Tagged { mut head, tag, body } = answer;
     head.fields.add(b"ETag", tag.as_bytes());
@@ -33,7 +33,7 @@ pub fn tagged(request: &LookupRequest<'_>, answer: Tagged) -> Whole {
         return Whole::new(head, body);
     }
     let mut unchanged = ResponseHead::with_status(304);
-    // What describes the body that is not sent is left out (RFC 9110 section 15.4.5).
+    // Fields that describe the body are left out (RFC 9110 section 15.4.5).
     for (field, name, value) in head.fields.iter() {
         if field.known != Name::ContentType {
             unchanged.fields.add(name, value);
@@ -42,7 +42,8 @@ pub fn tagged(request: &LookupRequest<'_>, answer: Tagged) -> Whole {
     Whole::new(unchanged, Bytes::new())
 }
 
-/// `If-None-Match`, by the weak comparison: an answer that was compressed on its way has the tag as a weak one.
+/// Compares with `If-None-Match`. The comparison is the weak one, because a response that was compressed on its way has a
+/// weak tag.
 pub fn is_known(request: &LookupRequest<'_>, tag: &str) -> bool {
     let mut lines = request.head.fields.all(Name::IfNoneMatch);
     lines.any(|list| any_tag(list, |known, _| known == tag.as_bytes()))

@@ -1,4 +1,5 @@
-//! Answers about addresses, the caller's own and others: who may ask, what he gets, who may keep it. Knows no paths.
+//! Responses about addresses, the client's own and others: who may ask, what the response says, and which caches may
+//! store it. Knows no paths.
 
 use std::net::IpAddr;
 
@@ -20,21 +21,21 @@ use crate::problem::{problem, repeated};
 use crate::query::QueryString;
 use crate::tag::{self, Tagged};
 
-/// Whose address is asked about.
+/// The address that a request asks about.
 #[derive(Clone, Copy)]
 pub(super) enum AboutWhom {
-    /// That of whoever asks.
+    /// The client's own address.
     Own,
-    /// One that he has named.
+    /// An address that the request names.
     Named(IpAddr),
 }
 
 impl Geo {
-    /// Why he may not ask about others, if so.
+    /// The refusal, if the client must not ask about other addresses.
     pub(super) fn refusal(&self, request: &LookupRequest<'_>) -> Option<Whole> {
         let client = request.client;
         let kind = AddressKind::of(client.ip);
-        // A doubtful address may be that of a proxy, which is near though its client is not.
+        // A doubtful address may be that of a proxy, which may be local although its client is not.
         let is_near = || {
             !client.doubtful
                 && matches!(kind, AddressKind::Private | AddressKind::Loopback | AddressKind::LinkLocal)
@@ -42,14 +43,15 @@ impl Geo {
         match self.settings.lookups {
             Lookups::Public => None,
             Lookups::PrivateNet if is_near() => None,
-            Lookups::PrivateNet => {
-                Some(problem(403, "other addresses than your own are looked up for the own network only"))
-            }
-            Lookups::Off => Some(problem(403, "other addresses than your own are not looked up")),
+            Lookups::PrivateNet => Some(problem(
+                403,
+                "this service looks up other addresses only for clients of its own network",
+            )),
+            Lookups::Off => Some(problem(403, "this service does not look up other addresses than your own")),
         }
     }
 
-    /// Whatever is wrong with a record, it is one that nothing is known of.
+    /// A damaged record counts as one without data.
     fn facts<'a>(&self, dataset: &'a Dataset, ip: IpAddr, source: Option<&'static str>) -> GeoFacts<'a> {
         self.counters.lookups.add();
         let decimals = self.settings.decimals;
@@ -92,7 +94,7 @@ impl Geo {
         };
         let dataset = self.dataset.load();
         let facts = self.facts_of(&dataset, request, whose);
-        // Only the caller's own address has somebody who says so.
+        // Only the client's own address has a source.
         let fields = asked.fields.iter().copied();
         let fields: Vec<_> = match whose {
             AboutWhom::Own => fields.collect(),
@@ -115,10 +117,9 @@ impl Geo {
         let facts = self.facts_of(&dataset, request, whose);
         match shown.text(&facts, &asked.languages()) {
             Some(text) => self.said(request, whose, AnswerFormat::Text.content_type(), format!("{text}\n")),
-            None => problem(
-                404,
-                format_args!("{}: that is not known of this address", String::from_utf8_lossy(name)),
-            ),
+            None => {
+                problem(404, format_args!("{}: not known for this address", String::from_utf8_lossy(name)))
+            }
         }
     }
 
@@ -155,7 +156,7 @@ impl Geo {
         let dataset = self.dataset.load();
         let facts = self.facts_of(&dataset, request, whose);
         let Some((latitude, longitude)) = facts.place.coordinates else {
-            return problem(404, "where this address is, is not known");
+            return problem(404, "the location of this address is not known");
         };
         let told = QueryString::of(request.head.target()).and_then(|query| {
             let form = form
@@ -165,19 +166,20 @@ impl Geo {
         });
         match told {
             Ok((form, Some(body))) => self.said(request, whose, form.content_type(), body),
-            Ok((_, None)) => problem(404, "there is no postal code anywhere"),
+            Ok((_, None)) => problem(404, "the data has no postal code"),
             Err(why) => problem(400, why),
         }
     }
 
-    /// An answer about an address: nobody but the caller may keep what is about him, and he need not.
+    /// A response about an address. Only the client itself may store a response about its own address, and must
+    /// revalidate it.
     fn said(&self, request: &LookupRequest<'_>, whose: AboutWhom, content_type: &str, body: String) -> Whole {
         let AboutWhom::Named(_) = whose else {
             return Whole::new(head(200, content_type, "private, no-store"), body);
         };
         let scope = match self.settings.lookups {
             Lookups::Public => "public",
-            // Whether there is an answer depends on who asks.
+            // Whether the client gets an answer depends on its address.
             Lookups::PrivateNet | Lookups::Off => "private",
         };
         let cache_control = format!("{scope}, max-age={}", self.settings.max_age.as_secs());
@@ -187,7 +189,7 @@ impl Geo {
     }
 }
 
-/// An address that was named, as its canonical self.
+/// An address from a request, in canonical form.
 pub(super) fn address(text: &[u8]) -> Result<IpAddr, String> {
     let ip = std::str::from_utf8(text).ok().and_then(|text| text.parse::<IpAddr>().ok());
     ip.map(|ip| ip.to_canonical()).ok_or_else(|| format!("{} is not an IP address", repeated(text)))

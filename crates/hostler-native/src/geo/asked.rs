@@ -1,4 +1,4 @@
-//! What a request wants to know, in which languages and in which form. Knows no data.
+//! What a request asks for: fields, languages and format. Knows no data.
 
 use hostler_wire::Fields;
 
@@ -8,20 +8,21 @@ use crate::form::AnswerFormat;
 use crate::problem::repeated;
 use crate::query::QueryString;
 
-/// More languages than anybody reads.
+/// The most languages that are used.
 const MOST_LANGUAGES: usize = 16;
 
-/// How facts are wanted.
+/// How a request wants the facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FactRequest {
     pub fields: Vec<Field>,
-    /// The best first.
+    /// The preferred language first.
     pub languages: Vec<String>,
     pub form: AnswerFormat,
 }
 
 impl FactRequest {
-    /// Out of a request's target and fields; `suffix` is the form that its path has named. What it says wrong is told.
+    /// Reads the request from its target and fields. `suffix` is the format that its path names. The error is a sentence
+    /// for the client.
     pub fn of(target: &[u8], head: &Fields, suffix: Option<AnswerFormat>) -> Result<Self, String> {
         let query = QueryString::of(target)?;
         let mut fields = Vec::new();
@@ -31,7 +32,7 @@ impl FactRequest {
         if fields.is_empty() {
             fields = Field::ALL.to_vec();
         }
-        // In their order, whatever the order in which they were asked for: tables stay together.
+        // In the service's order, not the request's, so that the fields of a table stay together.
         let fields = Field::ALL.iter().copied().filter(|field| fields.contains(field)).collect();
         let chosen = suffix.or(AnswerFormat::said(&query)?);
         let said = query.get("lang").map(|_| query.list("lang").map(str::to_owned).take(MOST_LANGUAGES));
@@ -101,6 +102,6 @@ mod tests {
         assert_eq!(asked("format=xml", &accept).unwrap().form, AnswerFormat::Xml);
         let suffix = FactRequest::of(b"/?format=xml", &Fields::default(), Some(AnswerFormat::Text));
         assert_eq!(suffix.unwrap().form, AnswerFormat::Text);
-        assert!(asked("format=exe", &accept).unwrap_err().starts_with("format: \"exe\" is none of"));
+        assert!(asked("format=exe", &accept).unwrap_err().starts_with("format: \"exe\" is not one of"));
     }
 }

@@ -1,4 +1,4 @@
-//! Many addresses in one request, each with its answer or what is wrong with it. Knows no databases.
+//! Many addresses in one request: each gets its answer or its error. Knows no databases.
 
 use std::borrow::Cow;
 
@@ -12,24 +12,28 @@ use super::dataset::Dataset;
 use super::render::{many, said};
 use crate::problem::{problem, repeated};
 
-/// More is a matter of several requests.
+/// The most addresses in one request.
 const MOST: usize = 1000;
 
-/// The addresses in a body: a JSON list of texts, or one a line.
+/// The addresses in a body: a JSON list of texts, or one address per line.
 pub(super) fn items(body: &[u8]) -> Result<Vec<Cow<'_, str>>, Box<Whole>> {
     let refuse = |status, why: &str| Box::new(problem(status, why));
     let text = std::str::from_utf8(body).map_err(|_| refuse(400, "the body is not UTF-8"))?;
     let is_json = text.trim_start().starts_with(['[', '{', '"']);
     let items = match is_json {
         true => {
-            json_items(text).map_err(|why| refuse(400, &format!("the body is no list in JSON: {why}")))?
+            json_items(text).map_err(|why| refuse(400, &format!("the body is not a JSON list: {why}")))?
         }
         false => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(Cow::Borrowed).collect(),
     };
     match items.len() {
-        0 if !is_json => Err(refuse(400, "which addresses? Send a list in JSON, or one address a line")),
+        0 if !is_json => {
+            Err(refuse(400, "the body has no addresses; send a JSON list, or one address per line"))
+        }
         0..=MOST => Ok(items),
-        sent => Err(refuse(413, &format!("{sent} addresses are too many; {MOST} may be sent at once"))),
+        sent => {
+            Err(refuse(413, &format!("{sent} addresses are too many; send at most {MOST} in one request")))
+        }
     }
 }
 
@@ -48,7 +52,7 @@ fn json_items(text: &str) -> serde_json::Result<Vec<Cow<'_, str>>> {
     Ok(items.into_iter().map(|item| text(item).into()).collect())
 }
 
-/// The body of the answer.
+/// The body of the response.
 pub(super) fn body(geo: &Geo, dataset: &Dataset, items: &[Cow<'_, str>], asked: &FactRequest) -> String {
     let languages = asked.languages();
     let found: Vec<_> = items.iter().map(|item| geo.look(dataset, item.as_bytes())).collect();
@@ -59,7 +63,7 @@ pub(super) fn body(geo: &Geo, dataset: &Dataset, items: &[Cow<'_, str>], asked: 
     many(&told.collect::<Vec<_>>(), &asked.fields, asked.form)
 }
 
-/// What was sent, cut off: the answer must not grow with nonsense.
+/// The text of an item, shortened, so that long invalid items do not make the response large.
 fn repeated_plain(item: &str) -> String {
     let quoted = repeated(item.as_bytes());
     match quoted.len() == item.len() + 2 {

@@ -1,11 +1,11 @@
-//! What the service has answered since the start. Knows no answers.
+//! Counts the responses of the service since the start. Knows no responses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// One count.
+/// One counter.
 #[derive(Debug, Default)]
 pub(super) struct GeoCount(AtomicU64);
 
@@ -19,28 +19,28 @@ impl GeoCount {
     }
 }
 
-/// All counts.
+/// All counters.
 #[derive(Debug, Default)]
 pub(super) struct GeoCounters {
-    /// Answers to `/get_city`.
+    /// Responses to `/get_city`.
     pub cities: GeoCount,
-    /// Answers to `/crossdomain.xml`.
+    /// Responses to `/crossdomain.xml`.
     pub xmls: GeoCount,
-    /// Paths that there are not.
+    /// Requests for unknown paths ("file not found").
     pub fnf: GeoCount,
-    /// Answers to `/status`.
+    /// Responses to `/status`.
     pub status: GeoCount,
-    /// Addresses that were looked up, for whatever path.
+    /// Addresses that were looked up, for any path.
     pub lookups: GeoCount,
-    /// Those for which no city is known.
+    /// Addresses without a known city.
     pub unknown: GeoCount,
-    /// Those whose record was no good.
+    /// Addresses with a damaged record.
     pub broken: GeoCount,
-    /// Databases that took the place of others.
+    /// How many times new databases replaced old ones.
     pub reloads: GeoCount,
 }
 
-/// What Hostler's own status says of the service.
+/// The service's part of Hostler's status.
 #[derive(Debug, Clone, Serialize)]
 #[expect(missing_docs, reason = "docs/guide/lookups.md describes each field")]
 pub struct GeoStatus {
@@ -52,7 +52,7 @@ pub struct GeoStatus {
 }
 
 impl GeoCounters {
-    /// What `/status` says, under the names that the original service gave them.
+    /// The body of `/status`, with the names of the original service.
     pub fn original(&self) -> Value {
         json!({
             "cities": self.cities.get(),

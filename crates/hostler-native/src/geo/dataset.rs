@@ -1,4 +1,4 @@
-//! The databases as they are at the moment, with what was made of them: exchanged whole. Knows no requests.
+//! The current databases, with cached results from them. They are replaced together. Knows no requests.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,16 +12,17 @@ use serde_json::json;
 use super::facts::GeoFacts;
 use super::headers::{GeoLines, Headers};
 
-/// Cities whose answer is kept: far more than have visitors at the same time, and a few megabytes at most.
+/// How many bodies of `/get_city` are cached: more than the cities with visitors at the same time, and a few megabytes at
+/// most.
 const CITIES: usize = 1 << 15;
 
-/// The same for what members read; that is more text.
+/// How many sets of header fields for members are cached. These are larger.
 const HEADERS: usize = 1 << 13;
 
-/// What is answered where no city is known.
+/// The body if no city is known.
 pub(super) const UNKNOWN: &[u8] = b"{\"city\":\"Unknown\"}\n";
 
-/// Databases, and by record the bodies of `/get_city` and what members read.
+/// Databases, and by record the cached bodies of `/get_city` and the fields for members.
 pub(super) struct Dataset {
     pub atlas: Atlas,
     pub since: Timestamp,
@@ -39,7 +40,7 @@ impl Dataset {
         })
     }
 
-    /// Not if a file of it has no cities any more: somebody has put a database of countries in its place.
+    /// Errors if a file has no cities any more, for example because a database of countries has replaced it.
     pub fn may_replace(&self, older: &Self, without_cities: &[PathBuf]) -> Result<(), OpenError> {
         let has_had =
             |path: &PathBuf| older.atlas.about().any(|about| about.path == *path && about.has_cities);
@@ -52,9 +53,9 @@ impl Dataset {
         }
     }
 
-    /// The body that says in which city an address is; none where nobody knows.
+    /// The body with the city of an address. `None` if it is not known.
     pub fn city(&self, ip: IpAddr) -> Result<Option<Bytes>, DatabaseError> {
-        // Databases say things of addresses that are nowhere: some have Australia for those of documentation.
+        // Databases have wrong entries for addresses without a place, for example Australia for those of documentation.
         if !AddressKind::of(ip).has_place() {
             return Ok(None);
         }
@@ -70,12 +71,12 @@ impl Dataset {
         Ok(Some(body).filter(|body| !body.is_empty()))
     }
 
-    /// What members read of an address; nothing where nobody knows.
+    /// The fields for members about an address. `None` if nothing is known.
     pub fn headers(&self, ip: IpAddr) -> Result<Option<GeoLines>, DatabaseError> {
         self.headers.of(&self.atlas, ip)
     }
 
-    /// All that is known of an address.
+    /// All facts about an address.
     pub fn facts(
         &self,
         ip: IpAddr,

@@ -1,4 +1,4 @@
-//! What is said of an address, fact by fact. Knows not in which form.
+//! The facts about an address. Knows no formats.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use hostler_address::AddressKind;
 use hostler_lookup::geo::Place;
 
-/// A fact.
+/// The value of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fact<'a> {
     Text(Cow<'a, str>),
@@ -18,7 +18,7 @@ pub(super) enum Fact<'a> {
 
 macro_rules! fields {
     ($($variant:ident = $name:literal),* $(,)?) => {
-        /// What there is to say, in the order in which it is said. A dot leads into a table.
+        /// The fields of a response, in their order. A dot separates a table from its field.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Field { $($variant),* }
 
@@ -53,7 +53,7 @@ fields! {
 }
 
 impl Field {
-    /// The fields that a name stands for: itself, or all in a table of that name.
+    /// The fields with this name: one field, or all fields of a table.
     pub fn named(name: &str) -> impl Iterator<Item = Self> {
         let is_in = move |field: &Self| {
             let rest = field.name().strip_prefix(name);
@@ -62,25 +62,25 @@ impl Field {
         Self::ALL.iter().copied().filter(is_in)
     }
 
-    /// The table that it is in, and its name there.
+    /// The table of the field, if any, and its name in the table.
     pub fn in_table(self) -> (Option<&'static str>, &'static str) {
         self.name().split_once('.').map_or((None, self.name()), |(table, name)| (Some(table), name))
     }
 }
 
-/// All that is known of an address.
+/// All facts about an address.
 pub(super) struct GeoFacts<'a> {
     pub ip: IpAddr,
     pub kind: AddressKind,
     pub place: Place<'a>,
     pub network: Option<(IpAddr, u8)>,
-    /// Who says that it is the caller's; none where it was named.
+    /// The source of the client's own address. `None` if the request named the address.
     pub source: Option<&'static str>,
     pub decimals: u8,
 }
 
 impl GeoFacts<'_> {
-    /// Nothing is known but the address itself.
+    /// Only the address is known.
     pub fn unknown(ip: IpAddr, source: Option<&'static str>, decimals: u8) -> Self {
         Self { ip, kind: AddressKind::of(ip), place: Place::default(), network: None, source, decimals }
     }
@@ -110,7 +110,7 @@ impl GeoFacts<'_> {
         fact.unwrap_or(Fact::Unknown)
     }
 
-    /// Latitude and longitude, as exact as they are told.
+    /// Latitude and longitude, rounded to the configured number of decimals.
     pub fn at(&self) -> Option<(f64, f64)> {
         self.place.coordinates.map(|(latitude, longitude)| (self.rounded(latitude), self.rounded(longitude)))
     }
@@ -121,12 +121,12 @@ impl GeoFacts<'_> {
 
     fn rounded(&self, degrees: f64) -> f64 {
         let scale = 10_f64.powi(i32::from(self.decimals));
-        // What is added makes a zero of a negative one.
+        // Adding zero turns a negative zero into a positive one.
         (degrees * scale).round() / scale + 0.0
     }
 }
 
-/// As one reads it; nothing for what is not known.
+/// The value as text. Empty if it is not known.
 impl std::fmt::Display for Fact<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Where a client is, in the words of the request's head that its member reads: `X-Geo-*`. Knows no members.
+//! The fields `X-Geo-*` of a request, which tell its member where the client is. Knows no members.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,25 +8,26 @@ use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, Place};
 use hostler_wire::Fields;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What cannot stand in a field, or would end a word in one, is encoded; the slash in a time zone is neither.
+/// Every byte that is not allowed in a field's value, or that separates words, is encoded. The slash of a time zone is
+/// not.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// Names and values.
 pub(super) type GeoLines = Arc<[(&'static str, Box<str>)]>;
 
-/// What was made of the records of one set of databases.
+/// The cached fields for the records of one set of databases.
 pub(super) struct Headers {
     made: ByRecord<GeoLines>,
     decimals: u8,
 }
 
 impl Headers {
-    /// Room for the lines of so many records; coordinates with so many decimals.
+    /// A cache for the fields of `room` records. Coordinates have this many decimals.
     pub fn new(room: usize, decimals: u8) -> Self {
         Self { made: ByRecord::new(room), decimals }
     }
 
-    /// What is known of an address; nothing of one that is nowhere.
+    /// The fields for an address. `None` for an address without a place.
     pub fn of(&self, atlas: &Atlas, ip: IpAddr) -> Result<Option<GeoLines>, DatabaseError> {
         let ip = plain(ip);
         if !AddressKind::of(ip).has_place() {
@@ -38,7 +39,7 @@ impl Headers {
     }
 }
 
-/// Puts them in the place of what came under such names, whoever sent it.
+/// Removes all fields with these names, whatever sent them, and adds these.
 pub(super) fn replace(fields: &mut Fields, lines: Option<&GeoLines>) {
     fields.remove(is_geo);
     for (name, value) in lines.into_iter().flat_map(|lines| lines.iter()) {
@@ -46,7 +47,7 @@ pub(super) fn replace(fields: &mut Fields, lines: Option<&GeoLines>) {
     }
 }
 
-/// `X_Geo_City` is the same to whatever is made after CGI.
+/// CGI and its successors treat `X_Geo_City` like `X-Geo-City`.
 fn is_geo(name: &[u8]) -> bool {
     let prefix = b"x-geo-";
     name.len() > prefix.len()
@@ -58,7 +59,7 @@ fn is_geo(name: &[u8]) -> bool {
 fn lines(place: &Place<'_>, decimals: u8) -> GeoLines {
     let text = |text: Option<&str>| text.map(|text| utf8_percent_encode(text, ENCODED).to_string().into());
     let scale = 10_f64.powi(i32::from(decimals));
-    // What is added makes a zero of a negative one.
+    // Adding zero turns a negative zero into a positive one.
     let rounded = |degrees: f64| (degrees * scale).round() / scale + 0.0;
     let degrees = |degrees: f64| format!("{:.1$}", rounded(degrees), usize::from(decimals)).into();
     let known: [(&'static str, Option<Box<str>>); 10] = [

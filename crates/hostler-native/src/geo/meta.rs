@@ -1,4 +1,4 @@
-//! What there is to know about the data itself: `/geo/meta`. Knows no addresses.
+//! Facts about the data itself: `/geo/meta`. Knows no addresses.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::dataset::Dataset;
 
-/// Whom the licences of well-known data want to be thanked, by what its type or file is called.
+/// The attribution that the licences of well-known data ask for, by a part of the type's or the file's name.
 const THANKS: [(&str, &str); 3] = [
     ("dbip", "IP Geolocation by DB-IP (https://db-ip.com), CC BY 4.0"),
     (
@@ -21,7 +21,7 @@ const THANKS: [(&str, &str); 3] = [
     ),
 ];
 
-/// The body.
+/// The body of the response.
 pub(super) fn body(dataset: &Dataset, attribution: Option<&str>, reloads: u64) -> Value {
     let databases: Vec<_> = dataset.atlas.about().map(database).collect();
     let attribution = attribution.map(str::to_owned).or_else(|| thanks(dataset));
@@ -33,7 +33,7 @@ pub(super) fn body(dataset: &Dataset, attribution: Option<&str>, reloads: u64) -
     })
 }
 
-/// Each database in a few words.
+/// A short description of each database.
 pub(super) fn describe(dataset: &Dataset) -> Vec<String> {
     let describe = |about: &About| {
         let built =
@@ -61,7 +61,7 @@ fn database(about: &About) -> Value {
     })
 }
 
-/// Where it lies is nobody's business.
+/// The name without the folder, which clients must not learn.
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

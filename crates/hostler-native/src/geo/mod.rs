@@ -1,4 +1,4 @@
-//! Where addresses are, over HTTP: the service, its data and its paths. Knows no files and no forms.
+//! The places of addresses over HTTP: the service, its data and its paths. Knows no file formats.
 
 mod about;
 mod asked;
@@ -33,7 +33,7 @@ use crate::LookupRequest;
 
 pub use counters::GeoStatus;
 
-/// What is read with GET.
+/// The methods of paths that are read.
 const READ: &[&str] = &["GET", "HEAD"];
 
 /// The service.
@@ -45,7 +45,7 @@ pub struct Geo {
 }
 
 impl Geo {
-    /// Maps the databases; `before`, whose counts go on, keeps its own.
+    /// Maps the databases. The counters of the service before go on, and its data stays if the settings are the same.
     pub fn open(settings: &config::Geo, before: Option<&Self>) -> Result<Self, OpenError> {
         let dataset = match before {
             Some(before) if before.has_the_same(settings) => before.dataset.load_full(),
@@ -59,22 +59,22 @@ impl Geo {
         })
     }
 
-    /// What was made of its records can stay.
+    /// Whether the settings lead to the same data.
     fn has_the_same(&self, settings: &config::Geo) -> bool {
         self.settings.databases == settings.databases && self.settings.decimals == settings.decimals
     }
 
-    /// The files that it was opened with.
+    /// The paths of its databases.
     pub fn databases(&self) -> &[std::path::PathBuf] {
         &self.settings.databases
     }
 
-    /// Whose pages may read answers.
+    /// The origins whose pages may read responses.
     pub fn origins(&self) -> &[config::Origin] {
         &self.settings.cors
     }
 
-    /// Looks at all of the files, and goes over to them if they are good; what is odd about them. Takes seconds.
+    /// Verifies all files, and uses them from now on if they are good. Returns remarks about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let verified = lookup::verify(&self.settings.databases)?;
         let dataset = Dataset::open(&self.settings.databases, self.settings.decimals)?;
@@ -84,7 +84,7 @@ impl Geo {
         Ok(verified.warnings)
     }
 
-    /// Its part of Hostler's status.
+    /// The service's part of Hostler's status.
     pub fn status(&self) -> GeoStatus {
         let GeoCounters { lookups, unknown, broken, reloads, .. } = &*self.counters;
         GeoStatus {
@@ -96,7 +96,7 @@ impl Geo {
         }
     }
 
-    /// The answer; none where the path is none of the service's.
+    /// The response. `None` if the path does not belong to the service.
     pub fn answer(
         &self,
         request: &LookupRequest<'_>,
@@ -115,8 +115,8 @@ impl Geo {
         Some(cors::allow(&self.settings.cors, request, whole))
     }
 
-    /// Says in the request's head where its client is, in the place of whatever was said of that; of a client whose address is
-    /// doubtful, nothing: it may be that of a proxy.
+    /// Sets the fields `X-Geo-*` in a request's head for its member, and removes those that the client sent. A doubtful
+    /// address may be that of a proxy, so it gets no fields.
     pub fn introduce(&self, head: &mut RequestHead, client: ClientAddress) {
         let lines = if client.doubtful { Ok(None) } else { self.dataset.load().headers(client.ip) };
         self.counters.lookups.add();
@@ -127,7 +127,7 @@ impl Geo {
         headers::replace(&mut head.fields, lines.as_ref());
     }
 
-    /// The answer to what is no path of any service here.
+    /// The response for a path that no service here has.
     pub fn not_found(&self) -> Whole {
         self.counters.fnf.add();
         self.original.not_found.clone()
@@ -153,7 +153,7 @@ impl Geo {
         self.original.city(city)
     }
 
-    /// What lies below `/geo`.
+    /// The paths below `/geo`.
     fn geo(&self, request: &LookupRequest<'_>, below: &[u8], near: Option<&dyn Nearest>) -> Option<Whole> {
         let (rest, form) = match below {
             b"" | b"/" => (&b""[..], None),
@@ -169,7 +169,7 @@ impl Geo {
             let path = repeated(below);
             return Some(problem(
                 404,
-                format_args!("there is no {path} below /geo; /openapi.json has what there is"),
+                format_args!("there is no {path} below /geo; /openapi.json lists the paths"),
             ));
         }
         let allowed: &[&str] = if first == b"batch" { &["POST"] } else { READ };

@@ -1,4 +1,4 @@
-//! What the original service answered, byte for byte. Knows no addresses.
+//! The responses of the original service, byte for byte. Knows no addresses.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::counters::GeoCounters;
 use super::dataset::UNKNOWN;
 use super::head;
 
-/// Flash asked for it before it asked anything else; anybody's page may.
+/// The Flash policy file. It allows pages of every site.
 const CROSSDOMAIN: &str = concat!(
     "<?xml version=\"1.0\"?>\n",
     "<!DOCTYPE cross-domain-policy SYSTEM \"http://www.macromedia.com/xml/dtds/cross-domain-policy.dtd\">\n",
     "<cross-domain-policy>\n  <allow-access-from domain=\"*\" />\n</cross-domain-policy>\n",
 );
 
-/// Answers that are always the same, or differ in their bodies only: to give one copies nothing.
+/// Responses that are always the same or differ only in their body. To send one copies nothing.
 pub(super) struct Original {
     pub crossdomain: Whole,
     pub not_found: Whole,
@@ -40,12 +40,12 @@ impl Default for Original {
 }
 
 impl Original {
-    /// The answer to `/get_city`, which is about the caller and nobody else's to keep.
+    /// The response to `/get_city`. It is about the client, so no shared cache may store it.
     pub fn city(&self, body: Option<Bytes>) -> Whole {
         body.map_or_else(|| self.unknown.clone(), |body| Whole { head: self.city.clone(), body })
     }
 
-    /// The answer to `/status`.
+    /// The response to `/status`.
     pub fn status(&self, counters: &GeoCounters) -> Whole {
         Whole { head: self.status.clone(), body: format!("{}\n", counters.original()).into() }
     }

@@ -1,17 +1,17 @@
-//! Facts in the forms that clients read. Knows no requests.
+//! Writes facts in the formats for clients. Knows no requests.
 
 use serde_json::{Map, Value, json};
 
 use super::facts::{Fact, Field, GeoFacts};
 use crate::form::{AnswerFormat, csv_cell, text_line, xml_text};
 
-/// What is said of one address: facts under their names.
+/// The selected facts about one address, with their fields.
 pub(super) type FactList<'a> = Vec<(Field, Fact<'a>)>;
 
-/// What is said of one item of a list; or the item, and what is wrong with it.
+/// The facts about one item of a list, or the item and its error.
 pub(super) type GeoReply<'a> = Result<FactList<'a>, (String, String)>;
 
-/// The facts that are wanted.
+/// The selected facts.
 pub(super) fn said<'a>(facts: &'a GeoFacts<'_>, fields: &[Field], languages: &'a [&str]) -> FactList<'a> {
     fields.iter().map(|field| (*field, facts.get(*field, languages))).collect()
 }
@@ -29,7 +29,7 @@ pub(super) fn one(said: &FactList<'_>, at: Option<(f64, f64)>, form: AnswerForma
     }
 }
 
-/// What is said of each item of a list.
+/// The facts about each item of a list.
 pub(super) fn many(
     all: &[(GeoReply<'_>, Option<(f64, f64)>)],
     fields: &[Field],
@@ -73,7 +73,7 @@ pub(super) fn many(
     }
 }
 
-/// As a JSON object, tables in it.
+/// A JSON object, with tables as objects in it.
 fn object(said: &FactList<'_>) -> Value {
     let mut all = Map::new();
     for (field, fact) in said {
@@ -95,13 +95,13 @@ fn object(said: &FactList<'_>) -> Value {
     Value::Object(all)
 }
 
-/// RFC 7946. What is nowhere has no geometry.
+/// A feature of RFC 7946. Without coordinates it has no geometry.
 fn feature(properties: Value, at: Option<(f64, f64)>) -> Value {
     let geometry = at.map(|(lat, lng)| json!({ "type": "Point", "coordinates": [lng, lat] }));
     json!({ "type": "Feature", "geometry": geometry, "properties": properties })
 }
 
-/// The names of columns.
+/// The names of the columns.
 fn csv_head(fields: impl Iterator<Item = Field>) -> String {
     fields.map(Field::name).collect::<Vec<_>>().join(",")
 }

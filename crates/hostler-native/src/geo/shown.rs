@@ -1,15 +1,15 @@
-//! One fact by itself, as text. Knows no requests.
+//! A response with a single fact, as text. Knows no requests.
 
 use super::facts::{Field, GeoFacts};
 
-/// What is shown by itself, as text.
+/// The fields of such a response.
 pub(super) struct Shown(Vec<Field>);
 
 impl Shown {
     pub const NAMES: &'static str =
         "ip, network, city, district, region, country, continent, coordinates, timezone, postal, type";
 
-    /// By the names that services like this one have had for long; a country and a region are their code.
+    /// By the names that similar services have used for long. A country and a region are given by their code.
     pub fn named(name: &[u8]) -> Option<Self> {
         Some(Self(match name {
             b"country" => vec![Field::CountryCode],

@@ -1,4 +1,4 @@
-//! What is posted: many codes at once. Knows no paths.
+//! Requests with many codes in their body. Knows no paths.
 
 use std::borrow::Cow;
 
@@ -13,30 +13,30 @@ use crate::LookupRequest;
 use crate::problem::problem;
 use crate::query::QueryString;
 
-/// Items in one request.
+/// The most items in one request.
 const MOST: usize = 1000;
-/// Of those that are compared with each other.
+/// The most items for comparisons of each with each.
 const MOST_COMPARED: usize = 200;
-/// What is close where nobody says how close.
+/// The distance for "close" if the request names none, in kilometres.
 const CLOSE_KM: f64 = 10.0;
-/// The longest item that is repeated as it came.
+/// The most bytes of an item that are repeated in the response.
 const LONGEST: usize = 64;
 
-/// One of them.
+/// One item.
 pub(super) struct Item {
-    /// What was asked, to be repeated.
+    /// The text of the item, to be repeated in the response.
     query: String,
     country: String,
-    /// None: it is no code.
+    /// `None`: the text is not a code.
     code: Option<String>,
 }
 
-/// What was posted.
+/// The items of a request.
 pub(super) struct PostalBatch(Vec<Item>);
 
 impl PostalBatch {
-    /// A JSON array of codes and of `{"country": .., "code": ..}`, or a code a line; `country=` says whose codes they are that do
-    /// not say so, and they are the US's where it does not.
+    /// Reads a JSON array of codes and of `{"country": .., "code": ..}`, or one code per line. The parameter `country` is
+    /// the country of items that name none. Without it, they are codes of the US.
     pub fn read(request: &LookupRequest<'_>, query: &QueryString) -> Result<Self, Whole> {
         let text = std::str::from_utf8(request.body).map_err(|_| problem(400, "the body is not UTF-8"))?;
         let country = query.get("country").unwrap_or("us");
@@ -50,7 +50,7 @@ impl PostalBatch {
             let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
             too_many(lines().count())?;
             if lines().next().is_none() {
-                return Err(problem(400, "which codes? Send a list in JSON, or one code a line"));
+                return Err(problem(400, "the body has no codes; send a JSON list, or one code per line"));
             }
             lines().map(|line| Item::named(country, line)).collect()
         };
@@ -60,7 +60,9 @@ impl PostalBatch {
 
 fn too_many(count: usize) -> Result<(), Whole> {
     match count > MOST {
-        true => Err(problem(413, format_args!("{count} codes are more than {MOST}"))),
+        true => {
+            Err(problem(413, format_args!("{count} codes are too many; send at most {MOST} in one request")))
+        }
         false => Ok(()),
     }
 }
@@ -82,7 +84,7 @@ impl Item {
     }
 }
 
-/// Nobody gets back more than he could have meant.
+/// The text of an item, shortened to the longest useful length.
 fn short(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
@@ -91,13 +93,13 @@ fn short(text: &str) -> Cow<'_, str> {
 }
 
 impl Dataset {
-    /// Where many codes are.
+    /// The places of many codes.
     pub(super) fn batch(&self, batch: &PostalBatch, _: &QueryString) -> Result<Rows<'_>, Whole> {
         let mut rows = Self::asked_rows();
         rows.rows.extend(batch.0.iter().map(|item| match &item.code {
             Some(code) => self.asked(&item.query, self.data().country(&item.country), code),
             None => {
-                let wrong = "neither a code nor an object with one; a code is a text";
+                let wrong = "not a code and not an object with a code; a code must be a text";
                 let mut row = vec![Cell::Owned(item.query.clone()), Cell::Count(400), Cell::Text(wrong)];
                 row.resize(rows.columns.len(), Cell::Unknown);
                 row
@@ -106,14 +108,17 @@ impl Dataset {
         Ok(rows)
     }
 
-    /// Which of many codes lie within a distance of each other. Those that there are not lie nowhere.
+    /// The pairs of codes within a distance of each other. Unknown codes are left out.
     pub(super) fn match_close(&self, batch: &PostalBatch, query: &QueryString) -> Result<Rows<'_>, Whole> {
         let wrong = |detail| problem(400, detail);
         let within = query.number("within_km", 0.0..=FARTHEST_KM).map_err(wrong)?.unwrap_or(CLOSE_KM);
         let unit = Unit::of(query.get("unit")).map_err(wrong)?;
-        // Each is compared with each.
+        // Each code is compared with each other.
         if batch.0.len() > MOST_COMPARED {
-            return Err(problem(413, format_args!("at most {MOST_COMPARED} codes are compared at once")));
+            return Err(problem(
+                413,
+                format_args!("too many codes; send at most {MOST_COMPARED} to compare"),
+            ));
         }
         let place = |item: &Item| {
             let (table, country) = self.data().country(&item.country)?;
@@ -122,7 +127,7 @@ impl Dataset {
         };
         let mut places: Vec<(&str, Point)> = Vec::new();
         for found in batch.0.iter().filter_map(place) {
-            // A code is no neighbour of itself, however often it was sent.
+            // A code that was sent several times is not its own neighbour.
             if !places.contains(&found) {
                 places.push(found);
             }
@@ -137,7 +142,7 @@ impl Dataset {
         Ok(rows)
     }
 
-    /// Whether many codes could be ones, and are.
+    /// For each of many codes: whether it has the form of a code, and whether it exists.
     pub(super) fn validate(&self, batch: &PostalBatch, _: &QueryString) -> Result<Rows<'_>, Whole> {
         let mut rows = Rows::new(["query", "country", "valid", "known", "code"]);
         rows.rows.extend(batch.0.iter().map(|item| {

@@ -1,4 +1,4 @@
-//! The paths of the service that was here before: `/api/zipinfo/...`, field by field as it answered. Knows no other.
+//! The paths of the original service: `/api/zipinfo/...`, with the same fields as there. Knows no other paths.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use crate::cors;
 use crate::problem::{self, problem, repeated};
 use crate::query::QueryString;
 
-/// How these answers have always been told.
+/// The content type and cache directives of these responses.
 const TOLD: PostalReply<'_> =
     PostalReply { kind: "application/json", kept: "public, max-age=7200", varies: false };
 
 impl Dataset {
-    /// The answer to what follows `/api/zipinfo/`.
+    /// The response to a path after `/api/zipinfo/`.
     pub fn zipinfo(&self, request: &LookupRequest<'_>, below: &str) -> Result<Whole, Whole> {
         if let Some(refused) = problem::method(request.head.method(), &["GET", "HEAD"]) {
             return Err(refused);
@@ -50,8 +50,8 @@ impl Dataset {
         Ok(whole)
     }
 
-    /// An answer to a code of the US whose head and body are made once, ready for whoever asks next: none where there is no such
-    /// code, or where the question is not that simple.
+    /// A stored response to a US code, made once. `None` if the code does not exist, or if the request needs more than
+    /// this.
     pub fn at_once(&self, request: &LookupRequest<'_>, code: &[u8]) -> Option<Whole> {
         let code = std::str::from_utf8(code).ok()?;
         let zip = zip_code(code)?;
@@ -60,7 +60,7 @@ impl Dataset {
             && memchr::memchr(b'?', head.target()).is_none()
             && head.fields.first(Name::IfNoneMatch).is_none()
             && head.fields.get("if-modified-since").is_none();
-        // Where not every page may read it, each gets a head of its own.
+        // If pages of some origins only may read it, each origin needs a head of its own.
         let is_same_for_all = self.settings.cors.iter().all(Origin::is_any);
         if !is_simple || !is_same_for_all {
             return None;
@@ -137,7 +137,7 @@ impl Dataset {
         body
     }
 
-    /// One record; the order of its fields is part of what clients know.
+    /// One record. Clients depend on the order of its fields.
     fn record(&self, out: &mut String, place: &Place<'_>) {
         let upper =
             |text: &str| if self.settings.compat_strings { text.to_uppercase() } else { text.to_owned() };
@@ -172,9 +172,9 @@ fn no_city(region: &Region<'_>, name: &str) -> String {
     format!("there is no city {} in {}", repeated(name.as_bytes()), region.name)
 }
 
-/// A comment in front keeps the bytes from being anything but a script.
+/// The comment in front makes sure that the bytes can only be read as a script.
 fn jsonp(name: &str, body: &str) -> String {
-    // Two characters that JSON takes and scripts did not, once.
+    // JSON allows these two characters in strings, but older scripts did not.
     let body = body.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     format!("/**/{name}({body});")
 }

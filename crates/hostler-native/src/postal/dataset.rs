@@ -1,4 +1,4 @@
-//! The service out of one state of the data: which path asks what, and what all answers have in common. Knows no files.
+//! The service with one state of the data: its paths, and what all its responses have in common. Knows no files.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::problem::{self, problem, repeated};
 use crate::query::QueryString;
 use crate::tag;
 
-/// What there is, for those who have asked for something else.
-pub(super) const PATHS: &str = "there are /postal/{country}/{code} and others; /openapi.json has them all, /postal/countries the countries";
-/// How long anybody may keep an answer: the data changes a few times a year, and a tag says when.
+/// The list of paths, for requests to an unknown one.
+pub(super) const PATHS: &str = "for example use /postal/{country}/{code}; /openapi.json lists all paths, /postal/countries all countries";
+/// The cache directives of responses: the data changes a few times a year, and its tag shows a change.
 const KEPT: &str = "public, max-age=86400, stale-while-revalidate=604800";
 const NOT_KEPT: &str = "no-store";
 
@@ -29,32 +29,32 @@ const NOT_KEPT: &str = "no-store";
 pub(super) struct Dataset {
     data: Data,
     pub settings: Arc<config::Postal>,
-    /// What every tag begins with: the data, and how it is shown.
+    /// The beginning of every tag: it stands for the data and the settings that change its form.
     name: String,
     modified: Option<SystemTime>,
     pub ready: Ready,
 }
 
-/// How an answer is told.
+/// How a response is sent.
 pub(super) struct PostalReply<'a> {
     /// Its content type.
     pub kind: &'a str,
     /// Its `Cache-Control`.
     pub kept: &'a str,
-    /// It follows from `Accept`.
+    /// It depends on `Accept`.
     pub varies: bool,
 }
 
-/// What a question came to: rows, or the answer that says why there are none.
+/// The result of a question: rows, or an error response.
 pub(super) type PostalAnswer<'a> = Result<(Rows<'a>, Number), Whole>;
 
-/// What answers to something posted.
+/// A function that answers a request with a body.
 type Poster = for<'a> fn(&'a Dataset, &PostalBatch, &QueryString) -> Result<Rows<'a>, Whole>;
 
 impl Dataset {
     pub fn open(settings: &Arc<config::Postal>) -> Result<Self, PostalError> {
         let data = Data::open(&settings.data)?;
-        // Another Hostler may show the same data otherwise, and so may this one with other settings.
+        // Another Hostler, or this one with other settings, may send the same data in another form.
         let words = if settings.compat_strings { "c" } else { "" };
         let name = format!("{:08x}{words}-{}", data.fingerprint(), env!("CARGO_PKG_VERSION"));
         let modified = data.made().map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
@@ -69,7 +69,7 @@ impl Dataset {
         &self.name
     }
 
-    /// The answer to what follows `/postal/`.
+    /// The response to a path after `/postal/`.
     pub fn ask(&self, request: &LookupRequest<'_>, path: &str) -> Result<Whole, Whole> {
         let (rest, suffix) = AnswerFormat::split(path.as_bytes());
         let path = &path[..rest.len()];
@@ -104,7 +104,7 @@ impl Dataset {
         Ok(whole)
     }
 
-    /// What a path comes to; `link` takes where a list goes on.
+    /// The result for a path. Sets `link` if a list has more pages.
     fn rows(&self, parts: &[&str], query: &QueryString, link: &mut Option<String>) -> PostalAnswer<'_> {
         let many = |rows| (rows, Number::Many);
         match *parts {
@@ -119,7 +119,7 @@ impl Dataset {
             }
             [country, code, "nearest"] => self.nearest_to(self.country(country)?, code, query).map(many),
             [_, _, "distance"] => {
-                Err(problem(400, "how far to which codes? /distance/{code}, or several with commas"))
+                Err(problem(400, "name the other codes: /distance/{code}, or several separated by commas"))
             }
             [country, from, "distance", to] => {
                 self.distances(self.country(country)?, from, to, query).map(many)
@@ -132,7 +132,7 @@ impl Dataset {
         }
     }
 
-    /// Tells a body, unless the client has it already.
+    /// The response with a body, or a 304 if the client has it already.
     pub fn tell(&self, request: &LookupRequest<'_>, told: &PostalReply<'_>, body: Bytes) -> Whole {
         if told.kept == NOT_KEPT {
             let mut head = ResponseHead::with_status(200);
@@ -149,7 +149,7 @@ impl Dataset {
         Whole::new(self.head(&key, told), body)
     }
 
-    /// The head of an answer whose tag ends in this key.
+    /// The head of a response whose tag ends in this key.
     pub fn head(&self, key: &str, told: &PostalReply<'_>) -> ResponseHead {
         let mut head = ResponseHead::with_status(200);
         head.fields.add(b"Content-Type", told.kind.as_bytes());
@@ -157,7 +157,7 @@ impl Dataset {
         head
     }
 
-    /// What a 304 says as well (RFC 9110 section 15.4.5).
+    /// The fields that a 304 has too (RFC 9110 section 15.4.5).
     fn validators(&self, head: &mut ResponseHead, key: &str, told: &PostalReply<'_>) {
         head.fields.add(b"Cache-Control", told.kept.as_bytes());
         head.fields.add(b"ETag", self.tag(key).as_bytes());
@@ -169,7 +169,7 @@ impl Dataset {
         }
     }
 
-    /// Whether the client has it already (RFC 9110 section 13.2.2: a date counts only where no tag is named).
+    /// Whether the client has the response already (RFC 9110 section 13.2.2: a date counts only without a tag).
     fn is_known(&self, request: &LookupRequest<'_>, key: &str) -> bool {
         let fields = &request.head.fields;
         if fields.first(Name::IfNoneMatch).is_some() {
@@ -186,12 +186,12 @@ impl Dataset {
     pub fn country(&self, text: &str) -> Result<(&PostalTable, &Country), Whole> {
         self.data.country(text).ok_or_else(|| {
             let text = repeated(text.as_bytes());
-            problem(404, format_args!("there is no country {text}; /postal/countries has those there are"))
+            problem(404, format_args!("there is no country {text}; /postal/countries lists all countries"))
         })
     }
 
     pub fn us(&self) -> Result<(&PostalTable, &Country), Whole> {
-        self.data.country("US").ok_or_else(|| problem(404, "there are no codes of the US in the data"))
+        self.data.country("US").ok_or_else(|| problem(404, "the data has no codes of the US"))
     }
 }
 
@@ -200,7 +200,7 @@ fn written(rows: &Rows<'_>, number: Number, query: &QueryString, form: AnswerFor
     Ok(form::write(rows, &wanted, number, form).into())
 }
 
-/// What tells an answer from all others out of these data: what was asked, and in which form. A single code is its own key.
+/// The part of the tag that is different for each question and format. A single code is its own key.
 fn key_of(request: &LookupRequest<'_>, kind: &str) -> String {
     let target = request.head.target();
     if kind == "application/json"
@@ -210,7 +210,7 @@ fn key_of(request: &LookupRequest<'_>, kind: &str) -> String {
     {
         return String::from_utf8_lossy(code).into_owned();
     }
-    // With fixed keys, so that all Hostlers of a site give one tag.
+    // With fixed keys, so that all Hostlers of a site make the same tag.
     let mut hasher = DefaultHasher::new();
     (target, kind).hash(&mut hasher);
     format!("{:016x}", hasher.finish())

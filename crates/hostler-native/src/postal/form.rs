@@ -1,18 +1,18 @@
-//! Rows in the forms that clients read. Knows no data.
+//! Writes rows in the formats for clients. Knows no data.
 
 use std::fmt::Write as _;
 
 use super::rows::{Cell, Rows};
 use crate::form::{AnswerFormat, csv_cell, text_line, xml_text};
 
-/// Whether the rows are a list, or one thing that may have others beside it.
+/// Whether the rows are a list, or one result with further results beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     One,
     Many,
 }
 
-/// Writes rows, the wanted columns of them.
+/// Writes the wanted columns of the rows.
 pub(super) fn write(rows: &Rows<'_>, wanted: &[usize], number: Number, form: AnswerFormat) -> String {
     let mut out = String::with_capacity(64 + rows.rows.len() * wanted.len() * 16);
     match form {
@@ -53,7 +53,7 @@ fn list<T>(out: &mut String, items: &[T], mut write: impl FnMut(&mut String, &T)
     out.push(']');
 }
 
-/// `more` stands at the end, its comma included.
+/// One JSON object. `more` is added at its end and includes its comma.
 fn object(out: &mut String, rows: &Rows<'_>, row: &[Cell<'_>], wanted: &[usize], more: &str) {
     out.push('{');
     for (at, column) in wanted.iter().enumerate() {
@@ -92,7 +92,7 @@ pub(super) fn quoted(out: &mut String, text: &str) {
     }
 }
 
-/// As it stands where nothing is quoted. Writing to a string cannot fail.
+/// The value where no quotes are needed. Writing to a string cannot fail.
 fn bare(out: &mut String, cell: &Cell<'_>) {
     let _ = match cell {
         Cell::Text(text) => write!(out, "{text}"),
@@ -106,7 +106,7 @@ fn bare(out: &mut String, cell: &Cell<'_>) {
     };
 }
 
-/// RFC 4180, the names of the columns first.
+/// CSV (RFC 4180), with the names of the columns first.
 fn csv(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     let names: Vec<&str> = wanted.iter().map(|column| rows.columns[*column]).collect();
     out.push_str(&names.join(","));
@@ -128,7 +128,7 @@ fn plain(cell: &Cell<'_>) -> String {
     text
 }
 
-/// A list, also of one; what is not known is empty.
+/// Always a list, even with one row. Unknown values are empty.
 fn xml(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<postal>\n");
     for row in &rows.rows {
@@ -143,7 +143,7 @@ fn xml(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     out.push_str("</postal>\n");
 }
 
-/// Each row a few lines, an empty one between two.
+/// Some lines for each row, with an empty line between two rows.
 fn text(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     for (at, row) in rows.rows.iter().enumerate() {
         if at > 0 {
@@ -155,7 +155,7 @@ fn text(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     }
 }
 
-/// RFC 7946. What has no coordinates has no geometry.
+/// GeoJSON (RFC 7946). A row without coordinates has no geometry.
 fn geojson(out: &mut String, rows: &Rows<'_>, wanted: &[usize]) {
     let at = rows.column("lng").zip(rows.column("lat"));
     out.push_str("{\"type\":\"FeatureCollection\",\"features\":");

@@ -1,4 +1,4 @@
-//! Countries, states, a state's codes page by page, and what a half-typed text could become. Knows no single code.
+//! Lists: countries, states, the pages of a state's codes, and suggestions for a typed text. Knows no single code.
 
 use hostler_lookup::postal::{Country, Places, PostalTable, Region, Suggestion};
 use hostler_wire::Whole;
@@ -9,16 +9,16 @@ use super::rows::{Cell, PLACE, Rows, place};
 use crate::problem::{problem, repeated};
 use crate::query::QueryString;
 
-/// Codes on a page.
+/// How many codes a page has.
 const PER_PAGE: usize = 100;
 const MOST_PER_PAGE: usize = 1000;
 const MOST_PAGES: usize = 1_000_000;
-/// What is suggested.
+/// How many suggestions a response has at most.
 const SUGGESTED: usize = 20;
 const MOST_SUGGESTED: usize = 100;
 
 impl Dataset {
-    /// What there is.
+    /// All countries.
     pub(super) fn countries(&self) -> Rows<'_> {
         let mut rows = Rows::new(["country", "codes", "places", "states"]);
         rows.rows.extend(self.data().countries().map(|(table, country)| {
@@ -32,7 +32,7 @@ impl Dataset {
         rows
     }
 
-    /// A country's states.
+    /// The states of a country.
     pub(super) fn states<'a>(&'a self, (table, country): (&'a PostalTable, &'a Country)) -> Rows<'a> {
         let mut rows = Rows::new(["country", "state", "state_name", "cities", "places"]);
         rows.rows.extend(named(table, country).map(|region| {
@@ -47,7 +47,7 @@ impl Dataset {
         rows
     }
 
-    /// A page of a state's codes, or of those in one of its counties.
+    /// A page of the codes of a state, or of one of its counties.
     pub(super) fn state<'a>(
         &'a self,
         (table, _): (&'a PostalTable, &'a Country),
@@ -70,7 +70,7 @@ impl Dataset {
         if page > last {
             return Err(problem(404, format_args!("there are {last} pages")));
         }
-        // Only a query: whatever path led here leads to the other pages too.
+        // A query only, because every path that leads here leads to the other pages too.
         let to = |page: usize, rel: &str| {
             let number = page.to_string();
             format!("<?{}>; rel=\"{rel}\"", query.with("page", &number))
@@ -85,7 +85,7 @@ impl Dataset {
         Ok(Rows::places(table.each(&Places::Picked(numbers))))
     }
 
-    /// What somebody may mean who has begun to type.
+    /// Suggestions for a typed text.
     pub(super) fn search<'a>(
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),
@@ -104,7 +104,7 @@ impl Dataset {
             }
             (None, Some(text)) => table.suggest(country, text, state.as_ref(), most),
             _ => {
-                let detail = "say prefix=, the beginning of a code, or q=, of a code or a city's name";
+                let detail = "use prefix= with the beginning of a code, or q= with the beginning of a code or of a city's name";
                 return Err(problem(400, detail.to_owned()));
             }
         };
@@ -122,7 +122,7 @@ impl Dataset {
     }
 }
 
-/// The states of a country; what belongs to none is in one without a name.
+/// The states of a country. Places without a state are in one without a name.
 fn named<'a>(table: &'a PostalTable, country: &Country) -> impl Iterator<Item = Region<'a>> {
     table.regions(country).filter(|region| !(region.code.is_empty() && region.name.is_empty()))
 }

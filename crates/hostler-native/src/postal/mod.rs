@@ -1,8 +1,8 @@
-//! Where postal codes are, over HTTP: the service, whatever data it has at the moment. Knows no paths and no forms.
+//! The places of postal codes over HTTP: the service, with its current data. Knows no paths and no formats.
 //!
-//! `dataset` is the service out of one state of the data: which path asks what, and what all answers have in common. `compat` has the
-//! paths of the service that was here before, `place` those about one code, `lists` those about many, `near` distances, `batch` what
-//! is posted. All say `rows`, and `form` writes them down.
+//! `dataset` is the service with one state of the data: its paths, and what all responses have in common. `compat` has
+//! the paths of the original service, `place` those about one code, `lists` those about many, `near` distances, `batch`
+//! requests with many codes. All return `rows`, and `form` writes them.
 
 mod batch;
 mod compat;
@@ -36,7 +36,7 @@ use crate::problem::{method, problem};
 use crate::query::QueryString;
 use crate::{Nearest, cors};
 
-/// What the licence of the data asks for (CC BY 4.0).
+/// The attribution that the licence of the data asks for (CC BY 4.0).
 const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.0";
 
 /// The service.
@@ -46,18 +46,18 @@ pub struct Postal {
     reloads: AtomicU64,
 }
 
-/// Its part of Hostler's status.
+/// The service's part of Hostler's status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PostalStatus {
-    /// Which state of the data it is.
+    /// A name that changes with the data.
     pub dataset: String,
-    /// How many countries it has.
+    /// The number of countries.
     pub countries: u64,
-    /// How many places.
+    /// The number of places.
     pub places: u64,
-    /// How many bytes they take, mapped or not.
+    /// The bytes of the data, mapped or not.
     pub bytes: u64,
-    /// How often newer data took over.
+    /// How many times newer data has replaced it.
     pub reloads: u64,
 }
 
@@ -69,24 +69,24 @@ impl Postal {
         Ok(Self { settings, dataset, reloads: AtomicU64::new(0) })
     }
 
-    /// The files that it was opened with.
+    /// The paths of its files.
     pub fn files(&self) -> &[PathBuf] {
         &self.settings.data
     }
 
-    /// Whose pages may read answers.
+    /// The origins whose pages may read responses.
     pub fn origins(&self) -> &[config::Origin] {
         &self.settings.cors
     }
 
-    /// Reads all of the files anew, and goes over to them if they are good.
+    /// Reads all files again, and uses them from now on if they are good.
     pub fn renew(&self) -> Result<(), PostalError> {
         self.dataset.store(Arc::new(Dataset::open(&self.settings)?));
         self.reloads.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Its part of Hostler's status.
+    /// The service's part of Hostler's status.
     pub fn status(&self) -> PostalStatus {
         let dataset = self.dataset.load();
         PostalStatus {
@@ -98,7 +98,7 @@ impl Postal {
         }
     }
 
-    /// The answer; none where the path is none of the service's.
+    /// The response. `None` if the path does not belong to the service.
     pub fn answer(&self, request: &LookupRequest<'_>, path: &[u8]) -> Option<Whole> {
         let dataset = self.dataset.load();
         let zipinfo = path.strip_prefix(b"/api/zipinfo/");
@@ -111,7 +111,7 @@ impl Postal {
         let postal = || path.strip_prefix(b"/postal").filter(is_below);
         let below = zipinfo.or_else(postal)?;
         let whole = match std::str::from_utf8(below) {
-            Err(_) => Err(problem(400, "the path is not UTF-8, percent-encoded")),
+            Err(_) => Err(problem(400, "the path is not percent-encoded UTF-8")),
             Ok(below) if zipinfo.is_some() => dataset.zipinfo(request, below),
             Ok("/meta" | "/meta/" | "/meta.json") => self.meta(request),
             Ok(below) => dataset.ask(request, below.trim_matches('/')),
@@ -119,7 +119,7 @@ impl Postal {
         Some(cors::allow(&self.settings.cors, request, whole.unwrap_or_else(|problem| problem)))
     }
 
-    /// What there is to know about the data itself.
+    /// Facts about the data itself.
     fn meta(&self, request: &LookupRequest<'_>) -> Result<Whole, Whole> {
         if let Some(refused) = method(request.head.method(), &["GET", "HEAD"]) {
             return Err(refused);
@@ -142,7 +142,7 @@ impl Postal {
         Ok(Whole::new(head, format!("{body}\n")))
     }
 
-    /// The answer to what is no path of any service here.
+    /// The response for a path that no service here has.
     pub fn not_found(&self) -> Whole {
         problem(404, dataset::PATHS)
     }

@@ -1,4 +1,4 @@
-//! What is near, and how far things are. Knows no earth.
+//! Codes near a place, and distances. Knows no geometry.
 
 use hostler_lookup::postal::{Country, Point, PostalTable};
 use hostler_wire::Whole;
@@ -10,11 +10,11 @@ use crate::query::QueryString;
 
 const NEAREST: usize = 10;
 const MOST: usize = 1000;
-/// Half the earth's circumference: from there on, everything is within.
+/// Half the circumference of the earth in kilometres. No distance is larger.
 pub(super) const FARTHEST_KM: f64 = 20_038.0;
 const MOST_DISTANCES: usize = 100;
 
-/// How much of what is near is wanted.
+/// How many near codes are wanted, and within which distance.
 struct Wanted {
     most: usize,
     radius_km: Option<f64>,
@@ -39,7 +39,7 @@ impl Dataset {
         let lat = query.number("lat", -90.0..=90.0).map_err(wrong)?;
         let lng = query.number("lng", -180.0..=180.0).map_err(wrong)?;
         let point = lat.zip(lng).and_then(|(lat, lng)| Point::new(lat, lng));
-        let point = point.ok_or_else(|| problem(400, "say lat= and lng=, in degrees"))?;
+        let point = point.ok_or_else(|| problem(400, "use lat= and lng= in degrees"))?;
         let wanted = Wanted::of(query)?;
         let near = match query.get("country") {
             None => self.data().near(point, wanted.most, wanted.radius_km),
@@ -51,7 +51,7 @@ impl Dataset {
         Ok(Rows::near(near, wanted.unit))
     }
 
-    /// The codes of its country nearest to a code, without itself.
+    /// The codes nearest to a code in its country, without that code.
     pub(super) fn nearest_to<'a>(
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),
@@ -66,7 +66,7 @@ impl Dataset {
         Ok(Rows::near(others.take(wanted.most), wanted.unit))
     }
 
-    /// How far codes are from one.
+    /// The distances of codes from one code.
     pub(super) fn distances<'a>(
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),
@@ -79,7 +79,7 @@ impl Dataset {
         let point = from.point.ok_or_else(|| nowhere(from.code))?;
         let codes: Vec<&str> = to.split(',').map(str::trim).filter(|code| !code.is_empty()).collect();
         if codes.len() > MOST_DISTANCES {
-            return Err(problem(400, format_args!("at most {MOST_DISTANCES} codes at once")));
+            return Err(problem(400, format_args!("at most {MOST_DISTANCES} codes in one request")));
         }
         let columns = Self::asked_rows().columns;
         let mut rows = Rows::new(columns.into_iter().chain([unit.column()]));
@@ -94,5 +94,5 @@ impl Dataset {
 }
 
 fn nowhere(code: &str) -> Whole {
-    problem(404, format_args!("nobody knows where {code} is"))
+    problem(404, format_args!("the location of {code} is not known"))
 }

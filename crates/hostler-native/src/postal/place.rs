@@ -1,4 +1,4 @@
-//! One code, or a few of them by name. Knows no batches.
+//! Questions about one code, or about a few in a path. Knows no batches.
 
 use hostler_lookup::postal::{Country, Place, PostalTable, Region};
 use hostler_wire::Whole;
@@ -9,11 +9,11 @@ use super::rows::{Cell, PLACE, Rows, place};
 use crate::problem::{problem, repeated};
 use crate::query::QueryString;
 
-/// Codes in one path.
+/// The most codes in a path.
 const MOST_CODES: usize = 100;
 
 impl Dataset {
-    /// A code with its places; else a state with its codes.
+    /// A code with its places, or else a state with its codes.
     pub(super) fn code_or_state<'a>(
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),
@@ -31,7 +31,7 @@ impl Dataset {
         }
     }
 
-    /// Where a code is first.
+    /// The first place of a code.
     pub(super) fn first_place<'a>(
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),
@@ -40,7 +40,7 @@ impl Dataset {
         self.data().code(table, country, code).into_iter().next().ok_or_else(|| unknown(country, code))
     }
 
-    /// Several codes, each with whether there is one.
+    /// Several codes, and for each whether it exists.
     pub(super) fn several<'a>(
         &'a self,
         found: (&'a PostalTable, &'a Country),
@@ -58,12 +58,12 @@ impl Dataset {
         Ok(rows)
     }
 
-    /// The columns of answers to several questions.
+    /// The columns of responses to several questions.
     pub(super) fn asked_rows<'a>() -> Rows<'a> {
         Rows::new(["query", "status", "error"].into_iter().chain(PLACE))
     }
 
-    /// The answer to one question of several.
+    /// The result of one of several questions.
     pub(super) fn asked<'a>(
         &'a self,
         query: &str,
@@ -72,7 +72,7 @@ impl Dataset {
     ) -> Vec<Cell<'a>> {
         let found = country.map(|(table, country)| self.data().code(table, country, code));
         let (status, error) = match &found {
-            None => (404, Some("there are no codes of that country")),
+            None => (404, Some("the data has no codes of this country")),
             Some(found) if found.is_empty() => (404, Some("there is no such code")),
             Some(_) => (200, None),
         };
@@ -85,12 +85,12 @@ impl Dataset {
         row
     }
 
-    /// Any of a country's.
+    /// Any code of a country.
     pub(super) fn random<'a>(&'a self, (table, country): (&'a PostalTable, &'a Country)) -> Rows<'a> {
         Rows::places(table.random(country, fastrand::u32(..)))
     }
 
-    /// The codes of a city, or of the part of it that lies in a county.
+    /// The codes of a city, or of its part in a county.
     pub(super) fn city<'a>(
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),

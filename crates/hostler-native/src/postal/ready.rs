@@ -1,4 +1,4 @@
-//! Answers that were given once and are given again, by five-digit code. Knows not what they say.
+//! Stored responses, by five-digit code. Does not know what they contain.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ const PAGE: usize = 100;
 
 type ReadyPage = Box<[OnceLock<Whole>; PAGE]>;
 
-/// Room for an answer to each code, made as codes are asked for: most never are.
+/// A place for the response to each code. Most of them are never used, so memory is allocated at the first use.
 pub(super) struct Ready(Box<[OnceLock<ReadyPage>]>);
 
 impl Ready {
@@ -17,7 +17,7 @@ impl Ready {
         Self((0..PAGES).map(|_| OnceLock::new()).collect())
     }
 
-    /// The place of a code, which is below 100,000.
+    /// The place of a code. The code must be below 100,000.
     pub fn at(&self, code: u32) -> &OnceLock<Whole> {
         let code = code as usize % (PAGES * PAGE);
         let page = self.0[code / PAGE].get_or_init(|| Box::new([const { OnceLock::new() }; PAGE]));

@@ -1,4 +1,4 @@
-//! What the service says, as rows under columns. Knows neither where rows come from nor the forms they are sent in.
+//! Results as rows under columns. Knows neither their source nor their format.
 
 use hostler_lookup::postal::{Degrees, Neighbour, Place};
 
@@ -13,14 +13,14 @@ pub(super) enum Cell<'a> {
     Owned(String),
     Count(u64),
     Degrees(Degrees),
-    /// A distance, shown to the metre.
+    /// A distance, written with three decimals.
     Distance(f64),
     Truth(bool),
     Unknown,
 }
 
 impl<'a> Cell<'a> {
-    /// A text; the empty one is what nobody knows.
+    /// A text. An empty one stands for an unknown value.
     pub fn text(text: &'a str) -> Self {
         if text.is_empty() { Self::Unknown } else { Self::Text(text) }
     }
@@ -58,11 +58,11 @@ impl Unit {
     }
 }
 
-/// What a place says, in the order in which it says it.
+/// The columns of a place, in their order.
 pub(super) const PLACE: [&str; 10] =
     ["country", "code", "city", "state", "state_name", "county", "county_code", "lat", "lng", "accuracy"];
 
-/// A place's values under those columns.
+/// The values of a place under these columns.
 pub(super) fn place<'a>(place: &Place<'a>) -> Vec<Cell<'a>> {
     let [lat, lng] = match place.point {
         Some(point) => [point.lat, point.lng].map(Cell::Degrees),
@@ -95,14 +95,14 @@ impl<'a> Rows<'a> {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// Places.
+    /// Rows of places.
     pub fn places(places: impl IntoIterator<Item = Place<'a>>) -> Self {
         let mut rows = Self::new(PLACE);
         rows.rows.extend(places.into_iter().map(|at| place(&at)));
         rows
     }
 
-    /// Places with how far they are.
+    /// Rows of places with their distances.
     pub fn near(found: impl IntoIterator<Item = Neighbour<'a>>, unit: Unit) -> Self {
         let mut rows = Self::new(PLACE.into_iter().chain([unit.column()]));
         rows.rows.extend(found.into_iter().map(|near| {
@@ -113,7 +113,7 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// The columns that were asked for, in the order of the service; all where none was.
+    /// The columns that were asked for, in the order of the service. All of them if the request names none.
     pub fn wanted<'q>(&self, fields: impl Iterator<Item = &'q str>) -> Result<Vec<usize>, String> {
         let names: Vec<&str> = fields.collect();
         if names.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Rows<'a> {
         Ok((0..self.columns.len()).filter(|at| names.contains(&self.columns[*at])).collect())
     }
 
-    /// Where a column stands.
+    /// The index of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column == name)
     }

@@ -143,7 +143,7 @@ async fn what_is_asked_wrongly_is_told() {
         ("/geo/9.9.9.9/city", 404, "not known of this address"),
         ("/geo/1.1.1.1?fields=ip,nonsense", 400, "there is no \\\"nonsense\\\""),
         ("/geo/1.1.1.1?lang=%ff", 400, "not UTF-8"),
-        ("/geo/1.1.1.1?format=exe", 400, "is none of json, ndjson, csv, geojson, xml, txt"),
+        ("/geo/1.1.1.1?format=exe", 400, "is not one of json, ndjson, csv, geojson, xml, txt"),
         ("/geo/1.1.1.1/city/x", 404, "below /geo"),
         ("/geo/nearest-zip", 404, "no postal codes on this route"),
     ] {
@@ -200,10 +200,10 @@ async fn a_batch_that_is_none_or_too_large_is_refused() {
     let site = started("", EVERYWHERE).await;
     let many = "1.1.1.1\n".repeat(1001);
     for (body, status, says) in [
-        ("", 400, "which addresses?"),
+        ("", 400, "the body has no addresses"),
         ("{\"ip\":\"1.1.1.1\"}", 400, "no list in JSON"),
         ("[\"1.1.1.1\"", 400, "no list in JSON"),
-        (&many, 413, "1001 addresses are too many; 1000 may be sent at once"),
+        (&many, 413, "1001 addresses are too many; send at most 1000 in one request"),
     ] {
         let answer = ask(&site, "127.0.0.1", "POST /geo/batch", "", body).await;
         answer.assert_status(status).assert_says(says);

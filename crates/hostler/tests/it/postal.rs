@@ -234,7 +234,10 @@ async fn what_is_near_is_found_from_a_point_and_from_a_code() {
     let distances = each(&far, "distance_km");
     assert!((distances[0].as_f64().unwrap() - 4_083.0).abs() < 30.0, "{distances:?}");
     assert_eq!(distances[2..], [Value::Null, Value::Null]);
-    site.get("/postal/us/09012/nearest").await.assert_status(404).assert_says("nobody knows where 09012 is");
+    site.get("/postal/us/09012/nearest")
+        .await
+        .assert_status(404)
+        .assert_says("the location of 09012 is not known");
 }
 
 #[tokio::test]
