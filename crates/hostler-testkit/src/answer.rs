@@ -1,4 +1,4 @@
-//! An answer as a client reads it, with what a test says about it. Knows no sockets.
+//! A response as a client reads it, with the assertions of tests. Knows no sockets.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use serde_json::Value;
 
 use crate::message::MessageHead;
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnding {
-    /// As its framing says.
+    /// Complete, as its framing says.
     Whole,
-    /// The connection was closed before that.
+    /// The connection was closed before the end.
     Cut,
-    /// The connection was reset.
+    /// The connection was reset before the end.
     Reset,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone)]
 pub struct ReceivedAnswer {
     /// The status code.
     pub status: u16,
     /// The final head.
     pub head: MessageHead,
-    /// Interim heads (1xx) that came before.
+    /// The interim heads (1xx) before it.
     pub interim: Vec<MessageHead>,
-    /// What came of the body.
+    /// The body, or the part of it that came.
     pub body: Vec<u8>,
-    /// The sizes of its chunks, the last one (0) included.
+    /// The sizes of its chunks, with the last one (0).
     pub chunks: Vec<usize>,
-    /// Trailer field lines.
+    /// The trailer field lines.
     pub trailers: Vec<String>,
     /// How it ended.
     pub ending: ConnectionEnding,
@@ -45,7 +45,7 @@ impl ReceivedAnswer {
     /// The body as JSON.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -55,17 +55,17 @@ impl ReceivedAnswer {
         self.head.field(name)
     }
 
-    /// Says that it is a complete answer with this status.
+    /// Asserts that the response is complete and has this status.
     #[track_caller]
     pub fn assert_status(&self, status: u16) -> &Self {
         assert!(
             self.status == status && self.ending == ConnectionEnding::Whole,
-            "expected a whole {status}, got {self:?}"
+            "expected a complete {status}, got {self:?}"
         );
         self
     }
 
-    /// Says that it is a complete 200 with this body.
+    /// Asserts that the response is a complete 200 with this body.
     #[track_caller]
     pub fn assert_ok(&self, body: &str) -> &Self {
         self.assert_status(200);
@@ -73,37 +73,37 @@ impl ReceivedAnswer {
         self
     }
 
-    /// Says that Hostler itself has answered: with this status, for this reason.
+    /// Asserts that Hostler itself has refused the request, with this status and reason.
     #[track_caller]
     pub fn assert_refused(&self, status: u16, reason: &str) -> &Self {
         self.assert_status(status).assert_field("hostler-refusal", reason)
     }
 
-    /// Says that a field has this value.
+    /// Asserts that a field has this value.
     #[track_caller]
     pub fn assert_field(&self, name: &str, value: &str) -> &Self {
         assert!(self.field(name).as_deref() == Some(value), "expected {name}: {value}, got {self:?}");
         self
     }
 
-    /// Says that a field is missing.
+    /// Asserts that a field is missing.
     #[track_caller]
     pub fn assert_no_field(&self, name: &str) -> &Self {
         assert!(self.field(name).is_none(), "expected no {name}, got {self:?}");
         self
     }
 
-    /// Says that the body tells of something.
+    /// Asserts that the body contains this text.
     #[track_caller]
     pub fn assert_says(&self, part: &str) -> &Self {
-        assert!(self.text().contains(part), "expected a word of {part:?}, got {self:?}");
+        assert!(self.text().contains(part), "expected {part:?} in the body, got {self:?}");
         self
     }
 
-    /// Says that nobody could take it for complete.
+    /// Asserts that the response is not complete.
     #[track_caller]
     pub fn assert_broken(&self) -> &Self {
-        assert!(self.ending != ConnectionEnding::Whole, "expected a broken transfer, got {self:?}");
+        assert!(self.ending != ConnectionEnding::Whole, "expected an incomplete response, got {self:?}");
         self
     }
 }

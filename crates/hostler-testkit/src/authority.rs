@@ -1,4 +1,4 @@
-//! Certificates for one test: an authority, and those for whom it vouches. Knows no connections.
+//! Certificates for tests: an authority, and certificates that it issues. Knows no connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use rustls::{RootCertStore, ServerConfig};
 
 static AUTHORITIES: AtomicUsize = AtomicUsize::new(1);
 
-/// Somebody who vouches for others.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// A certificate and its key, in PEM.
+/// An issued certificate and its key, in PEM.
 #[derive(Clone)]
 pub struct IssuedCertificate {
     /// The certificate.
@@ -24,10 +24,10 @@ pub struct IssuedCertificate {
     pub key: String,
 }
 
-/// A new authority, whom nobody knows.
+/// A new authority, which no system trusts.
 pub fn authority() -> Authority {
     let mut params = CertificateParams::default();
-    // Two of the same name would be taken for one, whose signatures are wrong.
+    // A number, because clients would confuse two authorities of the same name and reject the signatures.
     let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
     params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -35,17 +35,17 @@ pub fn authority() -> Authority {
 }
 
 impl Authority {
-    /// Its own certificate, in PEM.
+    /// The certificate of the authority, in PEM.
     pub fn cert(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate for these names and addresses.
+    /// Issues a certificate for these names and addresses.
     pub fn vouch_for(&self, names: &[&str]) -> IssuedCertificate {
         self.sign(CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap())
     }
 
-    /// The same, out of date.
+    /// Issues an expired certificate for these names and addresses.
     pub fn vouched_for(&self, names: &[&str]) -> IssuedCertificate {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -60,7 +60,8 @@ impl Authority {
 }
 
 impl IssuedCertificate {
-    /// What a server needs to show it; it asks for certificates of those for whom the authority vouches, if there is one.
+    /// The settings of a server with this certificate. If `clients` is given, the server asks for client certificates of
+    /// that authority.
     pub fn for_server(&self, clients: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone());

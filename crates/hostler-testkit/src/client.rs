@@ -1,4 +1,4 @@
-//! A client that says exactly what a test tells it to, byte by byte if need be. Knows nothing of Hostler.
+//! A client that sends exactly the bytes a test gives it. Knows nothing of Hostler.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::tls::ClientStream;
 /// A connection to a server.
 pub struct Client {
     stream: ClientStream,
-    /// Read, not yet taken.
+    /// Bytes that were read and not used yet.
     inbox: Vec<u8>,
     ended: Option<ConnectionEnding>,
 }
@@ -24,26 +24,26 @@ pub async fn client(address: SocketAddr) -> Client {
     client_from(Ipv4Addr::LOCALHOST.into(), address).await
 }
 
-/// Connects, or finds that nobody listens any more.
+/// Connects. `None` if the connection is refused.
 pub async fn try_client(address: SocketAddr) -> Option<Client> {
     try_client_from(Ipv4Addr::LOCALHOST.into(), address).await
 }
 
-/// Connects from one of the machine's addresses, or finds that nobody listens any more.
+/// Connects from one of the machine's addresses. `None` if the connection is refused.
 pub async fn try_client_from(from: IpAddr, address: SocketAddr) -> Option<Client> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(from, 0)).unwrap();
     socket.connect(address).await.ok().map(Client::over_tcp)
 }
 
-/// Connects from one of the machine's addresses: all of 127.0.0.0/8 are this machine.
+/// Connects from one of the machine's addresses. All addresses in 127.0.0.0/8 are.
 pub async fn client_from(from: IpAddr, address: SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(from, 0)).unwrap();
     Client::over_tcp(within("a connection", socket.connect(address)).await.unwrap())
 }
 
-/// Connects with a small receive window, so that whoever sends is soon held up.
+/// Connects with a small receive window, so that the server soon has to wait with its data.
 pub async fn client_with_window(bytes: u32, address: SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(bytes).unwrap();
@@ -52,7 +52,7 @@ pub async fn client_with_window(bytes: u32, address: SocketAddr) -> Client {
 
 impl Client {
     fn over_tcp(stream: TcpStream) -> Self {
-        // What a test sends in two pieces must not be held back until the first is acknowledged.
+        // A second piece that a test sends must not wait until the first one is acknowledged.
         stream.set_nodelay(true).unwrap();
         Self::over(ClientStream::Tcp(stream))
     }
@@ -65,12 +65,12 @@ impl Client {
         &self.stream
     }
 
-    /// Its own address.
+    /// The client's own address.
     pub fn address(&self) -> SocketAddr {
         self.stream.tcp().local_addr().unwrap()
     }
 
-    /// Sends exact bytes. A server that has closed is what the next read will tell.
+    /// Sends exact bytes. If the server has closed the connection, the next read reports it.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let sent = async {
             self.stream.write_all(bytes.as_ref()).await?;
@@ -79,44 +79,44 @@ impl Client {
         let _ = within("the server to take what is sent", sent).await;
     }
 
-    /// Sends as much as is taken at once; for a server that is expected to take no more at some time.
+    /// Sends as many bytes as the system takes at once. For servers that stop reading at some point.
     pub fn send_some(&mut self, bytes: &[u8]) -> usize {
         self.stream.tcp().try_write(bytes).unwrap_or(0)
     }
 
-    /// GET on this connection.
+    /// Sends GET on this connection and reads the response.
     pub async fn get(&mut self, path: &str) -> ReceivedAnswer {
         self.get_of("site.test", path).await
     }
 
-    /// GET on this connection, of a host by its name.
+    /// Sends GET with this `Host` and reads the response.
     pub async fn get_of(&mut self, host: &str, path: &str) -> ReceivedAnswer {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         self.answer().await
     }
 
-    /// POST with a body of known length on this connection.
+    /// Sends POST with a body of known length and reads the response.
     pub async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> ReceivedAnswer {
         self.send(crate::request(&format!("POST {path}"), "", body.as_ref())).await;
         self.answer().await
     }
 
-    /// Says that nothing more will be sent (FIN), and reads on.
+    /// Ends the sending direction (FIN). Reading goes on.
     pub async fn finish_sending(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Says only to TCP that nothing more will be sent.
+    /// Ends only the sending direction of TCP, without the close message of TLS.
     pub fn cut_off(&self) {
         let _ = rustix::net::shutdown(self.stream.tcp(), rustix::net::Shutdown::Write);
     }
 
-    /// Goes without a word of farewell (RST).
+    /// Resets the connection (RST).
     pub fn reset(self) {
         self.stream.tcp().set_zero_linger().unwrap();
     }
 
-    /// Reads the next answer.
+    /// Reads the next response.
     ///
     /// # Panics
     /// If there is none.
@@ -124,7 +124,7 @@ impl Client {
         self.answer_to("GET").await
     }
 
-    /// Reads the next answer, to a request with this method (HEAD has no body).
+    /// Reads the response to a request with this method (a response to HEAD has no body).
     ///
     /// # Panics
     /// If there is none.
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Reads the next answer; none when the connection ends before one has begun.
+    /// Reads the next response. `None` if the connection ends before it begins.
     pub async fn maybe_answer(&mut self, method: &str) -> Option<ReceivedAnswer> {
         let mut interim = Vec::new();
         let head = loop {
@@ -158,7 +158,7 @@ impl Client {
         Some(ReceivedAnswer { status, head, interim, body: data, chunks, trailers, ending })
     }
 
-    /// Reads the next head only, interim or final.
+    /// Reads the next head, interim or final.
     pub async fn next_head(&mut self) -> Option<MessageHead> {
         loop {
             if let Some(head) = MessageHead::take(&mut self.inbox) {
@@ -179,14 +179,14 @@ impl Client {
             match self.read("a body").await {
                 None => {}
                 Some(ConnectionEnding::Reset) => return ConnectionEnding::Reset,
-                // The end of the connection is the end of the body, if nothing else says so.
+                // The body ends with the connection if no field gives its length.
                 Some(_) if framing == MessageFraming::UntilClose => return ConnectionEnding::Whole,
                 Some(_) => return ConnectionEnding::Cut,
             }
         }
     }
 
-    /// Reads until this text has come, and takes everything up to its end.
+    /// Reads until this text has come. Returns everything up to its end.
     pub async fn read_until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = crate::message::find(&self.inbox, text.as_bytes()) {
@@ -198,16 +198,16 @@ impl Client {
         }
     }
 
-    /// Reads exactly so many bytes.
+    /// Reads exactly this many bytes.
     pub async fn read_exactly(&mut self, bytes: usize) -> Vec<u8> {
         while self.inbox.len() < bytes {
-            let ended = self.read("so many bytes").await;
+            let ended = self.read("this many bytes").await;
             assert!(ended.is_none(), "{ended:?} after {} of {bytes} bytes", self.inbox.len());
         }
         self.inbox.drain(..bytes).collect()
     }
 
-    /// Reads to the end of the connection: all that came, and how it ended.
+    /// Reads to the end of the connection. Returns all bytes, and how the connection ended.
     pub async fn rest(&mut self) -> (String, ConnectionEnding) {
         loop {
             if let Some(ending) = self.read("the end of the connection").await {
@@ -216,14 +216,15 @@ impl Client {
         }
     }
 
-    /// Reads to the end of a connection that the server does not want: a client of TLS 1.3 learns so when it reads. All that came.
+    /// Reads to the end of a connection that the server refuses, which a client of TLS 1.3 learns only when it reads.
+    /// Returns all bytes.
     pub async fn refused(&mut self) -> String {
         let end = async { while self.stream.read_buf(&mut self.inbox).await.is_ok_and(|read| read > 0) {} };
         within("the end of a refused connection", end).await;
         String::from_utf8_lossy(&std::mem::take(&mut self.inbox)).into_owned()
     }
 
-    /// Says that the server closes now, without another byte.
+    /// Asserts that the server closes the connection now without another byte.
     #[track_caller]
     pub fn assert_closed(&mut self) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -251,7 +252,7 @@ impl Client {
 }
 
 fn is_reset(error: &io::Error) -> bool {
-    // Within TLS an end without a word for it is one that anybody could have made.
+    // In TLS, an end without a close message counts as cut off, because an attacker could have caused it.
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), ConnectionReset | BrokenPipe | UnexpectedEof)
 }

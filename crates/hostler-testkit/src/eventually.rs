@@ -1,4 +1,4 @@
-//! Waiting for what a test needs to see, with a deadline instead of a guess. Knows nothing of Hostler.
+//! Waits for a condition, with a deadline instead of a guessed time. Knows nothing of Hostler.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long anything may take. Only a failing test waits that long, so it can be generous: the machine is shared, and what takes
-/// seconds of a core when it is idle takes many times that when all tests run at once.
+/// The time limit of every wait. Only a failing test waits this long, so it is generous: when all tests run at once on a
+/// shared machine, everything takes many times as long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// How often is looked.
+/// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
-/// A machine that stands still for a minute (a snapshot, a suspended guest) has lost a second of our patience, no more.
+/// If the machine stands still for a minute (a snapshot, a suspended guest), only one second of the time limit counts.
 const MOST_AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Looks again and again until `look` finds something.
+/// Calls `look` again and again until it returns a value.
 ///
 /// # Panics
-/// If there is nothing to be seen in [`PATIENCE`].
+/// If it returns none within [`PATIENCE`].
 pub async fn eventually<T>(what: impl Debug, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let mut left = PATIENCE;
     loop {
@@ -28,14 +28,14 @@ pub async fn eventually<T>(what: impl Debug, mut look: impl AsyncFnMut() -> Opti
         }
         sleep(PAUSE).await;
         left = left.saturating_sub(began.elapsed().min(MOST_AT_ONCE));
-        assert!(!left.is_zero(), "waited in vain for {what:?}");
+        assert!(!left.is_zero(), "waited too long for {what:?}");
     }
 }
 
-/// Awaits something that must come to an end in [`PATIENCE`].
+/// Awaits a future that must end within [`PATIENCE`].
 ///
 /// # Panics
-/// If it does not.
+/// If it does not end in time.
 pub async fn within<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     for _ in 0..PATIENCE.as_secs() / MOST_AT_ONCE.as_secs() {
@@ -43,5 +43,5 @@ pub async fn within<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
             return value;
         }
     }
-    panic!("waited in vain for {what:?}")
+    panic!("waited too long for {what:?}")
 }

@@ -1,4 +1,5 @@
-//! A client that speaks HTTP/2 frame by frame, as wrongly as a test wants. Knows nothing of Hostler, and of answers only their frames.
+//! A client that speaks HTTP/2 frame by frame and can break every rule. Knows nothing of Hostler, and of responses only
+//! their frames.
 
 use std::net::SocketAddr;
 
@@ -12,13 +13,13 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// One frame (RFC 9113 section 4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Its type.
+    /// The type.
     pub kind: u8,
-    /// Its flags.
+    /// The flags.
     pub flags: u8,
-    /// Its stream; 0 is the connection.
+    /// The stream. 0 is the connection.
     pub stream: u32,
-    /// What follows its head.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
@@ -41,22 +42,22 @@ impl Frame {
     /// Ends the head (HEADERS, CONTINUATION).
     pub const END_HEADERS: u8 = 4;
 
-    /// Any frame.
+    /// A frame with any content.
     pub fn new(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Self {
         Self { kind, flags, stream, payload: payload.as_ref().to_vec() }
     }
 
-    /// A request's head that ends its stream.
+    /// The head of a request without a body.
     pub fn request(stream: u32, fields: &[(&str, &str)]) -> Self {
         Self::new(Self::HEADERS, Self::END_HEADERS | Self::END_STREAM, stream, block(fields))
     }
 
-    /// A request's head; a body follows.
+    /// The head of a request with a body.
     pub fn head(stream: u32, fields: &[(&str, &str)]) -> Self {
         Self::new(Self::HEADERS, Self::END_HEADERS, stream, block(fields))
     }
 
-    /// The last four bytes as a number: an error code (RST_STREAM, GOAWAY).
+    /// The last four bytes as a number: the error code of RST_STREAM and GOAWAY.
     pub fn code(&self) -> u32 {
         let start = if self.kind == Self::GOAWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[start..start + 4].try_into().unwrap())
@@ -69,7 +70,7 @@ impl Frame {
     }
 }
 
-/// Fields as literals that nobody remembers, without Huffman's code (RFC 7541 section 6.2.2).
+/// Fields as literals without indexing and without Huffman coding (RFC 7541 section 6.2.2).
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -99,7 +100,7 @@ fn write_length(block: &mut Vec<u8>, length: usize) {
 /// A connection.
 pub struct FrameClient(TcpStream);
 
-/// Connects, and begins as HTTP/2 begins.
+/// Connects, and sends the preface of HTTP/2.
 pub async fn frame_client(address: SocketAddr) -> FrameClient {
     let stream = within("a connection", TcpStream::connect(address)).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -110,7 +111,7 @@ pub async fn frame_client(address: SocketAddr) -> FrameClient {
 }
 
 impl FrameClient {
-    /// Sends frames in one go. A server that has closed is what the next read will tell.
+    /// Sends frames with one write. If the server has closed the connection, the next read reports it.
     pub async fn send(&mut self, frames: &[Frame]) {
         self.send_bytes(&frames.iter().flat_map(Frame::bytes).collect::<Vec<_>>()).await;
     }
@@ -120,13 +121,14 @@ impl FrameClient {
         let _ = within("the server to take what is sent", self.0.write_all(bytes)).await;
     }
 
-    /// Sends without waiting for a server that takes nothing any more; false when it has not taken all.
+    /// Sends frames without waiting for a server that has stopped reading. Returns false if the system did not take all
+    /// bytes.
     pub fn send_some(&mut self, frames: &[Frame]) -> bool {
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
         self.0.try_write(&bytes).is_ok_and(|taken| taken == bytes.len())
     }
 
-    /// The next frame; none at the end of the connection, however it ends.
+    /// The next frame. `None` at the end of the connection, however it ends.
     pub async fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         within("a frame", self.0.read_exact(&mut head)).await.ok()?;
@@ -136,7 +138,7 @@ impl FrameClient {
         Some(Frame { kind, flags, stream: u32::from_be_bytes(stream), payload })
     }
 
-    /// The next frame of this type; those before it are passed over.
+    /// The next frame of this type. Frames before it are skipped.
     ///
     /// # Panics
     /// If the connection ends first.

@@ -1,10 +1,11 @@
-//! The language that Hostler's tests speak: `site`, `upstream`, `client`, `nats`, `memcached`, `eventually`. Knows Hostler only from outside, as a program.
+//! Helpers of Hostler's tests: `site`, `upstream`, `client`, `nats`, `memcached`, `eventually`. Knows Hostler only from
+//! outside, as a program.
 //!
-//! Nothing here is shared with what is tested: the reader of messages is a second opinion on HTTP/1.1, the upstream sends
-//! and records exact bytes, the site is the real binary in a process of its own.
+//! Nothing here is shared with the tested code. The reader of messages is an independent implementation of HTTP/1.1. The
+//! upstream sends and records exact bytes. The site is the real program in its own process.
 //!
-//! A test waits for what it needs to see ([`eventually`]) and never for a time to pass. Everything has a deadline
-//! ([`PATIENCE`]) and says what it had seen when it ran out.
+//! A test waits for a condition ([`eventually`]) and never for a fixed time. Every wait has a deadline ([`PATIENCE`]),
+//! and a test that misses it prints the last state.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

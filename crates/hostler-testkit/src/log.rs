@@ -1,4 +1,4 @@
-//! The lines of a program's log as they come. Knows no meaning beyond JSON.
+//! The lines of a program's log as they are written. Knows no meaning except JSON.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, channel};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// Lines collected by a thread that ends with the program that writes them.
+/// A thread collects the lines. It ends with the program that writes them.
 pub(crate) struct Log {
     lines: Arc<Mutex<Vec<String>>>,
     ended: Receiver<()>,
 }
 
 impl Log {
-    /// Collects what is written there.
+    /// Collects the lines of this stream.
     pub fn of(out: impl Read + Send + 'static) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (ending, ended) = channel();
@@ -32,19 +32,19 @@ impl Log {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Those that are JSON.
+    /// The lines that are JSON.
     pub fn values(&self) -> Vec<Value> {
         self.lines().iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// What follows this text in the first line that has it, up to a quote or the line's end.
+    /// The text after `text` in the first line with it, up to a quote or the end of the line.
     pub fn after(&self, text: &str) -> Option<String> {
         let lines = self.lines();
         let found = lines.iter().find_map(|line| line.split_once(text))?.1;
         Some(found.split('"').next()?.to_owned())
     }
 
-    /// True when the writer has ended in this time.
+    /// Whether the writer ends within this time.
     pub fn ends_within(&self, time: std::time::Duration) -> bool {
         use std::sync::mpsc::RecvTimeoutError::Disconnected;
         matches!(self.ended.recv_timeout(time), Err(Disconnected))

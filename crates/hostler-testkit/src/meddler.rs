@@ -1,4 +1,4 @@
-//! Stands between a client and a server, and makes the server slow, mute or mad when it is told to. Knows no protocol.
+//! A proxy between a client and a server that delays, blocks or garbles what the server sends. Knows no protocol.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// What becomes of what the server says.
+/// What happens to the server's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meddling {
-    /// It arrives.
+    /// They arrive unchanged.
     None,
-    /// It arrives so much later.
+    /// They arrive later by this time.
     Late(Duration),
-    /// It never arrives, and the connection stays open.
+    /// They never arrive, and the connection stays open.
     Mute,
-    /// Other bytes arrive, as many, with the ends of lines where they were.
+    /// Other bytes arrive, as many as there were, with line ends at the same positions.
     Garbled,
 }
 
-/// A proxy on a port of its own. Dropped, it is gone, with all its connections.
+/// A proxy on its own port. Dropping it ends it and all its connections.
 pub struct Meddler {
     address: SocketAddr,
     how: watch::Sender<Meddling>,
     accepting: AbortHandle,
 }
 
-/// Stands in front of this server.
+/// Starts a proxy in front of this server.
 ///
 /// # Panics
-/// If there is no port.
+/// If there is no free port.
 pub async fn meddler(server: SocketAddr) -> Meddler {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -47,12 +47,12 @@ pub async fn meddler(server: SocketAddr) -> Meddler {
 }
 
 impl Meddler {
-    /// Where to go instead.
+    /// The address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on, on all connections.
+    /// Changes what happens from now on, on all connections.
     pub fn set(&self, how: Meddling) {
         self.how.send_replace(how);
     }
@@ -76,7 +76,7 @@ async fn meddle(client: TcpStream, server: SocketAddr, told: watch::Receiver<Med
             let how = *told.borrow();
             match how {
                 Meddling::None => {}
-                // Of what it is asked meanwhile the answers wait too: so is a server that is slow.
+                // Answers to later requests wait too, as they do at a slow server.
                 Meddling::Late(pause) => drop(timeout(pause, std::future::pending::<()>()).await),
                 Meddling::Mute => continue,
                 Meddling::Garbled => piece[..count].iter_mut().for_each(garble),
@@ -87,7 +87,7 @@ async fn meddle(client: TcpStream, server: SocketAddr, told: watch::Receiver<Med
             to_client.write_all(&piece[..count]).await?;
         }
     };
-    // Whichever side ends first ends both.
+    // If one side ends, both end.
     tokio::select! {
         _ = questions => {}
         _ = answers => {}

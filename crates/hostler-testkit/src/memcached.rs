@@ -1,4 +1,4 @@
-//! A real memcached in a process of its own, on a free port that it keeps when it comes back. Knows no item.
+//! A real memcached in its own process, on a free port that it keeps after a restart. Knows no item.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use crate::eventually::eventually;
 use crate::port::{HeldPort, held_port_at};
 use crate::program;
 
-/// A running memcached. Dropped, it is killed.
+/// A running memcached. Dropping it kills it.
 pub struct Memcached {
     program: PathBuf,
     folder: TempDir,
     child: Child,
-    /// Kept while it is away.
+    /// Held while memcached is stopped.
     port: HeldPort,
 }
 
-/// Starts one and waits until it listens; `None` where there is no memcached: that has been said aloud, and the test has nothing
-/// more to do.
+/// Starts memcached and waits until it listens. `None` if it is not installed: a line about the skipped test has been
+/// printed.
 ///
 /// # Panics
 /// If it does not start.
@@ -28,7 +28,7 @@ pub async fn memcached() -> Option<Memcached> {
     memcached_at(Ipv4Addr::LOCALHOST.into()).await
 }
 
-/// One that listens at this address; `None` likewise where this machine has none of that kind.
+/// Starts memcached at this address. `None` also if the machine has no such address.
 ///
 /// # Panics
 /// If it does not start.
@@ -45,22 +45,22 @@ pub async fn memcached_at(host: IpAddr) -> Option<Memcached> {
 }
 
 impl Memcached {
-    /// Where it listens, now and when it has come back.
+    /// Its address, which stays the same after a restart.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// Takes it away at once, with all that it holds.
+    /// Kills it. Its items are lost.
     ///
     /// # Panics
-    /// If it cannot be waited for.
+    /// If the end of the process cannot be awaited.
     pub fn stop(&mut self) {
-        // One that has ended needs no killing.
+        // It may have ended already.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 
-    /// Brings it back, empty, on the port it had.
+    /// Starts it again, without items, on the same port.
     ///
     /// # Panics
     /// If it does not start.
@@ -78,10 +78,10 @@ impl Drop for Memcached {
 
 async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
     let (file, at) = (folder.join("port"), port.address());
-    // That of its life before.
+    // The file of the run before.
     let _ = std::fs::remove_file(&file);
     let mut child = Command::new(program)
-        // Started by root it wants to be told to stay so.
+        // If root starts it, this option is needed.
         .args(["-u", "root", "-l", &at.ip().to_string(), "-U", "0", "-p", &at.port().to_string()])
         .env("MEMCACHED_PORT_FILENAME", &file)
         .stdin(Stdio::null())

@@ -1,14 +1,15 @@
-//! A second opinion on HTTP/1.1 messages: a small, strict reader that shares no code with what is tested. Knows no sockets.
+//! An independent, small and strict reader of HTTP/1.1 messages. It shares no code with the tested programs. Knows no
+//! sockets.
 
-/// A head, as it came.
+/// A head as it came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageHead {
-    /// Start line and fields, the final empty line included.
+    /// The start line and the fields, with the final empty line.
     pub raw: Vec<u8>,
 }
 
 impl MessageHead {
-    /// Takes a head from the front of `input`, once it is there.
+    /// Takes a head from the front of `input`, if it is complete.
     pub(crate) fn take(input: &mut Vec<u8>) -> Option<Self> {
         let end = find(input, b"\r\n\r\n")? + 4;
         Some(Self { raw: input.drain(..end).collect() })
@@ -42,14 +43,14 @@ impl MessageHead {
     /// The value of the only line with this name.
     ///
     /// # Panics
-    /// If there are several.
+    /// If there are several lines.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut all = self.all(name);
         assert!(all.len() < 2, "several {name} in\n{}", self.text());
         all.pop()
     }
 
-    /// Splits the start line at its spaces, the third part being the rest.
+    /// Splits the start line at its first two spaces.
     pub(crate) fn parts(&self) -> [String; 3] {
         let line = self.start_line();
         let mut parts = line.splitn(3, ' ').map(str::to_owned);
@@ -66,10 +67,10 @@ pub(crate) enum MessageFraming {
 }
 
 impl MessageFraming {
-    /// As the fields say.
+    /// The framing that the fields give.
     ///
     /// # Panics
-    /// If they contradict each other: whoever wrote that is what the test is about.
+    /// If the fields contradict each other.
     pub fn of(head: &MessageHead) -> Option<Self> {
         let (length, coding) = (head.field("content-length"), head.field("transfer-encoding"));
         match (length, coding) {
@@ -88,9 +89,9 @@ impl MessageFraming {
 #[derive(Debug)]
 pub(crate) struct MessageReader {
     framing: MessageFraming,
-    /// Bytes of the present chunk that are still to come; none while a size line is awaited.
+    /// How many bytes of the current chunk are still to come. `None` before its size line.
     chunk: Option<usize>,
-    /// The sizes of the chunks that came.
+    /// The sizes of the chunks so far.
     pub chunks: Vec<usize>,
     pub data: Vec<u8>,
     pub trailers: Vec<String>,
@@ -103,7 +104,7 @@ impl MessageReader {
         Self { framing, chunk: None, chunks: Vec::new(), data: Vec::new(), trailers: Vec::new(), ended }
     }
 
-    /// Takes what belongs to the body from the front of `input`.
+    /// Takes the bytes of the body from the front of `input`.
     pub fn feed(&mut self, input: &mut Vec<u8>) {
         match &mut self.framing {
             MessageFraming::UntilClose => self.data.append(input),
@@ -117,7 +118,7 @@ impl MessageReader {
         }
     }
 
-    /// One piece of the coding; false when more input is needed.
+    /// Decodes one piece. Returns false if more input is needed.
     fn chunk_step(&mut self, input: &mut Vec<u8>) -> bool {
         match self.chunk {
             None => {
@@ -149,7 +150,7 @@ impl MessageReader {
     }
 }
 
-/// A body in the chunked coding, one chunk a piece.
+/// A body in the chunked coding, with one chunk for each piece.
 pub fn chunked<T: AsRef<[u8]>>(pieces: impl IntoIterator<Item = T>) -> Vec<u8> {
     let mut out = Vec::new();
     for piece in pieces {
@@ -181,10 +182,7 @@ mod tests {
     fn a_body_is_taken_to_its_last_byte_and_no_further() {
         let mut input = b"3;x\r\n".to_vec();
         let mut reader = MessageReader::new(MessageFraming::Chunked);
-        assert!(
-            std::panic::catch_unwind(move || reader.feed(&mut input)).is_err(),
-            "we never send extensions"
-        );
+        assert!(std::panic::catch_unwind(move || reader.feed(&mut input)).is_err(), "no extensions are sent");
 
         let mut input = [&chunked(["abc", "de"])[..], b"next"].concat();
         let mut reader = MessageReader::new(MessageFraming::Chunked);

@@ -1,16 +1,16 @@
-//! Databases of places for tests, in the two schemas that there are. Knows nobody who reads them.
+//! Databases of places for tests, in both schemas. Does not know what reads them.
 
 use std::path::{Path, PathBuf};
 
 use mmdb_writer::ipnet::IpNet;
 use mmdb_writer::{IpVersion, Value, Writer};
 
-/// A database that is being made up.
+/// A database during construction.
 pub struct Mmdb {
     writer: Writer,
 }
 
-/// A database that knows this type and both families of addresses.
+/// A database of this type for both families of addresses.
 pub fn mmdb(database_type: &str) -> Mmdb {
     Mmdb::of(database_type, IpVersion::V6)
 }
@@ -47,7 +47,7 @@ impl Mmdb {
         self
     }
 
-    /// A network with any record; its numbers are floating.
+    /// A network with any record. Numbers in it are floats.
     pub fn record(mut self, network: &str, record: &serde_json::Value) -> Self {
         self.writer.insert(network.parse::<IpNet>().unwrap(), record).unwrap();
         self
@@ -57,7 +57,7 @@ impl Mmdb {
         self.writer.insert_value(network.parse::<IpNet>().unwrap(), record).unwrap();
     }
 
-    /// Puts it into a folder, in one step: whoever has one of that name open keeps what he has.
+    /// Writes it into a folder with a rename. A process that has opened the old file keeps it.
     pub fn write(self, folder: &Path, name: &str) -> PathBuf {
         let (new, path) = (folder.join(format!("{name}.new")), folder.join(name));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! A real nats-server in a process of its own, on a free port that it keeps when it comes back. Knows no message.
+//! A real nats-server in its own process, on a free port that it keeps after a restart. Knows no messages.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::log::Log;
 use crate::port::{HeldPort, held_port};
 use crate::program::nats_server;
 
-/// It can be asked from here on.
+/// The log line after which it accepts connections.
 const READY: &str = "Server is ready";
 
 /// A nats-server to be started.
@@ -20,16 +20,16 @@ pub struct NatsPlan {
     config: String,
 }
 
-/// A nats-server with everything as it comes.
+/// A nats-server with default settings.
 ///
 /// # Panics
-/// If there is no room for its folder.
+/// If its folder cannot be made.
 pub fn nats() -> NatsPlan {
     NatsPlan { folder: tempfile::tempdir().unwrap(), config: String::new() }
 }
 
 impl NatsPlan {
-    /// Adds to its configuration, in its own language: `authorization { user: a, password: b }`.
+    /// Adds to its configuration, in its own syntax: `authorization { user: a, password: b }`.
     pub fn config(mut self, text: &str) -> Self {
         self.config.push_str(text);
         self.config.push('\n');
@@ -41,8 +41,8 @@ impl NatsPlan {
         self.folder.path()
     }
 
-    /// Starts it and waits until it listens; `None` where there is no nats-server: that has been said aloud, and the test has
-    /// nothing more to do.
+    /// Starts it and waits until it listens. `None` if it is not installed: a line about the skipped test has been
+    /// printed.
     ///
     /// # Panics
     /// If it does not start.
@@ -55,22 +55,22 @@ impl NatsPlan {
     }
 }
 
-/// A running nats-server. Dropped, it is killed.
+/// A running nats-server. Dropping it kills it.
 pub struct NatsServer {
     program: PathBuf,
     folder: TempDir,
     child: Child,
-    /// Kept while it is away.
+    /// Held while the server is stopped.
     port: HeldPort,
 }
 
 impl NatsServer {
-    /// Where it listens, now and when it has come back.
+    /// Its address, which stays the same after a restart.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// The same as configuration names it.
+    /// Its URL, as a configuration has it.
     pub fn url(&self) -> String {
         format!("nats://{}", self.address())
     }
@@ -80,17 +80,17 @@ impl NatsServer {
         self.child.id()
     }
 
-    /// Takes it away at once, as a crash does: its clients' connections end.
+    /// Kills it, as a crash would: its clients' connections end.
     ///
     /// # Panics
-    /// If it cannot be waited for.
+    /// If the end of the process cannot be awaited.
     pub fn stop(&mut self) {
-        // One that has ended needs no killing.
+        // It may have ended already.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 
-    /// Brings it back on the port it had.
+    /// Starts it again on the same port.
     ///
     /// # Panics
     /// If it does not start.
@@ -106,7 +106,7 @@ impl Drop for NatsServer {
     }
 }
 
-/// Starts the program on this port, and waits until it listens.
+/// Starts the program on this port and waits until it listens.
 async fn launch(program: &Path, folder: &Path, port: &HeldPort) -> Child {
     let mut child = Command::new(program)
         .args(["--config", "nats.conf", "--addr", "127.0.0.1", "--port", &port.address().port().to_string()])

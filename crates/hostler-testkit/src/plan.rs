@@ -1,4 +1,4 @@
-//! A Hostler to be started: its configuration, its surroundings, its command line. Knows nothing of it once it runs.
+//! A Hostler to be started: its configuration, environment and command line. Knows nothing of the running program.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -26,9 +26,10 @@ pub struct SitePlan {
     is_activated: bool,
 }
 
-/// A site with this configuration, on free ports. What it does not say is such that nothing gets in a test's way: one data-plane
-/// thread, so that what is kept for each thread can be counted; endless patience, so that only that runs out which the test is
-/// about.
+/// A site with this configuration, on free ports.
+///
+/// Settings that the configuration does not have get values that do not disturb a test: one data-plane thread, so that a
+/// test can count what is kept for each thread, and very long timeouts, so that only the tested one can expire.
 ///
 /// # Panics
 /// If the text is not TOML.
@@ -72,12 +73,12 @@ fn table<'a>(parent: &'a mut Table, key: &str) -> &'a mut Table {
 }
 
 impl SitePlan {
-    /// Makes an upstream a member of a pool.
+    /// Adds an upstream to the members of a pool.
     pub fn with(self, pool: &str, upstream: &Upstream) -> Self {
         self.with_member(pool, upstream.address())
     }
 
-    /// Makes whatever listens there a member of a pool.
+    /// Adds an address to the members of a pool.
     pub fn with_member(mut self, pool: &str, address: &str) -> Self {
         let pool = table(table(&mut self.config, "pools"), pool);
         pool.entry("request_timeout").or_insert_with(|| "1h".into());
@@ -87,7 +88,7 @@ impl SitePlan {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
@@ -99,7 +100,7 @@ impl SitePlan {
         self
     }
 
-    /// Gives it sockets as systemd does: from number 3 on, with names, and with its own process id in LISTEN_PID.
+    /// Passes sockets as systemd does: from number 3 on, with names, and with its process id in LISTEN_PID.
     pub fn given<T: Into<OwnedFd>>(self, sockets: impl IntoIterator<Item = T>, names: &str) -> Self {
         let plan = (3..).zip(sockets).fold(self, |plan, (number, socket)| plan.descriptor(number, socket));
         let count = plan.descriptors.len().to_string();
@@ -112,12 +113,12 @@ impl SitePlan {
         Self { binary: binary.to_owned(), ..self }
     }
 
-    /// Starts it with so many file descriptors as its soft and its hard limit.
+    /// Starts it with these soft and hard limits on open files.
     pub fn with_open_files(self, soft: u64, hard: u64) -> Self {
         Self { open_files: Some((soft, hard)), ..self }
     }
 
-    /// Starts it elsewhere and with other arguments than `start`: a command line that says everything by itself.
+    /// Starts it in another directory, with these arguments only.
     pub fn invoked(self, cwd: &Path, arguments: Vec<String>) -> Self {
         Self { cwd: cwd.to_owned(), arguments, ..self }
     }
@@ -132,17 +133,17 @@ impl SitePlan {
         std::fs::write(self.folder.path().join("hostler.toml"), text).unwrap();
     }
 
-    /// Starts it, and waits until it listens.
+    /// Starts it and waits until it listens.
     ///
     /// # Panics
-    /// If it does not.
+    /// If it does not listen in time.
     pub async fn start(self) -> Site {
         let (plan, child) = self.spawn();
         let with_admin = plan.config["server"]["admin"].as_str() != Some("off");
         Site::of(child, plan.binary, plan.folder, with_admin).await
     }
 
-    /// Starts it, and waits for its end.
+    /// Starts it and waits for its end.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -153,7 +154,8 @@ impl SitePlan {
 
     fn spawn(mut self) -> (Self, Child) {
         self.write();
-        // A shell that becomes the program: its process id is the one that we know, and the program knows it as well.
+        // A shell replaces itself by the program (exec), so both have the same process id, and the program can be told
+        // its own.
         let mut script = String::new();
         if let Some((soft, hard)) = self.open_files {
             script += &format!("ulimit -Sn {soft} && ulimit -Hn {hard} && ");
@@ -171,7 +173,7 @@ impl SitePlan {
         (self, child)
     }
 
-    /// Runs another command of the program in the folder of the configuration, to its end.
+    /// Runs another command of the program in the folder of the configuration, and waits for its end.
     pub async fn run(&self, arguments: &[&str]) -> Output {
         self.write();
         run(self.binary.to_str().unwrap(), arguments, self.folder.path()).await

@@ -1,30 +1,31 @@
-//! Ports that the system gives to nobody else. Knows not who will listen there, if anybody does.
+//! Ports that the system gives to no other process. Knows nothing of the programs that will use them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port of this machine, for somebody who is told its number: until he listens, connections are refused.
+/// A held port of this machine. Until a program listens on it, connections are refused.
 ///
-/// A port that was found and let go is given to the next who asks for any, and all tests do. This one is bound, so that nobody
-/// gets it by chance, and not listened on, so that `SO_REUSEADDR` lets him listen who asks for it by its number.
+/// A port that was found and released goes to the next process that asks for any port, and all tests ask. This port is
+/// bound, so no process gets it by chance. It is not listened on, so `SO_REUSEADDR` lets a program listen on it by its
+/// number.
 pub struct HeldPort {
     _socket: TcpSocket,
     address: SocketAddr,
 }
 
-/// Finds one, and holds it as long as it lives.
+/// Finds a free port, and holds it as long as the value lives.
 ///
 /// # Panics
-/// If there is none left.
+/// If there is no free port.
 pub fn held_port() -> HeldPort {
     held_port_at(Ipv4Addr::LOCALHOST.into())
 }
 
-/// One of this address.
+/// Finds a free port of this address.
 ///
 /// # Panics
-/// If there is none left, or no such address.
+/// If there is no free port, or no such address.
 pub fn held_port_at(host: IpAddr) -> HeldPort {
     let socket = if host.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
     socket.set_reuseaddr(true).unwrap();
@@ -34,7 +35,7 @@ pub fn held_port_at(host: IpAddr) -> HeldPort {
 }
 
 impl HeldPort {
-    /// Where it is.
+    /// The address with the port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_held_port_refuses_until_somebody_listens_on_it_by_its_number() {
+    fn a_held_port_refuses_until_a_program_listens_on_it_by_its_number() {
         let port = held_port();
         for _ in 0..2 {
             let refused = TcpStream::connect(port.address()).unwrap_err();

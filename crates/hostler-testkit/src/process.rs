@@ -1,30 +1,30 @@
-//! Programs that run to their end, and their output. Knows nothing of what they do.
+//! Runs programs to their end and reads their output. Knows nothing of what they do.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::eventually::within;
 
-/// What a program has left behind.
+/// The result of a program.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// Its exit code; none if a signal ended it.
+    /// The exit code. `None` if a signal ended it.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// The standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: String,
 }
 
 impl Output {
-    /// Says how it ended.
+    /// Asserts the exit code.
     #[track_caller]
     pub fn assert_exit(&self, code: i32) -> &Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
-    /// Says what it complained about.
+    /// Asserts that the standard error contains this text.
     #[track_caller]
     pub fn assert_complains(&self, part: &str) -> &Self {
         assert!(self.stderr.contains(part), "expected {part:?} in {self:#?}");

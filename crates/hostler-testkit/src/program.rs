@@ -1,9 +1,9 @@
-//! Programs that are not on every machine: where one is, or one loud line that says what is skipped for want of it. Knows no test.
+//! Finds programs that not every machine has, or prints one line about the skipped test. Knows no tests.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where `npm test` puts what it builds (`scripts/tools.mjs`).
+/// Where `scripts/tools.mjs` puts what it builds.
 const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools");
 
 const TOOLS: &str = "node scripts/tools.mjs builds it";
@@ -13,7 +13,7 @@ pub(crate) fn nats_server() -> Option<PathBuf> {
     find("nats-server", "TEST_NATS_SERVER", TOOLS)
 }
 
-/// The conformance suite for HTTP/2, h2spec; `None` has been said aloud, and the test has nothing more to do.
+/// h2spec, the conformance suite for HTTP/2. `None` if it is missing: a line about the skipped test has been printed.
 pub fn h2spec() -> Option<PathBuf> {
     find("h2spec", "TEST_H2SPEC", TOOLS)
 }
@@ -23,7 +23,7 @@ pub(crate) fn memcached() -> Option<PathBuf> {
     find("memcached", "TEST_MEMCACHED", "apt-get install memcached")
 }
 
-/// Named by the variable, or built by `npm test`, or installed on this machine.
+/// The path in the variable, or the program that `scripts/tools.mjs` has built, or the one that is installed.
 #[expect(clippy::disallowed_methods, reason = "where a test's programs are is no configuration of Hostler's")]
 fn find(program: &str, variable: &str, how: &str) -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(variable) {
@@ -40,10 +40,10 @@ fn find(program: &str, variable: &str, how: &str) -> Option<PathBuf> {
     found
 }
 
-/// What the test that is running would have needed.
+/// Prints that the current test is skipped, and why.
 pub(crate) fn say_skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Not eprintln!, which the test harness keeps for itself when a test passes: a skip must be seen.
+    // Not eprintln!, because the test harness captures its output when a test passes, and a skip must be visible.
     let line = format!("!!! SKIPPED: {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

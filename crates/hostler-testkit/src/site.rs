@@ -1,4 +1,4 @@
-//! A running Hostler: the real binary with a configuration of its own, on free ports. Knows it only from outside.
+//! A running Hostler: the real program with its own configuration, on free ports. Knows it only from outside.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
@@ -18,12 +18,12 @@ use crate::log::Log;
 use crate::plan::complete;
 use crate::process::{Output, run};
 
-/// How long a site that is dropped has to end by itself.
+/// How long a dropped site has to end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How often it is told to meanwhile: from the second time on it waits for nobody, whatever the test has left under way.
+/// How often it gets SIGTERM within this time. After the second one it waits for no request that a test has left open.
 const TOLD: u32 = 20;
 
-/// What of a log is shown when a test has failed.
+/// How many lines of the log a failed test prints.
 const LAST_LINES: usize = 20;
 
 fn address(text: &str) -> SocketAddr {
@@ -31,7 +31,7 @@ fn address(text: &str) -> SocketAddr {
     text[..end].parse().unwrap()
 }
 
-/// A running Hostler. Dropped, it is told to stop, and killed if it does not.
+/// A running Hostler. Dropping it stops it, and kills it if it does not stop.
 pub struct Site {
     binary: PathBuf,
     child: Child,
@@ -45,7 +45,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A program that has been started; waits until it listens.
+    /// Waits until a started program listens.
     pub(crate) async fn of(mut child: Child, binary: PathBuf, folder: TempDir, with_admin: bool) -> Self {
         let log = Log::of(child.stdout.take().unwrap());
         let errors = Log::of(child.stderr.take().unwrap());
@@ -80,22 +80,22 @@ impl Site {
         site
     }
 
-    /// Where it listens.
+    /// The address of its first listener.
     pub fn address(&self) -> SocketAddr {
         self.listen[0]
     }
 
-    /// Where it listens for TLS.
+    /// The address of its TLS listener.
     pub fn tls_address(&self) -> SocketAddr {
         self.listen_tls[0]
     }
 
-    /// All addresses on which it listens.
+    /// The addresses of all listeners.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.listen
     }
 
-    /// Where its status is.
+    /// The address of its admin listener.
     pub fn admin(&self) -> SocketAddr {
         self.admin.unwrap()
     }
@@ -120,38 +120,38 @@ impl Site {
         client_from(from.parse::<IpAddr>().unwrap(), self.address()).await
     }
 
-    /// GET on a connection of its own.
+    /// Sends GET on a new connection.
     pub async fn get(&self, path: &str) -> ReceivedAnswer {
         self.connect().await.get(path).await
     }
 
-    /// POST on a connection of its own.
+    /// Sends POST on a new connection.
     pub async fn post(&self, path: &str, body: impl AsRef<[u8]>) -> ReceivedAnswer {
         self.connect().await.post(path, body).await
     }
 
-    /// Exact bytes on a connection of their own, and the answer.
+    /// Sends exact bytes on a new connection and reads the response.
     pub async fn send(&self, bytes: impl AsRef<[u8]>) -> ReceivedAnswer {
         let mut client = self.connect().await;
         client.send(bytes).await;
         client.answer().await
     }
 
-    /// Begins a GET on a connection of its own; the connection is for reading the answer.
+    /// Sends GET on a new connection, and returns the connection to read the response from.
     pub async fn begin(&self, path: &str) -> Client {
         let mut client = self.connect().await;
         client.send(format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n")).await;
         client
     }
 
-    /// The status of this moment.
+    /// The current status.
     pub async fn status(&self) -> Value {
         let mut client = client(self.admin()).await;
         client.send("GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         serde_json::from_slice(&client.answer().await.assert_status(200).body).unwrap()
     }
 
-    /// The pool's part of the status of this moment.
+    /// The pool's part of the current status.
     pub async fn pool(&self, name: &str) -> Value {
         let status = self.status().await;
         let pools = status["pools"].as_array().unwrap();
@@ -162,7 +162,7 @@ impl Site {
             .clone()
     }
 
-    /// Waits until so many of a pool's slots are in use, and so many requests wait.
+    /// Waits until this many slots of a pool are in use and this many requests wait.
     pub async fn settles(&self, pool: &str, in_use: usize, waiting: usize) {
         eventually(format!("{in_use} running and {waiting} waiting in {pool}"), async || {
             let pool = self.pool(pool).await;
@@ -171,12 +171,12 @@ impl Site {
         .await;
     }
 
-    /// The lines of its log.
+    /// The lines of its log so far.
     pub fn lines(&self) -> Vec<String> {
         self.log.lines()
     }
 
-    /// The lines of its standard error: what a panic says goes there.
+    /// The lines of its standard error, where panics are printed.
     pub fn complaints(&self) -> Vec<String> {
         self.errors.lines()
     }
@@ -186,7 +186,7 @@ impl Site {
         self.log.values().into_iter().filter(|line| line["event"] == "access").collect()
     }
 
-    /// Waits for so many access lines.
+    /// Waits for this many access lines.
     pub async fn exchanges(&self, number: usize) -> Vec<Value> {
         eventually(format!("{number} access lines"), async || {
             Some(self.access_lines()).filter(|lines| lines.len() >= number)
@@ -210,7 +210,7 @@ impl Site {
         .await
     }
 
-    /// Waits for a line of the log that has this text.
+    /// Waits for a log line with this text.
     pub async fn says(&self, text: &str) -> String {
         eventually(format!("a log line with {text:?}"), async || {
             self.lines().into_iter().find(|line| line.contains(text))
@@ -218,64 +218,64 @@ impl Site {
         .await
     }
 
-    /// Runs a command of the program that asks this Hostler for something, to its end.
+    /// Runs a command of the program against this Hostler, and waits for its end.
     pub async fn command(&self, arguments: &[&str]) -> Output {
         self.command_of(self.binary.to_str().unwrap(), arguments).await
     }
 
-    /// The same, of a program that lies elsewhere.
+    /// The same, with the program at another path.
     pub async fn command_of(&self, binary: &str, arguments: &[&str]) -> Output {
         let admin = self.admin().to_string();
         run(binary, &[arguments, &["--admin", &admin]].concat(), self.folder()).await
     }
 
-    /// Writes another configuration file, as [`crate::site`] does, on the same addresses.
+    /// Writes another configuration file, as [`crate::site`] does, with the same addresses.
     pub fn rewrite(&self, config: &str) {
         let mut config: Table = toml::from_str(config).unwrap();
         complete(&mut config);
         self.write_file(&toml::to_string(&config).unwrap());
     }
 
-    /// Writes these words as the configuration file.
+    /// Writes this text as the configuration file.
     pub fn write_file(&self, text: &str) {
         std::fs::write(self.folder().join("hostler.toml"), text).unwrap();
     }
 
-    /// Tells it to load its configuration again (SIGHUP).
+    /// Sends SIGHUP: reload the configuration.
     pub fn hang_up(&self) {
         self.signal(Signal::HUP);
     }
 
-    /// Tells it to hand over to the program as it is now (SIGUSR2).
+    /// Sends SIGUSR2: upgrade to the current program file.
     pub fn ask_for_upgrade(&self) {
         self.signal(Signal::USR2);
     }
 
-    /// Tells it to let its clients look elsewhere, and then to stop (SIGUSR1).
+    /// Sends SIGUSR1: drain, then stop.
     pub fn ask_to_drain(&self) {
         self.signal(Signal::USR1);
     }
 
-    /// Tells it to stop (SIGTERM).
+    /// Sends SIGTERM: stop.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Tells it to stop as Ctrl-C does (SIGINT).
+    /// Sends SIGINT, as Ctrl-C does: stop.
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
 
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
-        // One that has ended in this moment needs no telling.
+        // It may have ended already.
         let _ = kill_process(pid, signal);
     }
 
-    /// Waits for its end, and for the last line of its log: the exit code, or minus the signal that ended it.
+    /// Waits for its end and for the last line of its log. Returns the exit code, or the negative number of the signal.
     pub async fn exit(&mut self) -> i32 {
         let status = eventually("Hostler's end", async || self.try_exit()).await;
-        // What it has written may still be in the pipe. One to which it has handed over writes there too, and goes on.
+        // The pipe may still have lines. After an upgrade, the new process goes on writing to it.
         eventually("the end of Hostler's log", async || {
             (self.log.ends_within(Duration::ZERO) || !self.successors().is_empty()).then_some(())
         })
@@ -292,7 +292,7 @@ impl Site {
 }
 
 impl Site {
-    /// Those to which it has handed over, one to the next; they are not its children for long.
+    /// The processes that took over, in order. They are child processes of this test only for a short time.
     fn successors(&self) -> Vec<Pid> {
         let lines = self.log.lines();
         let told =
@@ -300,7 +300,7 @@ impl Site {
         told.filter_map(|(pid, _)| Pid::from_raw(pid.parse().ok()?)).collect()
     }
 
-    /// True when nobody writes to the log any more, in [`FAREWELL`].
+    /// Whether all writers of the log end within [`FAREWELL`] after SIGTERM.
     fn ends_when_told(&self, pid: Pid) -> bool {
         (0..TOLD).any(|_| {
             let _ = kill_process(pid, Signal::TERM);
@@ -320,7 +320,7 @@ impl Drop for Site {
             }
         }
         if self.try_exit().is_none() {
-            // Its log ends when it does.
+            // Its log ends when the process ends.
             if !self.ends_when_told(Pid::from_child(&self.child)) {
                 self.signal(Signal::KILL);
             }
@@ -328,7 +328,7 @@ impl Drop for Site {
         }
         self.errors.ends_within(FAREWELL);
         let complaints = self.errors.lines().join("\n");
-        // Whatever the clients saw of it: one connection's panic is nobody else's.
+        // A panic fails the test, even if no client noticed it.
         let has_panicked = complaints.contains("panicked at");
         if std::thread::panicking() || has_panicked {
             let lines = self.log.lines();

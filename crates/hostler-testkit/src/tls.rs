@@ -1,4 +1,4 @@
-//! Clients that speak TLS, with what they remember of the servers they have met. Knows nothing of Hostler.
+//! Clients that speak TLS, with a cache of sessions. Knows nothing of Hostler.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ use crate::authority::{Authority, IssuedCertificate};
 use crate::client::Client;
 use crate::eventually::within;
 
-/// Clients that trust one authority. All of one plan remember the servers that one of them has met.
+/// Clients that trust one authority. All connections share the cache of sessions.
 pub struct TlsClients {
     config: ClientConfig,
 }
 
-/// Clients that trust this authority, and speak HTTP/1.1.
+/// Clients that trust this authority and speak HTTP/1.1.
 pub fn tls_clients(trusted: &Authority) -> TlsClients {
     made(trusted, rustls::ALL_VERSIONS, None)
 }
@@ -52,24 +52,24 @@ fn made(
     TlsClients { config }
 }
 
-/// Clients that trust this authority and speak one version.
+/// Clients that trust this authority and speak one version of TLS.
 pub fn tls_clients_of(version: &'static SupportedProtocolVersion, trusted: &Authority) -> TlsClients {
     made(trusted, &[version], None)
 }
 
-/// Clients that trust this authority and show a certificate of their own.
+/// Clients that trust this authority and have a certificate.
 pub fn tls_clients_with(own: &IssuedCertificate, trusted: &Authority) -> TlsClients {
     made(trusted, rustls::ALL_VERSIONS, Some(own))
 }
 
 impl TlsClients {
-    /// They offer these protocols.
+    /// Makes them offer these protocols (ALPN).
     pub fn speaking(mut self, protocols: &[&str]) -> Self {
         self.config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         self
     }
 
-    /// Connects and asks for this host.
+    /// Connects, with this host as the server name.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -77,12 +77,12 @@ impl TlsClients {
         self.try_connect(host, address).await.unwrap_or_else(|error| panic!("no TLS with {host}: {error}"))
     }
 
-    /// The same, where the handshake may fail.
+    /// Connects, with this host as the server name. The handshake may fail.
     pub async fn try_connect(&self, host: &str, address: SocketAddr) -> io::Result<Client> {
         self.over(host, within("a connection", TcpStream::connect(address)).await?).await
     }
 
-    /// The same on a connection that was made before.
+    /// Does the handshake on an existing connection.
     pub async fn over(&self, host: &str, stream: TcpStream) -> io::Result<Client> {
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(host.to_owned()).unwrap();
@@ -92,7 +92,7 @@ impl TlsClients {
     }
 }
 
-/// What a client connection is over.
+/// The transport of a client's connection.
 pub(crate) enum ClientStream {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -114,24 +114,24 @@ impl ClientStream {
     }
 }
 
-/// What a handshake has come to.
+/// The result of the handshake.
 impl Client {
-    /// The server has recognised it.
+    /// Whether the session was resumed.
     pub fn is_resumed(&self) -> bool {
         self.stream().session().handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// The version that is spoken.
+    /// The version of TLS.
     pub fn tls_version(&self) -> ProtocolVersion {
         self.stream().session().protocol_version().unwrap()
     }
 
-    /// The protocol that was agreed upon.
+    /// The negotiated protocol (ALPN).
     pub fn alpn(&self) -> String {
         String::from_utf8(self.stream().session().alpn_protocol().unwrap_or_default().to_vec()).unwrap()
     }
 
-    /// Whether this is the certificate that the server has shown.
+    /// Whether the server has sent this certificate.
     pub fn was_shown(&self, certificate: &IssuedCertificate) -> bool {
         let cert = CertificateDer::from_pem_slice(certificate.cert.as_bytes()).unwrap();
         self.stream().session().peer_certificates().unwrap()[0] == cert

@@ -1,4 +1,4 @@
-//! A member that does exactly what a test tells it to, and writes down what it was asked. Knows nothing of Hostler.
+//! A member that does exactly what a test says, and records its requests. Knows nothing of Hostler.
 
 mod script;
 mod serving;
@@ -27,24 +27,24 @@ pub struct UpstreamPlan {
     tls: Option<TlsAcceptor>,
 }
 
-/// An upstream that answers `200 ok` to everything, unless told otherwise.
+/// An upstream that answers every request with `200 ok`, by default.
 pub fn upstream() -> UpstreamPlan {
     UpstreamPlan { script: Arc::new(|_| ok("ok")), at_head: false, unix: None, tls: None }
 }
 
-/// The address of a member that refuses connections, as long as the tests run.
+/// The address of a member that refuses connections.
 pub fn no_upstream() -> String {
     Box::leak(Box::new(held_port())).address().to_string()
 }
 
 impl UpstreamPlan {
-    /// What it does with each request, once that has come whole.
+    /// Sets the steps for each request. They begin when the request is complete.
     pub fn script(mut self, script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
         self.script = Arc::new(script);
         self
     }
 
-    /// The same for every request.
+    /// Sets the same steps for every request.
     pub fn does(self, steps: Vec<Step>) -> Self {
         self.script(move |_| steps.clone())
     }
@@ -54,7 +54,7 @@ impl UpstreamPlan {
         self.does(text(bytes))
     }
 
-    /// Does for the first request the first, and so on; 200 for those beyond.
+    /// Sets the steps for the first request, the second, and so on. Later requests get a 200.
     pub fn in_turn(self, scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let left = Mutex::new(scripts.into_iter().collect::<VecDeque<_>>());
         self.script(move |_| left.lock().unwrap().pop_front().unwrap_or_else(|| ok("ok")))
@@ -65,7 +65,7 @@ impl UpstreamPlan {
         self.script(|seen| [vec![Step::Hold], ok(seen.target())].concat())
     }
 
-    /// Begins as soon as the head of a request is there.
+    /// Begins the steps when the head of a request is complete.
     pub fn at_head(mut self) -> Self {
         self.at_head = true;
         self
@@ -77,7 +77,7 @@ impl UpstreamPlan {
         self
     }
 
-    /// Speaks TLS.
+    /// Uses TLS.
     pub fn over_tls(mut self, config: ServerConfig) -> Self {
         self.tls = Some(TlsAcceptor::from(Arc::new(config)));
         self
@@ -111,7 +111,7 @@ impl UpstreamPlan {
     }
 }
 
-/// A running upstream; it ends when dropped, with all its connections.
+/// A running upstream. Dropping it ends it and all its connections.
 pub struct Upstream {
     address: String,
     shared: Arc<UpstreamShared>,
@@ -119,35 +119,35 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Where it listens, as a pool's member.
+    /// Its address, in the form for a pool's member.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Lets so many held requests go on.
+    /// Releases this many held requests.
     pub fn release(&self, requests: usize) {
         self.shared.released.add_permits(requests);
     }
 
-    /// Lets all held requests go on, and all to come.
+    /// Releases all held requests and all later ones.
     pub fn release_all(&self) {
         self.shared.released.add_permits(1_000_000);
     }
 
-    /// All requests that it has seen, in the order in which their heads came.
+    /// All requests so far, in the order of their heads.
     pub fn requests(&self) -> Vec<Seen> {
         self.shared.state().seen.clone()
     }
 
-    /// The targets of all requests that it has seen.
+    /// The targets of all requests so far.
     pub fn targets(&self) -> Vec<String> {
         self.requests().iter().map(Seen::target).collect()
     }
 
-    /// The only request that it has seen.
+    /// The only request so far.
     ///
     /// # Panics
-    /// If there were several, or none.
+    /// If there were several or none.
     #[track_caller]
     pub fn only_request(&self) -> Seen {
         let mut requests = self.requests();
@@ -155,27 +155,27 @@ impl Upstream {
         requests.remove(0)
     }
 
-    /// Requests that run at this moment.
+    /// How many requests run now.
     pub fn running(&self) -> usize {
         self.shared.state().running
     }
 
-    /// The most requests that ever ran at once.
+    /// The most requests that ran at the same time.
     pub fn most_running(&self) -> usize {
         self.shared.state().most_running
     }
 
-    /// Connections that it has ever had.
+    /// How many connections it has had.
     pub fn connections(&self) -> usize {
         self.shared.state().connections
     }
 
-    /// Connections that are open.
+    /// How many connections are open.
     pub fn open(&self) -> usize {
         self.shared.state().open
     }
 
-    /// Waits until it has seen so many requests.
+    /// Waits until it has had this many requests.
     pub async fn has_seen(&self, requests: usize) {
         eventually(format!("{requests} requests at {}", self.address), async || {
             (self.requests().len() >= requests).then_some(())
@@ -183,7 +183,7 @@ impl Upstream {
         .await;
     }
 
-    /// Ends it: its connections are closed, new ones refused.
+    /// Ends it. Its connections are closed and new ones are refused.
     pub async fn stop(self) {
         self.shared.ended.send_replace(true);
         self.accepting.abort();

@@ -1,17 +1,17 @@
-//! What an upstream is told to do, and what it has seen. Knows no sockets.
+//! The steps of an upstream, and the requests that it records. Knows no sockets.
 
 use crate::message::MessageHead;
 
-/// What an upstream does with a request.
+/// One step of an upstream for a request.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Sends exact bytes.
     Send(Vec<u8>),
     /// Waits for a [`Upstream::release`].
     Hold,
-    /// Reads the request's body to its end (needed only where the steps begin with the head).
+    /// Reads the request's body to its end. Needed only if the steps begin at the head.
     ReadBody,
-    /// Waits until the other side says that nothing more will come.
+    /// Waits until the other side ends its sending direction (FIN).
     AwaitFin,
     /// Closes the connection.
     Close,
@@ -19,34 +19,34 @@ pub enum Step {
     Reset,
 }
 
-/// A whole answer: 200 with a body of known length.
+/// A complete 200 with a body of known length.
 pub fn ok(body: impl AsRef<[u8]>) -> Vec<Step> {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
     vec![Step::Send([head.as_bytes(), body].concat())]
 }
 
-/// Exact bytes, and the connection stays open.
+/// Sends exact bytes and keeps the connection open.
 pub fn text(bytes: impl AsRef<[u8]>) -> Vec<Step> {
     vec![Step::Send(bytes.as_ref().to_vec())]
 }
 
-/// A request as an upstream saw it.
+/// A request as an upstream received it.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Its head.
     pub head: MessageHead,
-    /// What came of its body so far.
+    /// The part of its body that came.
     pub body: Vec<u8>,
-    /// Its body came to an end.
+    /// The body is complete.
     pub is_whole: bool,
-    /// Its trailer field lines.
+    /// The trailer field lines.
     pub trailers: Vec<String>,
-    /// On which connection it came, counted from 1.
+    /// The number of its connection, from 1.
     pub connection: usize,
-    /// Which request on that connection it was, counted from 1.
+    /// The number of the request on its connection, from 1.
     pub nth: usize,
-    /// The other side has said that nothing more will come while the request ran.
+    /// The other side ended its sending direction (FIN) while the request ran.
     pub fin: bool,
 }
 

@@ -1,4 +1,4 @@
-//! An upstream's connections: reads requests, carries out steps. Knows no plans.
+//! The connections of an upstream: reads requests and carries out the steps. Knows no plans.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -51,7 +51,7 @@ pub(super) async fn accept(listener: UpstreamListener, shared: Arc<UpstreamShare
         tokio::spawn(async move {
             let mut ended = shared.ended.subscribe();
             let serving = async {
-                // One with whom no handshake is to be had has nothing to say.
+                // The handshake has failed.
                 let Ok(stream) = accepted.ready().await else { return };
                 UpstreamConnection { stream, inbox: Vec::new(), shared: shared.clone(), number }
                     .serve()
@@ -73,7 +73,7 @@ struct UpstreamConnection {
     number: usize,
 }
 
-/// Counts a request for as long as it runs.
+/// Counts a request while it runs.
 struct Running(Arc<UpstreamShared>);
 
 impl Running {
@@ -92,7 +92,7 @@ impl Drop for Running {
 }
 
 impl UpstreamConnection {
-    /// One request after another.
+    /// Serves one request after another.
     async fn serve(&mut self) {
         for nth in 1.. {
             let Some(head) = self.next_head().await else { return };
@@ -120,7 +120,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// False when the connection has come to its end.
+    /// Carries out a step. Returns false at the end of the connection.
     async fn step(&mut self, step: Step, body: &mut MessageReader, index: usize) -> bool {
         match step {
             Step::Send(bytes) => self.stream.write_all(&bytes).await.is_ok(),
@@ -192,7 +192,7 @@ pub(super) enum UpstreamListener {
     Unix(UnixListener),
 }
 
-/// What has been accepted: a stream, or all but the handshake.
+/// An accepted connection, before or after the handshake.
 enum Accepted {
     Ready(UpstreamStream),
     Tls(TcpStream, TlsAcceptor),
