@@ -1,9 +1,9 @@
-// Debian's Chromium, headless, with nothing of its own going on. Knows no page.
+// Debian's Chromium, headless and without background activity. Knows no page.
 import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
 const PROGRAM = process.env.CHROMIUM ?? '/usr/bin/chromium';
-// Without the background flags Chromium calls its vendor's hosts at every start; QUIC and a GPU are of no use here.
+// Without these flags Chromium connects to its vendor's hosts at every start. QUIC and a GPU are of no use here.
 const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -14,7 +14,7 @@ const ARGS = [
   '--disable-sync',
 ];
 
-/** A browser; the caller closes it. */
+/** Starts a browser. The caller closes it. */
 export function openBrowser() {
   if (!existsSync(PROGRAM)) {
     throw new Error(`${PROGRAM} is missing. On Debian: apt-get install chromium. Elsewhere: set CHROMIUM to its path.`);

@@ -1,4 +1,5 @@
-// The suite http-cache-tests (cache-tests.fyi) against a cache: its origin, its cases, a client of ours. Knows no cache.
+// Runs the suite http-cache-tests (cache-tests.fyi) against a cache: its origin, its cases, and a client of our own.
+// Knows no cache.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -6,10 +7,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** The suite's cases wait for 3 seconds here and there; so many at once take the time of one. */
+/** The cases wait for 3 seconds at some points. Running this many at once takes the time of one. */
 const AT_ONCE = 60;
 
-/** Named by TEST_HTTP_CACHE_TESTS, or unpacked by `node scripts/tools.mjs`; otherwise undefined, said aloud. */
+/** The folder in TEST_HTTP_CACHE_TESTS, or the one that `node scripts/tools.mjs` has unpacked. Otherwise undefined, and a message is printed. */
 export async function cacheTests() {
   const named = process.env.TEST_HTTP_CACHE_TESTS;
   if (named && !existsSync(named)) throw new Error(`TEST_HTTP_CACHE_TESTS: there is no folder ${named}`);
@@ -40,7 +41,7 @@ class CacheTests {
     return tests;
   }
 
-  /** The command of the suite's origin, and its environment. */
+  /** The command of the suite's origin, with its environment. */
   get origin() {
     const env = { npm_config_protocol: 'http', npm_config_port: '8000', npm_config_pidfile: '/dev/null' };
     return { command: [process.execPath, join(this.#folder, 'server/server.mjs')], env };
@@ -51,7 +52,7 @@ class CacheTests {
     return [...this.#cases.values()].filter((each) => (each.kind ?? 'required') === kind).map(({ id }) => id);
   }
 
-  /** Runs cases against the cache at `url`: `true` by id, or what was not as it should be, as `Kind: words`. */
+  /** Runs cases against the cache at `url`. The result has `true` by id, or the failure as `Kind: words`. */
   async run(url, ids) {
     const agent = new Agent({ keepAlive: true });
     this.#config.setBaseUrl(url);
@@ -72,7 +73,10 @@ class CacheTests {
   }
 }
 
-/** The platform's `fetch` adds `Cache-Control` of its own, joins and drops lines, and knows no status 999: what is tested here is all that. */
+/**
+ * A plain client. The platform's `fetch` adds its own `Cache-Control`, joins and drops lines, and does not accept status 999;
+ * the cases test all of this.
+ */
 async function fetchPlainly(agent, url, { method = 'GET', headers = [], body } = {}) {
   const lines = [['Host', new URL(url).host], ...headers];
   if (body !== undefined) lines.push(['Content-Length', Buffer.byteLength(body)]);

@@ -1,12 +1,12 @@
-// Waiting for something to become so, instead of sleeping and hoping. Knows nothing of what is waited for.
+// Waits until a condition holds, instead of sleeping for a guessed time. Knows nothing of the condition.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Long: a machine under load is slow, and a test that fails has time. */
-const PATIENCE = 60_000;
+/** Long, because a machine under load is slow. Only a failing test waits this long. */
+const TIME_LIMIT = 60_000;
 
-/** Calls `look` until it returns something truthy, and resolves with that; an error that it throws is the reason in the end. */
+/** Calls `look` until it returns a truthy value, and resolves with that. If the time is up, an error that `look` has thrown is the reason. */
 export async function eventually(what, look) {
-  const until = performance.now() + PATIENCE;
+  const until = performance.now() + TIME_LIMIT;
   let last;
   do {
     try {

@@ -1,4 +1,4 @@
-// A running Hostler: the real program with a configuration of its own, on free ports. Knows it only from outside.
+// A running Hostler: the real program with its own configuration, on free ports. Knows it only from outside.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { eventually } from './eventually.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The program under test: HOSTLER_BIN, or what cargo has built last for the tests. */
+/** The program under test: HOSTLER_BIN, or the last one that cargo has built for the tests. */
 export function hostlerProgram() {
   const program = process.env.HOSTLER_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug', 'hostler');
   if (!existsSync(program)) throw new Error(`${program} is missing; build it: cargo build -p hostler`);
@@ -21,9 +21,9 @@ export function hostlerProgram() {
 /**
  * Starts Hostler and waits until its workers are ready.
  *
- * `config`: the text of a configuration, whose [server] section gets free ports; or `file`: the path of one, whose addresses are
- * set aside for free ports. `listen`: where, for workers that must know it before (see `freePort`). `options`: values by key
- * ("server.drain_timeout"), `env`: variables of its environment.
+ * `config`: the text of a configuration, whose [server] section gets free ports; or `file`: the path of one, whose addresses
+ * are replaced by free ports. `listen`: the address, for workers that must know it before (see `freePort`). `options`: values
+ * by key ("server.drain_timeout"). `env`: variables of its environment.
  */
 export async function startHostler({ config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true }) {
   const folder = file ? undefined : await mkdtemp(join(tmpdir(), 'hostler-test-'));
@@ -60,7 +60,7 @@ class Site {
     return this.#child.pid;
   }
 
-  /** Where it listens, without a slash at the end. */
+  /** Its URL, without a final slash. */
   get url() {
     return this.#after('listening on ');
   }
@@ -78,7 +78,7 @@ class Site {
     await this.#until('listen', () => this.url && this.admin);
   }
 
-  /** All workers of all pools are ready. */
+  /** Waits until all workers of all pools are ready. */
   async ready() {
     await this.#until('have all its workers ready', async () => {
       const { pools } = await this.status();

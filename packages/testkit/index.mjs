@@ -1,4 +1,4 @@
-// What the JavaScript tests share, in one place to import from. Knows no test.
+// The shared helpers of the JavaScript tests, in one place for imports. Knows no test.
 export { openBrowser } from './browser.mjs';
 export { cacheTests } from './cache-tests.mjs';
 export { eventually } from './eventually.mjs';

@@ -1,4 +1,4 @@
-// Where kosoku is, which runs the Autobahn suite's cases against a WebSocket server. Knows no server.
+// Finds kosoku, which runs the Autobahn suite's cases against a WebSocket server. Knows no server.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,10 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Named by TEST_KOSOKU, or installed by `node scripts/tools.mjs`, or by somebody else; otherwise undefined, said aloud. */
+/**
+ * The path in TEST_KOSOKU, or the program that `node scripts/tools.mjs` has installed, or an installed one. Otherwise
+ * undefined, and a message is printed.
+ */
 export function kosokuProgram() {
   const named = process.env.TEST_KOSOKU;
   if (named && !existsSync(named)) throw new Error(`TEST_KOSOKU: there is no file ${named}`);

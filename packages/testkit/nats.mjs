@@ -1,4 +1,4 @@
-// A real nats-server in a process of its own, on a free port. Knows no message.
+// A real nats-server in its own process, on a free port. Knows no messages.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -9,7 +9,10 @@ import { eventually } from './eventually.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Named by TEST_NATS_SERVER, or built by `node scripts/tools.mjs`, or installed; otherwise undefined, said aloud. */
+/**
+ * The path in TEST_NATS_SERVER, or the program that `node scripts/tools.mjs` has built, or an installed one. Otherwise
+ * undefined, and a message is printed.
+ */
 export function natsProgram() {
   const named = process.env.TEST_NATS_SERVER;
   if (named && !existsSync(named)) throw new Error(`TEST_NATS_SERVER: there is no file ${named}`);
@@ -18,7 +21,7 @@ export function natsProgram() {
   return found;
 }
 
-/** Starts one and waits until it listens; undefined where there is none. `host`: on which of the machine's addresses. */
+/** Starts a server and waits until it listens. Undefined if it is not installed. `host`: which of the machine's addresses to use. */
 export async function startNats({ host = '127.0.0.1', port = -1 } = {}) {
   const program = natsProgram();
   if (!program) return undefined;

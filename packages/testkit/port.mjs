@@ -1,9 +1,9 @@
-// A TCP port that nobody uses, for programs that must be told one before they start.
+// A free TCP port, for programs that must know their port before they start.
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below those that the system gives to whoever asks for any (from 32768 on): one of these nobody gets by chance before it is used. */
+/** Below the ports that the system assigns (from 32768 on), so that no other process gets one of these by chance. */
 const [LOWEST, BEYOND] = [10_000, 32_768];
 
 export async function freePort() {

@@ -1,19 +1,20 @@
-// The preload inside every worker: it turns the app's own listen() into the socket that Hostler made for it and speaks
-// protocol/README.md; it knows nothing of pools, requests or other workers. One file without dependencies, because Hostler
-// carries it in its binary. Every Node process between Hostler and the app loads it too, so what runs at the top is little.
+// The preload inside every worker. It replaces the app's own listen() by the socket that Hostler made for it, and
+// implements protocol/README.md. It knows nothing of pools, requests or other workers. It is one file without
+// dependencies, because Hostler's binary contains it. Every Node process between Hostler and the app loads it too, so it
+// does little at load time.
 'use strict';
 
-const CMD = 'NODE_HOSTLER'; // Node delivers what starts with NODE_ as 'internalMessage': an app never sees it
+const CMD = 'NODE_HOSTLER'; // Node delivers messages with NODE_ as 'internalMessage', so the app never sees them
 const END_GRACE_MS = 5_000;
-const NEVER_MS = 1_000_000_000; // 11 days: no timeout that matters, and Node can still add to it without an overflow
+const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
 const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT'];
 
 const fs = require('fs');
 const { env } = process;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
-const listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild: nothing but the environment passes through npm
-const channel = { send: null }; // how to reach Hostler: Node's IPC channel, or later the control socket
-let claim = null; // the app's listen, once it is made: { port, shown, path, siblings, isHeld }
+const listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment
+const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
+let claim = null; // the app's listen, once it was made: { port, shown, path, siblings, isHeld }
 
 try {
   if (isInWorker) patchListen(require('net').Server.prototype);
@@ -22,11 +23,12 @@ try {
   process.emitWarning(`not preloaded: ${error.message}`, 'HostlerWarning');
 }
 
-/** The descriptor that Hostler passed, if it is that very socket: by accident a grandchild may have another one of this number. */
+/** The descriptor that Hostler passed, if it is really that socket: a grandchild may have another descriptor with this number. */
 function inheritedSocket() {
   try {
-    // As bigint: Node's realpath takes what a stat in plain numbers has left behind for its own, and after a socket it no longer
-    // follows links, so that an app started as node_modules/.bin/next would not find its own modules (seen in Node 20).
+    // As bigint. After fs.statSync with plain numbers on a socket, Node's realpath reuses that result and no longer
+    // follows links. Then an app that is started as node_modules/.bin/next would not find its own modules (seen in Node
+    // 20).
     const stat = fs.fstatSync(Number(env.HOSTLER_LISTEN_FD), { bigint: true });
     return stat.isSocket() && String(stat.ino) === env.HOSTLER_LISTEN_INODE ? Number(env.HOSTLER_LISTEN_FD) : null;
   } catch {
@@ -43,31 +45,32 @@ function patchListen(prototype) {
     try {
       target = redirect(this, args);
     } catch {
-      // Whatever is wrong with our side, the app's own listen still has its meaning.
+      // If this side has a problem, the app's own listen still works.
     }
     return target === null ? original.apply(this, args) : original.call(this, target, args[args.length - 1]);
   };
 }
 
-/** Where a server listens instead of where it asked to; null leaves the call as it is. */
+/** The place where a server listens instead of its own. Null leaves the call as it is. */
 function redirect(server, args) {
   const asked = tcpRequest(args);
   if (asked === null || server.listening || !require('worker_threads').isMainThread) return null;
 
-  // A cluster worker asks its primary to listen, whose own listen() comes by here; what differs for it is how it all looks.
+  // A cluster worker asks its primary to listen, and the primary's listen() is handled here. In the worker, only the
+  // visible properties change.
   if (require('cluster').isWorker) {
     dress(server, shownAddress(asked));
     return null;
   }
   const speaks = incompatibility(server);
   if (speaks !== null) {
-    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler passes it by`);
+    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server`);
     return null;
   }
   return claim === null ? claimListen(server, asked) : listenAgain(server, asked);
 }
 
-/** Reads the arguments of listen() as Node does; null for anything that is no well-formed TCP listen. */
+/** Parses the arguments of listen() like Node. Null if they are not a well-formed TCP listen. */
 function tcpRequest(args) {
   const [first, second] = args;
   let asked;
@@ -85,18 +88,18 @@ function tcpRequest(args) {
   return Number.isInteger(asked.port) && asked.port >= 0 && asked.port <= 65_535 ? asked : null;
 }
 
-/** What the server speaks, if that is not HTTP/1.1 in the clear. By shape: an instanceof would load tls and http2 everywhere. */
+/** The protocol of the server, if it is not plain HTTP/1.1. Checked by properties, because instanceof would load tls and http2 in every process. */
 function incompatibility(server) {
   if (typeof server.setSecureContext === 'function') return 'TLS';
   return typeof server.updateSettings === 'function' ? 'HTTP/2 only' : null;
 }
 
-/** Makes this listen the app's, unless its port says that it is not, or another process was first. */
+/** Makes this listen the app's, unless its port is another one, or another process was first. */
 function claimListen(server, asked) {
   const [name, port] = appPort();
   if (port !== null && asked.port !== port) {
-    warn(`the app listens on port ${asked.port} by itself, because ${name} names ${port} as the app's port; ` +
-      `if ${asked.port} is the app, name that as the pool's port`);
+    warn(`the app listens on port ${asked.port} directly, not through Hostler, because ${name} sets ${port} as the app's port; ` +
+      `if ${asked.port} is the app's port, set it as the pool's port`);
     return null;
   }
   const path = env.HOSTLER_LISTEN_PATH;
@@ -111,8 +114,8 @@ function claimListen(server, asked) {
 }
 
 /**
- * The port that marks the app's listen: the pool's, else PORT. Strictly, since a wrong guess would show the world a metrics or
- * debug server that happens to listen first. PORT is read when the app listens: by then its own .env file has been read, too.
+ * The port of the app's listen: that of the pool, or PORT. The match is strict, because a wrong guess would make a metrics or
+ * debug server public that listens first. PORT is read when the app listens, after the app has read its own .env file.
  */
 function appPort() {
   for (const name of ['HOSTLER_APP_PORT', 'PORT']) {
@@ -123,16 +126,17 @@ function appPort() {
 }
 
 /**
- * SIGUSR1 opens Node's inspector, through which Hostler asks a hung worker where it hangs: then on any free port, not on 9229 for
- * the first of several workers. Not by NODE_OPTIONS, which children inherit and in which a later --inspect would lose its own port.
+ * SIGUSR1 opens Node's inspector, through which Hostler asks a hung worker where it hangs. This lets it use any free port,
+ * instead of 9229 for the first of several workers. It is not set in NODE_OPTIONS, because child processes inherit that, and a
+ * later --inspect there would lose its own port.
  */
 function freeInspectorPort() {
   const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`;
-  if (/--(?:inspect|debug[-_]port)/.test(options)) return; // the operator's choice
+  if (/--(?:inspect|debug[-_]port)/.test(options)) return; // the operator has chosen the port
   try {
     process.debugPort = 0;
   } catch {
-    // Then its stack cannot be told if somebody has taken the port.
+    // Then Hostler cannot get the call stack if another process uses the port.
   }
 }
 
@@ -145,27 +149,29 @@ function takeClaimFile(path) {
   }
 }
 
-/** The app's later listens. Another port is another server's; the same port must not be opened after all. */
+/** The app's later listens. Another port belongs to another server. The same port must not be opened again. */
 function listenAgain(server, asked) {
   const isSamePort = asked.port === claim.port || asked.port === claim.shown.port;
   if (!isSamePort || asked.port === 0 || !claim.path) return null;
-  // Closed and opened again (a cluster does so when its last worker dies): the descriptor went with the first, the path is left.
+  // Closed and opened again (a cluster does this when its last worker dies). The descriptor is closed with the first
+  // server, but the path is left.
   if (!claim.isHeld()) return hold(server, asked, { path: claim.path });
-  // One app on several addresses (Fastify: each address of localhost). The first serves all, this one stays without visitors.
+  // One app on several addresses (Fastify listens on each address of localhost). The first server serves all requests;
+  // this one gets none.
   claim.siblings += 1;
   dress(server, shownAddress(asked));
   return { path: `${claim.path}.${claim.siblings}`, signal: asked.signal };
 }
 
 /**
- * Lets the server listen on Hostler's socket. Of the app's options only the signal goes along: the backlog is Hostler's queue
- * (a full one refuses a Unix connect at once), the others speak of TCP.
+ * Lets the server listen on Hostler's socket. Of the app's options only the signal is passed on. The backlog is Hostler's queue
+ * (a full backlog refuses a Unix connect at once), and the other options are for TCP.
  */
 function hold(server, asked, where) {
   claim.isHeld = () => true;
   dress(server, claim.shown);
   server.prependOnceListener('listening', () => {
-    const handle = server._handle; // not the server: a cluster primary takes the handle out of it
+    const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
     claim.isHeld = () => handle.fd >= 0;
     if (where.path) ownerOnly(where.path);
     tell({ act: 'listening', via: where.path ? 'path' : 'fd', pid: process.pid, port: asked.port });
@@ -184,12 +190,12 @@ function ownerOnly(path) {
   }
 }
 
-/** A cluster primary forks again when a worker has died, and that worker needs the preload; the claim file bars the others. */
+/** A cluster primary forks again when a worker has died, and the new worker needs the preload. The claim file keeps the others out. */
 function isClusterPrimary() {
   return Object.keys(require('cluster').workers ?? {}).length > 0;
 }
 
-/** From here on children of this process are none of our business. */
+/** From here on, child processes of this process run without the preload. */
 function cleanEnvironment() {
   for (const name of SPENT) delete env[name];
   const options = withoutPreload(env.NODE_OPTIONS ?? '');
@@ -197,7 +203,7 @@ function cleanEnvironment() {
   else env.NODE_OPTIONS = options;
 }
 
-/** Takes our own --require out of NODE_OPTIONS and leaves the rest letter by letter, quotes included. */
+/** Removes our own --require from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
 function withoutPreload(options) {
   const words = options.match(/(?:"(?:\\.|[^"\\])*"|[^ "])+/g) ?? [];
   const kept = [];
@@ -222,20 +228,20 @@ function isThisFile(word = '') {
 
 const shownBy = new WeakMap();
 
-/** An address that the app can print and compare. For port 0 a number of the dynamic range, another one in each worker. */
+/** An address that the app can print and compare. For port 0 it is a number of the dynamic range, different in each worker. */
 function shownAddress({ port, host }) {
   const shownPort = port || 49_152 + (process.pid % 16_384);
   const isV6 = require('net').isIPv6(host ?? '');
   return { address: isV6 ? '::1' : '127.0.0.1', family: isV6 ? 'IPv6' : 'IPv4', port: shownPort };
 }
 
-/** Behind a Unix socket there are no addresses, but apps print, trust and dereference them: give the server and its sockets some. */
+/** A Unix socket has no addresses, but apps print, trust and dereference them. So the server and its sockets get some. */
 function dress(server, shown) {
   const isNew = !shownBy.has(server);
   shownBy.set(server, shown);
   if (!isNew) return;
 
-  const { address } = server; // a path, or null with a descriptor; an object only if it is TCP after all (a cluster's second port)
+  const { address } = server; // a path, or null with a descriptor. An object only for TCP (the second port of a cluster)
   server.address = function () {
     const real = address.call(this);
     return this.listening && (real === null || typeof real === 'string') ? { ...shownBy.get(this) } : real;
@@ -250,7 +256,7 @@ function dress(server, shown) {
   });
 }
 
-/** Own properties, not getters: they must still hold when the socket is gone (a log line written at the end reads req.ip). */
+/** Own properties instead of getters, because they must stay valid after the socket is closed (a log line at the end reads req.ip). */
 function dressSocket(socket, shown) {
   const values = {
     remoteAddress: '127.0.0.1',
@@ -266,8 +272,9 @@ function dressSocket(socket, shown) {
 }
 
 /**
- * Idle connections are Hostler's: one that Node closes just when a request is on its way loses that request. keepAliveTimeout is
- * endless and not 0, because only then does Node lift, between requests, a timeout that the app has put on server, req or res.
+ * Hostler manages idle connections: if Node closed one while a request is on its way, that request would be lost.
+ * keepAliveTimeout is very large and not 0, because only then Node removes, between requests, a timeout that the app has set on
+ * server, req or res.
  */
 function leaveTimeoutsToHostler(server) {
   const fixed = { keepAliveTimeout: NEVER_MS, headersTimeout: 0, requestTimeout: 0, maxRequestsPerSocket: 0 };
@@ -284,10 +291,10 @@ function tell(message) {
 
 function warn(text) {
   if (channel.send) tell({ act: 'warning', text });
-  else process.emitWarning(text, 'HostlerWarning'); // before its claim a grandchild has only stderr, which Hostler reads as well
+  else process.emitWarning(text, 'HostlerWarning'); // before its claim, a grandchild has only stderr, which Hostler also reads
 }
 
-/** Says once that a stop can begin with 'shutdown', now or when the app begins to listen for messages. */
+/** Reports once that a stop can begin with 'shutdown', now or when the app begins to listen for messages. */
 function tellWhenHearing() {
   let isTold = false;
   const hears = () => {
@@ -300,7 +307,7 @@ function tellWhenHearing() {
   });
 }
 
-/** Does what Hostler asks for; returns whether the message was for us. */
+/** Carries out a command of Hostler. Returns whether the message was one. */
 function obey(message) {
   if (message?.cmd !== CMD) return false;
   if (message.act === 'report') report();
@@ -308,7 +315,7 @@ function obey(message) {
   return true;
 }
 
-/** That the answer comes says that the event loop turns; what it says is how much of its time is taken. */
+/** The answer shows that the event loop turns, and contains how much of its time it works. */
 function report() {
   if (isClusterPrimary()) return tell({ act: 'report' });
   const { active, idle } = require('perf_hooks').performance.eventLoopUtilization();
@@ -317,7 +324,7 @@ function report() {
 
 let gc = null;
 
-/** Needs no option at the start: a new context is given what V8 was told meanwhile to expose. */
+/** Needs no option at the start: a new context has what V8 was told to expose in the meantime. */
 function collect(kind) {
   if (gc === null) {
     require('v8').setFlagsFromString('--expose-gc');
@@ -326,18 +333,18 @@ function collect(kind) {
   }
   const began = process.hrtime.bigint();
   if (kind === 'minor') gc({ type: 'minor' });
-  else gc(); // with any argument at all, V8 before 12 collects the young generation only
+  else gc(); // with any argument, V8 before 12 collects only the young generation
   tell({ act: 'collected', kind, micros: Number((process.hrtime.bigint() - began) / 1000n) });
 }
 
-/** The direct child has Node's own channel: sending and receiving work, what is left is to notice Hostler's death. */
+/** The direct child has Node's own channel. Sending and receiving work already; only Hostler's death must be detected. */
 function speakOverIpc() {
-  const { send, disconnect } = process; // the app may put its own in their place
+  const { send, disconnect } = process; // the app may replace them by its own
   channel.send = (message) => {
     if (process.connected) send.call(process, message, () => {});
   };
   process.on('internalMessage', obey);
-  // Node calls disconnect() itself when the channel ends. A listener for 'disconnect' would keep the process alive.
+  // Node itself calls disconnect() when the channel ends. A listener for 'disconnect' would keep the process alive.
   process.disconnect = function () {
     if (process.connected && isEnded(process.channel)) endWithHostler();
     return disconnect.call(this);
@@ -345,7 +352,7 @@ function speakOverIpc() {
   tellWhenHearing();
 }
 
-/** Whether the other side has closed: an end of file can be read again and again, an open channel has nothing (or data) to read. */
+/** Whether the other side has closed. An end of file can be read repeatedly; an open channel has data or nothing to read. */
 function isEnded({ fd }) {
   try {
     return fs.readSync(fd, Buffer.alloc(1)) === 0;
@@ -354,7 +361,7 @@ function isEnded({ fd }) {
   }
 }
 
-/** A grandchild gets the same over a socket: JSON lines, and process.send() with what belongs to it unless it has a parent of its own. */
+/** A grandchild gets the same over a socket: JSON lines, and process.send() with its companions, unless it has an IPC parent. */
 function speakOverControl(path) {
   if (!path) return;
   const socket = require('net').connect(path).setEncoding('utf8').unref();
@@ -397,7 +404,7 @@ function receive(socket, passOn) {
   socket.on('data', (text) => {
     const lines = (rest + text).split('\n');
     rest = lines.pop();
-    // In turns of their own: a listener that throws must not take the next message with it.
+    // Each message in its own turn, so that a listener that throws does not affect the next message.
     for (const line of lines) process.nextTick(hear, JSON.parse(line), passOn);
   });
 }
@@ -406,7 +413,7 @@ function hear(message, passOn) {
   if (!obey(message)) passOn(message);
 }
 
-/** As with Node's channel: only an app that listens to it is kept alive by it. */
+/** As with Node's channel, the socket keeps the process alive only if the app listens for messages. */
 function holdOpenWhileHeard(socket) {
   const isHeard = () => process.listenerCount('message') + process.listenerCount('disconnect') > 0;
   if (isHeard()) socket.ref();
@@ -418,7 +425,7 @@ function holdOpenWhileHeard(socket) {
   });
 }
 
-/** Hostler is gone: stop as at any stop, and at the latest after the grace. */
+/** Hostler is gone: stop as in a normal stop, at the latest after the grace period. */
 function endWithHostler() {
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), END_GRACE_MS).unref();
   process.kill(process.pid, 'SIGTERM');

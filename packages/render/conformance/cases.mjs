@@ -1,6 +1,7 @@
-// What is asked, of both services in the same words. Knows no client and no service.
+// The requests of the conformance suite, the same for both services. Knows no client and no service.
 //
-// `differs`: why ours answers otherwise, on purpose; `alike` takes just that out of our normalised answer, and then it must be Hypernova's.
+// `differs`: why our response differs on purpose. `alike` removes exactly this from our normalised response, and then it
+// must equal Hypernova's.
 import { deflateSync, gzipSync } from 'node:zlib';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -9,7 +10,7 @@ const DATA = { name: 'Ada </b> --> & "q" \u2028 é 😀', list: [1, -0.5, 1e21] 
 
 const job = (name, data = DATA, more = {}) => ({ name, data, ...more });
 const body = (jobs) => JSON.stringify(jobs);
-/** A batch of exactly so many bytes. */
+/** A batch with exactly this many bytes. */
 const sized = (bytes) => {
   const empty = body({ a: job('Static', { name: '' }) }).length;
   return body({ a: job('Static', { name: 'x'.repeat(bytes - empty) }) });
@@ -18,11 +19,11 @@ const packed = (coding, bytes) => ({ headers: { ...JSON_TYPE, 'content-encoding'
 
 const NO_HTML = {
   differs: "the error has the intended message; in Hypernova the message is `{}`",
-  // In the JSON of an answer, and in pyramid's script, which has the error as a list.
+  // In the JSON of a response, and in pyramid's script, which has the error as a list.
   alike: (text) => text.replaceAll(/\\?"HTML was not returned to Hypernova[^"\\]*\\?"/g, '{}'),
 };
 
-/** By exact HTTP. */
+/** Exact HTTP requests. */
 export const EXCHANGES = [
   { what: 'a component renders', body: body({ a: job('Greeting.js') }) },
   { what: 'a name with a slash, a space and a dot', body: body({ a: job('a/b c.js') }) },
@@ -79,14 +80,14 @@ export const EXCHANGES = [
 
 const FAILED = 'only the job fails; in Hypernova the worker ends, with all requests that it is rendering';
 
-/** After which the reference is gone. */
+/** Requests that end the process of the reference. */
 export const DEADLY = [
   { what: '`{"a":null}`', body: '{"a":null}', differs: FAILED },
   { what: '`[null]`', body: '[null]', differs: FAILED },
   { what: 'ends the process', body: body({ a: job('Exits') }), differs: 'Hostler answers in place of the worker, with the markup from which the browser renders' },
 ];
 
-/** By our bindings (`@hostler/render/react`) in place of Airbnb's. */
+/** Requests through our bindings (`@hostler/render/react`) instead of Airbnb's. */
 export const BINDINGS = [
   { what: 'markup of our React bindings', body: body({ a: job('Bindings.js', { name: 'Ada & co > "q"' }) }) },
   {
@@ -96,7 +97,7 @@ export const BINDINGS = [
   },
 ];
 
-/** By the clients: data by name, as they are called. */
+/** Requests of the clients: data by name, as the clients are called. */
 export const PAGES = [
   { what: 'a component renders', jobs: { 'Greeting.js': DATA } },
   { what: 'several, some of which fail', jobs: { 'Greeting.js': DATA, Throws: {}, 'Missing.js': { a: 1 }, 'a/b c.js': { name: 'B' } } },

@@ -1,4 +1,5 @@
-// Show: whoever talks to npm hypernova talks to Hostler with @hostler/render, and gets the same; and a page is there when no worker is.
+// A client of npm hypernova gets the same responses from Hostler with @hostler/render. It also gets a page while no
+// worker runs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
@@ -37,7 +38,7 @@ test('a job that is none has failed, and the worker that Hypernova loses over it
   }
 });
 
-test('a component that ends its process costs its own batch the server-side render, and nobody an answer', () => {
+test('a component that ends its process costs its own batch the server-side render, and no client a response', () => {
   const { answers } = results.rows.find(({ what }) => what === 'ends the process');
   assert.equal(answers.reference.exit, 1);
   const { status, headers, body } = answers.ours;
@@ -50,7 +51,7 @@ test('when no worker renders, each client shows the markup of the edge, and repo
   assert.equal(found.length, results.peers.python ? 2 : 1);
   for (const { by, html, errors, tokens } of found) {
     t.diagnostic(by);
-    // hypernova-client hears of the batch, pyramid-hypernova of each of its two jobs.
+    // hypernova-client reports the batch, pyramid-hypernova each of its two jobs.
     assert.deepEqual(errors.map(({ name }) => name), Array(by === 'hypernova-client' ? 1 : 2).fill('RuntimeError'));
     assert.match(errors[0].message, /^not rendered on the server: .* \((unreachable|queue_timeout)\)$/);
     for (const [index, key] of ['Boomjs', 'abcjs'].entries()) {
@@ -88,7 +89,7 @@ test('the tables in README.md are what this run has found', () => {
   assert.equal(readFileSync(README_FILE, 'utf8'), readme(results), 'node packages/render/conformance/report.mjs writes them');
 });
 
-/** Runs in the browser: the data of each component's islands, or why there is none. */
+/** Runs in the browser. Returns the data of each component's islands, or the error. */
 function load(names) {
   return names.map((name) => {
     try {

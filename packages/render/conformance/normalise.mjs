@@ -1,12 +1,12 @@
-// Takes out of an answer what differs from one request to the next, and leaves everything else, the order of keys included.
+// Removes from a response what differs between two requests, and keeps everything else, the order of keys included.
 
-/** In pyramid's script that throws in the browser, which has the stack as JSON. */
+/** The frames in pyramid's script that throws in the browser. It has the stack as JSON. */
 const FRAMES = /"at (?!YOUR)[^"]*"(?:, "at [^"]*")*/g;
 const UUID = /[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/gi;
 
 /**
- * Ids become `id1`, `id2` in the order in which they come; `duration` becomes `ms` (or stays null); of a stack the first line stays, and the
- * component's that is not registered; other frames become one `at ...`, for they name files.
+ * Ids become `id1`, `id2` in the order of their first use. `duration` becomes `ms` (or stays null). Of a stack, the first line
+ * stays, and the line of a component that is not registered. Other frames become one `at ...`, because they name files.
  */
 export function normalise(answer) {
   const ids = new Map();

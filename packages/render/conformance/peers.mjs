@@ -1,4 +1,4 @@
-// Puts Hypernova as Airbnb released it, and our package beside it, into a folder of its own. Knows how to get them; starts none of them.
+// Installs Hypernova as released by Airbnb, and our package beside it, into a folder. Starts neither.
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const PACKAGE = join(HERE, '..');
 const SITE = join(HERE, 'site');
 const run = promisify(execFile);
 
-/** `folder`: an app's folder with everything installed; `python`: an interpreter with pyramid-hypernova, or null and `why` there is none. */
+/** `folder`: the folder of an app with everything installed. `python`: an interpreter with pyramid-hypernova, or null, with the reason in `why`. */
 export async function installPeers() {
   const folder = join(HERE, '.cache', `site-${fingerprint('package-lock.json')}`);
   if (!existsSync(join(folder, 'node_modules', '.package-lock.json'))) {
@@ -25,7 +25,7 @@ export async function installPeers() {
   return { folder, require: createRequire(join(folder, 'package.json')), ...(await installPython()) };
 }
 
-/** A copy and not a link: it is to find the React that the app has, not the workspace's. */
+/** A copy, not a link, so that it uses the app's React and not the workspace's. */
 function installOurs(folder) {
   const target = join(folder, 'node_modules', '@hostler', 'render');
   if (!existsSync(join(PACKAGE, 'dist', 'server.js'))) throw new Error('packages/render is not built: npm run build -w @hostler/render');

@@ -1,4 +1,4 @@
-// Asks everything and writes the results into README.md: `node packages/render/conformance/report.mjs`.
+// Runs all cases and writes the results into README.md: `node packages/render/conformance/report.mjs`.
 import { writeFileSync } from 'node:fs';
 import { runAll } from './run.mjs';
 import { README_FILE, readme } from './table.mjs';

@@ -1,11 +1,11 @@
-// Asks both services everything, and lays the answers side by side. Knows how to ask, not what is right.
+// Runs all cases with both services and puts the results side by side. Does not decide which results are right.
 import { AWAY, BINDINGS, DEADLY, EXCHANGES, PAGES } from './cases.mjs';
 import { hypernovaClient, pyramidHypernova, raw } from './clients.mjs';
 import { normalise } from './normalise.mjs';
 import { installPeers } from './peers.mjs';
 import { startEdge, startOurs, startReference } from './targets.mjs';
 
-/** `{ peers, rows, away }`: rows have the case, what came as `reference` and `ours`, normalised, and the `answers` as they were. */
+/** `{ peers, rows, away }`. Each row has the case, the normalised `reference` and `ours`, and the unchanged `answers`. */
 export async function runAll() {
   const peers = await installPeers();
   const services = [];
@@ -58,7 +58,7 @@ async function pages(peers, reference, ours) {
   return rows;
 }
 
-/** What each client shows and tells when no worker renders: with Hostler's edge, and when there is nothing at all. */
+/** What each client shows and reports when no worker renders: with Hostler's edge, and without any server. */
 async function away(peers, edge) {
   const nothing = 'http://127.0.0.1:1';
   const found = [
@@ -80,7 +80,7 @@ function listed(jobs) {
   return Object.entries(jobs).map(([name, data]) => ({ name, data }));
 }
 
-/** requests' own words for a status name the address, where the port is another one. */
+/** The messages of requests (Python) contain the address, in which the port differs. */
 function withoutUrl(answer) {
   return JSON.parse(JSON.stringify(answer).replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, 'http://HOST'));
 }

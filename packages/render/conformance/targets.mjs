@@ -1,9 +1,10 @@
-// The two services that are compared, and the one that is away: each in a process of its own, with the same components. Knows no cases.
+// The two compared services, and a Hostler without workers: each in its own process, with the same components. Knows no
+// cases.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { eventually, freePort, startHostler } from '@hostler/testkit';
 
-/** npm hypernova, alone, as its documentation starts it. `died`: its exit code, once it has ended. */
+/** npm hypernova alone, started as in its documentation. `died`: its exit code after its end. */
 export async function startReference({ folder }) {
   const port = await freePort();
   const env = { ...process.env, ...service('hypernova/server', 'hypernova-react'), PORT: String(port) };
@@ -38,7 +39,7 @@ export function startOurs({ folder }) {
   });
 }
 
-/** Hostler, with nobody behind it. */
+/** Hostler without any worker. */
 export async function startEdge() {
   return startHostler({
     config: `

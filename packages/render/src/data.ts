@@ -1,21 +1,22 @@
-// Data inside an HTML comment inside a script element, so that nothing in it can end either. Knows no markup around it.
+// Data in an HTML comment in a script element, encoded so that it can end neither of them. Knows nothing of the markup
+// around it.
 
 const OPEN = '<!--';
 const CLOSE = '-->';
 
 /**
- * JSON that Hypernova's browser code reads back. `&` and `>` become entities, as Hypernova has it; `<` becomes its JSON escape,
- * without which a `</script >` in the data would end the element.
+ * JSON that Hypernova's browser code can read. `&` and `>` become entities, as in Hypernova. `<` becomes its JSON escape;
+ * otherwise a `</script >` in the data would end the element.
  */
 export function encode(data: unknown): string {
   const json: string | undefined = JSON.stringify(data);
   if (json === undefined) {
-    throw new TypeError(`The data of a Hypernova component must be a JSON value; ${data === undefined ? 'undefined' : `a ${typeof data}`} is none`);
+    throw new TypeError(`The data of a Hypernova component must be a JSON value; ${data === undefined ? 'undefined' : `a ${typeof data}`} is not one`);
   }
   return json.replace(/</g, '\\u003c').replace(/&/g, '&amp;').replace(/>/g, '&gt;');
 }
 
-/** What `encode` was given, or what Hypernova's own server and clients have encoded. */
+/** Decodes the output of `encode`, and that of Hypernova's own server and clients. */
 export function decode(text: string): unknown {
   return JSON.parse(text.replace(/&gt;/g, '>').replace(/&amp;/g, '&'));
 }

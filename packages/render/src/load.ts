@@ -1,4 +1,4 @@
-// Hypernova's markup in a browser's document: where each component is, and its data. Knows no framework.
+// Finds Hypernova's markup in a browser's document: the places of a component, and its data. Knows no framework.
 import { decode, unwrap } from './data.js';
 import { attributeName, DATA_ID, DATA_KEY, keyOf } from './markup.js';
 
@@ -8,14 +8,14 @@ export interface Payload {
   id: string;
 }
 
-/** Every place of the component on the page. */
+/** All places of the component on the page. */
 export function load(name: string): Payload[] {
   return placesOf(name).map(payloadOf);
 }
 
 /**
- * hypernova-client (npm) and the PHP client write the unchanged name as the key when they stand in for the renderer, so that
- * `Search.js` comes as `Searchjs` from a server and as `Search.js` from them: both are found.
+ * All elements of a component. hypernova-client (npm) and the PHP client write the unchanged name as the key when the renderer
+ * does not answer. So `Search.js` is `Searchjs` in the markup of a server and `Search.js` in theirs: both are found.
  */
 export function placesOf(name: string): Element[] {
   const keys = [...new Set([keyOf(name), name])];
@@ -28,7 +28,7 @@ export function payloadOf(node: Element): Payload {
   return { node, data: fromScript({ [DATA_KEY]: key, [DATA_ID]: id }), id };
 }
 
-/** The data of the first script with these attributes; null if there is none. */
+/** The data of the first script with these attributes. Null if there is none. */
 export function fromScript(attributes: Record<string, string>): unknown {
   const script = document.querySelector(`script${selector(attributes)}`);
   return script && decode(unwrap(script.innerHTML));
@@ -38,7 +38,7 @@ function selector(attributes: Record<string, string>): string {
   return Object.entries(attributes).map(([name, value]) => `[${attributeName(name)}="${quoted(value)}"]`).join('');
 }
 
-/** Inside a CSS string. */
+/** Escapes a value for a CSS string. */
 function quoted(value: string): string {
   return value.replace(/["\\\n\r\f]/g, (char) => `\\${char.charCodeAt(0).toString(16)} `);
 }

@@ -1,28 +1,28 @@
-// Hypernova's markup as text: a div for the component, a script for its data. Knows no browser.
+// Writes Hypernova's markup as text: a div for the component, and a script for its data. Knows no browser.
 import { encode, wrap } from './data.js';
 
 export const DATA_KEY = 'hypernova-key';
 export const DATA_ID = 'hypernova-id';
 
-/** The component's name as the markup has it. Two names can share a key: `a.b` and `ab`. */
+/** The component's name as the markup has it. Two names can have the same key: `a.b` and `ab`. */
 export function keyOf(name: string): string {
   return name.replace(/\W/g, '');
 }
 
-/** A UUIDv4; random enough to tell islands apart where there is no `crypto` (a page without TLS, a bare VM context). */
+/** A UUIDv4. It is also random enough where `crypto` is missing (a page without TLS, a bare VM context). */
 export function newId(): string {
   const { crypto } = globalThis as { crypto?: Partial<Crypto> };
   if (crypto?.randomUUID) return crypto.randomUUID();
   return '10000000-1000-4000-8000-100000000000'.replace(/[018]/g, (digit) => (+digit ^ ((Math.random() * 16) >> (+digit / 4))).toString(16));
 }
 
-/** A component's whole markup. `id` must be unique on the page. */
+/** The whole markup of a component. `id` must be unique on the page. */
 export function serialize(name: string, html: string, data: unknown, id: string = newId()): string {
   const attributes = { [DATA_KEY]: keyOf(name), [DATA_ID]: id };
   return `<div ${inMarkup(attributes)}>${html}</div>\n${toScript(attributes, data)}`;
 }
 
-/** A script element that carries `data`; `fromScript` with the same attributes finds it. */
+/** A script element with `data`. `fromScript` with the same attributes finds it. */
 export function toScript(attributes: Record<string, string>, data: unknown): string {
   return `<script type="application/json" ${inMarkup(attributes)}>${wrap(encode(data))}</script>`;
 }

@@ -1,7 +1,8 @@
-// Every place of a component on the page, each on its own: one that fails leaves the others alone. Knows no framework.
+// Mounts a component at each of its places on the page. A place that fails does not affect the others. Knows no
+// framework.
 import { payloadOf, placesOf, type Payload } from './load.js';
 
-/** Calls `mount` for each, once the document is complete: so the script works in the page's head as well. */
+/** Calls `mount` for each place once the document is complete, so the script also works in the page's head. */
 export function mountAll(name: string, mount: (payload: Payload) => void): void {
   if (document.readyState === 'loading') {
     document.addEventListener('DOMContentLoaded', () => mountAll(name, mount), { once: true });
@@ -16,12 +17,12 @@ export function mountAll(name: string, mount: (payload: Payload) => void): void 
   }
 }
 
-/** Nobody has rendered it: the markup is a fallback, for the browser to fill. */
+/** Whether the markup was not rendered on a server: then it is a fallback for the browser to fill. */
 export function isEmpty(node: Element): boolean {
   return node.innerHTML.trim() === '';
 }
 
-/** To window.onerror and the console, as if nobody had caught it. */
+/** Reports an error to window.onerror and the console, like an uncaught error. */
 function report(error: unknown): void {
   setTimeout(() => {
     throw error;

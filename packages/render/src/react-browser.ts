@@ -1,4 +1,4 @@
-// React 18 and 19 in the browser: takes over what the server rendered, or renders where it could not. Knows no server.
+// React 18 and 19 in the browser: hydrates the server's markup, or renders where the server could not. Knows no server.
 import type { ComponentType } from 'react';
 import { createRoot, hydrateRoot, type Root } from 'react-dom/client';
 import type { Payload } from './load.js';
@@ -7,7 +7,7 @@ import { elementOf, type ReactOptions } from './react-options.js';
 
 export type { Island, ReactOptions } from './react-options.js';
 
-/** Brings every place of the component on the page to life, and returns the component, as hypernova-react does. */
+/** Hydrates the component at every place on the page, and returns the component, as hypernova-react does. */
 export function renderReact<Props extends object>(name: string, Component: ComponentType<Props>, options: ReactOptions = {}) {
   mountAll(name, (payload) => void hydrate(name, Component, payload, options));
   return Component;
@@ -15,13 +15,13 @@ export function renderReact<Props extends object>(name: string, Component: Compo
 
 export { renderReact as renderReactAsync };
 
-/** Nothing is to be done in the browser. */
+/** Does nothing in the browser. */
 export function renderReactStatic(): void {}
 
-/** One place, as `load` gives it. The returned root's `unmount` takes it off the page. */
+/** Hydrates one place, as `load` returns it. `unmount` of the returned root removes it from the page. */
 export function hydrate<Props extends object>(name: string, Component: ComponentType<Props>, { node, data, id }: Payload, options: ReactOptions = {}): Root {
   const element = elementOf(Component, data, { name, id }, options);
-  // The server has used the same prefix, so that no two islands of a page share an id of useId.
+  // The server uses the same prefix, so that ids of useId differ between the islands of a page.
   const rootOptions = { ...options.root, identifierPrefix: id };
   if (!isEmpty(node)) return hydrateRoot(node, element, rootOptions);
   const root = createRoot(node, rootOptions);

@@ -9,10 +9,10 @@ export type { Island, ReactOptions } from './react-options.js';
 
 type Render = (element: ReactElement, node: Element) => void;
 
-/** The types at hand are those of React 19, which has neither. */
+/** The installed types are those of React 19, which has neither function. */
 const { hydrate: takeOver, render } = ReactDOM as unknown as { hydrate: Render; render: Render };
 
-/** Brings every place of the component on the page to life, and returns the component, as hypernova-react does. */
+/** Hydrates the component at every place on the page, and returns the component, as hypernova-react does. */
 export function renderReact<Props extends object>(name: string, Component: ComponentType<Props>, options: ReactOptions = {}) {
   mountAll(name, (payload) => hydrate(name, Component, payload, options));
   return Component;
@@ -20,10 +20,10 @@ export function renderReact<Props extends object>(name: string, Component: Compo
 
 export { renderReact as renderReactAsync };
 
-/** Nothing is to be done in the browser. */
+/** Does nothing in the browser. */
 export function renderReactStatic(): void {}
 
-/** One place, as `load` gives it. */
+/** Hydrates one place, as `load` returns it. */
 export function hydrate<Props extends object>(name: string, Component: ComponentType<Props>, { node, data, id }: Payload, options: ReactOptions = {}): void {
   const draw = isEmpty(node) ? render : takeOver;
   draw(elementOf(Component, data, { name, id }, options), node);

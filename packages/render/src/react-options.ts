@@ -1,4 +1,5 @@
-// What the server and the browser must agree on for React to take over the markup. Knows neither of them.
+// The options that must be the same on the server and in the browser, so that React can hydrate the markup. Knows neither
+// side.
 import { createElement, type ComponentType, type ReactElement } from 'react';
 import type { RootOptions } from 'react-dom/client';
 
@@ -8,13 +9,19 @@ export interface Island {
 }
 
 export interface ReactOptions {
-  /** Puts providers and the like around the component; called on both sides, and must give the same on both. */
+  /** Wraps the component, for example in providers. Called on both sides, and must return the same on both. */
   wrap?(element: ReactElement, island: Island): ReactElement;
-  /** Server, with Suspense: an error inside a boundary, which the browser then renders. Without this, React writes it to the log. */
+  /**
+   * On the server, with Suspense: gets an error inside a boundary, which the browser then renders. Without this option, React
+   * writes the error to the log.
+   */
   onError?(error: unknown, island: Island): void;
-  /** Server, with Suspense: after so many milliseconds, what is not there yet is left to the browser. Without this, the job's own end counts. */
+  /**
+   * On the server, with Suspense: after this many milliseconds, the missing parts are left to the browser. Default: no limit
+   * before the job's own end.
+   */
   timeLimit?: number;
-  /** Browser, React 18 and 19: for the root, such as onRecoverableError, which hears of markup that did not match. */
+  /** In the browser, React 18 and 19: options of the root, for example onRecoverableError, which is called when markup does not match. */
   root?: Omit<RootOptions, 'identifierPrefix'>;
 }
 

@@ -1,23 +1,23 @@
-// A React element as one piece of HTML, with all that it waits for. Knows no Hypernova markup.
+// Renders a React element to one piece of HTML, with everything that it waits for. Knows no Hypernova markup.
 import { Writable } from 'node:stream';
 import type { ReactElement } from 'react';
 import * as server from 'react-dom/server';
 import type { Island, ReactOptions } from './react-options.js';
 
 /**
- * `signal` or the time limit ends the waiting: what is still missing then comes as its fallback, and the browser renders it.
- * Where there is not even a frame around it, or the frame threw, this fails.
+ * Renders the element. `signal` or the time limit ends the wait: then missing parts are sent as their fallbacks, and the
+ * browser renders them. Rejects if there is nothing around the missing parts yet, or if that part threw.
  */
 export async function renderWhole(element: ReactElement, island: Island, options: ReactOptions, signal?: AbortSignal): Promise<string> {
   if (!('renderToPipeableStream' in server)) throw new TypeError('renderReactAsync needs React 18 or later; renderReact works with this one');
   signal?.throwIfAborted();
   const { timeLimit = 0, onError } = options;
-  const patience = new AbortController();
-  const giveUp = () => patience.abort(signal?.reason);
-  const timer = timeLimit > 0 ? setTimeout(() => patience.abort(new Error(`not rendered within ${timeLimit} ms`)), timeLimit) : undefined;
+  const waiting = new AbortController();
+  const giveUp = () => waiting.abort(signal?.reason);
+  const timer = timeLimit > 0 ? setTimeout(() => waiting.abort(new Error(`not rendered within ${timeLimit} ms`)), timeLimit) : undefined;
   signal?.addEventListener('abort', giveUp);
   try {
-    return await collect(await ready(element, island, onError, patience.signal));
+    return await collect(await ready(element, island, onError, waiting.signal));
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', giveUp);
@@ -29,7 +29,8 @@ function ready(element: ReactElement, island: Island, onError: ReactOptions['onE
     let framed = false;
     const stream = server.renderToPipeableStream(element, {
       identifierPrefix: island.id,
-      // A whole document in order: what is ready goes in its place however long it is, and no inline script moves it there later.
+      // The whole document in order: a part that is ready is written in its place, however long it is, and no inline
+      // script moves it later.
       progressiveChunkSize: Number.MAX_SAFE_INTEGER,
       onShellReady: () => (framed = true),
       onShellError: reject,
@@ -38,9 +39,9 @@ function ready(element: ReactElement, island: Island, onError: ReactOptions['onE
     });
     const giveUp = () => {
       stream.abort(end.reason);
-      if (!framed) reject(end.reason); // React 18 says nothing here
+      if (!framed) reject(end.reason); // React 18 does not report this
     };
-    // Behind React's own first turn: a busy process is no reason to go without what can be rendered at once.
+    // After React's own first turn, so that a busy process still renders what is ready at once.
     end.addEventListener('abort', () => setImmediate(giveUp));
   });
 }

@@ -1,4 +1,5 @@
-// React on the server, 16 to 19: components as render functions for Hypernova's protocol. Knows no browser; there, react-browser is used.
+// React 16 to 19 on the server: makes render functions for Hypernova's protocol from components. Knows no browser;
+// react-browser is for the browser.
 import { createElement, type ComponentType } from 'react';
 import { renderToStaticMarkup, renderToString } from 'react-dom/server';
 import { newId, serialize } from './markup.js';
@@ -7,13 +8,13 @@ import { renderWhole } from './react-whole.js';
 
 export type { Island, ReactOptions } from './react-options.js';
 
-/** What of a job's context matters here; without one, each call makes an id of its own. */
+/** The used part of a job's context. Without a context, each call makes its own id. */
 export interface ReactContext {
   id?: string;
   signal?: AbortSignal;
 }
 
-/** Renders at once; what suspends comes as its fallback, and the browser renders it. */
+/** Renders at once. A part that suspends is sent as its fallback, and the browser renders it. */
 export function renderReact<Props extends object>(name: string, Component: ComponentType<Props>, options: ReactOptions = {}) {
   return (props: Props, { id = newId() }: ReactContext = {}): string => {
     const html = renderToString(elementOf(Component, props, { name, id }, options), { identifierPrefix: id });
@@ -21,7 +22,7 @@ export function renderReact<Props extends object>(name: string, Component: Compo
   };
 }
 
-/** Waits for everything that suspends, as long as the job's signal lets it; needs React 18 or later. */
+/** Waits for all parts that suspend, as long as the job's signal allows. Needs React 18 or later. */
 export function renderReactAsync<Props extends object>(name: string, Component: ComponentType<Props>, options: ReactOptions = {}) {
   return async (props: Props, { id = newId(), signal }: ReactContext = {}): Promise<string> => {
     const island = { name, id };
@@ -30,7 +31,7 @@ export function renderReactAsync<Props extends object>(name: string, Component: 
   };
 }
 
-/** Markup alone: nothing takes it over in the browser. */
+/** Markup only: the browser does not hydrate it. */
 export function renderReactStatic<Props extends object>(_name: string, Component: ComponentType<Props>) {
   return (props: Props): string => renderToStaticMarkup(createElement(Component, props));
 }

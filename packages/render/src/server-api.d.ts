@@ -1,5 +1,5 @@
-// The types of `@hostler/render/server` as `require` and `import` give it: a function that has the other exports on it, which server.ts makes
-// of itself at run time and TypeScript cannot see.
+// The types of `@hostler/render/server` for `require` and `import`: a function with the other exports as its properties.
+// server.ts builds it at run time, which TypeScript cannot see.
 import * as parts from './server.js';
 
 declare const server: typeof parts.hypernova & typeof parts;

@@ -1,4 +1,4 @@
-// `@hostler/render/server`: Hypernova's server. What is exported here is the API; the rest is in server/.
+// `@hostler/render/server`: Hypernova's server. The exports of this file are the API; the implementation is in server/.
 import { createGetComponent, createVM, getFiles, loadModules } from './server/components.js';
 import { SandboxModule as Module } from './server/module.js';
 import { createRenderer } from './server/renderer.js';
@@ -22,6 +22,6 @@ export type {
   RenderFunction,
 } from './server/types.js';
 
-// `require('@hostler/render/server')` and `import hypernova from '@hostler/render/server'` give the function, as with Hypernova;
-// the exports above stay on it by name.
+// `require('@hostler/render/server')` and `import hypernova from '@hostler/render/server'` give the function, as with
+// Hypernova. The exports above stay available as its properties.
 module.exports = Object.assign(hypernova, module.exports);

@@ -1,4 +1,4 @@
-// React 16 to 19 in Chromium: markup taken over without a complaint, fallbacks filled, ids apart.
+// React 16 to 19 in Chromium: hydrates markup without an error, fills fallbacks, and keeps ids apart.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { VERSIONS } from './react/install.mjs';
@@ -22,7 +22,7 @@ after(() => chromium?.close());
 const empty = (key, id, data) =>
   `<div data-hypernova-key="${key}" data-hypernova-id="${id}"></div>\n<script type="application/json" data-hypernova-key="${key}" data-hypernova-id="${id}"><!--${data}--></script>`;
 
-/** Clicks the last island's button until it counts: a click before React is there is lost, as in life. */
+/** Clicks the last island's button until it counts. A click before React has started is lost. */
 async function assertInteractive(page, islands) {
   await page.waitForFunction(() => {
     const button = [...document.querySelectorAll('button')].at(-1);

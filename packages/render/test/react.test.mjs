@@ -1,4 +1,4 @@
-// React 16 to 19 on the server: the markup, the ids of useId, waiting for Suspense and the end of waiting.
+// React 16 to 19 on the server: the markup, the ids of useId, waiting for Suspense and its time limit.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { VERSIONS } from './react/install.mjs';
@@ -61,7 +61,7 @@ for (const version of [18, 19]) {
 
     test('what is long and late is in its place, moved by no script', async () => {
       const html = await servers[version].patient({ text: `long ${version}`, ms: 5, times: 10_000 });
-      assert.equal(html.split(`long ${version}`).length - 1, 10_000 + 3); // its text; the label and the field beside it; the data
+      assert.equal(html.split(`long ${version}`).length - 1, 10_000 + 3); // its text, the label and the field beside it, and the data
       assert.doesNotMatch(html, /<i>wait|<template/);
       assert.equal(html.match(/<script/g).length, 1);
     });

@@ -1,4 +1,4 @@
-// Components from files: sandboxes, their globals, their caches, and files that cannot be run.
+// Components from files: sandboxes, their globals, their caches, and files that fail to run.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, mkdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { serve } from './support/renderer.mjs';
 const require = createRequire(import.meta.url);
 const names = (object) => Object.keys(object).sort();
 
-/** A folder with these files, by name; gives their paths by name. */
+/** Makes a folder with these files, by name. Returns their paths by name. */
 async function folder(t, files) {
   const root = await mkdtemp(join(tmpdir(), 'hostler-render-'));
   t.after(() => rm(root, { recursive: true }));

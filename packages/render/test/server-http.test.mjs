@@ -1,4 +1,4 @@
-// The endpoint over HTTP: routing, bodies, status codes, headers, as npm hypernova 2.5.0 has them.
+// The endpoint over HTTP: routing, bodies, status codes and headers, the same as npm hypernova 2.5.0.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -170,7 +170,7 @@ test('without a logger of the application, lines go to stdout and stderr, as man
   assert.match(lines(out)[0], /^info: a batch was refused with 400: /);
 });
 
-/** One request as it is, and all that comes back until the server hangs up. */
+/** Sends these bytes, and returns everything that comes until the server closes the connection. */
 async function raw(url, text) {
   const socket = connect(new URL(url).port, '127.0.0.1');
   socket.write(text);

@@ -1,4 +1,4 @@
-// What becomes of a job: its result, its error, and that whatever a client sends or a component throws stays with that job.
+// Jobs: their results and errors. Whatever a client sends or a component throws does not affect other jobs.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const NO_HTML =
 const FIELDS = ['name', 'html', 'meta', 'duration', 'statusCode', 'success', 'error'];
 const ok = () => 'ok';
 
-/** The results of one job for each component, all in one batch, and beside them one that must not suffer. */
+/** The results of one job for each component, all in one batch with a job that must not be affected. */
 async function together(t, components, config = {}) {
   const { results } = await serve(t, { components: { ...components, ok }, ...config });
   const names = [...Object.keys(components), 'ok'];
@@ -21,7 +21,7 @@ async function together(t, components, config = {}) {
   return found;
 }
 
-/** What all failed jobs have: clients read each of these without asking whether it is there. */
+/** The properties of every failed job. Clients read each of them without a check. */
 function assertFailed(result, { statusCode = 500, ...error }) {
   assert.deepEqual(Object.keys(result), FIELDS);
   assert.deepEqual([result.html, result.success, result.statusCode, result.meta], [null, false, statusCode, {}]);
@@ -249,7 +249,7 @@ test('when the client goes away, the signal says so, what waits is given up and 
   const end = new Promise((resolve) => (ended = resolve));
   const { url } = await serve(t, { components: { waits }, plugins: [{ batchEnd: () => ended() }] });
   const client = request(`${url}/batch`, { method: 'POST', headers: JSON_TYPE });
-  client.on('error', () => {}); // it hangs up on purpose
+  client.on('error', () => {}); // it closes the connection on purpose
   client.end(JSON.stringify({ a: { name: 'waits' }, b: { name: 'waits' } }));
   while (begun.length === 0) await turn();
   client.destroy();

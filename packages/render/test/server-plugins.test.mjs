@@ -1,4 +1,4 @@
-// Plugins: Hypernova's events, in its order, with its contexts, and what their failures do.
+// Plugins: Hypernova's events, in its order, with its contexts, and the effects of failing plugins.
 import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const components = { ok: ({ x }) => `ok ${x}`, boom };
 const batch = { a: { name: 'ok', data: { x: 1 }, metadata: { m: 1 } }, b: { name: 'boom', data: {} } };
 const EVENTS = ['batchStart', 'jobStart', 'beforeRender', 'afterRender', 'jobEnd', 'batchEnd', 'onError'];
 
-/** A plugin that writes down each event; `more` does something besides. */
+/** A plugin that records each event. `more` adds to its methods. */
 function witness(more = {}) {
   const seen = [];
   const plugin = Object.fromEntries(

@@ -1,4 +1,4 @@
-// The service as a process of its own: stray errors, signals, an Express application.
+// The service in its own process: uncaught errors, signals, an Express application.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,19 +45,19 @@ test('what a component throws when it has ended is logged, with the name of its 
   assert.equal(child.exitCode, null);
 });
 
-test('an error that belongs to no job ends the process, after what is under way', async (t) => {
+test('an error that belongs to no job ends the process, after running requests', async (t) => {
   const { results, said, ended } = await start(t, 'service.cjs');
   const { a } = await results({ a: { name: 'outside' } });
   assert.equal(a.html, 'rendered all the same');
   assert.deepEqual(await ended, { code: 1, signal: null });
   await said('error: an error that belongs to no job');
-  await said('Error: of nobody');
+  await said('Error: without a job');
 });
 
 for (const signal of ['SIGTERM', 'SIGINT']) {
   test(`${signal} finishes what is under way, tells the plugins, and ends the process with 0`, async (t) => {
     const { post, said, child, ended, lines, port } = await start(t, 'service.cjs');
-    await Promise.all([1, 2].map(async () => (await post({})).text())); // two connections, of which one will be idle
+    await Promise.all([1, 2].map(async () => (await post({})).text())); // two connections, one of which will be idle
     const under = post({ a: { name: 'untilSignal' } });
     await said('waiting');
     child.kill(signal);

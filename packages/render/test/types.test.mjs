@@ -1,4 +1,4 @@
-// The types that the package comes with, as TypeScript sees them from modules of both kinds.
+// The types of the package, as TypeScript sees them from modules of both kinds.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ for (const [how, options] of Object.entries({
   'as Node resolves them': ['--module', 'nodenext'],
   'as bundlers resolve them': ['--module', 'esnext', '--moduleResolution', 'bundler'],
 })) {
-  // A bundler has no `import = require()`.
+  // Bundlers do not support `import = require()`.
   const files = how.includes('bundlers') ? FILES.slice(0, 1) : FILES;
   test(`the package's types fit, ${how}`, () => {
     const { status, stdout } = spawnSync(process.execPath, [TSC, '--ignoreConfig', '--noEmit', '--strict', '--target', 'es2022', '--types', 'node', ...options, ...files], { encoding: 'utf8' });

@@ -1,4 +1,5 @@
-// The cases of cache-tests.fyi against a route with a cache: all hold that a proxy can hold, but for those with a reason here.
+// The cases of cache-tests.fyi against a route with a cache: all cases pass that a proxy can pass, except those with a
+// reason here.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cacheTests, startHostler } from '@hostler/testkit';
@@ -9,7 +10,8 @@ const options = { skip: !suite && 'http-cache-tests is missing' };
 const all = (ids, verdict) => Object.fromEntries(ids.map((id) => [id, verdict]));
 
 const REQUIRED_BUT_NOT_HELD = {
-  // The suite's own later versions say the contrary, as RFC 9111 section 5.1 does: the first number counts, and what is none not at all.
+  // Later versions of the suite expect the contrary, as does RFC 9111 section 5.1: the first number counts, and a text
+  // that is not a number is ignored.
   ...all(
     [
       'age-parse-nonnumeric',
@@ -24,18 +26,19 @@ const REQUIRED_BUT_NOT_HELD = {
     ],
     'Assertion: Response 2 comes from cache',
   ),
-  // No proxy holds them: whatever it answers in the place of a member that has hung up, the suite takes for an answer from memory.
+  // No proxy passes these: the suite takes any response in place of a closed connection for a response from memory.
   ...all(
     ['stale-close-must-revalidate', 'stale-close-proxy-revalidate', 'stale-close-no-cache', 'stale-close-s-maxage=2'],
     'Assertion: Response 2 comes from cache',
   ),
-  // The suite's origin sends what is no HTTP; a proxy that guesses what was meant can be made to see another message than its member.
+  // The suite's origin sends invalid HTTP. A proxy that guesses its meaning can be made to see another message than its
+  // member.
   'headers-store-Transfer-Encoding': 'Setup: Response 1 status is 502, not 200',
-  // A 304 with another strong entity tag than the stored one: "MUST NOT use" it (RFC 9111 section 4.3.4). The member is asked anew,
-  // for which the suite's origin has only a status that is none.
+  // A 304 with another strong entity tag than the stored one must not be used (RFC 9111 section 4.3.4). The member is
+  // asked again, and the suite's origin then answers with an invalid status.
   '304-etag-update-response-ETag': 'Setup: Response 2 status is 502, not 200',
 };
-/** By default an answer with `Set-Cookie` is not stored, hence not validated either. */
+/** By default a response with `Set-Cookie` is not stored, and so it is not validated. */
 const COOKIES_ARE_NOT_STORED = {
   'headers-store-Set-Cookie': 'Setup: Response 2 does not come from cache',
   '304-etag-update-response-Set-Cookie': 'Setup: Response 2 status is 502, not 200',
@@ -44,13 +47,13 @@ const COOKIES_ARE_NOT_STORED = {
 const OPTIMAL_BUT_NOT_OURS = {
   ...all(
     [
-      // Answers to POST are not kept.
+      // Responses to POST are not stored.
       'method-POST',
-      // Some servers heed the order of languages, and then it makes another answer.
+      // Some servers use the order of languages, so another order may give another response.
       'vary-normalise-lang-order',
-      // To choose an answer by its language is the member's.
+      // The member chooses the response for a language.
       'vary-normalise-lang-select',
-      // Parts are not kept; they are cut from whole answers.
+      // Parts are not stored. They are cut from whole responses.
       'partial-store-partial-reuse-partial',
       'partial-store-partial-reuse-partial-byterange',
       'partial-store-partial-reuse-partial-absent',
@@ -59,7 +62,7 @@ const OPTIMAL_BUT_NOT_OURS = {
     'Assertion: Response 2 does not come from cache',
   ),
   'partial-store-partial-complete': 'Assertion: Request 2 header range is "undefined", not "bytes=5-"',
-  // The suite wants a 304 for what is newer than the date that the client names.
+  // The suite expects a 304 for a response that is newer than the date in the request.
   'conditional-lm-fresh-no-lm': 'Assertion: Response 2 status is 200, not 304',
 };
 
@@ -98,8 +101,8 @@ async function startCache(t, cache) {
 }
 
 /**
- * What is found of those that do not hold. Many cases say what is to be so within two seconds, which a busy machine may miss: what is
- * not as `expected` is tried again, by itself.
+ * The results of the cases that fail. Many cases have a limit of two seconds, which a busy machine may miss, so a case with an
+ * unexpected result is repeated alone.
  */
 async function failures(url, ids, expected) {
   const found = await suite.run(url, ids);

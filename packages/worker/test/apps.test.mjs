@@ -1,4 +1,4 @@
-// Unmodified apps of all kinds, started as Hostler starts them: each answers over the socket and opens no TCP port.
+// Unmodified apps of all kinds, started in the way of Hostler: each answers over the socket and opens no TCP port.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 

@@ -1,4 +1,4 @@
-// What worker and Hostler say to each other, over Node's IPC channel and over the control socket alike.
+// The messages between worker and Hostler, over Node's IPC channel and over the control socket.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';

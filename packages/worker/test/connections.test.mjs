@@ -1,4 +1,4 @@
-// Connections between Hostler and a worker end when Hostler wants, whatever timeouts the app has.
+// Connections between Hostler and a worker end only when Hostler closes them, whatever timeouts the app has.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { startWorker } from './support/hostler.mjs';
 
-// All timeouts of the fixture are 200 ms, checked every 50 ms: this is long for them.
+// All timeouts of the fixture are 200 ms and are checked every 50 ms, so this is long enough.
 const LONG_MS = 700;
 
 for (const form of ['requests', 'sockets']) {

@@ -1,4 +1,5 @@
-// Who is left alone: children of the app, processes on the way to it, and processes that were too late.
+// Processes that the preload does not change: children of the app, processes on the way to the app, and processes that
+// came too late.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

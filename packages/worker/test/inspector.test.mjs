@@ -1,4 +1,4 @@
-// Where the inspector of a worker opens when SIGUSR1 asks for it.
+// The port on which the inspector of a worker opens after SIGUSR1.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { freePort } from '@hostler/testkit';

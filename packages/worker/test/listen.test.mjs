@@ -1,4 +1,4 @@
-// Which listen() is the app's, how it may be written, and what happens to all the others.
+// Which listen() is the app's, its possible forms, and what happens to the others.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';

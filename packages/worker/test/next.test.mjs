@@ -1,4 +1,4 @@
-// A real Next.js app, built once into .cache, started in the ways that people start it.
+// A real Next.js app, built once into .cache, started in all usual ways.
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 

@@ -1,4 +1,4 @@
-// A rendering service as one writes it for Hypernova; which server it runs on is named by its environment. Knows no other difference.
+// A rendering service as an application of Hypernova writes it. A variable of its environment names the server to use.
 const hypernova = require(process.env.SERVER);
 const { renderReact: renderWithAirbnbs, renderReactStatic } = require('hypernova-react');
 const { createElement } = require('react');
@@ -17,7 +17,7 @@ const components = {
     throw new TypeError('it broke: <b>&</b>');
   },
   ThrowsText: () => {
-    throw 'thrown text'; // eslint-disable-line no-throw-literal -- what Hypernova makes of it is the question
+    throw 'thrown text'; // eslint-disable-line no-throw-literal -- the case tests what Hypernova makes of it
   },
   Rejects: async () => {
     throw new RangeError('rejected');

@@ -1,17 +1,17 @@
-// A batch from its jobs to the text of its answer, with Hypernova's events in Hypernova's order. Knows no HTTP: request and
-// response are handed through to plugins.
+// Runs a batch: from its jobs to the text of its response, with Hypernova's events in the order of Hypernova. Knows no
+// HTTP; passes request and response on to plugins.
 import { report, type ErrorReport } from './error.js';
 import { RenderJob } from './job.js';
 import type { Plugins } from './plugins.js';
 import { onAccountOf, type Owner } from './stray.js';
 import type { BatchContext, GetComponent, Job, JobContext, Plugin } from './types.js';
 
-/** What all batches of a renderer have in common. */
+/** What all batches of a renderer share. */
 export interface Core {
   getComponent: GetComponent;
   plugins: Plugins;
   concurrent: boolean;
-  /** Milliseconds; 0 is none. */
+  /** In milliseconds. 0: no limit. */
   jobTimeout: number;
 }
 
@@ -32,7 +32,7 @@ export class Batch implements Owner {
   readonly #batchMeta = {};
   readonly #data = new Map<Plugin, Map<unknown, unknown>>();
   #error: ErrorReport | null = null;
-  /** Nobody waits for the answer any more. */
+  /** The client does not wait for the response any more. */
   #abandoned = false;
 
   constructor(core: Core, jobs: Record<string, Job>, outside: Outside) {
@@ -43,12 +43,12 @@ export class Batch implements Owner {
     this.#renders = new Map(this.#tokens.map((token) => [token, new RenderJob(token, jobs[token])]));
   }
 
-  /** Errors of plugins that nobody waits for fail nothing: they are logged. */
+  /** Errors of plugins that the batch does not wait for fail no job: they are logged. */
   fail(): boolean {
     return false;
   }
 
-  /** What waits for something fails, what has not begun never will. */
+  /** Fails all running jobs, and starts no others. */
   abandon(why: Error): void {
     this.#abandoned = true;
     for (const render of this.#renders.values()) render.fail(why);
@@ -62,7 +62,7 @@ export class Batch implements Owner {
     const { plugins } = this.#core;
     const context = (plugin: Plugin) => [this.#batchContext(plugin)];
     try {
-      // Awaiting nothing would cost something too: each promise is also followed for its job.
+      // A needless await would have a cost, because each promise is also tracked for its job.
       const started = plugins.tell('batchStart', context);
       if (started) await started;
       await this.#renderAll();
@@ -76,7 +76,7 @@ export class Batch implements Owner {
   }
 
   #renderAll(): Promise<unknown> {
-    // A plugin may have taken jobs out of the batch at its start.
+    // A plugin may have removed jobs from the batch at its start.
     const renders = Object.keys(this.#jobs).flatMap((token) => this.#renders.get(token) ?? []);
     if (this.#core.concurrent) return Promise.all(renders.map((render) => this.#renderOne(render)));
     return this.#inTurn(renders);
@@ -127,7 +127,7 @@ export class Batch implements Owner {
     return data;
   }
 
-  /** Put together by hand: a job whose result JSON cannot say fails alone, and a token may be `__proto__`. */
+  /** Built by hand: a job with a result that JSON cannot express fails alone, and a token may be `__proto__`. */
   #toText(): string {
     const results = [...this.#renders].map(([token, render]) => `${JSON.stringify(token)}:${this.#resultOf(render)}`);
     return `{"success":${this.#error === null},"error":${JSON.stringify(this.#error)},"results":{${results.join(',')}}}`;

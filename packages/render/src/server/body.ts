@@ -1,9 +1,9 @@
-// Reads a request's body as body-parser's json() does: its content types, its limit, its status codes. Knows no jobs.
+// Reads a request's body like json() of body-parser: the same content types, limit and status codes. Knows no jobs.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 
-/** `status` is what to answer; the text is for the log. */
+/** `status` is for the response, the text is for the log. */
 export class BadBody extends Error {
   constructor(readonly status: 400 | 413 | 415, message: string) {
     super(message);
@@ -13,7 +13,7 @@ export class BadBody extends Error {
 const INFLATE = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
 const UTF16 = { 'utf-16': 'utf-16le', 'utf-16le': 'utf-16le', 'utf-16be': 'utf-16be' };
 
-/** The parsed JSON, an object or an array; `{}` where there is no JSON. Throws `BadBody`. */
+/** The parsed JSON, an object or an array. `{}` if there is no JSON. Throws `BadBody`. */
 export async function readJson(request: IncomingMessage, limit: number): Promise<object> {
   const { type, charset } = contentType(request.headers['content-type']);
   if (type !== 'application/json' || !hasBody(request)) return {};
@@ -23,12 +23,12 @@ export async function readJson(request: IncomingMessage, limit: number): Promise
     if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
     return parse(decode(await collect(request, limit)));
   }
-  // Compressed JSON that is longer than the JSON is odd, and possible: its inflated size decides, within reason.
+  // Compressed JSON may be longer than the JSON itself. The inflated size decides, with a limit for the compressed size.
   const packed = await collect(request, 2 * limit);
   return parse(decode(await inflateBody(packed, limit)));
 }
 
-/** Bytes; '1mb' means what it means to body-parser. */
+/** The limit in bytes. '1mb' means the same as in body-parser. */
 export function parseLimit(limit: number | string): number {
   const found = /^\s*(\d+(?:\.\d+)?)\s*(b|kb|mb|gb)?\s*$/i.exec(String(limit));
   if (!found) throw new TypeError(`bodyParser.limit must be a number of bytes or a text such as '1mb', not ${JSON.stringify(limit)}`);
@@ -67,7 +67,7 @@ function inflater(header = 'identity'): ((body: Buffer, limit: number) => Promis
   };
 }
 
-/** What is over the limit is not kept, and the rest is not waited for: Node reads it off once the answer is out. */
+/** Bytes over the limit are not kept, and the rest of the body is not awaited: Node discards it after the response. */
 function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -86,7 +86,7 @@ function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
 }
 
 function parse(text: string): object {
-  // A byte order mark is no JSON, and body-parser takes it off.
+  // A byte order mark is not part of JSON. body-parser removes it too.
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   if (json.length === 0) return {};
   let value: unknown;

@@ -1,4 +1,4 @@
-// Components from files, each in a sandbox of its own. Knows no jobs: what it gives is a `getComponent`.
+// Loads components from files, each in its own sandbox. Knows no jobs: the result is a `getComponent`.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
@@ -7,17 +7,17 @@ import { ExportsCache } from './exports-cache.js';
 import { SandboxModule } from './module.js';
 
 export interface VmOptions {
-  /** How many modules are kept; as many as there are files, or 1,000. */
+  /** How many modules are cached. Default: the number of files, or 1,000. */
   cacheSize?: number;
-  /** A module whose sandbox and cache that of this name is to share, such as from `loadModules`. */
+  /** A module, for example from `loadModules`, whose sandbox and cache the component with this name shares. */
   environment?: (name: string) => SandboxModule | null | undefined;
-  /** `${name}::${sha1 of the code}` */
+  /** Default: `${name}::${sha1 of the code}`. */
   getKey?: (name: string, code: string) => string;
 }
 
 export interface Vm {
   readonly exportsCache: ExportsCache;
-  /** What the code exports; it is run only if it is not in the cache. The name need not be one of a file. */
+  /** The exports of the code. It runs only if it is not in the cache. The name need not be that of a file. */
   run(name: string, code: string): unknown;
 }
 
@@ -40,11 +40,11 @@ export function createVM({ cacheSize = CACHE_SIZE, environment, getKey = nameAnd
 }
 
 /**
- * `files`: names of components and their files, which are read once, and run once to begin with. One that cannot be run is reported
- * and left out; one that cannot be read is a mistake in the list, and throws.
+ * `files`: the names of components and their files. Each file is read once, and run once at the start. A file that fails to run
+ * is reported and left out. A file that cannot be read is a mistake in the list, so this throws.
  */
 export function createGetComponent(files: Record<string, string>, vmOptions: VmOptions = {}): (name: string) => unknown {
-  const keyOf = vmOptions.getKey ?? nameAndHash; // once a file: to hash a bundle for every job costs more than some renders
+  const keyOf = vmOptions.getKey ?? nameAndHash; // once per file, because hashing a bundle for every job costs more than some renders
   const vm = createVM({ cacheSize: Object.keys(files).length, ...vmOptions });
   const components = new Map<string, { file: string; code: string; key: string }>();
   for (const [name, file] of Object.entries(files)) {
@@ -63,14 +63,14 @@ export function createGetComponent(files: Record<string, string>, vmOptions: VmO
   };
 }
 
-/** The .js files in a folder and below, by their path from there; what begins with a dot is passed over. */
+/** The .js files in a folder and its subfolders, with their relative paths. Names that begin with a dot are skipped. */
 export function getFiles(folder: string): { name: string; path: string }[] {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   const wanted = names.filter((name) => name.endsWith('.js') && !name.split(sep).some((part) => part.startsWith('.')));
   return wanted.sort().map((name) => ({ name, path: join(folder, name) }));
 }
 
-/** An `environment`: each call makes one sandbox and runs these modules in it. Those that are not there are passed over. */
+/** Makes an `environment`: each call makes one sandbox and runs these modules in it. Missing modules are skipped. */
 export function loadModules(require: NodeJS.Require, files: string[]): () => SandboxModule | null {
   return () => files.reduce<SandboxModule | null>((module, file) => load(resolved(require, file), module), null);
 }

@@ -1,6 +1,7 @@
-// Makes of whatever was thrown the error object of the wire. Trusts nothing of it: not its getters, not that it is an error.
+// Turns any thrown value into the error object of the protocol. Does not trust the value: neither its getters nor that it
+// is an error.
 
-/** `type` is there only where the thrown value had one or was no error. */
+/** `type` exists only if the thrown value had one or was not an error. */
 export interface ErrorReport {
   type?: string;
   name: string;
@@ -8,11 +9,11 @@ export interface ErrorReport {
   stack: string[];
 }
 
-/** What Hypernova means to say when a component gives nothing; there it arrives as `{}`. */
+/** The message that Hypernova intends when a component returns nothing. There it arrives as `{}`. */
 export const NO_HTML =
   'HTML was not returned to Hypernova, this is most likely an error within your application. Check your logs for any uncaught errors and/or rejections.';
 
-/** A failure whose report is known already. */
+/** A failure with a known report. */
 export class Failure extends Error {
   readonly report: ErrorReport;
 
@@ -42,13 +43,13 @@ export function report(thrown: unknown): ErrorReport {
   }
 }
 
-/** For the log: the stack where there is one. */
+/** The text for the log: the stack if there is one. */
 export function lines(thrown: unknown): string {
   const { name, message, stack } = report(thrown);
   return stack[0] ? stack.join('\n    ') : `${name}: ${typeof message === 'string' ? message : JSON.stringify(message)}`;
 }
 
-/** By its shape, not its class: an error from a VM context or a DOMException is none of ours by class. */
+/** Recognised by its properties, because the class of an error from a VM context or of a DOMException is not our Error. */
 function ofError(thrown: unknown): ErrorReport | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined;
   const { type, name, message, stack } = thrown as Partial<Record<string, unknown>>;
@@ -61,7 +62,7 @@ function ofError(thrown: unknown): ErrorReport | undefined {
   };
 }
 
-/** Anything else goes out as the message, if JSON can say it. */
+/** Any other value becomes the message, if JSON can express it. */
 function ofValue(thrown: unknown): ErrorReport {
   const json = thrown === null ? undefined : JSON.stringify(thrown);
   return foreign(json === undefined ? textOf(thrown) : JSON.parse(json));
@@ -71,7 +72,7 @@ function foreign(message: unknown): ErrorReport {
   return { type: 'Error', name: 'Error', message, stack: [''] };
 }
 
-/** `String`, which throws for `{ "toString": 1 }`: a client may send that as a name. */
+/** Like `String`, which throws for `{ "toString": 1 }`: a client may send that as a name. */
 export function textOf(value: unknown): string {
   try {
     return String(value);

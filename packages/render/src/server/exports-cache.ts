@@ -1,8 +1,9 @@
-// What modules have exported, the least recently used forgotten first, under the names that Hypernova's cache has. Knows no modules.
+// A cache of modules' exports that drops the least recently used one, with the method names of Hypernova's cache. Knows
+// no modules.
 import { LRUCache } from 'lru-cache';
 
 export class ExportsCache {
-  /** Boxed: a module may export anything, `undefined` too, and an `LRUCache` has no such entry. */
+  /** Boxed, because a module may export `undefined`, which an `LRUCache` cannot store. */
   readonly #entries: LRUCache<string, { exports: unknown }>;
 
   constructor(size: number) {
@@ -21,7 +22,7 @@ export class ExportsCache {
     return this.#entries.get(key)?.exports;
   }
 
-  /** Without making it the one that was used last. */
+  /** Does not change which entry was used last. */
   peek(key: string): unknown {
     return this.#entries.peek(key)?.exports;
   }
@@ -30,7 +31,7 @@ export class ExportsCache {
     this.#entries.set(key, { exports });
   }
 
-  /** The one that was used last comes first. */
+  /** The most recently used key comes first. */
   keys(): string[] {
     return [...this.#entries.keys()];
   }

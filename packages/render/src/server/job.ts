@@ -1,4 +1,4 @@
-// One job: its context, its render, and its result as text. Knows nothing of other jobs, of plugins or of HTTP.
+// One job: its context, its render, and its result as text. Knows nothing of other jobs, plugins or HTTP.
 import { randomUUID } from 'node:crypto';
 import { noHtml, notRegistered, report, textOf, type ErrorReport } from './error.js';
 import { isThenable } from './plugins.js';
@@ -17,7 +17,7 @@ class Context implements RenderContext {
     this.#job = job;
   }
 
-  /** Not a property: copies of the context for plugins do without, and most components never ask. */
+  /** A getter on the prototype: copies of the context for plugins do not need it, and most components never use it. */
   get signal(): AbortSignal {
     return this.#job.signal;
   }
@@ -26,16 +26,16 @@ class Context implements RenderContext {
 export class RenderJob implements Owner {
   readonly context: RenderContext;
   #error: ErrorReport | null = null;
-  /** Ends the wait that is going on, if one is. */
+  /** Ends the current wait, if there is one. */
   #interrupt: ((error: unknown) => void) | undefined;
-  /** Made for the first who asks: it would cost more than all else here. */
+  /** Made at the first use, because it would cost more than everything else here. */
   #aborter: AbortController | undefined;
-  /** From elsewhere than the step that is going on; if none is, the next will find it. */
+  /** A failure that came from outside the current step. If no step is running, the next one finds it. */
   #failure: { error: unknown } | undefined;
-  /** Rendered, or failed: nothing can fail it any more. */
+  /** Rendered or failed. After that, nothing can fail it. */
   #ended = false;
 
-  /** `job` is whatever the client has sent under this token. */
+  /** `job` is the value that the client sent under this token. It may be anything. */
   constructor(token: string, job: unknown) {
     const { name, data, metadata } = (job ?? {}) as Record<string, unknown>;
     this.context = new Context(token, name as string, data, metadata, this);
@@ -46,14 +46,14 @@ export class RenderJob implements Owner {
     return `job ${JSON.stringify(token)} (component ${JSON.stringify(textOf(name))}), which has ended`;
   }
 
-  /** Aborted when the job fails while it is being rendered: whatever it still does is for nobody. */
+  /** Aborted when the job fails while it is rendered, because the result is not needed any more. */
   get signal(): AbortSignal {
     this.#aborter ??= new AbortController();
     if (this.#failure) this.#aborter.abort(this.#failure.error);
     return this.#aborter.signal;
   }
 
-  /** What it throws later, in a timer or a promise that nobody waits for, fails it as if the render had thrown. */
+  /** Fails the job. For errors that its code throws later, in a timer or in a promise that is not awaited. */
   fail(error: unknown): boolean {
     if (this.#ended) return false;
     this.#failure ??= { error };
@@ -76,7 +76,7 @@ export class RenderJob implements Owner {
       }
       let html = this.#step(() => render(context.props, context));
       if (isThenable(html)) html = await this.#waited(html);
-      // A function or a symbol would vanish from the JSON.
+      // JSON would omit a function or a symbol.
       if (!html || typeof html === 'function' || typeof html === 'symbol') throw noHtml();
       context.html = html;
     } finally {
@@ -93,7 +93,7 @@ export class RenderJob implements Owner {
     this.#error = report(error);
   }
 
-  /** Throws if plugins or the component have left what JSON cannot say. */
+  /** Throws if plugins or the component have left a value that JSON cannot express. */
   toText(): string {
     const { name, html = null, returnMeta, duration, statusCode } = this.context;
     return JSON.stringify({
@@ -107,7 +107,7 @@ export class RenderJob implements Owner {
     });
   }
 
-  /** In place of a result that cannot be said. */
+  /** Replaces a result that JSON cannot express. */
   forget(error: unknown): void {
     this.context.html = null;
     this.context.returnMeta = {};
@@ -119,7 +119,7 @@ export class RenderJob implements Owner {
     return step();
   }
 
-  /** What `work` comes to, unless something else fails the job before. */
+  /** The result of `work`, unless something else fails the job before. */
   #waited(work: PromiseLike<unknown>): Promise<unknown> {
     const result = new Promise((resolve, reject) => {
       this.#interrupt = reject;
@@ -129,7 +129,7 @@ export class RenderJob implements Owner {
   }
 }
 
-/** A module's default export will do: that is what bundlers make of `export default`. Hypernova answers 404 there. */
+/** A function, or the default export of a module: bundlers make that from `export default`. Hypernova answers 404 for the second. */
 function renderFunction(found: unknown): RenderFunction | undefined {
   const value = typeof found === 'object' && found !== null && 'default' in found ? found.default : found;
   return typeof value === 'function' ? (value as RenderFunction) : undefined;

@@ -1,4 +1,4 @@
-// Where lines go: the application's logger, or one that writes each as a readable line.
+// The logger: that of the application, or one that writes readable lines.
 import { inspect } from 'node:util';
 import type { Logger, RendererConfig } from './types.js';
 
@@ -18,7 +18,7 @@ export function createLog({ loggerInstance, logger = {} }: Pick<RendererConfig, 
   return { error: at('error'), warn: at('warn'), info: at('info') };
 }
 
-/** Errors and warnings to stderr, the rest to stdout; whoever runs the process adds the time. */
+/** Writes errors and warnings to stderr and the rest to stdout. The supervisor of the process adds the time. */
 function lineLogger(least: string): Logger {
   const upTo = LEVELS.indexOf(least) === -1 ? LEVELS.length : LEVELS.indexOf(least);
   return {

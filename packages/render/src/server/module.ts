@@ -1,4 +1,5 @@
-// CommonJS modules inside a sandbox: their own globals and their own cache, Node's way of finding files. Knows no components.
+// CommonJS modules in a sandbox: with their own globals and cache, and with Node's way to find files. Knows no
+// components.
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
@@ -11,16 +12,16 @@ const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname'];
 
 export class SandboxModule {
   readonly id: string;
-  /** A file, or any name for code that comes from elsewhere, such as `bundle.js`: that one requires from the working directory. */
+  /** A file, or any name for code from elsewhere, for example `bundle.js`, which requires files relative to the working directory. */
   filename: string;
   readonly parent: SandboxModule | undefined;
-  /** By file; one for all modules of a sandbox. */
+  /** By file. All modules of a sandbox share one. */
   readonly cache: Record<string, SandboxModule>;
   readonly context: Context;
   exports: unknown = {};
   loaded = false;
 
-  /** A module without a parent gets a sandbox of its own, any other shares its parent's. */
+  /** A module without a parent gets its own sandbox. Other modules share their parent's. */
   constructor(id: string, parent?: SandboxModule | null) {
     this.id = id;
     this.filename = id;
@@ -29,13 +30,13 @@ export class SandboxModule {
     this.context = parent?.context ?? createSandbox();
   }
 
-  /** Says which file this module is, before it runs; without it, the file is the id. */
+  /** Sets the file of this module before it runs. Without this call, the file is the id. */
   load(filename: string): void {
     assert(!this.loaded, `The module ${this.filename} has run already`);
     this.filename = filename;
   }
 
-  /** Reads a file, its own if none is named, and runs it. */
+  /** Reads and runs a file, by default the module's own. */
   run(filename = this.filename): void {
     const extension = extensions[extname(filename)] ?? asScript;
     extension(this, filename);
@@ -47,14 +48,14 @@ export class SandboxModule {
     const options = {
       filename,
       parsingContext: this.context,
-      // Without it import() fails inside a sandbox. What it imports lives outside.
+      // Without this option import() fails in a sandbox. The imported module is outside the sandbox.
       importModuleDynamically: constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     };
     const script = compileFunction(code.replace(/^#!.*/, ''), PARAMETERS, options as Parameters<typeof compileFunction>[2]);
     script.call(this.exports, this.exports, this.#require(), this, filename, dirname(filename));
   }
 
-  /** What is required may be Node's own: that is not sandboxed. */
+  /** Requires a module. Node's built-in modules are not sandboxed. */
   require(request: string): unknown {
     return this.#require()(request);
   }
@@ -69,7 +70,7 @@ export class SandboxModule {
     const cached = this.cache[filename];
     if (cached) return cached.exports;
     const module = new SandboxModule(filename, this);
-    this.cache[filename] = module; // before it runs: modules may require each other in a circle
+    this.cache[filename] = module; // before it runs, because modules may require each other in a circle
     try {
       module.run();
     } catch (error) {
@@ -79,7 +80,7 @@ export class SandboxModule {
     return module.exports;
   }
 
-  /** Runs a file in a sandbox of its own, and gives its module. A relative path begins at the working directory. */
+  /** Runs a file in its own sandbox, and returns its module. A relative path starts at the working directory. */
   static load(id: string, filename = id): SandboxModule {
     const module = new SandboxModule(id);
     module.load(filename);
@@ -87,18 +88,18 @@ export class SandboxModule {
     return module;
   }
 
-  /** What `parent` gets by `require(file)`; without a parent, in a sandbox of its own and from the working directory. */
+  /** The exports of `file` as `parent` would require it. Without a parent: in its own sandbox, relative to the working directory. */
   static loadFile(file: string, parent?: SandboxModule | null): unknown {
     return (parent ?? new SandboxModule('index.js')).require(file);
   }
 
-  /** How files of this extension become modules, such as by `module._compile(transformed, filename)`; in sandboxes only. */
+  /** Sets how files with this extension become modules, for example by `module._compile(transformed, filename)`. In sandboxes only. */
   static addExtension(extension: string, load: Extension): void {
     extensions[extension] = load;
   }
 }
 
-/** `createRequire` takes absolute paths alone, and what ends in a slash as a folder. */
+/** `createRequire` accepts only absolute paths, and takes a path with a final slash for a folder. */
 function place(filename: string): string {
   return resolve(dirname(filename), basename(filename) || 'index.js');
 }

@@ -1,14 +1,14 @@
-// Tells plugins of events, and waits for those that take time, but not for long. Knows no jobs.
+// Tells plugins of events, and waits a limited time for asynchronous ones. Knows no jobs.
 import { lines } from './error.js';
 import type { Log } from './logger.js';
 import type { Plugin } from './types.js';
 
-/** Milliseconds that an event may hold up a request. */
-const PATIENCE = 300;
+/** How long an event may hold up a request, in milliseconds. */
+const EVENT_LIMIT = 300;
 
 type Waiting = 'initialize' | 'batchStart' | 'jobStart' | 'jobEnd' | 'batchEnd' | 'shutDown';
 type Immediate = 'beforeRender' | 'afterRender';
-/** The arguments of an event, for one plugin. */
+/** The arguments of an event for one plugin. */
 type Arguments = (plugin: Plugin) => unknown[];
 
 export class Plugins {
@@ -20,7 +20,7 @@ export class Plugins {
     this.#log = log;
   }
 
-  /** Undefined where there is nothing to wait for. Throws, or rejects, with what a plugin throws. */
+  /** Undefined if there is nothing to wait for. Throws or rejects with the error of a plugin. */
   tell(event: Waiting, args: Arguments): Promise<void> | undefined {
     const work = this.#call(event, args).filter(isThenable);
     return work.length === 0 ? undefined : this.#within(event, Promise.all(work));
@@ -30,7 +30,7 @@ export class Plugins {
     this.#call(event, args);
   }
 
-  /** An error in the telling of an error helps nobody: it is logged. */
+  /** An error while plugins are told of an error is only logged. */
   tellError(args: Arguments): void {
     for (const plugin of this.#plugins) {
       try {
@@ -49,9 +49,9 @@ export class Plugins {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(() => {
-        this.#log.info(`Lifecycle method ${event} took too long.`, { timeout: PATIENCE });
+        this.#log.info(`Lifecycle method ${event} took too long.`, { timeout: EVENT_LIMIT });
         resolve();
-      }, PATIENCE);
+      }, EVENT_LIMIT);
     });
     try {
       await Promise.race([work, late]);

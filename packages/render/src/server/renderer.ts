@@ -11,16 +11,16 @@ import type { Job, RendererConfig } from './types.js';
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 type Parsed = IncomingMessage & { body?: unknown };
 
-/** Hypernova's, which is 1,024,000 bytes, not a megabyte. */
+/** The limit of Hypernova: 1,024,000 bytes, not a megabyte. */
 const BODY_LIMIT = 1024 * 1000;
 const BODY_PARSER_OPTIONS = ['limit'];
 
-/** The parts of a renderer, for those who route on their own. */
+/** The parts of a renderer, for applications with their own routes. */
 export interface Renderer {
   readonly log: Log;
   readonly plugins: Plugins;
   readonly endpoint: string;
-  /** Leaves the parsed body in `request.body`; an answer of its own where it cannot be parsed. */
+  /** Puts the parsed body into `request.body`. Answers itself if the body cannot be parsed. */
   parse(request: Parsed, response: ServerResponse, next: () => void): void;
   /** Renders the batch in `request.body`. */
   render(request: Parsed, response: ServerResponse): void;
@@ -31,7 +31,7 @@ export function createRenderer(config: RendererConfig): Listener {
   return listenerOf(renderer(config));
 }
 
-/** Routes as Express does: neither the case nor a slash at the end matters. */
+/** Matches the path like Express: case and a final slash do not matter. */
 export function listenerOf({ endpoint, parse, render }: Renderer): Listener {
   const plain = endpoint.toLowerCase().replace(/(?<=.)\/$/, '');
   return (request, response) => {
@@ -60,7 +60,7 @@ export function renderer(config: RendererConfig): Renderer {
     plugins,
     endpoint,
     parse(request, response, next) {
-      if (request.body !== undefined) return next(); // somebody before us has read it
+      if (request.body !== undefined) return next(); // earlier middleware has read it
       readJson(request, limit).then(
         (body) => {
           request.body = body;
@@ -71,7 +71,7 @@ export function renderer(config: RendererConfig): Renderer {
     },
     render(request, response) {
       answer(core, request, response).catch((error) => {
-        log.error(`a batch has no answer: ${lines(error)}`); // such as when a component has put something odd into its context
+        log.error(`a batch has no answer: ${lines(error)}`); // for example if a component has put an odd value into its context
         if (!response.headersSent) answerEmpty(response, 500);
       });
     },

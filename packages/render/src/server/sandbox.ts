@@ -1,14 +1,15 @@
-// A global object of its own for code of its own: what JavaScript brings, and whatever this Node has on top of it. Knows no modules.
+// A separate global object for sandboxed code: the globals of JavaScript and those of this version of Node. Knows no
+// modules.
 import { createContext, runInContext, runInNewContext, type Context } from 'node:vm';
 
-/** V8 gives every context a console too, one that prints nothing. */
+/** V8 gives every context a console that prints nothing, so ours replaces it. */
 const ALWAYS_OURS = ['console'];
-/** The context has these already, and they must be its own. */
+/** The context has these already, and they must stay its own. */
 const ITS_OWN = ['global', 'globalThis'];
 
 /**
- * Everything that this very Node has and a bare context lacks, by asking both: a list of names would be of one version only.
- * (Hypernova's has nine; without queueMicrotask and TextEncoder React 19 does not even load.)
+ * All globals of this version of Node that a bare context lacks, found by comparison: a list of names would fit one version
+ * only. (Hypernova has nine names; without queueMicrotask and TextEncoder React 19 does not load.)
  */
 let missing: string[] | undefined;
 
@@ -28,8 +29,8 @@ function namesMissing(): string[] {
 }
 
 /**
- * Values are copied. What Node makes when it is first asked for (fetch, crypto) is asked for then, of our own global object: its
- * getters refuse any other. To assign replaces it in this sandbox alone.
+ * Copies values. A global that Node makes at the first use (fetch, crypto) is read from our own global object at the first use,
+ * because its getter accepts no other object. An assignment replaces it in this sandbox only.
  */
 function lend(sandbox: Record<string, unknown>, name: string): void {
   const descriptor = Object.getOwnPropertyDescriptor(globalThis, name);

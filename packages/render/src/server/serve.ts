@@ -1,4 +1,5 @@
-// `hypernova(config, onServer)`: a renderer that listens, and stops politely. Knows nothing of Hostler, which runs it as any Node app.
+// `hypernova(config, onServer)`: a renderer that listens, and stops gracefully. Knows nothing of Hostler, which runs it
+// like any Node app.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { lines } from './error.js';
 import { listenerOf, renderer, type Renderer } from './renderer.js';
@@ -7,16 +8,16 @@ import type { Application, Config } from './types.js';
 
 export type OnServer = (app: Application, process: NodeJS.Process) => void;
 
-/** Milliseconds that what is under way may take once the process is to end. */
+/** How long running requests may take after the process was told to stop, in milliseconds. */
 const FAREWELL = 30_000;
 const EXPRESS_ONLY = ['use', 'post', 'get', 'put', 'delete', 'all', 'set', 'enable', 'disable', 'engine', 'route'];
 
-/** Starts the server; the application is returned, as Hypernova does. */
+/** Starts the server and returns the application, as Hypernova does. */
 export function hypernova(config: Config, onServer?: OnServer): Application {
   const parts = renderer(config);
   const { log } = parts;
   if (config.getCPUs || config.devMode !== undefined) {
-    log.info('getCPUs and devMode have no effect: this is one process, and who starts it says how many there are');
+    log.info('getCPUs and devMode have no effect: this is one process, and its supervisor decides how many there are');
   }
   const app = config.createApplication ? checked(config.createApplication()) : plainApplication(parts);
   if (config.createApplication) app.use(parts.parse);
@@ -27,13 +28,13 @@ export function hypernova(config: Config, onServer?: OnServer): Application {
   catchStrayErrors({
     late: (owner, error) => log.error(`uncaught, from ${owner.label}: ${lines(error)}`),
     unknown: (error) => {
-      log.error(`an error that belongs to no job; this process ends, for it may be broken: ${lines(error)}`);
+      log.error(`an error that belongs to no job; this process ends, because its state is unknown: ${lines(error)}`);
       void service.stop(1, error);
     },
   });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      log.info(`${signal}: finishing what is under way`);
+      log.info(`${signal}: finishing running requests`);
       void service.stop(0);
     });
   }
@@ -68,7 +69,7 @@ class Service {
     this.#parts.log.info('Connected', { listen: args });
   }
 
-  /** Finishes what is under way, tells the plugins, ends the process. */
+  /** Finishes running requests, tells the plugins, and ends the process. */
   async stop(code: number, error?: unknown): Promise<void> {
     if (this.#stopping) return;
     this.#stopping = true;
@@ -98,7 +99,7 @@ class Service {
     if (this.#stopping) this.#makeLast(response);
   }
 
-  /** Without this a kept connection would hold the server open after its answer. */
+  /** Otherwise a kept-alive connection would keep the server open after its response. */
   #makeLast(response: ServerResponse): void {
     response.shouldKeepAlive = false;
     response.once('close', () => this.#server?.closeIdleConnections());
@@ -113,7 +114,7 @@ function checked(app: Application): Application {
   return app;
 }
 
-/** An application of nothing but the endpoint; who wants more is told how to get it. */
+/** An application with the endpoint only. Its other methods explain how to use an application of your own. */
 function plainApplication(parts: Renderer): Application {
   const listener = listenerOf(parts);
   const refusals = EXPRESS_ONLY.map((name) => {

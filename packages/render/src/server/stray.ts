@@ -1,29 +1,30 @@
-// Whose is an error that nobody caught? Follows each job through its timers and promises. Knows no HTTP and no results.
+// Finds the job to which an uncaught error belongs, by following each job through its timers and promises. Knows no HTTP
+// and no results.
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Something that can answer for what its code throws later. */
+/** An owner of code, which can fail for an error that the code throws later. */
 export interface Owner {
-  /** For the log, when it is too late to fail. */
+  /** Its name for the log, if it has ended before the error. */
   readonly label: string;
-  /** False: it has ended, nothing can fail any more. */
+  /** Returns false if it has ended and cannot fail any more. */
   fail(error: unknown): boolean;
 }
 
 const owners = new AsyncLocalStorage<Owner>();
 
-/** Runs `work`, and whatever it sets off, on the account of `owner`. */
+/** Runs `work` for `owner`, with all timers and promises that it starts. */
 export function onAccountOf<T>(owner: Owner, work: () => T): T {
   return owners.run(owner, work);
 }
 
 export interface StrayErrors {
-  /** It is an owner's, who has ended. */
+  /** The error belongs to an owner that has ended. */
   late(owner: Owner, error: unknown): void;
-  /** Nobody knows whose it was: what it has left behind may be anything. */
+  /** The error belongs to no known owner, so the state of the process is not known. */
   unknown(error: unknown): void;
 }
 
-/** Listens for what the process would die of. Both events are told in the context that they come from. */
+/** Catches the errors that would end the process. Both events are emitted in the context of their origin. */
 export function catchStrayErrors(to: StrayErrors): void {
   const told = (error: unknown) => {
     const owner = owners.getStore();

@@ -1,4 +1,5 @@
-// What a transpiler such as @babel/register has put into `require.extensions` before this package was loaded. Knows no sandboxes.
+// Finds the transpilers, for example @babel/register, that were added to `require.extensions` before this package was
+// loaded. Knows no sandboxes.
 import NativeModule from 'node:module';
 import type { SandboxModule } from './module.js';
 
@@ -6,14 +7,14 @@ export type Extension = (module: SandboxModule, filename: string) => void;
 
 const OF_NODE = ['.js', '.json', '.node', '.ts', '.cts', '.mts'];
 
-/** By extension. Node's own ways to load a file are not among them: they refuse CommonJS in a package of `"type": "module"`. */
+/** By extension. Node's own loaders are not included: they refuse CommonJS in a package with `"type": "module"`. */
 export function transpilers(): Record<string, Extension> {
   const all = (NativeModule as unknown as { _extensions: Record<string, Extension> })._extensions;
   const foreign = Object.entries(all).filter(([extension, load]) => !OF_NODE.includes(extension) || (extension === '.js' && isForeign(load)));
   return Object.fromEntries(foreign);
 }
 
-/** Node does not tell which function is its own. But a call of it gets to `_compile` by way of Node's own files only. */
+/** Node does not tell which function is its own. But only Node's own files are between a call of its own function and `_compile`. */
 function isForeign(load: Extension): boolean {
   const { prepareStackTrace, stackTraceLimit } = Error;
   let callers: NodeJS.CallSite[] = [];
@@ -27,7 +28,7 @@ function isForeign(load: Extension): boolean {
   try {
     load(probe as unknown as SandboxModule, __filename);
   } catch {
-    return false; // it looks for more than `_compile`, which a sandbox would not have either
+    return false; // it uses more than `_compile`, which a sandbox would not have either
   } finally {
     Object.assign(Error, { prepareStackTrace, stackTraceLimit });
   }

@@ -1,54 +1,58 @@
-// The shapes that an application writes and reads: configuration, contexts, plugins. Hypernova's names, plus what is said to be ours.
+// The types that an application writes and reads: configuration, contexts, plugins. The names are Hypernova's; additions
+// are marked "Ours".
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** One job, as the client sends it. Whatever else it holds is ignored. */
+/** One job, as the client sends it. Other properties are ignored. */
 export interface Job {
   name: string;
   data?: unknown;
   metadata?: unknown;
 }
 
-/** What `getComponent` and the render function get to know of a job. */
+/** What `getComponent` and the render function get about a job. */
 export interface RenderContext {
-  /** The component asked for. A client may have sent none, or something that is no text. */
+  /** The name of the component. A client may have sent none, or a value that is not a string. */
   name: string;
-  /** The client's own key of this job within its batch. */
+  /** The client's own key of this job in its batch. */
   token: string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the application knows its props, nobody else does
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- only the application knows its props
   props: any;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- likewise
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- only the application knows its metadata
   metadata: any;
   statusCode: number;
-  /** Milliseconds; null until it has been rendered. */
+  /** In milliseconds. Null until it was rendered. */
   duration: number | null;
   html: unknown;
-  /** Sent back as `meta`. Change it, or put another object here. */
+  /** Sent back as `meta`. Change it, or assign another object. */
   returnMeta: Record<string, unknown>;
-  /** What was thrown, once something was. */
+  /** The value that was thrown, if any. */
   error?: unknown;
-  /** Ours: a fresh UUID, the id that the markup of this job should have. */
+  /** Ours: a new UUID, the id for the markup of this job. */
   id: string;
-  /** Ours: aborted when the client has gone away, or the job has failed otherwise before its end. */
+  /** Ours: aborted when the client has left, or when the job has failed for another reason. */
   signal: AbortSignal;
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the application knows its props, nobody else does
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- only the application knows its props
 export type RenderFunction = (props: any, context: RenderContext) => unknown;
 
-/** Gives the function that renders `name`, or a module whose default export is one, or a promise of either; anything else is "not registered". */
+/**
+ * Returns the function that renders `name`, or a module with such a default export, or a promise of either. Any other value
+ * means "not registered".
+ */
 export type GetComponent = (name: string, context: RenderContext) => unknown;
 
-/** What the plugins of one request share, whatever it is about. */
+/** What the plugins of one request share. */
 interface PluginContext {
   request: IncomingMessage;
   response: ServerResponse;
-  /** One object a batch, for all plugins. */
+  /** One object per batch, for all plugins. */
   batchMeta: Record<string, unknown>;
-  /** One map a plugin and batch. */
+  /** One map per plugin and batch. */
   data: Map<unknown, unknown>;
 }
 
-/** A copy: to assign has no effect, to change `returnMeta`, `props`, `batchMeta` or `data` has. */
+/** A copy: assigning to a property has no effect, but changing `returnMeta`, `props`, `batchMeta` or `data` has. */
 export type JobContext = PluginContext & Omit<RenderContext, 'signal'>;
 
 export interface BatchContext extends PluginContext {
@@ -56,7 +60,7 @@ export interface BatchContext extends PluginContext {
   jobs: Record<string, Job>;
 }
 
-/** All events are optional. Those that may be asynchronous are waited for, but not for longer than 300 ms. */
+/** All events are optional. The batch waits for the asynchronous ones, but for at most 300 ms. */
 export interface Plugin {
   initialize?(config: Config, error?: unknown): unknown;
   batchStart?(context: BatchContext): unknown;
@@ -76,43 +80,43 @@ export interface Logger {
   log(level: string, message: string, meta?: unknown): unknown;
 }
 
-/** As much of an Express application as is used. */
+/** The used part of an Express application. */
 export interface Application {
   use(middleware: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void): unknown;
   post(path: string, listener: (request: IncomingMessage, response: ServerResponse) => void): unknown;
   listen(...args: never[]): unknown;
 }
 
-/** What a renderer needs, with or without a server of its own. */
+/** The configuration of a renderer, with or without its own server. */
 export interface RendererConfig {
   getComponent: GetComponent;
-  /** '/batch' */
+  /** Default: '/batch'. */
   endpoint?: string;
-  /** `limit`: of the body once inflated, in bytes or as '1mb'; 1,024,000. */
+  /** `limit`: the largest inflated body, in bytes or like '1mb'. Default: 1,024,000. */
   bodyParser?: { limit?: number | string };
-  /** All jobs of a batch at once, instead of one after another. */
+  /** Runs all jobs of a batch at once instead of one after another. */
   processJobsConcurrently?: boolean;
   plugins?: Plugin[];
   loggerInstance?: Logger;
-  /** The least level that the built-in logger writes: 'error', 'warn' or 'info'. */
+  /** The lowest level that the built-in logger writes: 'error', 'warn' or 'info'. */
   logger?: { level?: string };
-  /** Ours: milliseconds until a job that is still waiting for something fails; 0, the default, is never. */
+  /** Ours: after this many milliseconds a job that still waits fails. Default: 0, which means never. */
   jobTimeout?: number;
 }
 
 export interface Config extends RendererConfig {
-  /** 8080 */
+  /** Default: 8080. */
   port?: number;
-  /** '0.0.0.0' */
+  /** Default: '0.0.0.0'. */
   host?: string;
-  /** In place of port and host: what `listen` takes; `['/path/to.sock']` is a Unix socket. */
+  /** Instead of port and host: the arguments of `listen`. `['/path/to.sock']` is a Unix socket. */
   listenArgs?: unknown[] | null;
-  /** Such as `() => express()`: an application that gets the endpoint and is listened with. */
+  /** For example `() => express()`: an application that gets the endpoint and listens. */
   createApplication?: () => Application;
-  /** Not used: Hostler says how many workers there are. */
+  /** Not used: Hostler sets the number of workers. */
   getCPUs?: (count: number) => number;
-  /** Not used: there is one process here in any case. */
+  /** Not used: there is always one process. */
   devMode?: boolean;
-  /** Not used, nor is it by Hypernova. */
+  /** Not used. Hypernova does not use it either. */
   files?: unknown;
 }

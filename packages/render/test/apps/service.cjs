@@ -5,7 +5,7 @@ const hypernova = require('@hostler/render/server');
 
 const FOREVER = 1e9;
 let outside = () => {};
-setInterval(() => outside(), 1); // made before any job: nobody's
+setInterval(() => outside(), 1); // made before any job, so it belongs to none
 
 const components = {
   ok: () => 'ok',
@@ -37,7 +37,7 @@ const components = {
     await new Promise((resolve) => {
       outside = () => {
         setImmediate(resolve);
-        throw new Error('of nobody');
+        throw new Error('without a job');
       };
     });
     return 'rendered all the same';

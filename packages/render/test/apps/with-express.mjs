@@ -1,4 +1,4 @@
-// A rendering service on an Express application of its own.
+// A rendering service on its own Express application.
 import hypernova, { createRenderer } from '@hostler/render/server';
 import express from 'express';
 

@@ -1,4 +1,4 @@
-// Airbnb's own browser code, unmodified: npm hypernova and hypernova-react with React 16. Knows nothing of ours.
+// Airbnb's unmodified browser code: npm hypernova and hypernova-react with React 16. Uses nothing of this package.
 import { load } from 'hypernova';
 import { renderReact } from 'hypernova-react';
 import { Counter } from './components.mjs';

@@ -1,4 +1,4 @@
-// What a page's bundle would hold, React 16 and 17. Knows no server.
+// The content of a page's bundle with React 16 and 17. Knows no server.
 import { renderReact } from '@hostler/render/react-legacy';
 import { Counter } from './components.mjs';
 

@@ -1,4 +1,4 @@
-// The package's browser side without a framework, within the page's reach. Knows no component.
+// The package's browser side without a framework, as a global of the page. Knows no component.
 import * as hypernova from '@hostler/render';
 
 window.hypernova = hypernova;

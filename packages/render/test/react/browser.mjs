@@ -1,4 +1,4 @@
-// What a page's bundle would hold, React 18 and 19. Knows no server.
+// The content of a page's bundle with React 18 and 19. Knows no server.
 import { renderReact, renderReactAsync, renderReactStatic } from '@hostler/render/react';
 import { Counter, Patient } from './components.mjs';
 

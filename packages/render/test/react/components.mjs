@@ -1,8 +1,8 @@
-// Components for every React from 16 on. Know nothing of where they are rendered.
+// Components for every React from 16 on. They do not know where they are rendered.
 import * as React from 'react';
 
 const { createElement, Suspense, useState } = React;
-/** React 16 and 17 have none; a name that looks like a plain one keeps bundlers from wanting it. */
+/** React 16 and 17 do not have useId. The computed name keeps bundlers from requiring it. */
 const useId = React['useId'.slice()] ?? (() => undefined);
 
 export function Counter({ label }) {
@@ -23,7 +23,7 @@ export function Throws() {
 
 const answers = new Map();
 
-/** Suspends: for `ms`, or for ever. */
+/** Suspends for `ms`, or for ever. */
 function read(key, ms, never) {
   if (!answers.has(key)) {
     const wait = new Promise((resolve) => never || setTimeout(resolve, ms));
@@ -44,7 +44,7 @@ export function Patient(props) {
   return createElement('div', null, createElement(Suspense, { fallback: createElement('i', null, 'wait') }, createElement(Late, props)), createElement(Counter, { label: props.text }));
 }
 
-/** Suspends with nothing around it. */
+/** Suspends without a boundary around it. */
 export function Frameless(props) {
   return createElement(Late, props);
 }

@@ -1,4 +1,4 @@
-// Installs each React that the tests run with into a folder of its own, from its lockfile. Knows no test.
+// Installs each version of React for the tests into its own folder, from its lockfile. Knows no test.
 import { fileURLToPath } from 'node:url';
 import { installModules } from '../../../../scripts/steps.mjs';
 

@@ -1,4 +1,4 @@
-// Bundles with one React or another, and pages in Chromium that show them. Knows no component.
+// Makes bundles with each version of React, and shows pages with them in Chromium. Knows no component.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -9,7 +9,10 @@ import { folderOf } from './install.mjs';
 
 const require = createRequire(import.meta.url);
 
-/** The text of `entry` with all that it imports, for "browser" or "node", with this React in its development build; `replaced`: further modules of its folder. */
+/**
+ * The text of `entry` with all its imports, for "browser" or "node", with this React in its development build. `replaced`:
+ * further modules of its folder.
+ */
 export async function bundle(entry, version, platform = 'browser', replaced = {}) {
   const modules = `${folderOf(version)}node_modules`;
   const result = await build({
@@ -35,7 +38,7 @@ export async function serverWith(version) {
   return module.exports;
 }
 
-/** Chromium and a server for one page at a time; `open` gives the page and whatever it says on its console or throws. */
+/** Chromium and a server for one page at a time. `open` returns the page, with the messages of its console and its errors. */
 export async function browser() {
   const chromium = await openBrowser();
   let html;
@@ -43,7 +46,7 @@ export async function browser() {
   await once(server, 'listening');
   return {
     async open(body, script, { head = false } = {}) {
-      // `first` remembers the nodes that came from the server, to tell them from others that a render puts in their place.
+      // `first` stores the nodes from the server, to tell them from nodes that a render has replaced.
       const first = '<script>window.first = [...document.querySelectorAll("button")];</script>';
       const code = `<script>${script.replaceAll('</script', '<\\/script')}</script>`;
       html = `<!doctype html><html><head><link rel="icon" href="data:,">${head ? code : ''}</head><body>${body}${first}${head ? '' : code}</body></html>`;

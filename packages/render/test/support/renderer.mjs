@@ -1,11 +1,11 @@
-// A renderer behind a real port, within the test's own process.
+// A renderer on a real port, in the test's own process.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createRenderer } from '@hostler/render/server';
 
 export const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** `components`: by name, in place of a `getComponent`. `lines` is what was logged. */
+/** `components`: by name, instead of a `getComponent`. `lines`: the lines of the log. */
 export async function serve(t, { components = {}, ...config }) {
   const lines = [];
   const loggerInstance = { log: (level, message) => void lines.push(`${level}: ${message}`) };
@@ -23,7 +23,7 @@ export async function serve(t, { components = {}, ...config }) {
 export function client(url) {
   const post = (body, { path = '/batch', headers = JSON_TYPE, ...options } = {}) =>
     fetch(`${url}${path}`, { method: 'POST', body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body), headers, ...options });
-  /** The jobs' results, in a batch that went well. */
+  /** The jobs' results, in a batch that succeeded. */
   const results = async (jobs, options) => {
     const answer = await post(jobs, options);
     const batch = await answer.json();

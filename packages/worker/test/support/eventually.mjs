@@ -1,4 +1,4 @@
-// Waits for something to become true, with a deadline and a reason to print.
+// Waits until a condition holds, with a deadline and a reason to print.
 import { setTimeout as pause } from 'node:timers/promises';
 
 export async function eventually(what, look, context = () => '', deadlineMs = 60_000) {

@@ -1,5 +1,5 @@
-// Plays Hostler towards one worker: makes the socket, starts the command as Hostler does, and keeps what the worker says.
-// It knows nothing of the preload but protocol/README.md.
+// Acts as Hostler for one worker: makes the socket, starts the command in the way of Hostler, and records the worker's
+// messages. Knows only protocol/README.md of the preload.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -25,7 +25,7 @@ export async function startWorker(t, app, command, { env = {}, nodeOptions = '',
   const [program, ...args] = command[0] === 'node' ? [process.execPath, ...command.slice(1)] : command;
   worker.child = spawn(program, args, {
     cwd,
-    detached: true, // a process group of its own
+    detached: true, // its own process group
     stdio: ['ignore', 'pipe', 'pipe', socket.fd, 'ipc'],
     env: {
       ...ownEnvironment(),
@@ -43,28 +43,28 @@ export async function startWorker(t, app, command, { env = {}, nodeOptions = '',
   return worker;
 }
 
-/** A command that runs the file as a grandchild, as npm does it, without the time that npm takes. */
+/** A command that runs the file as a grandchild, as npm does, but faster. */
 export function behindNode(file) {
   return ['node', '-e', `require('child_process').spawn(process.execPath, ['${file}'], { stdio: 'inherit' })`];
 }
 
-/** What a clean shell would pass on: not the variables that the test runner or npm put there. */
+/** The environment of a clean shell, without the variables of the test runner and of npm. */
 function ownEnvironment() {
   const { PATH, HOME } = process.env;
   return { PATH: `${path.dirname(process.execPath)}:${PATH}`, HOME, NEXT_TELEMETRY_DISABLED: '1', npm_config_update_notifier: 'false' };
 }
 
-/** A listening Unix socket from which this process never accepts: it lets go before its event loop comes round. */
+/** A listening Unix socket on which this process never accepts: it closes the socket before its event loop turns. */
 async function listenOnly(name) {
   const server = net.createServer();
   server.listen(`${name}.made`);
-  fs.linkSync(`${name}.made`, name); // letting go removes the name it was made under
+  fs.linkSync(`${name}.made`, name); // closing the socket removes the name under which it was made
   return { fd: server._handle.fd, letGo: () => server.close() };
 }
 
 class Worker {
-  messages = []; // ours, over either channel: { cmd: 'NODE_HOSTLER', ... }
-  appMessages = []; // the app's own
+  messages = []; // Hostler's messages, over either channel: { cmd: 'NODE_HOSTLER', ... }
+  appMessages = []; // the app's own messages
   output = '';
   exit = null;
   #speaking = 0;
@@ -104,13 +104,13 @@ class Worker {
     (message?.cmd === 'NODE_HOSTLER' ? this.messages : this.appMessages).push(message);
   }
 
-  /** Sends over the channel on which the worker has spoken. */
+  /** Sends over the channel that the worker has used. */
   send(message) {
     if (this.#control) this.#control.write(`${JSON.stringify(message)}\n`);
     else this.child.send(message);
   }
 
-  /** What the worker would see if Hostler died. */
+  /** Closes the channels, as the death of Hostler would. */
   closeChannels() {
     if (this.child.connected) this.child.disconnect();
     this.#control?.end();
@@ -138,19 +138,19 @@ class Worker {
     return eventually(`process ${pid} is gone`, () => !isAlive(pid), () => this.output);
   }
 
-  /** How it has ended, and all that it had to say has been heard. */
+  /** How it ended, after its last message was read. */
   async ended() {
     return eventually('the worker ends', () => this.#speaking === 0 && this.exit, () => this.output);
   }
 
-  /** Where the worker said that it listens: the last word counts. */
+  /** The address in the worker's last report. */
   async address() {
     await this.said('listening');
     const { via } = this.messages.findLast(({ act }) => act === 'listening');
     return { socketPath: path.join(this.dir, via === 'fd' ? 'fd.sock' : 'web-1-7.app') };
   }
 
-  /** Asks the worker there; the body is parsed if it is JSON. */
+  /** Sends a request to the worker. The body is parsed if it is JSON. */
   async get(url = '/', { headers = {}, agent = false } = {}) {
     const { socketPath } = await this.address();
     return new Promise((resolve, reject) => {
@@ -174,7 +174,7 @@ class Worker {
     } catch (error) {
       if (error.code !== 'ESRCH') throw error;
     }
-    // Its ports are free then: the next one may be told to use the same.
+    // Then its ports are free: the next test may use them.
     await eventually('the worker to end', () => this.exit ?? this.child.pid === undefined);
     this.closeChannels();
     fs.rmSync(this.dir, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-// A real Next.js app, built once into .cache; as a program it prints where. Knows no test.
+// A real Next.js app, built once into .cache. Run as a program, it prints the path. Knows no test.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -11,7 +11,7 @@ const source = fileURLToPath(new URL('../apps/next/', import.meta.url));
 export const folder = fileURLToPath(new URL('../.cache/next/', import.meta.url));
 export const next = createRequire(import.meta.url).resolve('next/dist/bin/next');
 
-/** A build takes a while: it is kept until the app or Next.js changes. */
+/** A build takes a while, so it is kept until the app or Next.js changes. */
 export function buildOnce() {
   const hash = createHash('sha256').update(fs.readFileSync(path.join(path.dirname(next), '../../package.json')));
   for (const file of fs.readdirSync(source, { recursive: true }).sort()) {

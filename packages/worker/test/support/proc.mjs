@@ -1,14 +1,14 @@
-// Reads from /proc which TCP ports a process group listens on: what `ss -ltnp` would show, without the tool.
+// Reads from /proc on which TCP ports a process group listens, like `ss -ltnp`, but without that tool.
 import fs from 'node:fs';
 
 const LISTEN = '0A';
 
-/** The processes of a group, the leader's children and theirs included. */
+/** The processes of a group, with the children of the leader and theirs. */
 export function groupOf(leader) {
   return fs.readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && groupId(pid) === leader);
 }
 
-/** A zombie is not alive: it waits only for its parent to look. */
+/** A zombie is not alive: it only waits for its parent to reap it. */
 export function isAlive(pid) {
   const [state] = statOf(pid);
   return state !== '' && state !== 'Z';
@@ -18,7 +18,7 @@ function groupId(pid) {
   return Number(statOf(pid)[2]);
 }
 
-/** The fields of /proc/PID/stat from the state on: the name before it may contain anything. */
+/** The fields of /proc/PID/stat from the state on. The name before it may contain anything. */
 function statOf(pid) {
   const stat = readOr(`/proc/${pid}/stat`, '');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -37,7 +37,7 @@ function socketInodes(pid) {
   return listOr(`/proc/${pid}/fd`).map((fd) => linkOr(`/proc/${pid}/fd/${fd}`).match(/^socket:\[(\d+)\]$/)?.[1]).filter(Boolean);
 }
 
-// A process may end while it is looked at.
+// A process may end during the look.
 function readOr(file, otherwise) {
   try {
     return fs.readFileSync(file, 'utf8');

@@ -1,4 +1,4 @@
-// An app that has nothing more to do once it has listened.
+// An app that has nothing more to do after it listens.
 import http from 'node:http';
 
 const server = http.createServer();

@@ -1,4 +1,4 @@
-// Listens, and tells the app where and with what environment.
+// Listens, and reports its address and its environment to the app.
 import http from 'node:http';
 
 const server = http.createServer((req, res) => res.end('helper'));

@@ -1,4 +1,4 @@
-// An app with a helper process that listens on a port of its own; GET / shows what the helper says about itself.
+// An app with a helper process that listens on its own port. GET / shows what the helper reports.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';

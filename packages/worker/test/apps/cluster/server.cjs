@@ -1,4 +1,4 @@
-// An app that is a cluster by itself: GET /crash ends the worker that answers, and the primary replaces it.
+// An app that runs its own cluster. GET /crash ends the worker that answers, and the primary replaces it.
 const cluster = require('node:cluster');
 const http = require('node:http');
 

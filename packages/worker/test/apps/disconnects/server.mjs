@@ -1,4 +1,4 @@
-// An app that wants no channel to whoever started it.
+// An app that closes the IPC channel to its parent process.
 import http from 'node:http';
 
 const server = http.createServer((req, res) => {

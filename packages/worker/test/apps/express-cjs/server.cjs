@@ -1,4 +1,4 @@
-// Express 5 as CommonJS, behind a proxy on the same machine, with an access log that is written when the answer is out.
+// Express 5 as CommonJS, behind a proxy on the same machine, with an access log that is written after the response.
 const express = require('express');
 
 const app = express();

@@ -1,4 +1,4 @@
-// Express 5 as an ES module that waits for something before it listens.
+// Express 5 as an ES module that awaits something before it listens.
 import { setTimeout as delay } from 'node:timers/promises';
 import express from 'express';
 

@@ -1,4 +1,4 @@
-// An app whose metrics have a port of their own, which it opens first.
+// An app with its metrics on a port of their own, which it opens first.
 import { once } from 'node:events';
 import http from 'node:http';
 

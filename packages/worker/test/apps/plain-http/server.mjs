@@ -1,4 +1,4 @@
-// node:http without a framework, in each way to say listen(): node server.mjs number|string|options|host|env|random|none
+// node:http without a framework, with each form of listen(): node server.mjs number|string|options|host|env|random|none
 import http from 'node:http';
 
 const server = http.createServer((req, res) => {

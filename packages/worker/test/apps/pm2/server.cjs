@@ -1,4 +1,4 @@
-// An app written for PM2: it says when it is ready, and stops when it is asked to.
+// An app written for PM2: it reports when it is ready, and stops on request.
 const http = require('node:http');
 
 const server = http.createServer((req, res) => {

@@ -1,4 +1,4 @@
-// An app that does not go when it is asked to.
+// An app that does not stop when it is asked to.
 import http from 'node:http';
 
 process.on('SIGTERM', () => console.log('SIGTERM, but it stays'));

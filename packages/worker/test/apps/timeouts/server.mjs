@@ -1,4 +1,4 @@
-// An app that is quick to close connections: 200 ms for everything there is; `node server.mjs sockets` adds the sockets' own timeout.
+// An app with short timeouts: 200 ms for each of them. `node server.mjs sockets` adds the timeout of the sockets.
 import http from 'node:http';
 
 const server = http.createServer(

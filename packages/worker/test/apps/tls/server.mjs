@@ -1,4 +1,4 @@
-// An app that offers TLS by itself, beside plain HTTP.
+// An app that serves TLS itself, beside plain HTTP.
 import http from 'node:http';
 import https from 'node:https';
 

@@ -1,4 +1,4 @@
-// One app on two addresses of the same port, as Fastify does it for localhost.
+// One app on two addresses with the same port, as Fastify does it for localhost.
 import { once } from 'node:events';
 import http from 'node:http';
 
