@@ -1,4 +1,4 @@
-// Reads how many tests passed and failed, and why, from what cargo and node print. Knows nothing of how they are run.
+// Reads from the output of cargo and node how many tests passed and failed, and why. Does not know how they are run.
 
 const NOTHING = { passed: 0, failed: 0, skipped: 0 };
 
@@ -16,8 +16,8 @@ export function countNode(output) {
 }
 
 /**
- * What a suite counts for once its exit code is known: a compile error or a crash fails without a count, and a suite
- * that ran nothing has shown nothing.
+ * The result of a suite, with its exit code: a compile error or a crash is a failure without a count, and a suite without tests
+ * has shown nothing.
  */
 export function judge(counted, code) {
   if (code !== 0 && counted.failed === 0) return { ...counted, failed: 1, why: `exit code ${code}` };
@@ -27,7 +27,7 @@ export function judge(counted, code) {
 
 const LONGEST_REASON = 100;
 
-/** What was said of the tests that failed, as one finds it among thousands of lines; of a long text its first lines. */
+/** The messages of the failed tests, without the lines around them. Of a long message the first lines. */
 export function reasons(output) {
   // cargo: from "failures:" to the result of that binary, where their names follow a second time. node: its closing block.
   const blocks = plain(output).matchAll(/^failures:\n\n----[^]*?(?=^failures:$)|^✖ failing tests:\n[^]*?(?=^ℹ |(?![^]))/gm);

@@ -1,4 +1,4 @@
-// The counting behind npm test's last line: it must never say "0 failed" when something failed.
+// The counts in the last line of npm test: it must never print "0 failed" when something failed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { countCargo, countNode, judge, reasons } from './count.mjs';

@@ -1,7 +1,7 @@
-// Debian packages, for programs that a machine lacks. Knows neither which ones nor what they are for.
+// Installs Debian packages, for programs that a machine lacks. Does not know which ones are needed.
 import { has, mustRun, say } from './steps.mjs';
 
-/** Installs them; false, and nothing is done, without root or on another system. */
+/** Installs the packages. Returns false and does nothing without root, or on another system. */
 export async function installPackages(packages) {
   if (process.getuid() !== 0 || !has('apt-get')) return false;
   say(`Installing ${packages.join(', ')}`);

@@ -26,7 +26,7 @@ async function check(name, command, args) {
   return (await run(command, args)) === 0 ? undefined : name;
 }
 
-/** A lockfile written without this repository's .npmrc names the registry it came from, and installs from there only. */
+/** A lockfile that was written without this repository's .npmrc has the name of its registry, and installs from there only. */
 function lockfileNamesNoHost() {
   const name = 'package-lock.json names a host';
   const found = /"resolved": "\w+:\/\/[^"]*"/.exec(readFileSync(join(root, 'package-lock.json'), 'utf8'));

@@ -18,7 +18,7 @@ try {
   await page.screenshot({ path: file, fullPage: options.includes('--full') });
   const elements = await page.evaluate('document.querySelectorAll("*").length');
   console.log(`${file}: ${url} answered ${response.status()}, "${await page.title()}", ${elements} elements`);
-  for (const complaint of complaints) console.error(`the page complains: ${complaint}`);
+  for (const complaint of complaints) console.error(`the page reports: ${complaint}`);
 } finally {
   await browser.close();
 }

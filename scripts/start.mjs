@@ -19,8 +19,8 @@ await announce();
 
 function start() {
   const program = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'release', 'hostler');
-  // In a process group of its own: Ctrl-C goes to the whole group of the terminal and npm passes it on as well, and
-  // Hostler would take the second copy for "stop at once". So it hears signals from this script only.
+  // In its own process group. Ctrl-C goes to all processes of the terminal's group, and npm passes it on as well; Hostler
+  // would take the second copy for "stop at once". So Hostler gets signals only from this script.
   const child = spawn(program, ['start', '-c', CONFIG], { cwd: root, stdio: 'inherit', detached: true });
   child.once('error', (error) => stop(`${program} could not be started: ${error.message}`));
   child.once('exit', async (code, signal) => {
@@ -28,7 +28,7 @@ function start() {
     process.exit(exitCode(code, signal));
   });
   let last = child.pid;
-  let asked; // to stop, by this signal
+  let asked; // the signal that asked to stop
   onSignal(
     passedOn((signal) => {
       asked = signal;
@@ -37,7 +37,7 @@ function start() {
   );
   return child;
 
-  /** After `hostler upgrade` the process that we have started ends, and another one serves. */
+  /** After `hostler upgrade` the process that this script started ends, and another one serves. */
   async function followSuccessors(ended) {
     for (let next = await successorOf(ended, ADMIN); next; next = await successorOf(next, ADMIN)) {
       last = next;
@@ -47,7 +47,7 @@ function start() {
   }
 }
 
-/** Copies of one Ctrl-C arrive within a few milliseconds; a person who presses it again means it. */
+/** Copies of one Ctrl-C arrive within a few milliseconds. A second press takes longer. */
 function passedOn(send) {
   const copies = 250;
   let last = -Infinity;
@@ -59,7 +59,7 @@ function passedOn(send) {
   };
 }
 
-/** Says where to look, once all workers are ready. If Hostler ends first, its exit ends this script. */
+/** Prints the addresses when all workers are ready. If Hostler ends first, this script ends too. */
 async function announce() {
   while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 200));
   if (hostler.exitCode !== null) return;

@@ -1,4 +1,4 @@
-// What the scripts share: running a command as a step, and putting in place what a fresh clone lacks.
+// Steps that the scripts share: runs commands, and installs and builds what a fresh clone lacks.
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -21,8 +21,8 @@ export function stop(message) {
 }
 
 /**
- * Runs a command to its end and resolves with its exit code. Its output goes straight to the terminal, or through
- * `onOutput` as well when that is given. A signal to this script ends the command first, so that no step is left behind.
+ * Runs a command and resolves with its exit code. Its output goes to the terminal, and also to `onOutput` if that is given. A
+ * signal to this script first ends the command, so that no step is left behind.
  */
 export function run(command, args, { onOutput, ...options } = {}) {
   return new Promise((resolve) => {
@@ -39,7 +39,7 @@ export function run(command, args, { onOutput, ...options } = {}) {
     child.once('error', (error) => stop(`${command} could not be started: ${error.message}`));
     child.once('exit', (code, signal) => {
       forgetSignals();
-      // The last output may still be on its way; but a process left behind can hold the pipe open for ever.
+      // The last output may still arrive. But a process that is left behind can keep the pipe open for ever.
       const late = setTimeout(() => {
         console.error(`\n!!! "${command} ${args.join(' ')}" has ended, but something that it started still holds its output open.`);
         child.stdout.destroy();
@@ -57,7 +57,7 @@ export async function mustRun(command, args, options) {
   if (code !== 0) stop(`"${command} ${args.join(' ')}" failed (exit code ${code}); the reason is above.`);
 }
 
-/** Calls `react` for each signal that asks this script to end; the returned function stops listening. */
+/** Calls `react` for each signal that asks this script to end. The returned function removes the listener. */
 export function onSignal(react) {
   for (const signal of SIGNALS) process.on(signal, react);
   return () => SIGNALS.forEach((signal) => process.off(signal, react));
@@ -82,18 +82,18 @@ export function checkToolchain() {
   if (missing.length > 0) stop(`Missing on this machine:\n${missing.map((each) => `  * ${each}`).join('\n')}`);
 }
 
-/** `npm ci` in a folder of the repository, unless what is installed there is newer than the lockfile. */
+/** `npm ci` in a folder of the repository, unless the installed modules are newer than the lockfile. */
 export async function installModules(folder = '.') {
   const lockfile = join(folder, 'package-lock.json');
   if (modified(join(folder, 'node_modules/.package-lock.json')) >= modified(lockfile)) return;
   say(`Installing the npm packages named in ${lockfile}`);
-  // NODE_ENV=production in the caller's environment would leave out esbuild, without which nothing is built.
+  // NODE_ENV=production in the caller's environment would exclude esbuild, which every build needs.
   await mustRun('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { cwd: join(root, folder) });
 }
 
 export async function buildExamples() {
   say('Building the examples');
-  // One by one, the packages first: the examples import what comes out of them.
+  // One after another, the packages first, because the examples import their output.
   for (const { name } of workspacesWith('build')) await mustRun('npm', ['run', 'build', '--silent', '--workspace', name]);
 }
 

