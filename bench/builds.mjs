@@ -1,6 +1,6 @@
-// node bench/builds.mjs OLD NEW [--rounds N] [--seconds N]
-// What a change costs: two builds of Hostler take turns in the cells of the proxy scenario, then hold idle connections. OLD and NEW are
-// paths of release builds. Prints NEW's figures divided by OLD's; writes nothing.
+// node bench/builds.mjs OLD NEW [--rounds N] [--seconds N] measures the cost of a change: two builds of Hostler take
+// turns in the cells of the proxy scenario, then hold idle connections. OLD and NEW are paths of release builds. Prints
+// NEW's figures divided by OLD's, and writes no file.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { parseArgs } from 'node:util';
@@ -52,7 +52,7 @@ try {
   await session.close();
 }
 
-/** Both builds in each round, the other one first each time. */
+/** Both builds in each round. The first one alternates. */
 async function inTurns(begin, cell, measure) {
   const rows = [];
   for (let round = 1; round <= rounds; round += 1) {
@@ -70,7 +70,7 @@ function start(upstream, slots) {
   return hostler.start(session, { members: upstream.members, slots, cpu: PROXY_CORE, queueTimeout: '5s', probe: PROBE });
 }
 
-/** What each of many connections takes that have had one answer and are kept. */
+/** The memory of each connection that has had one response and is kept open. */
 async function idleKilobytes({ port, processes }) {
   const before = residentBytes(processes[0].pid);
   const sockets = [];

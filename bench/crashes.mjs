@@ -1,5 +1,6 @@
 // Measures what crashing requests cost all others: ordinary GETs in an open loop while some requests end their workers.
-// node bench/crashes.mjs [--seconds 30] [--workers 2] [--rate 20] [--only WORDS] [--set KEY=VALUE ...]; the program is HOSTLER_BIN or target/release/hostler.
+// node bench/crashes.mjs [--seconds 30] [--workers 2] [--rate 20] [--only WORDS] [--set KEY=VALUE ...]. The program is
+// HOSTLER_BIN or target/release/hostler.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get, request } from 'node:http';
@@ -20,8 +21,8 @@ const { values } = parseArgs({
 });
 const [seconds, workers, rate] = [values.seconds, values.workers, values.rate].map(Number);
 
-// Each attack: what is asked, by which method, how many at a time, and how often. Each has a path and a client of its own, so
-// that `poison` finds nothing that they have in common but the route.
+// Each attack: the path, the method, how many requests at a time, and how often. Each has its own path and client, so
+// that the attacks share nothing but the route for `poison`.
 const ATTACKS = {
   'nothing crashes': null,
   'a POST that exits, one a second': { path: '/exit', method: 'POST', count: 1, every: 1000 },
@@ -31,7 +32,7 @@ const ATTACKS = {
   'six GETs that throw, at once': { path: '/throw', method: 'GET', count: 6, every: 1000, most: 6 },
 };
 
-/** A Hostler of its own for each attack: what one leaves behind does not count against the next. */
+/** Starts a new Hostler for each attack, so that an attack does not affect the next one. */
 async function start() {
   const folder = mkdtempSync(join(tmpdir(), 'hostler-crashes-'));
   writeFileSync(join(folder, 'hostler.toml'), `[server]
@@ -46,7 +47,7 @@ match = "/*"
 pool = "app"
 `);
   const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
-  // A variable of the harness, and no key of Hostler's.
+  // A variable of this script, not a key of Hostler.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'HOSTLER_BIN'));
   const args = values.set.flatMap((pair) => ['--set', pair]);
   const hostler = spawn(program, ['start', ...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -73,7 +74,7 @@ pool = "app"
   return { port, boots, stop };
 }
 
-/** One ordinary request: how long it took, or null if it was not answered; `why` counts the reasons. */
+/** One ordinary request: its time, or null if it was not answered. `why` counts the reasons. */
 function ask(port, agent, why = {}) {
   const began = performance.now();
   const lost = (resolve, reason) => {
@@ -92,7 +93,7 @@ function ask(port, agent, why = {}) {
 }
 
 function crash(port, { path, method }, number) {
-  // No digits: parts of a path that differ in them alone are taken for alike.
+  // Letters instead of digits, because Hostler treats path segments that differ only in digits as the same.
   const own = [...String(number)].map((digit) => 'abcdefghij'[digit]).join('');
   const localAddress = `127.0.${1 + (number >> 7)}.${1 + (number & 127)}`;
   const options = { host: '127.0.0.1', port, localAddress, path: `/${own}${path}`, method, agent: false };
@@ -103,7 +104,7 @@ function crash(port, { path, method }, number) {
 async function measure(attack) {
   const { port, boots, stop } = await start();
   const agent = new Agent({ keepAlive: true, maxSockets: 200 });
-  for (let i = 0; i < 20; i += 1) await ask(port, agent); // warm
+  for (let i = 0; i < 20; i += 1) await ask(port, agent); // warm-up
   const [asked, why] = [[], {}];
   let crashes = 0;
   const began = performance.now();

@@ -1,6 +1,6 @@
-// node bench/gc.mjs [--rounds N] [--load 0.7] [--seconds N]
-// Whether collecting garbage between requests (gc = "idle") helps those who wait: two equal Hostlers with two workers each, one of
-// them with it, take turns under the same arrivals. Prints what docs/concepts/gc.md tells; writes nothing.
+// node bench/gc.mjs [--rounds N] [--load 0.7] [--seconds N] measures whether garbage collection between requests (gc =
+// "idle") makes waiting times shorter. Two equal Hostlers with two workers each, one with that setting, take turns under
+// the same arrivals. Prints the figures for docs/concepts/gc.md, and writes no file.
 import { parseArgs } from 'node:util';
 import { app } from './lib/app.mjs';
 import { closedLoop, openLoop } from './lib/load.mjs';
@@ -33,7 +33,7 @@ try {
     ways[gc] = await startWithWorkers(session, { app, workers: WORKERS, concurrency: 1, queueTimeout: '5s', gc });
     await closed(ways[gc]);
   }
-  // Both are asked, and alike: the first runs of this script compared workers that had been warmed twice with such that had not.
+  // Both are measured in the same way: the first versions of this script compared workers with different warm-ups.
   const capacity = ((await closed(ways.off)) + (await closed(ways.idle))) / 2;
   console.log(`capacity ${capacity.toFixed(1)} pages/s; load ${load} of it, ${seconds} s a run, ${rounds} rounds`);
 
@@ -58,7 +58,7 @@ try {
   await session.close();
 }
 
-/** Closed loop over one of them; pages a second. */
+/** Closed loop with one of them. Returns pages per second. */
 async function closed({ port }) {
   const { ok, seconds: took } = await closedLoop(session, { ports: [port], app, mix: MIX, seconds: WARM_SECONDS, seed: 1, each: 2 * WORKERS });
   return ok / took;

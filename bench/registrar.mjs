@@ -1,5 +1,6 @@
-// Measures what registered routes cost Hostler: memory of each, CPU while all are refreshed, and how soon a new one is served.
-// node bench/registrar.mjs [10000] [60]: routes, seconds; the program is HOSTLER_BIN or target/release/hostler. Writes nothing.
+// Measures the cost of registered routes: memory of each route, CPU while all are refreshed, and the time until a new one
+// is served. node bench/registrar.mjs [10000] [60]: routes, seconds. The program is HOSTLER_BIN or
+// target/release/hostler. Writes no file.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { cpuTime, loadAverage, residentBytes } from './lib/procfs.mjs';
 
 const routes = Number(process.argv[2] ?? 10_000);
 const seconds = Number(process.argv[3] ?? 60);
-/** Each route is registered again so often, as route-registrar does it. */
+/** Each route is registered again at this interval, as route-registrar does. */
 const INTERVAL_SECONDS = 20;
 const NEW_ROUTES = 100;
 
@@ -58,7 +59,7 @@ const registered = async () => JSON.parse((await ask('admin', admin, '/status'))
 const publisher = connect(Number(nats.address.split(':')[1]), '127.0.0.1');
 publisher.write('CONNECT {"verbose":false}\r\n');
 publisher.on('data', (chunk) => String(chunk).includes('PING') && publisher.write('PONG\r\n'));
-/** As route-emitter does it: one URI, all fields. */
+/** The message of route-emitter: one URI, all fields. */
 const message = (route) => JSON.stringify({
   host: '127.0.0.1', port: member.address().port, uris: [`app-${route}.apps.example.test`], app: `11111111-2222-3333-4444-${String(route).padStart(12, '0')}`,
   private_instance_id: `instance-${route}`, private_instance_index: '0', endpoint_updated_at_ns: Date.now() * 1e6, tags: { component: 'route-emitter' },

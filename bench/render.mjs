@@ -1,5 +1,5 @@
-// Renders RESULTS.md from results/*.json and nothing else, so that no figure in it was ever typed.
-// `node bench/render.mjs` renders anew without measuring.
+// Renders RESULTS.md from results/*.json and nothing else, so that every figure in it was measured. `node
+// bench/render.mjs` renders again without measuring.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

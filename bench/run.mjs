@@ -1,6 +1,6 @@
-// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups ...] [--rounds N] [--quick] [--peers a,b]
-// Runs scenarios, keeps their raw figures in results/*.json and renders RESULTS.md from them. Knows the scenarios by
-// name only; what they measure is their own business.
+// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups ...] [--rounds
+// N] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md from them.
+// Knows only the names of the scenarios.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -97,14 +97,14 @@ function usageError(message) {
   process.exit(2);
 }
 
-/** One row of raw figures a line: the file stays readable, and its differences too. */
+/** One row of raw figures per line, so that the file and its diffs are readable. */
 function toJson({ rows, ...head }) {
   const lines = rows.map((row) => `    ${JSON.stringify(row)}`).join(',\n');
   return JSON.stringify(head, null, 2).replace(/\n\}$/, () => `,\n  "rows": [\n${lines}\n  ]\n}\n`);
 }
 
 main().catch((error) => {
-  if (interrupted) return; // whatever was under way had to fail
+  if (interrupted) return; // the current step had to fail
   console.error(`bench: ${error.message}`);
   process.exitCode = 1;
 });

@@ -1,5 +1,6 @@
-// Measures what an idle tunnel costs Hostler in memory: opens WebSockets through it to a member that only keeps them.
-// node bench/tunnels.mjs [9900]; the program is HOSTLER_BIN or target/release/hostler. Each tunnel takes two of Hostler's file descriptors.
+// Measures the memory of an idle tunnel in Hostler: opens WebSockets through it to a member that only keeps them open.
+// node bench/tunnels.mjs [9900]. The program is HOSTLER_BIN or target/release/hostler. Each tunnel needs two of Hostler's
+// file descriptors.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +32,7 @@ members = ["unix:member.sock"]
 max_tunnels = ${count}
 `);
 const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
-// A variable of the harness, and no key of Hostler's.
+// A variable of this script, not a key of Hostler.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'HOSTLER_BIN'));
 const hostler = spawn(program, ['start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
 process.on('exit', () => hostler.kill());

@@ -1,6 +1,6 @@
-// Runs ApacheBench once and reads its figures. Knows ab, not what it points at.
+// Runs ApacheBench once and parses its figures. Knows ab, not the server under test.
 
-/** So many requests, `connections` at once, each on a connection of its own. */
+/** Sends this many requests, `connections` at once, each on a new connection. */
 export async function ab(session, { port, path, requests, connections, cpu }) {
   return parseAb(await session.run('ab', ['-q', '-r', '-n', String(requests), '-c', String(connections), `http://127.0.0.1:${port}${path}`], { cpu, name: 'ab' }));
 }

@@ -1,8 +1,8 @@
-// The page that the render scenarios serve, and its two renders. Knows examples/ssr-page, nothing of peers.
+// The page of the render scenarios, in two sizes. Knows examples/ssr-page, and nothing of peers.
 import { fileURLToPath } from 'node:url';
 
-// Ten homes are some 800 elements, a page of the usual size; 120 homes take ten times as long. The default, 40, would give a
-// quarter of the requests in the same time, and p99 is only as firm as the number of requests behind it.
+// Ten homes are about 800 elements, a page of normal size; 120 homes take ten times as long. With the default of 40, the
+// same time would give a quarter of the requests, and p99 needs many requests to be exact.
 export const app = {
   name: 'examples/ssr-page',
   dir: fileURLToPath(new URL('../../examples/ssr-page', import.meta.url)),

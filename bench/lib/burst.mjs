@@ -1,12 +1,13 @@
-// Runs the generator of bursts (bench/load/burst). Knows the generator, not what it points at.
+// Runs the generator of bursts (bench/load/burst). Knows the generator, not the server under test.
 import { burstBinary } from './tools.mjs';
 
-/** It stands for other machines, as the generator of open loops does: see there. */
+/** The generator stands for other machines, as the one of open loops does (see there). */
 const asOtherMachines = (command) => (process.getuid() === 0 ? ['nice', '-n', '-10', ...command] : command);
 
 /**
- * `count` requests at once to each of `targets` (a URL by name, in which `%d` becomes another number each time and `%t` the turn's), `turns`
- * times in turn. Rows of { peer, turn, took_us, ends }.
+ * Sends `count` requests at once to each of `targets`, one target after another, `turns` times. `targets` are URLs by name; in
+ * them `%d` becomes a new number in each request, and `%t` the number of the turn. Returns rows of { peer, turn, took_us, ends
+ * }.
  */
 export async function bursts(session, { targets, count, turns, first, pause = '200ms' }) {
   const names = Object.keys(targets);

@@ -1,8 +1,9 @@
-// What this machine can render at most: the one rate that every peer of a render scenario is asked for shares of. Knows no peers.
+// Measures how much this machine can render at most. Every peer of a render scenario gets shares of this rate. Knows no
+// peers.
 import { closedLoop } from './load.mjs';
 import { startWorkers } from '../peers/node.mjs';
 
-/** Two bare workers, each with a closed loop of its own, no proxy, while the generator runs beside them. */
+/** Two bare workers, each with its own closed loop and without a proxy, while the generator runs beside them. */
 export async function measureCapacity(session, { app, mix, workers: count, warmup, seconds }) {
   const workers = await startWorkers(session, { app, count, on: 'port' });
   const loop = { ports: workers.map(({ at }) => at), app, mix, seed: 1, each: 2 };

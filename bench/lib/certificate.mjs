@@ -1,10 +1,10 @@
-// A certificate for the bench's own names, made by openssl. Knows no peer.
+// Makes a certificate for the bench's own names with openssl. Knows no peer.
 import { readFileSync } from 'node:fs';
 
 const NAME = 'shop.example.com';
 const KEYS = { ecdsa: ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], rsa: ['rsa:2048'] };
 
-/** Files: `cert`, `key`, and `both` in one as HAProxy wants them. */
+/** Returns files: `cert`, `key`, and `both` in one file, as HAProxy needs them. */
 export async function certificate(session, kind = 'ecdsa') {
   const [cert, key] = [session.path(`${kind}-cert.pem`), session.path(`${kind}-key.pem`)];
   const subject = ['-subj', `/CN=${NAME}`, '-addext', `subjectAltName=DNS:${NAME},DNS:bench.test,IP:127.0.0.1`];

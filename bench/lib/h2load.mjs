@@ -1,6 +1,6 @@
-// Runs h2load once and reads its figures. Knows h2load, not what it points at.
+// Runs h2load once and parses its figures. Knows h2load, not the server under test.
 
-/** What a browser behind a CDN sends, as wrk.lua does; HPACK makes them short after the first request of a connection. */
+/** The headers of a browser behind a CDN, as in wrk.lua. HPACK makes them short after the first request of a connection. */
 const FIELDS = {
   ':authority': 'shop.example.com',
   'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0',
@@ -11,15 +11,15 @@ const FIELDS = {
   cookie: 'session=7c9e6679f7425d40e0de944be07fc1f9; consent=1; currency=EUR',
 };
 
-/** h2load does not always end when its time is over; a bench that hangs says less than one that fails. */
-const PATIENCE_S = 30;
+/** h2load does not always end when its time is over. After this many more seconds the run fails. */
+const LIMIT_S = 30;
 
-/** One thread, closed loop: `connections` with `streams` requests at once on each. */
+/** One thread, closed loop: `connections`, with `streams` requests at once on each. */
 export async function h2load(session, { port, path = '/rooms/48213', connections, streams, seconds, cpu }) {
   const headers = Object.entries(FIELDS).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const load = ['-t', '1', '-c', `${connections}`, '-m', `${streams}`, '-D', `${seconds}`];
   const command = ['h2load', ...load, ...headers, `https://127.0.0.1:${port}${path}`];
-  return parseH2load(await session.run('timeout', [`${seconds + PATIENCE_S}`, ...command], { cpu, name: 'h2load' }));
+  return parseH2load(await session.run('timeout', [`${seconds + LIMIT_S}`, ...command], { cpu, name: 'h2load' }));
 }
 
 export function parseH2load(text) {

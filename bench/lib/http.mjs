@@ -1,14 +1,14 @@
-// Small HTTP questions that the bench asks before it measures. Knows no peers.
+// Single HTTP requests that the bench sends before it measures. Knows no peers.
 import { Agent, request as ask } from 'node:http';
 import { Agent as SecureAgent, request as askSecurely } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { tail } from './session.mjs';
 
 const agent = new Agent({ keepAlive: false });
-/** The bench's certificates are its own. */
+/** The certificates are the bench's own, so no authority has signed them. */
 const secure = new SecureAgent({ keepAlive: false, rejectUnauthorized: false });
 
-/** `at` is a port on loopback or the path of a Unix socket; a `body` is posted as JSON. */
+/** `at` is a port on loopback or the path of a Unix socket. A `body` is posted as JSON. */
 export function get(at, path = '/', { timeout = 10_000, body, headers, tls = false } = {}) {
   const where = typeof at === 'number' ? { host: '127.0.0.1', port: at } : { socketPath: at };
   return new Promise((resolve, reject) => {
@@ -25,7 +25,7 @@ export function get(at, path = '/', { timeout = 10_000, body, headers, tls = fal
   });
 }
 
-/** Asks until the answer is 200; throws with the last output of the first of `processes` that has ended. */
+/** Sends requests until one gets a 200. Throws with the last output of the first of `processes` that has ended. */
 export async function untilAnswers(at, { path = '/', body, tls, processes, every = 20, within = 30_000 }) {
   const deadline = performance.now() + within;
   let last = 'no answer';

@@ -1,5 +1,5 @@
-// The rendering service of the render scenario, put together in a folder of its own: React 16.14, which npm hypernova wants, for both
-// peers, and the two services beside it. Knows packages/render as a package, nothing of how either is run.
+// Installs the rendering services of the render scenario into a folder: React 16.14, which npm hypernova needs, for both
+// peers, and the two services. Knows packages/render as a package, and not how the services are run.
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { installModules, mustRun } from '../../scripts/steps.mjs';
@@ -15,7 +15,7 @@ const PACKAGES = [
   'hypernova-react@2.1.0',
   `react@${REACT}`,
   `react-dom@${REACT}`,
-  // Under another name: npm hypernova needs an old one under its own.
+  // Under other names, because npm hypernova needs old versions under the original ones.
   ...Object.entries(dependencies).map(([name, version]) => `hostler-${name}@npm:${name}@${version}`),
 ];
 
@@ -28,7 +28,7 @@ export const services = {
   folder: FOLDER,
 };
 
-/** What comes from npm is installed once; what is ours is copied anew, as it is now. */
+/** Packages from npm are installed once. Our own files are copied each time. */
 export async function installIslands() {
   await installOnce(FOLDER, PACKAGES, ['--legacy-peer-deps']);
   cpSync(join(ROOT, 'bench', 'apps', 'islands'), FOLDER, { recursive: true });
@@ -43,7 +43,7 @@ export async function installIslands() {
 const TOWNS = ['Reine', 'Portree', 'Furnas', 'Hallstatt', 'Visby'];
 const TAGS = ['Fireplace', 'Sea view', 'Kitchen', 'Wifi', 'Sauna', 'Boat'];
 
-/** One-job batches: a search page's island, and one in which there is nothing to render, so that only the way there and back shows. */
+/** Batches with one job: the island of a search page, and one with nothing to render, which shows only the cost of the transfer. */
 export const ISLANDS = {
   homes: { title: 'a list of 16 homes', batch: batchOf('Homes', { title: 'Homes near you', homes: Array.from({ length: 16 }, (_, i) => home(i)) }) },
   button: { title: 'a button', batch: batchOf('Button', { label: 'Reserve' }) },

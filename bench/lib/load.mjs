@@ -1,19 +1,20 @@
-// Runs the load generator (bench/load, vegeta) and turns its hits into figures. Knows the generator, not what it points at.
+// Runs the load generator (bench/load, vegeta) and computes figures from its hits. Knows the generator, not the server
+// under test.
 import { loadBinary } from './tools.mjs';
 import { percentile } from './statistics.mjs';
 
-/** Open loop: seeded Poisson arrivals of the mix; every percentile counts from the intended start. */
+/** Open loop: seeded Poisson arrivals of the mix. Every percentile counts from the intended start. */
 export async function openLoop(session, { rate, seconds, ...settings }) {
   return figures(await steppedLoop(session, { steps: [{ rate, seconds }], ...settings }));
 }
 
-/** An open loop whose rate changes: the generator's own report, of which `figures` and `bySecond` make sense. */
+/** An open loop with a changing rate. Returns the generator's own report, for `figures` and `bySecond`. */
 export async function steppedLoop(session, settings) {
   const { printed } = begin(session, openArgs(settings));
   return parsed(await printed);
 }
 
-/** An open loop for as long as `work` takes: its report, and what `work` has returned. */
+/** An open loop for as long as `work` takes. Returns its report and the result of `work`. */
 export async function loopDuring(session, { rate, longest, ...settings }, work) {
   const { started, printed } = begin(session, openArgs({ steps: [{ rate, seconds: longest }], ...settings }));
   const done = await work();
@@ -21,7 +22,7 @@ export async function loopDuring(session, { rate, longest, ...settings }, work) 
   return { report: parsed(await printed), done };
 }
 
-/** Errors by kind: without the ports, which make each of them another. */
+/** Counts errors by kind, without the ports, which would make each error another kind. */
 function parsed(text) {
   const report = JSON.parse(text);
   const errors = {};
@@ -32,7 +33,7 @@ function parsed(text) {
   return { ...report, errors };
 }
 
-/** Closed loop with `each` requests at once per target: what the targets can do at most, and how they are warmed. */
+/** Closed loop with `each` requests at once per target: measures what the targets can do at most, and warms them up. */
 export async function closedLoop(session, { ports, app, mix, seconds, seed, each }) {
   const args = [...common({ app, mix, seed }), '-targets', ports.map(url).join(','), '-closed', String(each)];
   const report = JSON.parse(await begin(session, [...args, '-duration', `${seconds}s`]).printed);
@@ -41,8 +42,8 @@ export async function closedLoop(session, { ports, app, mix, seconds, seed, each
 }
 
 /**
- * The generator stands for other machines: it must not queue behind the renders for a core, or the instants it means and
- * the instants it starts at drift apart. Only root may lower a nice value; without root the lag is larger, and reported.
+ * The generator stands for other machines. It must not wait for a core behind the renders, otherwise its starts are late. Only
+ * root may lower a nice value; without root the lag is larger, and it is reported.
  */
 function begin(session, args) {
   const first = process.getuid() === 0 ? ['nice', '-n', '-10', loadBinary] : [loadBinary];
@@ -60,14 +61,14 @@ function common({ app, mix, seed }) {
   return [...paths, '-edges', String(mix.edges), '-seed', String(seed)];
 }
 
-/** Answered as asked. */
+/** Whether a hit got the expected response. */
 export const ok = ([, status]) => status >= 200 && status < 300;
 
 const url = (port) => `http://127.0.0.1:${port}`;
 
 /**
- * Percentiles over all that were asked for: a refusal or a failure counts as an answer that never came, so that no peer
- * improves its tail by refusing. (Infinity becomes null in JSON.)
+ * Percentiles over all planned requests: a refusal or a failure counts as a response that never came, so that no peer improves
+ * its tail by refusing. (Infinity becomes null in JSON.)
  */
 export function figures({ planned, hits, errors = {} }) {
   const times = (rows) => rows.map((row) => (ok(row) ? row[3] : Infinity));
@@ -89,7 +90,7 @@ export function figures({ planned, hits, errors = {} }) {
   };
 }
 
-/** The slowest 2 %: enough to find the p99.9 over all of up to 20 rounds, where one round has too few requests for it. */
+/** The slowest 2 %. This is enough for the p99.9 over all of up to 20 rounds, for which one round has too few requests. */
 function slowest(values) {
   return Array.from(Float64Array.from(values).sort().slice(-Math.ceil(values.length / 50)));
 }

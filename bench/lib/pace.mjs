@@ -1,4 +1,4 @@
-// Runs the open loop for high rates (bench/upstream/src/bin/bench-pace). Knows the generator, not what it points at.
+// Runs the open loop for high rates (bench/upstream/src/bin/bench-pace). Knows the generator, not the server under test.
 import { firstOfAll, isPermitted } from './priority.mjs';
 import { stolen } from './procfs.mjs';
 import { paceBinary } from './tools.mjs';
@@ -6,7 +6,7 @@ import { paceBinary } from './tools.mjs';
 const PRIORITY = 50;
 let warned = false;
 
-/** It stands for other machines: when a request is due, nothing of this one may come first. */
+/** The generator stands for other machines: when a request is due, no other process may come first. */
 function punctually(command) {
   if (!isPermitted() && !warned) {
     warned = true;
@@ -16,8 +16,9 @@ function punctually(command) {
 }
 
 /**
- * Poisson arrivals at `rate` a second for one path: latencies from the intended instants, how late the generator was, and when its core was
- * not its own; `stolen_ms` is what the host of a virtual machine took of all cores meanwhile. It takes the whole core `cpu`.
+ * Poisson arrivals with `rate` per second for one path. Returns the latencies from the intended starts, how late the generator
+ * was, and when other processes had its core. `stolen_ms` is the time that the host of a virtual machine took from all cores
+ * meanwhile. The generator uses the whole core `cpu`.
  */
 export async function pace(session, { port, path, rate, seconds, connections, seed, cpu }) {
   const args = [`127.0.0.1:${port}`, path, rate.toFixed(1), String(seconds), String(connections), String(seed)];

@@ -1,5 +1,5 @@
-// Figures of an open loop by time: what a phase has answered, how each second went, when all is as it was. Knows the rows
-// of the load generator, not what it points at.
+// Figures of an open loop over time: the results of a phase, of each second, and the time until recovery. Knows the rows
+// of the load generator, not the server under test.
 import { ok } from './load.mjs';
 import { percentile } from './statistics.mjs';
 
@@ -9,7 +9,7 @@ const ended = ([, , , latency, at]) => at + latency;
 const latencies = (hits) => hits.map(([, , , latency]) => latency);
 const within = (from, to, when) => (hit) => when(hit) >= from * US && when(hit) < to * US;
 
-/** The phase from one second to another: what was asked in it, and what was answered in it, whenever asked. */
+/** The phase between two times: the requests started in it, and the responses completed in it, whenever they were started. */
 export function phase(hits, { from, to }) {
   const asked = hits.filter(within(from, to, started));
   const answered = asked.filter(ok);
@@ -21,7 +21,7 @@ export function phase(hits, { from, to }) {
     refused: refused.length,
     failed: asked.length - answered.length - refused.length,
     completed: done.length,
-    // People do not wait that long for a page; the rest of the work was for nobody.
+    // People do not wait longer than this for a page, so later responses are useless.
     completed_in_1s: done.filter(([, , , latency]) => latency <= US).length,
     p50_us: percentile(latencies(answered), 50),
     p99_us: percentile(latencies(answered), 99),
@@ -30,7 +30,7 @@ export function phase(hits, { from, to }) {
   };
 }
 
-/** p99 of what was asked in each second; what was refused or failed is an answer that never came. */
+/** p99 of the requests started in each second. A refusal or a failure counts as a response that never came. */
 export function bySecond(hits, seconds) {
   const each = Array.from({ length: seconds }, () => []);
   for (const hit of hits) {
@@ -40,14 +40,14 @@ export function bySecond(hits, seconds) {
   return each.map((values) => percentile(values, 99));
 }
 
-/** How many seconds after `end` it takes until a second is no worse than the worst of `normal`; Infinity: none is. */
+/** How many seconds after `end` the first second is no worse than the worst of `normal`. Infinity: none is. */
 export function recovery(p99BySecond, { normal: [from, to], end }) {
   const worst = Math.max(...p99BySecond.slice(from, to));
   const after = p99BySecond.slice(end).findIndex((p99) => p99 <= worst);
   return after === -1 ? Infinity : after;
 }
 
-/** What was asked while something went on (`spans`, in milliseconds from the beginning) and what was asked between. */
+/** The requests started during `spans` (in milliseconds from the beginning), and those started between them. */
 export function around(hits, spans) {
   const isDuring = (hit) => spans.some(({ from, to }) => started(hit) >= from * 1000 && started(hit) < to * 1000);
   const waiting = (some) => {

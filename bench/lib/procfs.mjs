@@ -1,13 +1,13 @@
-// What /proc tells of running processes: CPU time, memory, children. Knows process ids only.
+// Reads CPU time, memory and children of running processes from /proc. Knows only process ids.
 import { readFileSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 const TICK_NS = 1e9 / 100; // USER_HZ: 100 on every Linux port of Node
 
 /**
- * CPU time so far, two ways. `scheduled`: run time that the scheduler kept, in nanoseconds, over all living threads.
- * `ticks`: utime + stime, coarse but with the threads that have ended: a check that no thread was missed.
- * `waited`: how long they were ready to run while others had the core.
+ * CPU time so far, in two ways. `scheduled`: run time of the scheduler in nanoseconds, over all living threads. `ticks`: utime
+ * + stime, less exact but with ended threads, to check that no thread was missed. `waited`: how long they were ready to run
+ * while other processes had the core.
  */
 export function cpuTime(pids) {
   const total = { scheduled: 0, ticks: 0, waited: 0 };
@@ -22,13 +22,13 @@ export function cpuTime(pids) {
   return total;
 }
 
-/** utime + stime of a stat line; the command in parentheses may itself hold spaces and parentheses. */
+/** utime + stime of a stat line. The command in parentheses may contain spaces and parentheses. */
 export function statTicks(line) {
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return Number(fields[11]) + Number(fields[12]);
 }
 
-/** What `work` gives, and the CPU time that these processes and their children took meanwhile; `cpu_waited_ns`: others had the core. */
+/** The result of `work`, and the CPU time of these processes and their children meanwhile. `cpu_waited_ns`: other processes had the core. */
 export async function cpuDuring(processes, work) {
   const pids = processes.flatMap((one) => family(one.pid));
   const before = cpuTime(pids);
@@ -52,25 +52,25 @@ export function residentBytes(pid) {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) * 1024;
 }
 
-/** Resident memory in bytes: all of it, what is the process's own, and what are pages of files that it has mapped. */
+/** Resident memory in bytes: the total, the process's own part, and the pages of mapped files. */
 export function residentParts(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const [resident, own, files] = ['VmRSS', 'RssAnon', 'RssFile'].map((name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)[1]) * 1024);
   return { resident, own, files };
 }
 
-/** Resident memory of several processes in bytes, each page that they share counted once. */
+/** Resident memory of several processes in bytes. Each shared page counts once. */
 export function proportionalBytes(pids) {
   return pids.map((pid) => Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))[1]) * 1024).reduce((sum, one) => sum + one, 0);
 }
 
-/** What the files of a folder take of its file system, with those that are removed from it while one of the processes holds them open. */
+/** The space of a folder's files in its file system, with removed files that one of the processes still holds open. */
 export function filesBytes(folder, pids) {
   const listed = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
   const held = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => `/proc/${pid}/fd/${fd}`)).filter((fd) => attempt(() => readlinkSync(fd))?.startsWith(`${folder}/`));
   const blocks = new Map();
   for (const file of [...listed, ...held]) {
-    const about = attempt(() => statSync(file)); // it may be gone by now
+    const about = attempt(() => statSync(file)); // the file may be gone by now
     if (about) blocks.set(about.ino, about.blocks);
   }
   return 512 * [...blocks.values()].reduce((sum, one) => sum + one, 0);
@@ -85,7 +85,7 @@ function attempt(work) {
   }
 }
 
-/** Milliseconds that the host of a virtual machine has taken of all its cores so far. */
+/** Milliseconds that the host of a virtual machine has taken from all its cores so far. */
 export function stolen() {
   const [, line] = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'));
   return (Number(line.split(' ')[7]) * TICK_NS) / 1e6;

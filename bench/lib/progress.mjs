@@ -1,6 +1,6 @@
-// One line per step, with the time that is left. Knows how many seconds are planned, not what the steps are.
+// Prints one line per step, with the remaining time. Knows how many seconds are planned, not what the steps are.
 
-/** `plannedSeconds` covers all steps; the estimate then follows what the steps really take. */
+/** `plannedSeconds` covers all steps. The estimate then follows the real time of the steps. */
 export function createProgress({ steps, plannedSeconds, print = (line) => process.stderr.write(`${line}\n`), now = () => performance.now() }) {
   const began = now();
   let done = 0;
@@ -15,7 +15,7 @@ export function createProgress({ steps, plannedSeconds, print = (line) => proces
   };
 }
 
-/** How many of wrk's errors there were, for whoever watches; nothing if none. */
+/** The number of wrk's errors as text. Empty if there were none. */
 export function errorsTold(...errors) {
   const count = errors.flatMap(Object.values).reduce((sum, one) => sum + one, 0);
   return count > 0 ? `, ${count} ERRORS` : '';

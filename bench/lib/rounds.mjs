@@ -1,21 +1,22 @@
-// Rounds of measurements, all peers in turn. Knows neither the peers nor what is measured of them.
+// Rounds of measurements in which all peers take turns. Knows neither the peers nor the measured figures.
 import { loadAverage } from './procfs.mjs';
 
-/** The list with another first: whoever begins does not always begin. */
+/** The list with another first element, so that the peers take turns to be first. */
 export function rotated(list, by) {
   const first = by % list.length;
   return [...list.slice(first), ...list.slice(0, first)];
 }
 
-/** What peers are called, by name. */
+/** The titles of peers by name. */
 export function titlesOf(peers) {
   return Object.fromEntries(Object.entries(peers).map(([name, { title }]) => [name, title]));
 }
 
 /**
- * In each round each cell is measured for all peers in turn, another first each time; `peers` is a list, or says who is able to take part
- * in a cell. `measure` gives the figures of one row, or of several; `ending` what is measured once all have had their turn, rows that name
- * their peers. Every row says its round and how busy the machine was before. `told` says for progress what a step has found.
+ * In each round, each cell is measured for all peers in turn, with another peer first each time. `peers` is a list, or a
+ * function that returns the peers for a cell. `measure` returns the figures of one row or of several. `ending` runs after all
+ * peers had their turn, and returns rows with the names of their peers. Every row has its round and the load of the machine
+ * before it. `told` makes the text of a step's result for the progress.
  */
 export async function inRounds({ rounds, cells = [{}], peers, progress, told, ending }, measure) {
   const rows = [];

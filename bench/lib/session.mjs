@@ -1,5 +1,5 @@
-// One run of the bench: its temporary folder, its ports and every process it has started. Whatever happens, close()
-// ends exactly those processes and removes that folder. Knows nothing of peers or scenarios.
+// One run of the bench: its temporary folder, its ports and its processes. close() always ends exactly those processes
+// and removes that folder. Knows nothing of peers or scenarios.
 import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -22,7 +22,7 @@ export function createSession() {
     return started;
   }
 
-  /** Starts a program whose output is wanted: `printed` is what it has printed at its end, or fails with its last words. */
+  /** Starts a program whose output is needed. `printed` is its output at its end; it rejects with the last lines if the program fails. */
   function begin(command, args, options = {}) {
     const started = start(command, args, { ...options, stdout: 'pipe' });
     const chunks = [];
@@ -33,11 +33,11 @@ export function createSession() {
       await closed;
       return Buffer.concat(chunks).toString();
     });
-    printed.catch(() => {}); // whoever awaits it hears of it; until then it must not end the bench
+    printed.catch(() => {}); // its caller gets the error; until then it must not end the bench
     return { started, printed };
   }
 
-  /** Runs a program to its end and returns what it printed; throws with its last output if it fails. */
+  /** Runs a program to its end and returns its output. Throws with the last output if it fails. */
   function run(command, args, options) {
     return begin(command, args, options).printed;
   }
@@ -57,7 +57,7 @@ export function createSession() {
     rmSync(dir, { recursive: true, force: true });
   }
 
-  /** For the last moment, when nothing can be awaited any more. */
+  /** For the exit of this process, when nothing can be awaited any more. */
   function abandon() {
     for (const started of running) signal(started, 'SIGKILL');
     rmSync(dir, { recursive: true, force: true });
@@ -77,15 +77,15 @@ export function createSession() {
 }
 
 /**
- * Each in a process group of its own, so that it can be ended whole, but all in one session: Linux shares the CPU out between
- * sessions first (sched_autogroup), and peers of one session would get less of it than peers that are spread over several.
- * `detached` would make a session of each.
+ * Each process gets its own process group, so that it can be ended with its children. But all are in one session: Linux divides
+ * the CPU between sessions first (sched_autogroup), so peers in one session would get less of it than peers in several.
+ * `detached` would make a session for each.
  */
 const IN_A_GROUP = ['perl', '-e', 'setpgrp(0, 0); exec { $ARGV[0] } @ARGV or die "$ARGV[0]: $!\\n"'];
 
 function startProcess(command, args, { name, log, cpu, env, cwd, stdout }) {
   const out = openSync(log, 'w');
-  // perl and taskset replace themselves by the program: the process id is the program's.
+  // perl and taskset replace themselves by the program (exec), so the process id is the program's.
   const pinned = cpu === undefined ? [] : ['taskset', '-c', String(cpu)];
   const [file, ...rest] = [...IN_A_GROUP, ...pinned, command, ...args];
   const stdio = ['ignore', stdout ?? out, out];
@@ -95,7 +95,7 @@ function startProcess(command, args, { name, log, cpu, env, cwd, stdout }) {
   started.exit = new Promise((resolve) => {
     const end = (how) => {
       started.ended = how;
-      signal(started, 'SIGKILL'); // children that outlive it: they are still in its group
+      signal(started, 'SIGKILL'); // children that outlive it are still in its group
       resolve(how);
     };
     child.on('error', (error) => end(error.message));
@@ -107,13 +107,13 @@ function startProcess(command, args, { name, log, cpu, env, cwd, stdout }) {
 function signal(started, name) {
   if (started.pid === undefined) return; // it never ran
   try {
-    process.kill(-started.pid, name); // the group that this child leads: its own children end with it
+    process.kill(-started.pid, name); // the group that this child leads, so its own children end too
   } catch (error) {
     if (error.code !== 'ESRCH') throw error;
   }
 }
 
-/** The last lines a process wrote, for an error message. */
+/** The last lines of a process, for an error message. */
 export function tail(started, lines = 15) {
   return readFileSync(started.log, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
 }

@@ -1,4 +1,4 @@
-// Where, when and on what a result was measured. Knows the machine and git, nothing of the scenarios.
+// Where, when and on which machine a result was measured. Knows the machine and git, nothing of the scenarios.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
@@ -9,7 +9,7 @@ export function stamp() {
   return {
     date: new Date().toISOString(),
     commit: git('rev-parse', 'HEAD'),
-    // What the bench itself writes does not make a tree dirty.
+    // The files that the bench writes do not make a tree dirty.
     dirty: git('status', '--porcelain', '--', '.', ':!bench/results', ':!bench/RESULTS.md') !== '',
     machine: {
       cpu: cpus()[0].model.trim(),

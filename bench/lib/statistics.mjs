@@ -18,8 +18,8 @@ export function percentile(values, percent) {
 }
 
 /**
- * A high percentile over several samples, each known by its size and its largest values only. Exact as long as these
- * hold every value above the percentile; NaN if they are too few.
+ * A high percentile over several samples, each given by its size and its largest values. Exact as long as these include every
+ * value above the percentile. NaN if there are too few.
  */
 export function pooledPercentile(samples, percent) {
   const total = samples.reduce((sum, { size }) => sum + size, 0);
@@ -28,14 +28,14 @@ export function pooledPercentile(samples, percent) {
   return fromTop < largest.length ? largest[fromTop] : NaN;
 }
 
-/** Median with its spread. */
+/** The median with its spread. */
 export function summary(values) {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values), count: values.length };
 }
 
 /**
- * How `one` compares with `other`, from pairs measured in the same round: drift of the machine from round to round
- * falls out of a pair, but not out of two medians. Rounds that lack either side have no pair.
+ * How `one` compares with `other`, from pairs measured in the same round. Drift of the machine between rounds has no effect on
+ * a pair, but it has on two medians. A round without one of the sides has no pair.
  */
 export function pairedRatio(rows, { one, other, value }) {
   const rounds = [...new Set(rows.map((row) => row.round))].sort((a, b) => a - b);

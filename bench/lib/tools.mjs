@@ -1,5 +1,5 @@
-// Everything the bench needs on the machine: Debian packages, its own two programs, Hostler, the example app.
-// Knows how to get them and which versions they are; starts none of them.
+// Everything that the bench needs on the machine: Debian packages, its own two programs, Hostler, the example app. Knows
+// how to get them and their versions. Starts none of them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -9,7 +9,7 @@ import { has, installModules, mustRun, root as ROOT } from '../../scripts/steps.
 import { app } from './app.mjs';
 import { installOnce, installedVersion, npmFolder } from './npm.mjs';
 
-// Debian keeps servers where only root's path leads.
+// Debian has servers in folders that only root's path contains.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
 
 export { ROOT, installModules };
@@ -31,15 +31,15 @@ export function hostlerBinary() {
   return process.env.HOSTLER_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'release', 'hostler');
 }
 
-/** `one` has the first core to itself. */
+/** Requires two cores, because `one` has the first core to itself. */
 export function needTwoCores(scenario, one) {
   if (availableParallelism() < 2) throw new Error(`the ${scenario} scenario needs two cores: one for ${one}, one for the load`);
 }
 
-/** What a package's program is called, where it is not called like the package. */
+/** The names of programs that differ from their package's name. */
 const PROGRAMS = { 'nghttp2-client': 'h2load', 'apache2-utils': 'ab', varnish: 'varnishd' };
 
-/** Installs those of the packages whose program is missing. */
+/** Installs the packages whose program is missing. */
 export async function installPackages(packages) {
   const missing = [...new Set(packages)].filter((name) => !has(PROGRAMS[name] ?? name));
   if (missing.length === 0) return;
@@ -94,7 +94,7 @@ export async function buildApp() {
   await mustRun('npm', ['run', '--silent', 'build'], { cwd: app.dir });
 }
 
-/** What `program` says of its version, the first number with a dot in it; null if the program is not there. */
+/** The version of `program`: the first number with a dot in its output. Null if the program is missing. */
 export function version(program, flag = '--version') {
   const result = spawnSync(program, [flag], { encoding: 'utf8' });
   return /v?(\d+\.\d[^\s,\]]*)/.exec(`${result.stdout}${result.stderr}`)?.[1] ?? null;
@@ -104,7 +104,7 @@ export function pm2Version() {
   return installedVersion(PM2_FOLDER, 'pm2');
 }
 
-/** The version of vegeta that go.sum holds us to. */
+/** The version of vegeta in go.sum. */
 export function vegetaVersion() {
   if (!has('go')) return null;
   const args = ['list', '-m', '-f', '{{.Version}}', 'github.com/tsenart/vegeta/v12'];

@@ -1,12 +1,12 @@
-// Runs wrk once and reads its figures. Knows wrk, not what it points at.
+// Runs wrk once and parses its figures. Knows wrk, not the server under test.
 import { fileURLToPath } from 'node:url';
 
 const SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const MANY = fileURLToPath(new URL('wrk-many.lua', import.meta.url));
 
 /**
- * One thread, keep-alive, closed loop: `connections` requests at once, each followed by the next; `body` is a file to POST. `many`: the
- * files of wrk-many.lua, { requests, order, from }, in place of the one path.
+ * One thread, keep-alive, closed loop: `connections` requests at once, each followed by the next. `body` is a file to POST.
+ * `many`: the files of wrk-many.lua, { requests, order, from }, instead of one path.
  */
 export async function wrk(session, { port, path = '/rooms/48213', connections, seconds, cpu, body, many, tls = false }) {
   const script = many ? MANY : SCRIPT;

@@ -1,17 +1,18 @@
-// Which of many pages are asked for, as the web does it: a few very often, most hardly ever. Knows numbers only.
+// Random choice of pages with the distribution of the web: a few pages very often, most of them hardly ever. Knows only
+// numbers.
 
-/** `count` draws of a number from 0 to `keys` - 1, the k-th likeliest with a weight of 1 / k^exponent; the same seed draws the same. */
+/** `count` random numbers from 0 to `keys` - 1. The k-th most frequent one has a weight of 1 / k^exponent. The same seed gives the same numbers. */
 export function zipf({ keys, exponent, count, seed }) {
   const sums = new Float64Array(keys);
   let total = 0;
   for (let k = 0; k < keys; k += 1) sums[k] = total += 1 / (k + 1) ** exponent;
   const random = mulberry32(seed);
-  // Ranks are scattered over the numbers, or the likeliest would also be the ones that were made first.
+  // The ranks are shuffled, otherwise the most frequent numbers would also be the smallest.
   const names = shuffled(keys, random);
   return Array.from({ length: count }, () => names[firstAbove(sums, random() * total)]);
 }
 
-/** The share of the draws that the `count` likeliest get: more is no hit where no more pages fit. */
+/** The share of the `count` most frequent numbers. With room for this many pages, the hit rate cannot be higher. */
 export function likeliest({ keys, exponent, count }) {
   let [some, all] = [0, 0];
   for (let k = 0; k < keys; k += 1) {
@@ -41,7 +42,7 @@ function shuffled(count, random) {
   return list;
 }
 
-/** A small generator with a seed: Math.random has none. */
+/** A small random generator with a seed, which Math.random does not have. */
 export function mulberry32(seed) {
   let state = seed >>> 0;
   return () => {

@@ -1,5 +1,5 @@
-// Proves what bench/README.md claims of the generator: the schedule is Poisson and repeatable, the loop is open, and the
-// latency counts from the intended start.
+// Tests the claims of bench/README.md about the generator: the schedule is Poisson and repeatable, the loop is open, and
+// the latency counts from the intended start.
 package main
 
 import (

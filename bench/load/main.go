@@ -1,6 +1,6 @@
-// Command load sends open-loop Poisson traffic (or, with -closed, closed-loop traffic) and prints every hit as JSON. SIGTERM
-// ends an open loop early: what was begun is finished and printed.
-// It knows vegeta and the arrival schedule; it knows nothing of the servers under test, and it computes no statistics.
+// Command load sends open-loop Poisson traffic (or, with -closed, closed-loop traffic) and prints every hit as JSON.
+// SIGTERM ends an open loop early: running requests are finished and printed. It knows vegeta and the arrival schedule.
+// It knows nothing of the servers under test, and computes no statistics.
 package main
 
 import (
@@ -40,10 +40,11 @@ type step struct {
 	duration time.Duration
 }
 
-// report is what the bench reads: hits are rows of [long, status, start lag, latency, intended start], times in microseconds,
-// latency counted from the intended start, that from the beginning. Status 0 is a request without an answer.
+// report is the output. Hits are rows of [long, status, start lag, latency, intended start] with times in microseconds.
+// The latency counts from the intended start, and the intended start from the beginning. Status 0 is a request without a
+// response.
 type report struct {
-	// Microseconds since 1970, so that other clocks of this machine can be compared.
+	// Microseconds since 1970, for comparisons with other clocks of this machine.
 	Began   int64          `json:"began"`
 	Seconds float64        `json:"seconds"`
 	Planned int            `json:"planned"`
@@ -114,7 +115,7 @@ func usage(why string) {
 func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Attacker)) (*vegeta.Attacker, vegeta.Targeter) {
 	all := append([]func(*vegeta.Attacker){
 		vegeta.Client(newEdges(opts, plan).client(opts.timeout)),
-		vegeta.MaxBody(0), // read to its end, but not kept
+		vegeta.MaxBody(0), // read to the end, but not stored
 	}, more...)
 	request := vegeta.Target{Method: "GET", URL: target}
 	if opts.body != nil {
@@ -123,9 +124,9 @@ func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Atta
 	return vegeta.NewAttacker(all...), vegeta.NewStaticTargeter(request)
 }
 
-// runOpen sends each request at its scheduled instant, whether or not earlier ones have been answered: vegeta starts one
-// more of its workers whenever all are busy, without a limit. The time between the scheduled and the real start (a late
-// wake-up on a busy machine) is added to vegeta's own latency, which counts from the real start.
+// runOpen sends each request at its scheduled time, whether or not earlier ones were answered: vegeta starts one more
+// worker whenever all are busy, without a limit. The time between the scheduled and the real start (a late wake-up on a
+// busy machine) is added to vegeta's own latency, which counts from the real start.
 func runOpen(opts options) report {
 	plan := newPlan(opts)
 	pacer := &schedule{at: plan.arrivals}
@@ -146,7 +147,7 @@ func runOpen(opts options) report {
 	}
 	out.Began = pacer.began.UnixMicro()
 	out.Seconds = time.Since(pacer.began).Seconds()
-	// All that was planned has been begun, unless the loop was ended early: then this is what was begun.
+	// All planned requests were started, unless the loop was ended early.
 	out.Planned = len(out.Hits)
 	return out
 }
@@ -189,7 +190,7 @@ func (r *report) add(hit *vegeta.Result, long bool, lag, at time.Duration) {
 	}
 }
 
-// schedule is a vegeta.Pacer that follows given instants; `began` is vegeta's own zero, learned at the first call.
+// schedule is a vegeta.Pacer with given times. `began` is the start time of vegeta, known from the first call on.
 type schedule struct {
 	at    []time.Duration
 	began time.Time

@@ -1,5 +1,5 @@
-// The seeded plan of a run (when each request starts, whether it is long, which edge sends it) and the edges that carry
-// it out. The same seed gives the same plan, so that every peer of a round meets the same traffic.
+// The seeded plan of a run (when each request starts, whether it is long, which edge sends it), and the edges that send
+// them. The same seed gives the same plan, so every peer of a round gets the same traffic.
 package main
 
 import (
@@ -16,7 +16,8 @@ type plan struct {
 	edge     []int
 }
 
-// closedPlan is the length of the repeating mix in the closed loop, where the number of requests is not known before.
+// closedPlan is the length of the repeated mix in the closed loop, in which the number of requests is not known in
+// advance.
 const closedPlan = 4096
 
 func newPlan(opts options) *plan {
@@ -53,8 +54,8 @@ func newPlan(opts options) *plan {
 
 func (p *plan) isLong(seq uint64) bool { return p.long[seq%uint64(len(p.long))] }
 
-// edges are independent clients, each with its own pool of kept-alive connections: the nodes of a CDN. Which of them sends
-// a request is drawn per request, so that the choice of a connection says nothing of which worker is free.
+// edges are independent clients, each with its own pool of kept-alive connections, like the nodes of a CDN. The edge of
+// each request is random, so that the connection has nothing to do with the free worker.
 type edges struct {
 	plan  *plan
 	short *url.URL
@@ -78,7 +79,7 @@ func (e *edges) client(timeout time.Duration) *http.Client {
 	return &http.Client{Transport: e, Timeout: timeout}
 }
 
-// RoundTrip sends a request as its place in the plan says; vegeta numbers its requests in this header.
+// RoundTrip sends a request as its number in the plan says. vegeta writes the number into this header.
 func (e *edges) RoundTrip(request *http.Request) (*http.Response, error) {
 	seq, err := strconv.ParseUint(request.Header.Get("X-Vegeta-Seq"), 10, 64)
 	if err != nil {

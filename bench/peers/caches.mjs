@@ -1,5 +1,5 @@
-// Caches in front of one origin, each with so many bytes of memory: Hostler, nginx, Varnish. Knows how they are started, not what is
-// asked of them.
+// Caches in front of one origin, each with the same memory: Hostler, nginx, Varnish. Knows how they are started, not
+// which requests they get.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './hostler.mjs';
@@ -12,7 +12,7 @@ export const CACHES = {
   hostler: {
     title: 'Hostler',
     packages: [],
-    /** `memcached`: the port of one on this machine. */
+    /** `memcached`: the port of a memcached on this machine. */
     start: (session, { origin, cpu, megabytes, memcached }) => {
       const pool = [`members = ["unix:${origin}"]`, 'concurrency = 1024'];
       const tier = memcached ? `memcached = "127.0.0.1:${memcached}"\n` : '';
@@ -24,12 +24,12 @@ export const CACHES = {
   nginx: {
     title: 'nginx proxy_cache',
     packages: ['nginx'],
-    /** `size`: of the pages it is for. */
+    /** `size`: the size of the pages. */
     async start(session, { origin, cpu, megabytes, size }) {
       const port = await freePort();
       const dir = session.path('nginx');
       mkdirSync(dir);
-      // It keeps files: in memory, where there is a file system for that.
+      // nginx stores files. They are in memory if the machine has a file system for that.
       const pages = existsSync(SHARED_MEMORY) ? mkdtempSync(join(SHARED_MEMORY, 'hostler-bench-')) : join(dir, 'pages');
       const file = session.write('nginx.conf', nginxConfiguration({ dir, pages, port, origin, megabytes, size }));
       const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
@@ -48,9 +48,9 @@ export const CACHES = {
       const file = session.write('site.vcl', varnishConfiguration({ origin }));
       const args = [
         '-F', '-n', dir, '-j', 'none', '-a', `127.0.0.1:${port}`, '-T', 'none', '-f', file, '-s', `default,${megabytes}m`,
-        // A thread for each client, made beforehand: a burst must not wait for them.
+        // A thread for each client, made in advance, so that a burst does not wait for threads.
         '-p', 'thread_pools=1', '-p', 'thread_pool_min=600', '-p', 'thread_pool_max=1000',
-        // No access log for anybody: what a request does is not written to the shared log.
+        // No cache writes an access log: here, the requests are not written to the shared log.
         '-p', `vsl_mask=${UNLOGGED}`,
       ];
       const started = session.start('varnishd', args, { cpu, name: 'varnish' });
@@ -59,13 +59,13 @@ export const CACHES = {
   },
 };
 
-/** What a process of ours may raise its limit to. Beyond it nginx would take no connection. */
+/** The hard limit on open files. With a larger value, nginx would accept no connection. */
 function openFiles() {
   const [, , hard] = /^Max open files +(\S+) +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
   return hard === 'unlimited' ? 1_000_000 : Math.min(Number(hard), 1_000_000);
 }
 
-/** A page that is shorter is cheaper to copy than to send as a file: for nginx 11 us and not 17 at 1 kB; at 100 kB it is the other way round, 38 and 23. */
+/** A page shorter than this is cheaper to copy than to send as a file. For nginx: 11 us instead of 17 at 1 kB, but 38 instead of 23 at 100 kB. */
 const SMALL = 16_000;
 const COPIED = '# Head and page in one call to the kernel.';
 const CORK = '# Corked, a long answer waits 200 ms for the end of a segment on loopback, where segments have 64 KiB.';
@@ -114,7 +114,7 @@ ${opening({ dir, files: openFiles(), sending: size > SMALL ? ['sendfile on;', CO
 `;
 }
 
-/** A request's cookies would make Varnish pass it on; nginx and Hostler do not look at them either. */
+/** Varnish would not cache a request with cookies. nginx and Hostler ignore cookies too. */
 export function varnishConfiguration({ origin }) {
   return `vcl 4.1;
 

@@ -1,5 +1,5 @@
-// nginx -> HAProxy, as at Airbnb: nginx meets the clients and buffers, HAProxy queues behind it and gives each worker so
-// many requests at once. Between the two stands a Unix socket, the cheapest way there is.
+// nginx -> HAProxy, as at Airbnb: nginx serves the clients and buffers, HAProxy queues behind it and limits the requests
+// of each worker. They are connected by a Unix socket, which is the cheapest way.
 import { startHaproxy } from './haproxy.mjs';
 import { startNginx } from './nginx.mjs';
 import { untilAnswers } from '../lib/http.mjs';

@@ -1,4 +1,4 @@
-// A primary of Node's cluster as the manual shows it: so many workers, the default (round-robin) scheduling.
+// A primary of Node's cluster as in the manual, with the default (round-robin) scheduling.
 import cluster from 'node:cluster';
 import { resolve } from 'node:path';
 
@@ -6,7 +6,7 @@ const [script, ...args] = process.argv.slice(2);
 cluster.setupPrimary({ exec: resolve(script), args });
 for (let i = 0; i < Number(process.env.WORKERS); i += 1) cluster.fork();
 
-// A measurement with a worker short would be worthless: end, and the bench will notice.
+// A measurement with a missing worker would be useless, so the process ends, and the bench notices.
 cluster.on('exit', (worker, code, signal) => {
   console.error(`worker ${worker.process.pid} ended with ${signal ?? code}`);
   process.exit(1);

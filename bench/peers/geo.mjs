@@ -1,5 +1,5 @@
-// Hostler in front of members that it tells where the client is, and without telling them. Knows how that is set up and that it is so, not
-// what it costs.
+// Hostler in front of members, with and without location headers. Knows how to configure this and checks it. Does not
+// measure its cost.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { launch } from './hostler.mjs';
@@ -7,7 +7,7 @@ import { stopAll } from './renders.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
 import { data } from '../lib/lookups.mjs';
 
-/** Everything else is the same: a trusted proxy says who the client is, and that is passed on. */
+/** Everything else is the same: a trusted proxy names the client, and the name is passed on. */
 export const GEO = {
   plain: { title: 'without geo_headers', start: (session, settings) => start(session, settings) },
   told: { title: 'with geo_headers', start: (session, settings) => start(session, { ...settings, told: true }) },
@@ -21,7 +21,7 @@ async function start(session, { members, cpu, probe, told = false }) {
   return launched;
 }
 
-/** Members read where `visitor` is from the one and not from the other, or the difference between the two would be of something else. */
+/** Checks that members get the location of `visitor` from one and not from the other. Otherwise the comparison would be wrong. */
 export async function checkTold(session, visitor) {
   const member = session.path('told.sock');
   const server = createServer((request, response) => response.end(JSON.stringify(request.headers)));

@@ -1,5 +1,5 @@
-// HAProxy as its own users run it: one thread, every timeout set, connections to the servers shared, a queue in front of
-// servers that are full. The limits are those of Airbnb's published stack for server-side rendering, in the syntax of HAProxy 2.6.
+// HAProxy as its users run it: one thread, all timeouts set, shared connections to the servers, and a queue in front of
+// full servers. The limits are those of Airbnb's published stack for server-side rendering, in the syntax of HAProxy 2.6.
 import { freePort } from '../lib/session.mjs';
 import { untilAnswers } from '../lib/http.mjs';
 
@@ -7,7 +7,7 @@ export const haproxy = {
   title: 'HAProxy',
   packages: ['haproxy'],
 
-  /** `members` are Unix sockets, `slots` the requests at once per member, `tunnels` as many WebSockets. */
+  /** `members` are Unix sockets, `slots` the requests at once per member, `tunnels` the WebSockets per member. */
   async start(session, { members, slots, tunnels, cpu, queueTimeout, probe, tls }) {
     const port = await freePort();
     const settings = { bind: `127.0.0.1:${port}`, members, slots: Math.max(slots, tunnels ?? 0), queueTimeout, edge: true, tls };
@@ -23,8 +23,8 @@ export function startHaproxy(session, { cpu, ...settings }) {
 }
 
 /**
- * `edge`: this HAProxy meets the clients, so it names them to the workers; behind nginx that is done already. `runtime`: a socket
- * for commands; so many of the last members are `spare`, disabled until somebody is there.
+ * `edge`: this HAProxy serves the clients, so it adds their addresses for the workers; nginx in front does this otherwise.
+ * `runtime`: a socket for commands. The last `spare` members are disabled until they have a process.
  */
 export function configuration({ bind, members, slots, queueTimeout, edge, runtime, spare = 0, tls }) {
   const idle = (i) => (i >= members.length - spare ? ' disabled' : '');

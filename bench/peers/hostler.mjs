@@ -1,4 +1,4 @@
-// Hostler in its two shapes: in front of endpoints that somebody else runs (proxy cost), and with workers of its own.
+// Hostler in its two forms: in front of external members (proxy cost), and with its own workers.
 import { hostlerBinary } from '../lib/tools.mjs';
 import { freePort } from '../lib/session.mjs';
 import { untilAnswers } from '../lib/http.mjs';
@@ -14,7 +14,7 @@ export const hostler = {
   },
 };
 
-/** Supervised workers: `app` says what to run; one thread on the data plane, as the peers have one. */
+/** Supervised workers. `app` is what they run. One thread on the data plane, as the peers have one. */
 export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
@@ -32,7 +32,7 @@ export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, g
   return { pool, queueTimeout, threads: 1 };
 }
 
-/** Supervised workers that can be replaced: `deploy` is the command that people type. */
+/** Supervised workers that can be replaced. `deploy` runs the operator's command. */
 export async function startRestartable(session, { app, ...settings }) {
   const admin = `127.0.0.1:${await freePort()}`;
   const launched = await start(session, { ...withWorkers({ app, ...settings, warmup: [app.short] }), admin, probe: app.short });
@@ -46,7 +46,7 @@ async function start(session, { cpu, probe, ...settings }) {
   return launched;
 }
 
-/** Starts it and does not wait for an answer: the idle scenario times that. */
+/** Starts it without waiting for a response, because the idle scenario measures that time. */
 export async function launch(session, settings, { cpu } = {}) {
   const port = await freePort();
   const plain = settings.tls ? await freePort() : port;
@@ -56,8 +56,8 @@ export async function launch(session, settings, { cpu } = {}) {
 }
 
 /**
- * The queue's limit is out of the way, as HAProxy has none: only the time a request may wait is bounded, for both. `more`: sections
- * besides; without a route of theirs the pool has all paths.
+ * The queue has practically no limit on its length, as HAProxy has none. Only the waiting time of a request is limited, for
+ * both. `more`: further sections; if they have no route, the pool has all paths.
  */
 export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, tls, more }) {
   const sections = [
@@ -87,4 +87,4 @@ certificates = [{ cert = ${toml(cert)}, key = ${toml(key)} }]
 `;
 }
 
-const toml = (value) => JSON.stringify(value); // strings and arrays of strings are written alike in both
+const toml = (value) => JSON.stringify(value); // strings and arrays of strings have the same syntax in both

@@ -1,5 +1,5 @@
-// The two rendering services, each with two workers: @hostler/render behind Hostler, npm hypernova with its own cluster. Knows how they
-// are started, not what is measured of them.
+// The two rendering services, each with two workers: @hostler/render behind Hostler, and npm hypernova with its own
+// cluster. Knows how they are started, not what is measured.
 import { launch } from './hostler.mjs';
 import { untilAnswers } from '../lib/http.mjs';
 import { services } from '../lib/islands.mjs';
@@ -14,7 +14,8 @@ export const ISLAND_PEERS = {
       `command = "node ${services.hostler}"`,
       'env = { NODE_ENV = "production" }',
       `workers = ${workers}`,
-      // One is rendered, the next is there already: renders this short would wait for the way there and back otherwise.
+      // While one request is rendered, the next one is already at the worker. With such short renders, the worker would
+      // otherwise wait for the transfer.
       'concurrency = 2',
       'gc = "off"',
     ];

@@ -1,5 +1,5 @@
-// The two lookups in four ways: Hostler's own, Fastify, plain Node, and nginx saying one fixed text. Knows how they are started, not what is
-// measured of them.
+// The two lookups in four ways: Hostler's own, Fastify, plain Node, and nginx with one fixed text. Knows how they are
+// started, not what is measured.
 import { mkdirSync } from 'node:fs';
 import { launch } from './hostler.mjs';
 import { opening } from './nginx.mjs';
@@ -19,7 +19,7 @@ export const LOOKUPS = {
   nginx: {
     title: 'nginx return 200',
     packages: ['nginx'],
-    /** `said`: what it says by path, { headers, body }, as another peer does. */
+    /** `said`: the response by path, { headers, body }, as another peer sends it. */
     async start(session, { cpu, said }) {
       const port = await freePort();
       const dir = session.path('nginx');
@@ -58,4 +58,4 @@ ${lines.join('')}            return 200 ${quoted(body)};
 }
 
 const quoted = (text) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-const toml = (value) => JSON.stringify(value); // strings and arrays of strings are written alike in both
+const toml = (value) => JSON.stringify(value); // strings and arrays of strings have the same syntax in both

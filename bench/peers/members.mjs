@@ -1,9 +1,10 @@
-// What stands behind the proxies of the bench: members that cost almost nothing (bench/upstream), one process on core 1. Knows no proxy.
+// The members behind the proxies of the bench (bench/upstream): one process on core 1 that does almost no work. Knows no
+// proxy.
 import { untilAnswers } from '../lib/http.mjs';
 import { freePort } from '../lib/session.mjs';
 import { upstreamBinary } from '../lib/tools.mjs';
 
-/** `count` Unix sockets for proxies, and a port for whoever asks without one. `body` is what all of them answer. */
+/** `count` Unix sockets for proxies, and a port for requests without a proxy. All of them answer with `body`. */
 export async function startMembers(session, { count, cpu, probe }) {
   const port = await freePort();
   const members = Array.from({ length: count }, (_, i) => session.path(`member${i + 1}.sock`));

@@ -1,5 +1,5 @@
-// nginx as its own users run it in front of workers: one process, kept-alive upstream connections, buffering both ways.
-// It cannot queue for a worker that is busy, so it takes part alone only where slots are plenty.
+// nginx as its users run it in front of workers: one process, kept-alive upstream connections, buffering in both
+// directions. It cannot queue requests for a busy worker, so it takes part alone only with many slots.
 import { mkdirSync } from 'node:fs';
 import { freePort } from '../lib/session.mjs';
 import { untilAnswers } from '../lib/http.mjs';
@@ -20,12 +20,12 @@ export async function startNginx(session, { upstreams, tunnels, cpu, tls }) {
   const dir = session.path('nginx');
   mkdirSync(dir);
   const file = session.write('nginx.conf', configuration({ dir, port, upstreams, tunnels, tls }));
-  // -e: until the file is read, nginx would write to the error log of the machine's own nginx.
+  // -e: before it has read the file, nginx would write to the error log of the machine's own nginx.
   const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
   return { port, started };
 }
 
-/** How each of them begins: one worker, no log, connections that are kept, its files in our folder. The `http` block is still open. */
+/** The beginning of each configuration: one worker, no log, kept-alive connections, files in our folder. The `http` block is still open. */
 export function opening({ dir, files = 65536, sending = [] }) {
   return `daemon off;
 worker_processes 1;
@@ -81,7 +81,7 @@ ${tunnels ? TUNNELS : '        proxy_set_header Connection "";'}
 `;
 }
 
-/** A cache beside the tickets, for clients of TLS 1.2 that know no tickets. */
+/** A session cache in addition to tickets, for clients of TLS 1.2 without tickets. */
 function secure({ cert, key }) {
   return `        ssl_certificate ${cert};
         ssl_certificate_key ${key};
@@ -91,7 +91,7 @@ function secure({ cert, key }) {
 `;
 }
 
-/** As nginx's documentation has it for WebSockets, with kept connections for everything else. */
+/** As in nginx's documentation for WebSockets, with kept-alive connections for everything else. */
 const UPGRADES = `    map $http_upgrade $connection_upgrade {
         default upgrade;
         '' '';

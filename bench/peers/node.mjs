@@ -1,18 +1,18 @@
-// The app without Hostler: bare worker processes on Unix sockets or ports, and Node's own cluster. The app listens where
-// PORT says (a number or the path of a socket): Node's listen() takes both.
+// The app without Hostler: bare worker processes on Unix sockets or ports, and Node's own cluster. The app listens on
+// PORT, a number or the path of a socket; Node's listen() accepts both.
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../lib/session.mjs';
 import { untilAnswers } from '../lib/http.mjs';
 
 const PRIMARY = fileURLToPath(new URL('cluster-primary.mjs', import.meta.url));
 
-/** One plain `node` process; `at` is a port or a path. */
+/** One plain `node` process. `at` is a port or a path. */
 export function startWorker(session, { app, at }) {
   const env = { NODE_ENV: 'production', PORT: String(at) };
   return session.start(process.execPath, app.args, { cwd: app.dir, env, name: 'worker' });
 }
 
-/** `count` bare workers on sockets of their own, for a proxy to stand in front of. */
+/** `count` bare workers on their own sockets, for a proxy in front of them. */
 export async function startWorkers(session, { app, count, on = 'socket' }) {
   const workers = [];
   for (let i = 0; i < count; i += 1) {
@@ -23,7 +23,7 @@ export async function startWorkers(session, { app, count, on = 'socket' }) {
   return workers;
 }
 
-/** Node's cluster with its default scheduling: the primary deals connections to the workers in turn. */
+/** Node's cluster with its default scheduling: the primary passes connections to the workers in turn. */
 export async function startCluster(session, { app, workers }) {
   const port = await freePort();
   const env = { NODE_ENV: 'production', PORT: String(port), WORKERS: String(workers) };

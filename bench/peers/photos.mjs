@@ -1,5 +1,5 @@
-// examples/original-photos in four ways, and the stand-in for Flickr's API that all of them ask. Knows how they are started,
-// not what is measured of them.
+// examples/original-photos in four ways, with the stand-in for Flickr's API as their upstream. Knows how they are
+// started, not what is measured.
 import { fileURLToPath } from 'node:url';
 import { launch } from './hostler.mjs';
 import { startNginx } from './nginx.mjs';
@@ -9,10 +9,10 @@ import { untilAnswers } from '../lib/http.mjs';
 const DIR = fileURLToPath(new URL('../../examples/original-photos', import.meta.url));
 const KEY = 'bench';
 const HEALTH = '/healthz';
-// As in the example's own hostler.toml, for all peers.
+// The same for all peers as in the example's hostler.toml.
 const ARGS = ['--min-semi-space-size=32', '--max-semi-space-size=64', 'server.js'];
 
-/** `latency` is in milliseconds. No quota: Flickr's is an hour's, and a round would use it up. */
+/** `latency` is in milliseconds. There is no quota: Flickr's is per hour, and one round would use it up. */
 export async function startUpstream(session, { latency }) {
   const port = await freePort();
   const env = { PORT: String(port), STAND_IN_KEYS: KEY, LATENCY_MS: String(latency), LIMIT_PER_HOUR: '0' };
@@ -21,11 +21,11 @@ export async function startUpstream(session, { latency }) {
   return { port, processes: [started] };
 }
 
-/** What the service asks, so that the bench can ask the same without it. */
+/** The request that the service sends, so that the bench can send it without the service. */
 export const call = (id) =>
   `/services/rest/?${new URLSearchParams({ method: 'flickr.photos.getSizes', api_key: KEY, format: 'json', nojsoncallback: '1' })}&photo_id=${id}`;
 
-/** Each gives a port and its processes. */
+/** Each returns a port and its processes. */
 export const PHOTOS = {
   hostler: (session, upstream) => startHostler(session, upstream, { workers: 1 }),
   hostler2: (session, upstream) => startHostler(session, upstream, { workers: 2 }),
@@ -59,7 +59,7 @@ function start(session, upstream, at) {
 
 const environment = ({ port }) => ({ NODE_ENV: 'production', FLICKR_API_KEY: KEY, FLICKR_URL: `http://127.0.0.1:${port}/services/rest/` });
 
-const toml = (value) => JSON.stringify(value); // strings and arrays of strings are written alike in both
+const toml = (value) => JSON.stringify(value); // strings and arrays of strings have the same syntax in both
 
 async function answering(peer) {
   await untilAnswers(peer.port, { path: HEALTH, processes: peer.processes });

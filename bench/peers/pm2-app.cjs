@@ -1,5 +1,5 @@
-// What an app adds for PM2: it says when it is ready, and at SIGINT finishes what it has, on kept connections too. Knows nothing
-// of the app but that it calls listen() on a node:http server.
+// The additions of an app for PM2: it reports when it is ready, and at SIGINT it finishes its requests, also on
+// kept-alive connections. Knows of the app only that it calls listen() on a node:http server.
 const http = require('node:http');
 const { resolve } = require('node:path');
 
@@ -8,7 +8,8 @@ http.Server.prototype.listen = function (...args) {
   const server = this;
   let isClosing = false;
   server.once('listening', () => process.send('ready'));
-  // Before the app's own listener: a client that keeps its connection is told to make a new one, to another worker.
+  // Before the app's own listener: tells a client with a kept-alive connection to open a new one, which another worker
+  // gets.
   server.prependListener('request', (_, response) => isClosing && response.setHeader('connection', 'close'));
   process.once('SIGINT', () => {
     isClosing = true;
@@ -17,5 +18,5 @@ http.Server.prototype.listen = function (...args) {
   return listen.apply(server, args);
 };
 
-// Not an argument: PM2 without a daemon passes its own on.
+// Not an argument, because PM2 without a daemon passes on its own arguments.
 require(resolve(process.env.BENCH_APP));

@@ -1,5 +1,5 @@
-// PM2 in cluster mode, set up as its documentation advises for reloads without downtime: `wait_ready`, generous timeouts, and an
-// app that ends gracefully (pm2-app.cjs). A PM2 daemon of our own, in a folder of our own.
+// PM2 in cluster mode, set up as in its documentation for reloads without downtime: `wait_ready`, long timeouts, and an
+// app that stops gracefully (pm2-app.cjs). A separate PM2 daemon in its own folder.
 import { fileURLToPath } from 'node:url';
 import { untilAnswers } from '../lib/http.mjs';
 import { freePort } from '../lib/session.mjs';
@@ -11,7 +11,7 @@ export async function startPm2(session, { app, workers }) {
   const port = await freePort();
   const env = { PM2_HOME: session.path('pm2'), PM2_PROGRAMMATIC: 'true', NO_COLOR: '1' };
   const file = session.write('ecosystem.config.cjs', `module.exports = ${JSON.stringify({ apps: [description({ app, workers, port })] })};\n`);
-  // In the foreground, so that it is ours to stop; the reloads are commands to it as to any other.
+  // In the foreground, so that the bench can stop it. Reloads are commands, as for any other daemon.
   const started = session.start(process.execPath, [pm2Script, 'start', file, '--no-daemon'], { cwd: app.dir, env, name: 'pm2' });
   await untilAnswers(port, { path: app.short, processes: [started] });
   const deploy = () => session.run(process.execPath, [pm2Script, 'reload', 'site'], { cwd: app.dir, env, name: 'pm2-reload' });

@@ -1,5 +1,5 @@
-// The app behind each peer of the render scenarios, always with as many workers. Knows how peers are started, not what is
-// measured of them.
+// The app behind each peer of the render scenarios, always with the same number of workers. Knows how peers are started,
+// not what is measured.
 import { chain } from './chain.mjs';
 import { startWithWorkers } from './hostler.mjs';
 import { startCluster, startWorkers } from './node.mjs';
@@ -7,9 +7,9 @@ import { app } from '../lib/app.mjs';
 import { buildApp, buildHostler, buildLoad, installPackages } from '../lib/tools.mjs';
 
 export const WORKERS = 2;
-export const QUEUE_TIMEOUT = '5s'; // Airbnb's, and for Hostler and HAProxy alike
+export const QUEUE_TIMEOUT = '5s'; // Airbnb's, the same for Hostler and HAProxy
 export const MIX = { longShare: 0.1, edges: 32 };
-/** Requests at once while a peer is warmed. */
+/** How many requests run at once during the warm-up of a peer. */
 export const WARM_AT_ONCE = 2 * WORKERS;
 
 export const RENDERS = {

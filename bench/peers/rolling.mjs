@@ -1,5 +1,5 @@
-// HAProxy with workers that are replaced under it, as an expert scripts it: the successor runs and is warm before its
-// predecessor is drained over HAProxy's runtime socket. Half of the server lines are in use, the others wait for successors.
+// HAProxy with workers that are replaced, as an expert scripts it: the successor runs and is warm before its predecessor
+// is drained over HAProxy's runtime socket. Half of the server lines are in use, the others are for successors.
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -38,14 +38,14 @@ export async function startRolling(session, { app, workers: count, queueTimeout 
   return { port, processes, deploy };
 }
 
-/** A worker that has rendered once. */
+/** Starts a worker and lets it render once. */
 async function fill(session, app, seat) {
-  rmSync(seat.at, { force: true }); // one that SIGTERM ended has left its socket behind
+  rmSync(seat.at, { force: true }); // a process that SIGTERM ended has left its socket behind
   seat.worker = startWorker(session, { app, at: seat.at });
   await untilAnswers(seat.at, { path: app.short, processes: [seat.worker] });
 }
 
-/** "show stat" is a table; its header names the columns. */
+/** The output of "show stat" is a table with the column names in its header. */
 async function isBusy(tell, name) {
   const lines = (await tell('show stat')).replace(/^# /, '').split('\n').map((line) => line.split(','));
   const column = (title) => lines[0].indexOf(title);
@@ -53,7 +53,7 @@ async function isBusy(tell, name) {
   return Number(row[column('scur')]) + Number(row[column('qcur')]) > 0;
 }
 
-/** One command, one answer, one connection. */
+/** One command, one response, one connection. */
 function ask(path, command) {
   return new Promise((resolve, reject) => {
     const chunks = [];

@@ -3,7 +3,7 @@ import { median, pairedRatio, summary } from '../lib/statistics.mjs';
 import { likeliest } from '../lib/zipf.mjs';
 import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
-/** CPU of a hit at most so many times that of nginx, and of Varnish. */
+/** The target: CPU per hit at most this many times that of nginx and of Varnish. */
 const TARGET = 1;
 const RENDERS = 1;
 
@@ -64,7 +64,7 @@ const kilo = (bytes) => `${bytes / 1000} kB`;
 const MB = 1e6;
 const bytes = ({ processes, files }) => processes + files;
 
-/** Hits beside what they took. `each`: the rows of each peer. */
+/** Hits, with their memory and CPU. `each`: the rows of each peer. */
 function tightRows(each, { keys, exponent, size, megabytes }) {
   const line = (title, value, written) => [title, ...each.map((rows) => {
     const known = rows.filter((row) => value(row) !== undefined);

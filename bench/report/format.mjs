@@ -1,4 +1,4 @@
-// How figures, tables and verdicts are written in RESULTS.md. Knows Markdown, not the scenarios.
+// Writes figures, tables and verdicts for RESULTS.md. Knows Markdown, not the scenarios.
 import { duration } from '../lib/progress.mjs';
 
 export function table(head, rows) {
@@ -6,7 +6,7 @@ export function table(head, rows) {
   return [line(head), line(head.map((_, i) => (i === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 
-/** Three digits that matter, thousands marked; what never came is a dash. */
+/** Three significant digits, with separators for thousands. A dash for a value that never came. */
 export function number(value, digits) {
   if (value === null || !Number.isFinite(value)) return '–';
   const fixed = digits ?? (Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
@@ -24,7 +24,7 @@ export function verdict(summary, holds) {
   return holds(summary) ? 'met' : '**not met**';
 }
 
-/** A run with errors keeps its place in the figures and is named here; `cellName` says what it was a run of. */
+/** The runs with errors, which are included in the figures. `cellName` returns what a run measured. */
 export function troubles(rows, titles, cellName) {
   const bad = rows.flatMap(({ round, peer, errors = {}, failed = 0, refused = 0, ...cell }) => {
     const kinds = Object.entries({ ...errors, failed, refused }).filter(([, count]) => count > 0).map(([kind, count]) => `${count} ${kind}`);
@@ -33,7 +33,7 @@ export function troubles(rows, titles, cellName) {
   return bad.length === 0 ? 'No run had an error.' : `**Runs with errors (kept in the figures):**\n\n${bad.join('\n')}`;
 }
 
-/** What a figure was measured on, as one paragraph. */
+/** Where and on what the figures were measured, as one paragraph. */
 export function origin({ date, commit, dirty, machine, versions }, names) {
   const listed = names.filter((name) => versions[name]).map((name) => `${NAMES[name]} ${versions[name]}`);
   const changed = dirty ? ' **with uncommitted changes**' : '';

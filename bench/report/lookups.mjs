@@ -2,7 +2,7 @@
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
 import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
-/** Requests in a second of CPU time, at least so many times the peer's. */
+/** The targets: requests per second of CPU time at least this many times the peer's. */
 const TARGETS = { nginx: 0.9, fastify: 3 };
 const P99_MS = 1;
 const LONGEST_MS = 300;
@@ -75,7 +75,7 @@ const perCpuSecond = ({ cpu_ns, requests }) => requests / (cpu_ns / 1e9);
 const rate = ({ requests, seconds }) => requests / seconds;
 const cellName = ({ path, addresses }) => `\`${path}\`${addresses > 1 ? `, ${number(addresses, 0)} addresses` : ''}`;
 
-/** Milliseconds, Infinity where an answer never came; null where nothing was measured. */
+/** In milliseconds. Infinity: a response never came. Null: nothing was measured. */
 function milliseconds(rows, field) {
   const values = rows.filter((row) => field in row).map((row) => (row[field] === null ? Infinity : row[field] / 1000));
   return values.length > 0 ? summary(values) : null;
@@ -96,7 +96,7 @@ function waiting(peer, { inCell, titles }) {
   ];
 }
 
-/** Results of a generator that kept no account of itself have no such figures. */
+/** Results of a generator without records about itself have no such figures. */
 function punctuality(peer, { inCell, titles }) {
   const all = inCell('half', peer);
   const half = all.filter(({ intervals }) => intervals > 0);
@@ -110,14 +110,14 @@ function punctuality(peer, { inCell, titles }) {
   ];
 }
 
-/** Whether it had its core whenever it wanted it. */
+/** Whether the generator always had its core when it wanted it. */
 function realTime(rows) {
   const asked = rows.filter((row) => 'real_time' in row);
   if (asked.length === 0) return '';
   return asked.every((row) => row.real_time) ? ', with real-time priority' : ', **without real-time priority, which was not permitted**';
 }
 
-/** The members are told where each client is. */
+/** The cost of location headers for members. */
 function headersTable(rows, titles) {
   const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;
   const of = (name) => rows.filter(({ peer }) => peer === name);

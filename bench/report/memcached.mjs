@@ -1,4 +1,4 @@
-// The memcached section of RESULTS.md. Knows the rows of results/memcached.json and what is wanted of them.
+// The memcached section of RESULTS.md. Knows the rows of results/memcached.json and the targets set for them.
 import { median, summary } from '../lib/statistics.mjs';
 import { number, origin, rounds, spread, table, verdict } from './format.mjs';
 

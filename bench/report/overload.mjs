@@ -39,7 +39,7 @@ ${table(['', 'goodput', 'of it in 1 s', 'p50', 'p99', 'refused', 'refusal p50', 
 
 How: as in the render tail, ${settings.before} s at ${settings.calm} of the capacity (${number(capacity.rate, 0)} requests/s, two bare workers in a closed loop), ${settings.during} s at ${settings.overload},
 ${settings.after} s at ${settings.calm} again; open loop, whatever the answers. Goodput is what was answered with 200 during the overload, over capacity x ${settings.during} s;
-a client's patience is ${settings.patience} s, an answer that comes later has failed. Hostler and HAProxy let a request wait for a worker for up to ${settings.queueTimeout};
+a client waits ${settings.patience} s at most, a later response counts as failed. Hostler and HAProxy let a request wait for a worker for up to ${settings.queueTimeout};
 nothing else limits their queues here. "Normal" is the worst p99 of any second before (medians of the whole spell: ${calm.join(', ')});
 the figure counts the seconds after the end that are worse, refusals being answers that never came. The generator and the proxies
 take their CPU from the same two cores, and twice the requests take more of it from every peer. ${rounds(settings.rounds)} of fresh processes,

@@ -2,7 +2,7 @@
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
 import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
-/** CPU per request at most so many times the peer's, in every cell. */
+/** The targets: CPU per request at most this many times the peer's, in every cell. */
 const TARGETS = { haproxy: 0.9, chain: 0.5 };
 
 export function proxySection(result) {

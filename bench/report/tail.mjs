@@ -3,7 +3,7 @@ import { median, pairedRatio, pooledPercentile, summary } from '../lib/statistic
 import { number, origin, rounds, spread, table, verdict } from './format.mjs';
 
 const TARGET_LOAD = 0.7;
-/** "Clearly under Node's cluster": the median at most this, and no single round at 1 or above. */
+/** "Clearly under Node's cluster": the median is at most this, and no round is at 1 or above. */
 const CLEARLY = 0.8;
 
 export function tailSection(result) {
@@ -60,7 +60,7 @@ within ${number(median(rows.map(({ start_lag_p99_us: lag }) => lag / 1000)), 1)}
 `;
 }
 
-/** JSON has no infinity: null is a percentile that lies among the answers that never came. */
+/** JSON has no infinity: null is a percentile among the responses that never came. */
 const never = (us) => us ?? Infinity;
 const slowest = ({ planned, slowest_us: us }) => ({ size: planned, largest: us.map(never) });
 const late = (name) => (row) => never(row[name]);

@@ -2,7 +2,7 @@
 import { median, pairedRatio } from '../lib/statistics.mjs';
 import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
-/** CPU at most so many times the better peer's. */
+/** The target: CPU at most this many times the better peer's. */
 const TARGET = 1.1;
 const NAMES = {
   full: 'full handshake',
@@ -18,7 +18,7 @@ export function tlsSection(result) {
   const others = ['haproxy', 'nginx'].filter((peer) => peers.includes(peer));
   const verdicts = cells.map((cell) => {
     const ratios = others.map((other) => pairedRatio(inCell(cell), { one: 'hostler', other, value: cpu }));
-    // The better peer is the one beside which Hostler looks worse.
+    // The better peer is the one with the worse ratio for Hostler.
     const worst = ratios.includes(null) ? null : ratios.reduce((one, other) => (other.median > one.median ? other : one), { median: -Infinity });
     return [NAMES[cell.name], ...ratios.map((ratio) => spread(ratio, 2)), verdict(others.length > 0 ? worst : null, ({ median }) => median <= TARGET)];
   });

@@ -1,4 +1,5 @@
-// Cache: what a hit costs one cache thread, how much is a hit where not everything fits, and what a burst of equal misses costs the app.
+// Cache: the cost of a hit for one cache thread, the hit rate if not everything fits, and the cost of a burst of equal
+// misses for the app.
 import { fileURLToPath } from 'node:url';
 import { bursts } from '../lib/burst.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
@@ -18,11 +19,11 @@ const CONNECTIONS = 64;
 const KEYS = 100_000;
 const EXPONENT = 0.9;
 const SETTLE = 400_000;
-/** More than any cache is asked for in a run: nothing is asked for again in the same order. */
+/** More requests than any run sends, so the order never repeats. */
 const DRAWS = 1_400_000;
 const SIZE = 2_000;
 
-/** `fill`: so many requests before anything counts. */
+/** `fill`: the number of requests before the measurement. */
 const CELLS = [
   { name: '1 kB', path: '/page/1000/one', size: 1_000, megabytes: 1024 },
   { name: '100 kB', path: '/page/100000/one', size: 100_000, megabytes: 1024 },
@@ -58,7 +59,7 @@ export const cache = {
   },
 };
 
-/** All pages, and the order in which they are asked for. */
+/** Writes all pages, and the order of the requests. */
 function writeRequests(session) {
   const pages = Array.from({ length: KEYS }, (_, i) => `/page/${SIZE}/${i}`);
   const order = zipf({ keys: KEYS, exponent: EXPONENT, count: DRAWS, seed: 1 }).map((i) => i + 1);
@@ -96,15 +97,15 @@ async function measure(session, { cell, peer, files, seconds, warmup, share }) {
   return { cell: cell.name, ...figures, misses, memory: { empty: readings[0], most } };
 }
 
-/** What a cache takes of the machine, in bytes, whatever it counts itself: its processes, and the files in which it keeps pages. */
+/** The memory of a cache in bytes, measured from outside: its processes, and the files in which it stores pages. */
 function memory({ processes, pages }) {
   const pids = processes.flatMap((one) => family(one.pid));
   return { processes: proportionalBytes(pids), files: pages ? filesBytes(pages, pids) : 0 };
 }
 
 /**
- * Where all fit: every page once. Where they do not: as the web asks, until what is kept has settled. Returns where in the order
- * to go on.
+ * If all pages fit: every page once. If not: requests in the order of the web, until the stored pages have settled. Returns the
+ * next position in the order.
  */
 async function fill(session, { cell, files, share, ...to }) {
   const [requests, order] = [files.requests, cell.name === 'tight' ? files.order : undefined];
@@ -115,7 +116,7 @@ async function fill(session, { cell, files, share, ...to }) {
   return order ? done : 0;
 }
 
-/** All peers at once, each with an origin of its own, which counts what it had to render. */
+/** All peers at once. Each has its own origin, which counts its renders. */
 async function burst(session, { peers, turns }) {
   const running = [];
   for (const peer of peers) {
@@ -126,7 +127,7 @@ async function burst(session, { peers, turns }) {
   }
   const before = await Promise.all(running.map(({ origin }) => origin.count()));
   const targets = Object.fromEntries(running.map(({ peer, port }) => [peer, `http://127.0.0.1:${port}/slow/${BURST.size}/%t`]));
-  // The clients are new ones: the first burst makes their connections.
+  // The clients are new: the first burst opens their connections.
   const sent = await bursts(session, { targets, count: BURST.count, turns: 1 + turns, first: 1 });
   const after = await Promise.all(running.map(({ origin }) => origin.count()));
   await stopAll(session, running.flatMap(({ origin, processes }) => [...processes, origin.started]));

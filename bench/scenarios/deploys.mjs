@@ -1,5 +1,5 @@
-// Deploys: the workers are replaced again and again under a steady load. How many requests fail, how long it takes, how long
-// people wait meanwhile.
+// Deploys: the workers are replaced again and again under a steady load. Measures failed requests, the time of a deploy,
+// and waiting times meanwhile.
 import { haproxy } from '../peers/haproxy.mjs';
 import { startRestartable } from '../peers/hostler.mjs';
 import { startPm2 } from '../peers/pm2.mjs';
@@ -16,8 +16,8 @@ import { inRounds } from '../lib/rounds.mjs';
 import { buildApp, buildHostler, buildLoad, installPackages, installPm2 } from '../lib/tools.mjs';
 
 const LOAD = 0.5;
-const PATIENCE = 10;
-/** Of a run that is stopped when its deploys are done. */
+const CLIENT_TIMEOUT = 10;
+/** The time limit of a run, which normally stops after its deploys. */
 const LONGEST = 600;
 
 const PEERS = {
@@ -51,14 +51,14 @@ export const deploys = {
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);
     const rows = await inRounds({ rounds, peers, progress, told }, (turn) => oneRun(session, { ...turn, count, pause, warmup, capacity }));
     const settings = { rounds, deploys: count, pause, warmup, workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, mix: MIX, app: app.name };
-    return { settings: { ...settings, load: LOAD, patience: PATIENCE }, capacity, rows };
+    return { settings: { ...settings, load: LOAD, patience: CLIENT_TIMEOUT }, capacity, rows };
   },
 };
 
 async function oneRun(session, { peer, round, count, pause, warmup, capacity }) {
   const { port, processes, deploy } = await PEERS[peer](session);
   await closedLoop(session, { ports: [port], app, mix: MIX, seconds: warmup, seed: round, each: WARM_AT_ONCE });
-  const load = { port, app, mix: MIX, seed: round, patience: PATIENCE, rate: LOAD * capacity.rate, longest: LONGEST };
+  const load = { port, app, mix: MIX, seed: round, patience: CLIENT_TIMEOUT, rate: LOAD * capacity.rate, longest: LONGEST };
   const { report, done } = await loopDuring(session, load, () => deployAgainAndAgain({ port, deploy, count, pause }));
   await stopAll(session, processes());
   const { hits, errors, began } = report;
@@ -66,7 +66,7 @@ async function oneRun(session, { peer, round, count, pause, warmup, capacity }) 
   return { ...around(hits, spans), deploys_ms: spans.map(({ from, to }) => to - from), errors };
 }
 
-/** The deploys, each with its begin and end in milliseconds since 1970. */
+/** Runs the deploys. Returns the start and end of each in milliseconds since 1970. */
 async function deployAgainAndAgain({ port, deploy, count, pause }) {
   const spans = [];
   let old = await rendering(port);
@@ -83,7 +83,7 @@ async function deployAgainAndAgain({ port, deploy, count, pause }) {
   return spans;
 }
 
-/** Who renders: each page says which process it comes from. */
+/** The process that renders: each page names it. */
 async function rendering(port) {
   const pids = new Set();
   for (let i = 0; i < 6; i += 1) pids.add(/process (\d+)/.exec((await get(port, app.short)).body)?.[1]);

@@ -1,4 +1,4 @@
-// Idle: what Hostler takes when nothing happens, and what it adds between a start and the first answer.
+// Idle: the resources of Hostler without requests, and the time it adds between a start and the first response.
 import { setTimeout as delay } from 'node:timers/promises';
 import { launch, withWorkers } from '../peers/hostler.mjs';
 import { startWorker } from '../peers/node.mjs';
@@ -18,7 +18,7 @@ const PEERS = {
     const at = await freePort();
     return { port: at, processes: [startWorker(session, { app, at })] };
   },
-  // One worker, as the plain run has one process; and two, as this machine would have by default.
+  // One worker, because the plain run has one process; and two, the default on this machine.
   hostler: (session) => launch(session, withWorkers({ app, workers: 1, concurrency: 1, queueTimeout: '5s' })),
   hostler2: (session) => launch(session, withWorkers({ app, workers: 2, concurrency: 1, queueTimeout: '5s' })),
 };
@@ -43,7 +43,7 @@ export const idle = {
   },
 };
 
-/** Time from the start of the process to the first 200, then the memory of that process alone, some idle time later. */
+/** The time from the start of the process to the first 200, then the memory of that process alone after some idle time. */
 async function measure(session, launchPeer) {
   const began = performance.now();
   const { port, processes } = await launchPeer(session);

@@ -1,4 +1,5 @@
-// Lookups: what a postal code and the visitor's city cost one thread, how long people wait for them, and what Hostler takes to have the data.
+// Lookups: the cost of a postal code and of the visitor's city for one thread, the waiting times, and the resources for
+// the data.
 import { setTimeout as delay } from 'node:timers/promises';
 import { ab } from '../lib/ab.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
@@ -26,10 +27,10 @@ const ADDRESSES = 20_000;
 const MEMBERS = 4;
 const PROXIED = '/rooms/48213';
 const SETTLE_MS = 500;
-/** How long people wait is measured at these shares of what a peer can do. */
+/** The waiting times are measured at these shares of a peer's capacity. */
 const SHARES = { quarter: 0.25, half: 0.5, 'three quarters': 0.75 };
 
-/** `from`: whose city is asked for; nginx says the same to all. */
+/** `from`: the client's address. nginx sends the same to all clients. */
 const CELLS = [
   { name: 'byzip', path: ZIP },
   { name: 'get_city', path: CITY, from: [VISITOR] },
@@ -40,7 +41,7 @@ export const lookups = {
   name: 'lookups',
   peers: Object.keys(LOOKUPS),
   titles: { ...titlesOf(LOOKUPS), floor: 'a fixed answer, nothing read', ...titlesOf(GEO) },
-  // The original's own test was 2,000 requests, 500 at once.
+  // The original test had 2,000 requests, 500 at once.
   settings: { rounds: 4, seconds: 4, warmup: 2, paced: 8, ab: { requests: 20_000, connections: 500 } },
   quick: { rounds: 1, seconds: 1, warmup: 1, paced: 1, ab: { requests: 2_000, connections: 500 } },
 
@@ -70,7 +71,7 @@ export const lookups = {
   },
 };
 
-/** Public addresses, all over IPv4; the same ones each time. */
+/** Public addresses from all of IPv4. They are the same each time. */
 function addresses(count) {
   const random = mulberry32(1);
   const part = () => Math.floor(random() * 256);
@@ -82,7 +83,7 @@ function addresses(count) {
   return list;
 }
 
-/** What Hostler answers, or plain Node where it takes no part: all must say the same, and nginx is told to. */
+/** The responses of Hostler, or of plain Node if Hostler does not take part. All peers must send the same, and nginx is configured with them. */
 async function reference(session, peers) {
   const peer = peers.includes('hostler') ? 'hostler' : 'node';
   const { port, processes } = await LOOKUPS[peer].start(session, {});
@@ -93,7 +94,7 @@ async function reference(session, peers) {
   return said;
 }
 
-/** Everybody sends these by himself, or they differ each time. */
+/** Each server sends its own, or they differ each time. */
 const OWN = ['date', 'server', 'connection', 'keep-alive', 'content-type', 'content-length', 'x-request-id'];
 
 async function ask(port, path) {
@@ -125,25 +126,25 @@ async function measure(session, { peer, said, files, seconds, warmup, paced, bur
   return rows;
 }
 
-/** How long answers take in an open loop. */
+/** The latencies in an open loop. */
 function waits(session, { port, processes, rate, seconds }) {
   const loop = { port, path: ZIP, rate, seconds, connections: CONNECTIONS, seed: 1, cpu: LOAD_CORE };
   return cpuDuring(processes, () => pace(session, loop));
 }
 
-/** The same where nobody else on this machine comes before the service on its core: this one has no core to spare for all the others. */
+/** The same while no other process runs before the service on its core. This machine has no spare core for all the others. */
 async function undisturbed(session, loop) {
   const row = await withCore(loop.processes, 10, () => waits(session, loop));
   return row ? [{ cell: 'undisturbed', ...row }] : [];
 }
 
-/** Hostler's, where it takes part. */
+/** Half of the capacity of Hostler, if it takes part. */
 function halfOf(rows) {
   const halves = rows.filter(({ cell }) => cell === 'half');
   return halves.find(({ peer }) => peer === 'hostler') ?? halves[0];
 }
 
-/** What the machine and the generator alone take: a fixed answer from a program that looks at nothing, at the same rate. */
+/** The latency of the machine and the generator alone: a program without work sends a fixed response at the same rate. */
 async function floor(session, { rate, seconds }) {
   const { port, started: process } = await startMembers(session, { count: 0, cpu: PEER_CORE, probe: ZIP });
   const loop = { port, processes: [process], rate, seconds };
@@ -152,7 +153,7 @@ async function floor(session, { rate, seconds }) {
   return rows.map((row) => ({ ...row, peer: 'floor' }));
 }
 
-/** What it costs to tell members where the client is: 20,000 clients that a trusted proxy names, once passed on as they are and once looked up. */
+/** The cost of location headers for members: 20,000 clients that a trusted proxy names, first passed on as they are, then looked up. */
 async function inFront(session, { round, file, seconds, warmup }) {
   const { started: behind, members, body } = await startMembers(session, { count: MEMBERS, cpu: LOAD_CORE, probe: PROXIED });
   const rows = [];
@@ -168,7 +169,7 @@ async function inFront(session, { round, file, seconds, warmup }) {
   return rows;
 }
 
-/** From the start of the process to its first answer out of each data; its memory then, and when it has been asked for many. */
+/** The time from the start of the process to its first response from each data set, and its memory then and after many requests. */
 async function started(session, files) {
   const began = performance.now();
   const { port, processes } = await LOOKUPS.hostler.start(session, {});

@@ -1,4 +1,4 @@
-// memcached: what becomes of hits and of misses when the memcached behind the cache is slow, answers nonsense, hangs or is gone.
+// memcached: hits and misses while the memcached behind the cache is slow, sends garbage, hangs or is gone.
 import { fileURLToPath } from 'node:url';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const KEPT = '/page/1000/one';
 const PAGES = 200_000;
 const SEEN_MS = 100;
 
-/** Without one at all, as it should be, and in four kinds of trouble. */
+/** Without memcached, with a good one, and with four kinds of failures. */
 const STATES = ['none', 'fine', 'slow', 'garbled', 'hung', 'gone'];
 
 export const memcached = {
@@ -40,7 +40,7 @@ export const memcached = {
     const steps = rounds * STATES.length;
     const progress = createProgress({ steps, plannedSeconds: steps * (2 * seconds + warmup + 1.5) });
     progress.begin('memcached');
-    // None is asked for twice, so that each is a question to memcached.
+    // No page is requested twice, so each request is a question to memcached.
     const pages = Array.from({ length: PAGES }, (_, i) => `/page/1000/${i}`);
     const requests = session.write('requests', `${pages.join('\n')}\n`);
     const rows = await inRounds({ rounds, cells: STATES, peers, progress, told }, ({ cell: state }) => measure(session, { state, requests, seconds, warmup }));
@@ -67,7 +67,7 @@ async function measure(session, { state, requests, seconds, warmup }) {
   return { cell: state, hits, misses };
 }
 
-/** One, and what stands between it and Hostler. */
+/** Starts memcached, and the proxy between it and Hostler. */
 async function startMemcached(session) {
   const [own, port] = [await freePort(), await freePort()];
   const mode = session.write('mode', 'fine');

@@ -1,5 +1,5 @@
-// Overload: half a minute of twice what the workers can render, between two spells at half. What is still answered, how fast,
-// and how soon all is as before.
+// Overload: half a minute at twice the capacity of the workers, between two phases at half. Measures how many requests
+// are answered, how fast, and the time until recovery.
 import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll } from '../peers/renders.mjs';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
@@ -10,8 +10,8 @@ import { inRounds } from '../lib/rounds.mjs';
 
 const CALM = 0.5;
 const OVERLOAD = 2;
-/** Longer than the queues' own limit, so that an answer that comes at that limit still counts. */
-const PATIENCE = 10;
+/** Longer than the limit of the queues, so that a response at that limit still counts. */
+const CLIENT_TIMEOUT = 10;
 
 export const overload = {
   name: 'overload',
@@ -32,7 +32,7 @@ export const overload = {
     const told = ([row]) => described(row, { capacity, during });
     const rows = await inRounds({ rounds, peers, progress, told }, (turn) => oneRun(session, { ...turn, warmup, before, during, after, capacity }));
     const settings = { rounds, warmup, before, during, after, workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, mix: MIX, app: app.name };
-    return { settings: { ...settings, calm: CALM, overload: OVERLOAD, patience: PATIENCE }, capacity, rows };
+    return { settings: { ...settings, calm: CALM, overload: OVERLOAD, patience: CLIENT_TIMEOUT }, capacity, rows };
   },
 };
 
@@ -44,7 +44,7 @@ async function oneRun(session, { peer, round, warmup, before, during, after, cap
     { rate: OVERLOAD * capacity.rate, seconds: during },
     { rate: CALM * capacity.rate, seconds: after },
   ];
-  const { hits, errors } = await steppedLoop(session, { port, app, mix: MIX, steps, seed: round, patience: PATIENCE });
+  const { hits, errors } = await steppedLoop(session, { port, app, mix: MIX, steps, seed: round, patience: CLIENT_TIMEOUT });
   await stopAll(session, processes);
   const end = before + during;
   const p99s = bySecond(hits, end + after);

@@ -1,4 +1,4 @@
-// Photos: many lookups at once that each wait for a slow upstream, against what the same upstream takes without anything between.
+// Photos: many lookups at once that each wait for a slow upstream, compared with the time of that upstream alone.
 import { bursts } from '../lib/burst.mjs';
 import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
@@ -15,7 +15,7 @@ export const photos = {
   name: 'photos',
   peers: Object.keys(PHOTOS),
   titles: { direct: 'the upstream itself', ...PHOTO_TITLES },
-  // Node compiles what runs often: a process that has just started takes twice as long, and is no better before thousands of lookups.
+  // Node compiles code that runs often: a new process takes twice as long, until it has had thousands of lookups.
   settings: { rounds: 3, warmup: 25, turns: 15 },
   quick: { rounds: 1, warmup: 4, turns: 3 },
 
@@ -40,7 +40,7 @@ export const photos = {
   },
 };
 
-/** Fresh processes, all peers in turn. An idle process costs nothing, so that all of them may be there at once. */
+/** New processes, with all peers in turn. An idle process costs nothing, so all of them may run at the same time. */
 async function measure(session, { peers, warmup, turns }) {
   const upstream = await startUpstream(session, { latency: LATENCY_MS });
   const running = [];
@@ -48,7 +48,7 @@ async function measure(session, { peers, warmup, turns }) {
   const view = running.map(([peer, { port }]) => [peer, `http://127.0.0.1:${port}/view/%d`]);
   const targets = { direct: `http://127.0.0.1:${upstream.port}${call('%d')}`, ...Object.fromEntries(view) };
   const rows = [];
-  let first = 1; // every lookup is of another photo, or it would be answered from the cache
+  let first = 1; // every lookup is for another photo, otherwise the cache would answer
   const add = async (count, times, phase) => {
     const load1 = loadAverage();
     const sent = await bursts(session, { targets, count, turns: times, first });
@@ -56,7 +56,7 @@ async function measure(session, { peers, warmup, turns }) {
     rows.push(...sent.map(({ ends, ...row }) => ({ phase: phase(row), count, load1, ...row, ok: ends[wanted(row.peer)] ?? 0, ...troubles(row.peer, ends) })));
   };
   await add(Math.max(...COUNTS), warmup, () => 'warmup');
-  // The clients are new ones each time: their first burst makes the connections that the others find.
+  // The clients are new each time: their first burst opens the connections for the others.
   for (const count of COUNTS) await add(count, 1 + turns, ({ turn }) => (turn === 0 ? 'connecting' : 'measured'));
   await stopAll(session, [...running.flatMap(([, { processes }]) => processes), ...upstream.processes]);
   return rows;
@@ -64,7 +64,7 @@ async function measure(session, { peers, warmup, turns }) {
 
 const wanted = (peer) => (peer === 'direct' ? '200' : '302');
 
-/** Whatever ended in another way than it should, by its status or by what went wrong. */
+/** Results other than the expected one, by status or error. */
 function troubles(peer, { [wanted(peer)]: _ok, ...others }) {
   return Object.keys(others).length > 0 ? { others } : {};
 }

@@ -1,4 +1,4 @@
-// Proxy cost: CPU per request and requests per second of one proxy thread in front of workers that cost nothing.
+// Proxy cost: CPU per request and requests per second of one proxy thread in front of members that cost nothing.
 import { chain } from '../peers/chain.mjs';
 import { haproxy } from '../peers/haproxy.mjs';
 import { hostler } from '../peers/hostler.mjs';
@@ -50,7 +50,10 @@ export const proxy = {
   },
 };
 
-/** Who takes part in a cell: wrk without a proxy as well, for how fast this generator and these members can be; where there is a queue, who has one. */
+/**
+ * The peers of a cell. wrk without a proxy is included to show the limit of generator and members. If there is a queue, only
+ * peers with a queue take part.
+ */
 export function ableTo({ slots }, peers) {
   return ['direct', ...peers].filter((name) => slots > 1 || !['nginx', 'direct'].includes(name));
 }

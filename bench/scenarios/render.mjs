@@ -1,5 +1,5 @@
-// Rendering as a service: one-job batches to @hostler/render behind Hostler, and to npm hypernova with its own cluster; in a closed loop
-// what they can do at most, in bursts how long clients wait.
+// Rendering as a service: one-job batches to @hostler/render behind Hostler, and to npm hypernova with its own cluster.
+// Closed loops measure the capacity, bursts the waiting times.
 import assert from 'node:assert/strict';
 import { ENDPOINT, ISLAND_PEERS } from '../peers/islands.mjs';
 import { stopAll } from '../peers/renders.mjs';
@@ -16,12 +16,12 @@ import { wrk } from '../lib/wrk.mjs';
 const WORKERS = 2;
 const CONNECTIONS = 32;
 const EDGES = 32;
-/** Shares of what npm hypernova answers in a closed loop, and seconds. */
+/** Shares of npm hypernova's capacity in a closed loop, and seconds. */
 const CALM = { load: 0.3, seconds: 1 };
 const BURST = { load: 1.5, seconds: 0.3 };
 const BURST_ISLAND = 'homes';
-/** Longer than Hostler's queue timeout: who waits that long has got an answer or a refusal. */
-const PATIENCE = 10;
+/** Longer than Hostler's queue timeout, so each client gets a response or a refusal before. */
+const CLIENT_TIMEOUT = 10;
 const QUEUE_TIMEOUT = '5s';
 
 export const render = {
@@ -56,12 +56,12 @@ export const render = {
     }
     const settings = { rounds, seconds, warmup, bursts, workers: WORKERS, connections: CONNECTIONS, edges: EDGES, queueTimeout: QUEUE_TIMEOUT };
     const shown = Object.fromEntries(Object.entries(ISLANDS).map(([name, { title }]) => [name, { title, elements: elements(expected.get(name)) }]));
-    const more = { calm: CALM, burst: BURST, burstIsland: BURST_ISLAND, patience: PATIENCE, hypernova: HYPERNOVA, react: REACT };
+    const more = { calm: CALM, burst: BURST, burstIsland: BURST_ISLAND, patience: CLIENT_TIMEOUT, hypernova: HYPERNOVA, react: REACT };
     return { settings: { ...settings, ...more }, islands: shown, capacity, rows };
   },
 };
 
-/** What the bursts are measured out by: npm hypernova's own most, while the generator that makes the bursts runs beside it. */
+/** The capacity from which the bursts are computed: npm hypernova's own, while the generator of the bursts runs beside it. */
 async function measureCapacity(session, { islands, seconds, warmup }) {
   const { batch, file } = islands.find(({ island }) => island === BURST_ISLAND);
   const { port, processes } = await ISLAND_PEERS.hypernova(session, { workers: WORKERS, probe: batch });
@@ -73,7 +73,7 @@ async function measureCapacity(session, { islands, seconds, warmup }) {
   return { rate: ok / took };
 }
 
-/** Fresh processes for all; then each measurement with all peers in turn, the others idle meanwhile. */
+/** New processes for all peers, then each measurement with all peers in turn, while the others are idle. */
 async function oneRound(session, { round, order, islands, seconds, warmup, bursts, capacity, expected }, add) {
   const running = new Map();
   for (const peer of order) {
@@ -101,13 +101,13 @@ const burstLoad = (body) => ({ app: { short: ENDPOINT, long: ENDPOINT, body }, m
 async function inBursts(session, { port, file, bursts, rate, seed }) {
   const spell = [CALM, BURST].map(({ load, seconds }) => ({ rate: load * rate, seconds }));
   const steps = [...Array.from({ length: bursts }, () => spell).flat(), spell[0]];
-  const { hits, errors } = await steppedLoop(session, { port, ...burstLoad(file), steps, seed, patience: PATIENCE });
+  const { hits, errors } = await steppedLoop(session, { port, ...burstLoad(file), steps, seed, patience: CLIENT_TIMEOUT });
   const every = (CALM.seconds + BURST.seconds) * 1000;
   const spans = Array.from({ length: bursts }, (_, i) => ({ from: i * every + CALM.seconds * 1000, to: (i + 1) * every }));
   return { ...around(hits, spans), errors };
 }
 
-/** Every peer must give what the first gave, or its speed means nothing. Ids are drawn anew each time, times differ. */
+/** Every peer must send what the first one sent, otherwise its speed means nothing. Ids and times differ each time. */
 async function sameAnswers(port, { peer, islands, expected }) {
   for (const { island, batch } of islands) {
     const { body } = await get(port, ENDPOINT, { body: batch });
@@ -118,7 +118,7 @@ async function sameAnswers(port, { peer, islands, expected }) {
   }
 }
 
-/** Of the component: its markup has a div and a script around it. */
+/** The elements of the component itself: the markup has a div and a script around it. */
 const elements = (answer) => answer.match(/<[a-z]/g).length - 2;
 
 function described({ round, peer, island, requests, seconds, cpu_ns, p99_us, during, refused, failed }, rounds) {

@@ -1,4 +1,4 @@
-// Render tail: how long people wait for a page under open-loop Poisson load, with two workers behind each peer.
+// Render tail: the waiting times for a page under open-loop Poisson load, with two workers behind each peer.
 import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll } from '../peers/renders.mjs';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
@@ -36,8 +36,8 @@ export const tail = {
 };
 
 /**
- * Fresh processes for all, all warmed alike, then each load with all peers in turn. The others stay up meanwhile, idle:
- * a peer that was started anew for each load would spend its life warming up.
+ * New processes for all peers, with the same warm-up, then each load with all peers in turn. The others stay up and idle: a
+ * peer that starts again for each load would spend most of its time warming up.
  */
 async function oneRound(session, { round, rounds, order, seconds, warmup, capacity, rows, progress }) {
   const running = new Map();

@@ -1,4 +1,4 @@
-// TLS and HTTP/2: what a handshake costs one proxy thread, and what a request does once it is done.
+// TLS and HTTP/2: the cost of a handshake for one proxy thread, and of a request after it.
 import { certificate } from '../lib/certificate.mjs';
 import { h2load } from '../lib/h2load.mjs';
 import { handshakes } from '../lib/handshakes.mjs';
@@ -22,7 +22,7 @@ const LOAD_CORE = 1;
 const PROBE = '/rooms/48213';
 const CLIENTS = 8;
 
-/** `of`: what is counted. In the first two each request has a connection of its own. */
+/** `of`: what is counted. In the first two cells each request has its own connection. */
 const CELLS = [
   { name: 'full', of: 'handshake', load: (session, to) => handshakes(session, { ...to, clients: CLIENTS, resume: false }) },
   { name: 'resumed', of: 'handshake', load: (session, to) => handshakes(session, { ...to, clients: CLIENTS, resume: true }) },
@@ -73,7 +73,7 @@ async function measure(session, { cell, peer, upstream, pem, seconds, warmup }) 
   return { cell: cell.name, ...figures };
 }
 
-/** A peer that does not resume, or speaks another protocol, would be measured at something else. */
+/** A peer that does not resume sessions, or speaks another protocol, would not be comparable. */
 function check({ name }, peer, { requests, resumed = 0, protocol }) {
   if (requests === 0) throw new Error(`${peer} answered nothing (${name})`);
   if (name === 'full' && resumed > 0) throw new Error(`${peer}: ${resumed} of ${requests} full handshakes were resumed`);

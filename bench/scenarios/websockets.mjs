@@ -1,4 +1,5 @@
-// WebSockets: what a message costs one proxy thread, through a thousand sockets that are mostly idle, there and back.
+// WebSockets: the cost of a message for one proxy thread, there and back, through a thousand sockets that are mostly
+// idle.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { untilAnswers } from '../lib/http.mjs';
@@ -50,7 +51,7 @@ async function measure(session, { peer, rate, seconds }) {
 
   const load = ['-at', `ws://127.0.0.1:${running.port}/echo`, '-count', SOCKETS, '-rate', rate, '-size', BYTES, '-time', `${seconds}s`];
   const { started, printed } = session.begin(socketsBinary, load.map(String), { cpu: LOAD_CORE, name: 'sockets' });
-  // The generator is silent around what it sends, so that neither the handshakes nor the goodbyes are in the readings.
+  // The generator pauses before and after its messages, so that neither handshakes nor closing count.
   await said(started, 'open');
   const cpu = await cpuDuring(running.processes, () => said(started, 'sent'));
   const { sent, echoed, took_us, p50_us, p99_us, late_us } = JSON.parse(await printed);

@@ -1,4 +1,4 @@
-// What is made of the load generator's rows by time: phases, seconds, the way back to normal, what was asked during a deploy.
+// Figures over time from the load generator's rows: phases, seconds, recovery, and requests during a deploy.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { around, bySecond, phase, recovery } from '../lib/phases.mjs';
@@ -7,11 +7,11 @@ const hit = (at, status, latency) => [0, status, 0, latency * 1e6, at * 1e6];
 
 test('goodput is what was answered in a phase, whenever it was asked', () => {
   const hits = [
-    hit(0.5, 200, 1), // asked before, answered in it
+    hit(0.5, 200, 1), // started before it, answered in it
     hit(1.2, 200, 0.5),
     hit(1.3, 503, 0.01),
     hit(1.4, 0, 10),
-    hit(2.9, 200, 3), // asked in it, answered too late to count
+    hit(2.9, 200, 3), // started in it, answered too late to count
     hit(3.5, 200, 0.1),
   ];
   const { asked, answered, refused, failed, completed, completed_in_1s, refusal_p99_us } = phase(hits, { from: 1, to: 3 });

@@ -1,4 +1,4 @@
-// What is read from other programs: /proc, wrk, the load generator; and the processes that a session starts.
+// Figures that are read from other programs: /proc, wrk, the load generator; and the processes of a session.
 import assert from 'node:assert/strict';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -96,7 +96,7 @@ test('pages are drawn as often as their rank says, and the same for the same see
   const times = new Map();
   for (const page of draws) times.set(page, (times.get(page) ?? 0) + 1);
   const counts = [...times.values()].sort((a, b) => b - a);
-  // The weights of 1 / k add up to 7.49: the likeliest page has 13 %, the tenth a tenth of that.
+  // The weights of 1 / k add up to 7.49: the most frequent page has 13 %, the tenth a tenth of that.
   assert.ok(Math.abs(counts[0] / 50_000 - 0.1336) < 0.01, `${counts[0]}`);
   assert.ok(Math.abs(counts[9] / 50_000 - 0.01336) < 0.003, `${counts[9]}`);
   assert.deepEqual(draws.slice(0, 100), zipf({ keys: 1000, exponent: 1, count: 100, seed: 1 }));
@@ -165,7 +165,7 @@ test('a program that fails is reported with its last output', async () => {
   await session.close();
 });
 
-/** A zombie has ended, though nobody has collected it yet. */
+/** A zombie has ended, even if its parent has not reaped it yet. */
 function alive(pid) {
   try {
     process.kill(pid, 0);

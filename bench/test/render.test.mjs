@@ -1,4 +1,5 @@
-// RESULTS.md from fixtures: `node bench/test/render.test.mjs --write` writes what is then to be read before it is committed.
+// RESULTS.md from fixtures. `node bench/test/render.test.mjs --write` writes the file, which must be read before a
+// commit.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// What the figures rest on: median, percentiles, ratios of same-round pairs.
+// The computations behind the figures: median, percentiles, ratios of same-round pairs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { median, pairedRatio, percentile, pooledPercentile, summary } from '../lib/statistics.mjs';

@@ -1,4 +1,5 @@
-// Stands between a cache and its memcached, and does to what passes what the file MODE says: fine, slow, garbled, hung or gone. Knows no item.
+// A proxy between a cache and its memcached. The file MODE sets what happens to the bytes: fine, slow, garbled, hung or
+// gone. Knows no items.
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 
@@ -29,7 +30,7 @@ function pass(chunk, client) {
   else client.write(mode === 'garbled' ? garbled(chunk) : chunk);
 }
 
-/** Some bytes are others, line ends and lengths among them. */
+/** Changes some bytes, line ends and lengths among them. */
 function garbled(chunk) {
   return Buffer.from(chunk).map((byte, i) => (i % 7 === 3 ? byte ^ 0x2a : byte));
 }

@@ -1,5 +1,5 @@
-// The origin behind the caches: pages of a size that its path says, some of them slow, and a count of what it was asked. Knows no cache.
-// It listens where PORT says, a number or the path of a socket.
+// The origin behind the caches. Its pages have the size in their path, some of them are slow, and it counts its requests.
+// Knows no cache. It listens on PORT, a number or the path of a socket.
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -19,7 +19,7 @@ const server = createServer((request, response) => {
 server.keepAliveTimeout = 600_000;
 server.listen(process.env.PORT);
 
-/** What an app that can be cached says of its page. */
+/** The headers of an app whose pages can be cached. */
 function send(response, size, url) {
   response.writeHead(200, {
     'content-type': 'text/html; charset=utf-8',

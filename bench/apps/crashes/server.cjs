@@ -1,4 +1,5 @@
-// An app with one bug: some requests end its process. Everything else is answered after 10 ms of work. Has never heard of Hostler.
+// An app with one bug: some requests end its process. All others are answered after 10 ms of work. Knows nothing of
+// Hostler.
 const http = require('node:http');
 
 http.createServer((req, res) => {

@@ -1,4 +1,5 @@
-// The islands of the render scenario, with whatever React stands beside them: a list of homes, as a search page has it, and a button.
+// The islands of the render scenario, for the React in the same folder: a list of homes, as on a search page, and a
+// button.
 const { createElement: h } = require('react');
 
 function Homes({ title, homes }) {

@@ -1,4 +1,4 @@
-// The same service on @hostler/render; how many of it there are is for Hostler to say.
+// The same service with @hostler/render. Hostler sets the number of its processes.
 const hypernova = require('@hostler/render/server');
 const { renderReact } = require('@hostler/render/react');
 const { Homes, Button } = require('./components.cjs');

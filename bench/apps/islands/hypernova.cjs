@@ -1,4 +1,5 @@
-// npm hypernova as its README shows it, with its own cluster. Two workers, and no log of what goes well (it writes none).
+// npm hypernova as in its README, with its own cluster. Two workers, and no log of successful requests, because Hostler's
+// service writes none.
 const hypernova = require('hypernova/server');
 const { renderReact } = require('hypernova-react');
 const { Homes, Button } = require('./components.cjs');

@@ -1,12 +1,12 @@
-// The data of the two Node services: finished texts, of postal codes by code, and of cities by address. Knows no HTTP.
+// The data of the two Node services as finished texts: postal codes by code, and cities by address. Knows no HTTP.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open } from 'maxmind';
 
-/** As many addresses as there are in the bench's own list, so that asking for the same again costs no walk through the file. */
+/** As many addresses as the bench's own list has, so that a repeated question needs no walk through the file. */
 const KEPT = 20_000;
 
-/** { body, length, etag } by code; what they are made of is given back once they are made. */
+/** { body, length, etag } by code. The rows are freed after that. */
 export function postalCodes(file) {
   const rows = readFileSync(file, 'utf8').trimEnd().split('\n').map((line) => line.split('\t'));
   return new Map(rows.map((row) => {
@@ -16,7 +16,7 @@ export function postalCodes(file) {
   }));
 }
 
-/** A function from an IPv4 address to { body, length }, made once for each city. */
+/** A function from an IPv4 address to { body, length }, which is made once for each city. */
 export async function cities(file) {
   const reader = await open(file, { cache: { max: KEPT } });
   const made = new Map();

@@ -1,4 +1,4 @@
-// The two lookups on plain node:http, nothing between a request and its answer that it does not need.
+// The two lookups with plain node:http, without any needless work between a request and its response.
 import { createServer } from 'node:http';
 import { cities, postalCodes } from './data.mjs';
 
@@ -22,7 +22,7 @@ const server = createServer((request, response) => {
 server.keepAliveTimeout = 600_000;
 server.listen(process.env.PORT, '127.0.0.1', 4096);
 
-/** What a trusted proxy says, as the others are told to take it. */
+/** The address that the trusted proxy names. The other services read the same. */
 function addressOf(request) {
   const said = request.headers['x-forwarded-for'];
   return said === undefined ? request.socket.remoteAddress : said.slice(said.lastIndexOf(',') + 1).trim();

@@ -1,5 +1,5 @@
-// Proves what bench/README.md claims of bursts: all requests of one are under way at once, each has a number of its own, and
-// the time is that of the last answer.
+// Tests the claims of bench/README.md about bursts: all requests of a burst run at once, each has its own number, and the
+// time is that of the last response.
 package main
 
 import (
@@ -22,7 +22,7 @@ func TestABurstIsAllAtOnceAndEveryRequestItsOwn(t *testing.T) {
 			close(all)
 		}
 		mutex.Unlock()
-		<-all // nobody is answered before all have asked
+		<-all // no request is answered before all have arrived
 		http.Redirect(out, in, "/elsewhere", http.StatusFound)
 	}))
 	defer server.Close()

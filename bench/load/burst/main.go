@@ -1,6 +1,6 @@
-// Command burst sends so many requests at once to each of its targets in turn, and prints how long each took until the last
-// answer. It knows HTTP, and that `%d` in a target is another number in every request and
-// `%t` the same in all of a turn; nothing of who answers.
+// Command burst sends many requests at once to each of its targets in turn, and prints the time until the last response
+// of each. It knows HTTP, and that `%d` in a target becomes another number in every request and `%t` the same in all
+// requests of a turn. It knows nothing of the servers.
 package main
 
 import (
@@ -25,8 +25,8 @@ type options struct {
 	first   int
 }
 
-// burst is one row: which target, in which turn, the time until the last answer, and how many ended in which way: a status, or
-// what went wrong.
+// burst is one row: the target, the turn, the time until the last response, and how many requests ended in which way (a
+// status, or an error).
 type burst struct {
 	Target int            `json:"target"`
 	Turn   int            `json:"turn"`
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// run takes the targets in turn, so that drift of the machine meets all of them alike.
+// run takes the targets in turn, so that drift of the machine affects all of them equally.
 func run(opts options) []burst {
 	clients := make([]*http.Client, len(opts.targets))
 	for i := range clients {
@@ -74,7 +74,7 @@ func run(opts options) []burst {
 	return rows
 }
 
-// client keeps as many connections as a burst has requests, as an edge in front of a service does.
+// client keeps as many connections as a burst has requests, like an edge in front of a service.
 func client(opts options) *http.Client {
 	return &http.Client{
 		Timeout: opts.timeout,
@@ -87,7 +87,7 @@ func client(opts options) *http.Client {
 	}
 }
 
-// send lets all requests go at one signal and waits for the last answer.
+// send starts all requests at one signal and waits for the last response.
 func send(client *http.Client, target string, number, count int) burst {
 	ends := make(chan string, count)
 	start := make(chan struct{})

@@ -1,5 +1,5 @@
-// Command handshakes opens TLS connections one after another, asks once on each and closes it, and prints how many it was. It
-// knows TLS 1.3 and one GET; nothing of who answers.
+// Command handshakes opens TLS connections one after another, sends one request on each and closes it, and prints their
+// number. It knows TLS 1.3 and one GET. It knows nothing of the servers.
 package main
 
 import (
@@ -26,7 +26,7 @@ type options struct {
 	timeout time.Duration
 }
 
-// figures are what came of it. Failed ones count in nothing else; `resumed` are those without a certificate.
+// figures are the results. A failed connection counts only as failed. `resumed` are handshakes without a certificate.
 type figures struct {
 	Connections int            `json:"connections"`
 	Resumed     int            `json:"resumed"`
@@ -78,9 +78,9 @@ func run(opts options) figures {
 	return all
 }
 
-// repeat is one client: its sessions are its own, as a browser's are.
+// repeat is one client with its own sessions, like a browser.
 func repeat(opts options, until time.Time) figures {
-	// One key exchange for all peers: newer clients offer a hybrid one first, which not every peer has.
+	// One key exchange for all peers: newer clients offer a hybrid one first, which not every peer supports.
 	settings := &tls.Config{
 		ServerName:         opts.name,
 		InsecureSkipVerify: true,
@@ -107,7 +107,7 @@ func repeat(opts options, until time.Time) figures {
 	return own
 }
 
-// once connects, asks, and reads to the end: a session's ticket comes with the answer.
+// once connects, sends a request, and reads to the end, because the session ticket comes with the response.
 func once(opts options, settings *tls.Config) (bool, error) {
 	dialer := net.Dialer{Timeout: opts.timeout, LocalAddr: source(opts.at)}
 	plain, err := dialer.Dial("tcp", opts.at)
@@ -135,8 +135,8 @@ func once(opts options, settings *tls.Config) (bool, error) {
 	return conn.ConnectionState().DidResume, nil
 }
 
-// source is one of loopback's many addresses: a port whose connection was closed stays taken for a minute, and one address has
-// only so many.
+// source is one of loopback's many addresses: the port of a closed connection stays in use for a minute, and the number
+// of ports per address is limited.
 func source(at string) net.Addr {
 	if !strings.HasPrefix(at, "127.") {
 		return nil
@@ -144,7 +144,7 @@ func source(at string) net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(127, 77, byte(rand.IntN(250)), byte(1+rand.IntN(250)))}
 }
 
-// unaddressed leaves out the ports, so that equal failures are counted as one.
+// unaddressed removes the ports, so that equal errors are counted as one.
 func unaddressed(err error) error {
 	if inner, ok := err.(*net.OpError); ok {
 		return inner.Err

@@ -1,4 +1,5 @@
-// Proves what bench/README.md claims of handshakes: without -resume every one is full, with it all but each client's first are not.
+// Tests the claims of bench/README.md about handshakes: without -resume every handshake is full; with it, only each
+// client's first one is.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command sockets holds many WebSockets open, sends messages through them at a steady rate and times their echoes; with -serve it
-// is the member that echoes. It knows WebSockets; nothing of who is between the two.
+// Command sockets holds many WebSockets open, sends messages through them at a steady rate and measures their echoes.
+// With -serve it is the member that echoes. It knows WebSockets, and nothing of the proxy between them.
 package main
 
 import (
@@ -28,7 +28,7 @@ type options struct {
 	rest  time.Duration
 }
 
-// figures count messages that were sent and echoes that came back; `late` is how long after its time the latest was sent.
+// figures count sent messages and their echoes. `late` is the largest delay of a start.
 type figures struct {
 	Sent   int   `json:"sent"`
 	Echoed int   `json:"echoed"`
@@ -73,7 +73,7 @@ func act(serve string, opts options) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// echo answers any other request with "ok", so that one can ask whether it is there.
+// echo answers any other request with "ok", for checks.
 func echo(out http.ResponseWriter, in *http.Request) {
 	if !websocket.IsWebSocketUpgrade(in) {
 		fmt.Fprint(out, "ok")
@@ -93,7 +93,8 @@ func echo(out http.ResponseWriter, in *http.Request) {
 	}
 }
 
-// run says `open` when all are open and `sent` when the last echo is there; before and after it is silent for a while.
+// run reports `open` when all sockets are open and `sent` after the last echo. Around the messages it sends nothing for a
+// while.
 func run(opts options, say func(phase string)) (figures, error) {
 	began := time.Now()
 	sockets, err := open(opts)
@@ -152,8 +153,8 @@ func open(opts options) ([]*websocket.Conn, error) {
 	return sockets, nil
 }
 
-// send goes through the sockets in turn, one message every 1/rate of a second whatever becomes of the others: an open loop. A
-// message carries the time at which it was to be sent, so that a late start is part of its delay.
+// send uses the sockets in turn, with one message every 1/rate of a second whatever happens to the others: an open loop.
+// A message contains its intended time, so that a late start counts as a part of its delay.
 func send(opts options, sockets []*websocket.Conn, began time.Time) (figures, error) {
 	start := time.Now()
 	gap := time.Second / time.Duration(opts.rate)

@@ -1,5 +1,5 @@
-// Proves what bench/README.md claims of sockets: every message comes back and is timed from when it was to be sent, and the phases
-// are told in which nothing is sent.
+// Tests the claims of bench/README.md about sockets: every message comes back and is measured from its intended time, and
+// the quiet phases are reported.
 package main
 
 import (

@@ -1,7 +1,7 @@
-//! Answers every GET with the same small JSON, as cheaply as it can; it stands for workers that cost nothing.
+//! Answers every GET with the same small JSON, with as little work as possible. It stands for workers that cost nothing.
 //!
-//! `bench-upstream unix:/run/a.sock 127.0.0.1:9000 ...`: one thread serves all addresses. It knows no other method and no
-//! request body, and says so with 405: a bench that sends one must fail rather than measure something else.
+//! `bench-upstream unix:/run/a.sock 127.0.0.1:9000 ...`: one thread serves all addresses. It supports no other method and
+//! no request body, and answers those with 405, so that a bench that sends one fails.
 
 use std::future::pending;
 
@@ -50,7 +50,7 @@ async fn main() -> std::io::Result<()> {
     pending().await
 }
 
-/// Serves one connection until the client closes it; every complete head that has arrived is answered in one write.
+/// Serves one connection until the client closes it. All complete heads that have arrived are answered with one write.
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
     let end_of_head = Finder::new(b"\r\n\r\n");
     let mut input = BytesMut::with_capacity(16 * 1024);

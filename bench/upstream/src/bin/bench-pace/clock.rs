@@ -1,10 +1,10 @@
-//! The time of a loop that never waits, and when it could not have been running. Knows nothing of what the loop does.
+//! The time in a loop that never waits, and the spans in which the loop did not run. Knows nothing of what the loop does.
 
 #![expect(clippy::disallowed_types, reason = "it measures real time: there is no clock to pause")]
 
 use std::time::{Duration, Instant};
 
-/// No single call to the kernel takes that long: between two readings so far apart the core was not ours.
+/// No single call to the kernel takes this long: if two readings are farther apart, another process had the core.
 pub const STALL: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Stall {
     pub length: Duration,
 }
 
-/// Whoever uses it reads it after each call to the kernel.
+/// Read it after each call to the kernel.
 pub struct Clock {
     began: Instant,
     last: Duration,
@@ -25,7 +25,7 @@ impl Clock {
         Self { began: Instant::now(), last: Duration::ZERO, stalls: Vec::with_capacity(4096) }
     }
 
-    /// Since the start.
+    /// The time since the start.
     pub fn now(&mut self) -> Duration {
         let now = self.began.elapsed();
         self.read(now);

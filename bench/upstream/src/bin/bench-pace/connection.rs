@@ -1,4 +1,5 @@
-//! One kept connection with at most one request under way. Knows HTTP/1.1 answers with `Content-Length`, not when they are asked for.
+//! One kept-alive connection with at most one request at a time. Knows HTTP/1.1 responses with `Content-Length`, not when
+//! requests are sent.
 
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(address: SocketAddr, registry: &Registry, token: Token) -> Result<Self> {
-        // Connected before it is ours to poll, or the first requests would wait for that.
+        // Connects before polling begins, so that the first requests do not wait for it.
         let stream = std::net::TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
@@ -27,8 +28,7 @@ impl Connection {
         self.stream.write_all(request)
     }
 
-    /// The status of the answer, once it has come whole. One reading for each time that something is said to be there: what comes later is
-    /// said anew.
+    /// The status of the response, if it is complete. Reads once per event; later bytes cause a new event.
     pub fn answer(&mut self) -> Result<Option<u16>> {
         let mut chunk = [0; 16 * 1024];
         loop {
@@ -52,7 +52,7 @@ impl Connection {
     }
 }
 
-/// The status of an answer that is there with all of its body.
+/// The status of a response that is complete with its body.
 fn whole(input: &[u8]) -> Result<Option<u16>> {
     let Some(end) = memmem::find(input, b"\r\n\r\n") else { return Ok(None) };
     let head = &input[..end + 2];
@@ -62,7 +62,7 @@ fn whole(input: &[u8]) -> Result<Option<u16>> {
     Ok(Some(number(head.get(9..12).unwrap_or_default()).ok_or(ErrorKind::InvalidData)? as u16))
 }
 
-/// Made without a copy in lower case: at tens of thousands a second that would be most of our own work.
+/// Makes no copy in lower case: at tens of thousands per second, this would be most of the work.
 fn length(head: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length:";
     let mut from = 0;

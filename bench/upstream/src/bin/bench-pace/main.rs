@@ -1,9 +1,10 @@
-//! An open loop at a high rate: asks for one thing at random instants (Poisson) whether or not answers have come, and says how long they took.
+//! An open loop at a high rate: sends requests at random times (Poisson), whether or not responses have come, and prints
+//! their latencies.
 //!
-//! `bench-pace 127.0.0.1:8080 /path RATE SECONDS CONNECTIONS SEED`. It waits for nothing: it wants a core for itself, where the generator in
-//! `bench/load`, which waits by timers and takes a goroutine a request, is late by milliseconds from some thousand requests a second on.
-//! Latency counts from the intended instant. How late it was itself, and when its core was taken from it, it says beside.
-//! It knows nothing of who answers.
+//! `bench-pace 127.0.0.1:8080 /path RATE SECONDS CONNECTIONS SEED`. It never waits, so it needs its own core. The
+//! generator in `bench/load` waits by timers and uses a goroutine per request; from some thousand requests per second on,
+//! it is late by milliseconds. The latency counts from the intended start. The program also prints how late it was, and
+//! when other processes had its core. It knows nothing of the server.
 
 mod clock;
 mod connection;

@@ -1,8 +1,8 @@
-//! When requests are to start. Knows numbers only.
+//! The start times of requests. Knows only numbers.
 
 use std::time::Duration;
 
-/// The instants of a Poisson process, from its beginning; the same seed gives the same.
+/// The times of a Poisson process from its beginning. The same seed gives the same times.
 pub fn arrivals(rate: f64, length: Duration, seed: u64) -> Vec<Duration> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut at = 0.0;
@@ -11,7 +11,7 @@ pub fn arrivals(rate: f64, length: Duration, seed: u64) -> Vec<Duration> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        // Between 0 and 1, and neither.
+        // Between 0 and 1, both excluded.
         let random = ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
         at -= random.ln() / rate;
         if at >= length.as_secs_f64() {

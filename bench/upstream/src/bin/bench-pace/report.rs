@@ -1,11 +1,11 @@
-//! The figures of a run, as JSON. Knows records and stalls, not how they came about.
+//! The figures of a run, as JSON. Knows records and stalls, not their origin.
 
 use std::time::Duration;
 
 use crate::clock::Stall;
 use crate::run::Record;
 
-/// The run by time: an interval in which the machine took our core away is told apart, and counted.
+/// The run is divided into intervals. An interval in which the machine took the core away is counted separately.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn report(records: &[Record], stalls: &[Stall], length: Duration) -> String {
@@ -43,8 +43,8 @@ fn interval(at: Duration) -> usize {
     (at.as_nanos() / INTERVAL.as_nanos()) as usize
 }
 
-/// Which intervals a stall touches, and those in which what it has held up was worked off: at three quarters of what a service can do, and we
-/// ask for no more, that takes three times as long again.
+/// The intervals with a stall, and those after it until the delayed requests are done. At three quarters of a service's
+/// capacity, the highest load here, that takes three times as long as the stall.
 fn marked(stalls: &[Stall], length: Duration) -> Vec<bool> {
     let mut marked = vec![false; interval(length.saturating_sub(Duration::from_nanos(1))) + 1];
     for Stall { from, length } in stalls {
@@ -58,7 +58,7 @@ fn marked(stalls: &[Stall], length: Duration) -> Vec<bool> {
     marked
 }
 
-/// What was not answered as it should be took for ever: JSON has `null` for that.
+/// A request without a good response counts as infinitely long, which is `null` in JSON.
 fn took(records: &[Record], percent: f64) -> String {
     let mut values: Vec<u64> = records
         .iter()
@@ -70,13 +70,14 @@ fn took(records: &[Record], percent: f64) -> String {
     }
 }
 
-/// Finer: it should be less than a microsecond.
+/// With more digits, because it should be less than a microsecond.
 fn lag(records: &[Record], percent: f64) -> String {
     let mut values: Vec<u64> = records.iter().map(|record| record.lag.as_nanos() as u64).collect();
     format!("{:.1}", percentile(&mut values, percent) as f64 / 1000.0)
 }
 
-/// How long we were ready to run while others of this machine had the core; stalls beyond that are the machine's host's.
+/// How long this process was ready to run while other processes of this machine had the core. Longer stalls come from the
+/// host of a virtual machine.
 fn waited() -> Option<u64> {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     let nanos: u64 = schedstat.split(' ').nth(1)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The loop: starts each request when it is due, takes answers as they come, never waits. Knows no figures.
+//! The loop: starts each request when it is due, reads responses as they come, and never waits. Knows no figures.
 
 use std::io::Result;
 use std::net::SocketAddr;
@@ -9,23 +9,24 @@ use mio::{Events, Poll, Token};
 use crate::clock::{Clock, Stall};
 use crate::connection::Connection;
 
-/// What has not come by then never does.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Who has real-time priority and keeps a core for 0.95 s of a second loses it for the rest, 50 ms at once (`sched_rt_runtime_us`), and is as
-/// late. So we leave it for a moment again and again: then we are late by that moment at most.
+/// A response that has not come within this time never comes.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The pause between two spans of work. A process with real-time priority that uses a core for 0.95 s of a second loses
+/// it for the rest, 50 ms at once (`sched_rt_runtime_us`). So the loop gives up the core for a moment regularly, and is
+/// late by that moment at most.
 const SPIN: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(80);
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record {
     pub meant: Duration,
-    /// How late we were: without the time in which all connections were busy, which is not ours.
+    /// How late the start was, without the time in which all connections were busy.
     pub lag: Duration,
-    /// It found all connections busy.
+    /// All connections were busy at its time.
     pub held: bool,
     pub status: Option<u16>,
-    /// From when it was meant to start.
+    /// From its intended start.
     pub took: Duration,
 }
 
@@ -33,19 +34,19 @@ pub struct Run<'a> {
     request: &'a [u8],
     poll: Poll,
     connections: Vec<Connection>,
-    /// The request under way on each.
+    /// The current request of each connection.
     asked: Vec<usize>,
     idle: Vec<usize>,
     records: Vec<Record>,
-    /// The next to start.
+    /// The next request to start.
     next: usize,
-    /// The next whose time we have not seen come.
+    /// The next request whose time has not come.
     unseen: usize,
     open: usize,
 }
 
 impl<'a> Run<'a> {
-    /// Everything that takes memory or time is done here.
+    /// Everything that needs memory or time is done here.
     pub fn prepare(address: SocketAddr, count: usize, request: &'a [u8], plan: &[Duration]) -> Result<Self> {
         let poll = Poll::new()?;
         let connections = (0..count)
@@ -64,10 +65,10 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What became of each request, and when the core was not ours.
+    /// Runs the loop. Returns the result of each request, and the times in which other processes had the core.
     pub fn through(mut self) -> Result<(Vec<Record>, Vec<Stall>)> {
         let mut events = Events::with_capacity(self.connections.len());
-        let end = self.records.last().map_or(Duration::ZERO, |last| last.meant) + PATIENCE;
+        let end = self.records.last().map_or(Duration::ZERO, |last| last.meant) + LIMIT;
         let mut clock = Clock::start();
         let mut pause = SPIN;
         while self.open > 0 && clock.now() < end {
@@ -107,7 +108,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// They would have started now.
+    /// Counts requests that should start now and find no free connection.
     fn hold(&mut self, now: Duration) {
         self.unseen = self.unseen.max(self.next);
         while let Some(record) = self.records.get_mut(self.unseen).filter(|record| record.meant <= now) {
@@ -143,7 +144,7 @@ mod tests {
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-    /// Serves one connection; the first answer comes so late.
+    /// Serves one connection. The first response is late by `late`.
     #[expect(clippy::disallowed_methods, reason = "a thread of its own, that has nothing else to do")]
     fn server(late: Duration) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
