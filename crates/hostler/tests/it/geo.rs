@@ -140,7 +140,7 @@ async fn what_is_asked_wrongly_is_told() {
         ("/geo/%00", 400, "is not an IP address"),
         ("/geo/%ff%fe", 400, "is not an IP address"),
         ("/geo/1.1.1.1/secret", 404, "there is no \\\"secret\\\"; there are ip, network, city"),
-        ("/geo/9.9.9.9/city", 404, "not known of this address"),
+        ("/geo/9.9.9.9/city", 404, "not known for this address"),
         ("/geo/1.1.1.1?fields=ip,nonsense", 400, "there is no \\\"nonsense\\\""),
         ("/geo/1.1.1.1?lang=%ff", 400, "not UTF-8"),
         ("/geo/1.1.1.1?format=exe", 400, "is not one of json, ndjson, csv, geojson, xml, txt"),
@@ -201,8 +201,8 @@ async fn a_batch_that_is_none_or_too_large_is_refused() {
     let many = "1.1.1.1\n".repeat(1001);
     for (body, status, says) in [
         ("", 400, "the body has no addresses"),
-        ("{\"ip\":\"1.1.1.1\"}", 400, "no list in JSON"),
-        ("[\"1.1.1.1\"", 400, "no list in JSON"),
+        ("{\"ip\":\"1.1.1.1\"}", 400, "not a JSON list"),
+        ("[\"1.1.1.1\"", 400, "not a JSON list"),
         (&many, 413, "1001 addresses are too many; send at most 1000 in one request"),
     ] {
         let answer = ask(&site, "127.0.0.1", "POST /geo/batch", "", body).await;
@@ -235,7 +235,7 @@ async fn others_are_looked_up_for_whom_the_configuration_says() {
     answer.assert_status(200).assert_field("cache-control", "public, max-age=60");
 
     let off = started("lookups = 'off'", EVERYWHERE).await;
-    ask_all(&off, "127.0.0.1").await.assert_status(403).assert_says("are not looked up");
+    ask_all(&off, "127.0.0.1").await.assert_status(403).assert_says("does not look up other addresses");
 }
 
 #[tokio::test]
