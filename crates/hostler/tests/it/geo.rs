@@ -142,7 +142,7 @@ async fn what_is_asked_wrongly_is_told() {
         ("/geo/1.1.1.1/secret", 404, "there is no \\\"secret\\\"; there are ip, network, city"),
         ("/geo/9.9.9.9/city", 404, "not known for this address"),
         ("/geo/1.1.1.1?fields=ip,nonsense", 400, "there is no \\\"nonsense\\\""),
-        ("/geo/1.1.1.1?lang=%ff", 400, "not UTF-8"),
+        ("/geo/1.1.1.1?lang=%ff", 400, "not percent-encoded UTF-8"),
         ("/geo/1.1.1.1?format=exe", 400, "is not one of json, ndjson, csv, geojson, xml, txt"),
         ("/geo/1.1.1.1/city/x", 404, "below /geo"),
         ("/geo/nearest-zip", 404, "no postal codes on this route"),
