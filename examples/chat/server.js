@@ -1,4 +1,4 @@
-// Starts the chat: where it listens and where it keeps what was said come from the environment.
+// Starts the chat. Its address and its folder come from the environment.
 import { fileURLToPath } from 'node:url';
 import { createChat } from './src/chat.js';
 

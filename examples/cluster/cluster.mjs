@@ -1,4 +1,5 @@
-// The machines of the example on loopback addresses of one: a real nats-server, two app hosts, two edges. Knows no clients.
+// The machines of the example, on loopback addresses of one machine: a real nats-server, two app hosts, two edges. Knows
+// no clients.
 import { fileURLToPath } from 'node:url';
 import { eventually, startHostler, startNats } from '@hostler/testkit';
 
@@ -6,7 +7,7 @@ export const HOST = 'shop.example.com';
 
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** All of it, serving; undefined where there is no nats-server, which has been said aloud. */
+/** Starts all of them and waits until they serve. Undefined without nats-server, with a printed message. */
 export async function startCluster() {
   const nats = await startNats();
   if (!nats) return undefined;

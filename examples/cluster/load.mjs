@@ -1,8 +1,9 @@
-// Visitors: GETs to all edges in turn, over kept connections, one after the other by each visitor. Knows addresses, no machines.
+// Visitors that send GETs to all edges in turn, over kept-alive connections, one after another. Knows addresses, no
+// machines.
 import { Agent, request } from 'node:http';
 import { HOST } from './cluster.mjs';
 
-/** Begins; `stop()` resolves with every GET: { at, took, status, by } in milliseconds, or { at, took, error }. */
+/** Begins. `stop()` resolves with every GET: { at, took, status, by } in milliseconds, or { at, took, error }. */
 export function visit(edges, { visitors = 16 } = {}) {
   const agent = new Agent({ keepAlive: true });
   const gets = [];

@@ -1,4 +1,4 @@
-// A shop of one page that says which machine and which process has made it. Knows nothing of the other machines.
+// A shop with one page that names its machine and process. Knows nothing of the other machines.
 import { createServer } from 'node:http';
 import { hostname } from 'node:os';
 

@@ -1,4 +1,4 @@
-// npm run cluster: kills one of two app hosts under load and tells what visitors and edges saw of it.
+// npm run cluster: kills one of two app hosts under load, and prints what visitors and edges noticed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '@hostler/testkit';
 import { members, startCluster } from './cluster.mjs';

@@ -1,4 +1,4 @@
-// What a traveller is told about the seven towns of the listings, and about the five kinds of house.
+// Texts about the seven towns of the listings and the five kinds of houses.
 
 export const PLACES = {
   Reine: {

@@ -1,4 +1,4 @@
-// What guests wrote about a stay: made from its number, as the stays are.
+// Reviews of a stay by guests, generated from the number of the stay.
 import { seeded } from './random.js';
 
 const GUESTS = ['Hanna', 'Piet', 'Amina', 'Louise', 'Kenji', 'Ruth', 'Mateo', 'Freya', 'Anton', 'Clara', 'Seán', 'Yara', 'Ola', 'Bea', 'Viktor'];
@@ -40,7 +40,7 @@ export function reviewsOf({ id, town, host, rating, reviews: count }) {
   };
 }
 
-/** How many gave five stars, four, ... so that they make about this rating. */
+/** How many gave five stars, four, ... so that the average is about this rating. */
 function share(rating, count) {
   const five = Math.round(count * Math.min(1, Math.max(0, rating - 4)));
   const four = Math.round((count - five) * 0.85);

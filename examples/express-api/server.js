@@ -1,4 +1,4 @@
-// A JSON API on Express 5, as a team would write it: its own port, its own data, no word about who runs it.
+// A JSON API on Express 5, as a team would write it: its own port, its own data, and no mention of Hostler.
 import express from 'express';
 import { listings } from './listings.js';
 import { stays } from './stay-routes.js';
@@ -6,7 +6,7 @@ import { stays } from './stay-routes.js';
 const PAGE = 20;
 const app = express();
 app.disable('x-powered-by');
-app.set('trust proxy', 'loopback'); // a proxy on this machine may say who the client is; nobody else may
+app.set('trust proxy', 'loopback'); // only a proxy on this machine may name the client
 
 app.use('/api', express.json({ limit: '1mb' }), express.urlencoded({ extended: false }), express.text());
 
@@ -46,7 +46,7 @@ app.use((request, response) => {
   response.status(404).json({ error: `nothing at ${request.method} ${request.path}` });
 });
 
-// Express knows an error handler by its four parameters.
+// Express recognises an error handler by its four parameters.
 app.use((error, request, response, _next) => {
   const status = error.status ?? 500;
   if (status >= 500) console.error(error);

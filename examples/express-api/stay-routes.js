@@ -1,11 +1,11 @@
-// /api/stays: the listings for a holiday page, searched, one by one, and what takes longer to find out about each.
+// /api/stays: the listings of a holiday site, as a search and one by one, with reviews and bookings that take longer.
 import { setTimeout as wait } from 'node:timers/promises';
 import { Router } from 'express';
 import { KINDS } from './places.js';
 import { reviewsOf } from './reviews.js';
 import { ORDERS, calendarOf, findStay, searchStays } from './stays.js';
 
-/** Milliseconds: reviews and bookings live in systems further away, and this is how far. */
+/** In milliseconds: the time of the remote systems with reviews and bookings. */
 const REVIEWS_TAKE = Number(process.env.REVIEWS_TAKE ?? 600);
 const CALENDAR_TAKES = Number(process.env.CALENDAR_TAKES ?? 250);
 const MOST = 60;
@@ -54,7 +54,7 @@ function withStay(answer) {
   };
 }
 
-/** A key that is given twice is an array, and no number. */
+/** A key that is given twice is an array, and so not a number. */
 function complaint({ kind, order, q = '', ...numbers }) {
   if (kind !== undefined && !Object.hasOwn(KINDS, kind)) return `"kind" must be one of ${Object.keys(KINDS).join(', ')}`;
   if (order !== undefined && !Object.hasOwn(ORDERS, order)) return `"order" must be one of ${Object.keys(ORDERS).join(', ')}`;

@@ -1,10 +1,11 @@
-// The listings as a holiday page needs them: named, described, searched, reviewed. Made from each number, so every process has the same.
+// The listings with names, descriptions and reviews, and the search in them. Generated from each number, so every process
+// has the same.
 import { listings } from './listings.js';
 import { KINDS, PLACES } from './places.js';
 import { seeded } from './random.js';
 
 const HOSTS = ['Ingrid', 'Callum', 'Marta', 'Jonas', 'Aoife', 'Luka', 'Elena', 'Oskar', 'Niamh', 'Tomaž', 'Sofia', 'Eino'];
-const BAR = 20; // euros in one bar of the histogram of prices
+const BAR = 20; // euros per bar of the histogram of prices
 const DAY = 86_400_000;
 const SHOWN = ['id', 'name', 'kind', 'town', 'region', 'country', 'setting', 'guests', 'bedrooms', 'nightly', 'rating', 'reviews', 'favourite'];
 
@@ -22,7 +23,7 @@ export function findStay(id) {
   return byId.get(id);
 }
 
-/** The stays that fit, in order, and what the other choices of kind and price would find. */
+/** The stays that match, in order, and the numbers for the other choices of kind and price. */
 export function searchStays({ kind, upto, guests, words, order, from, limit }) {
   const fits = {
     kind: (stay) => !kind || stay.kind === kind,
@@ -52,7 +53,7 @@ export function calendarOf({ id }, today) {
   const free = months.map(({ month, days }) => {
     const open = [];
     for (let day = 1; day <= days; day += 1) {
-      if (random.chance(taken ? 0.3 : 0.16)) taken = !taken; // a booking lasts some days
+      if (random.chance(taken ? 0.3 : 0.16)) taken = !taken; // a booking lasts several days
       const at = Date.parse(`${month}-01T00:00:00Z`) + (day - 1) * DAY;
       if (!taken && at >= today.getTime() - DAY && at >= first) open.push(day);
     }
@@ -93,7 +94,7 @@ function describe(listing) {
   };
 }
 
-/** What it costs this season: the listing's price, bent so that most are modest and a few are dear. */
+/** The price of this season: the listing's price, adjusted so that most are low and a few are high. */
 function seasonal({ nightly, guests }) {
   return Math.round(52 + ((nightly - 60) ** 1.6) / 24 + guests * 4);
 }
@@ -102,7 +103,7 @@ function textOf(stay) {
   return `${stay.name} ${stay.kind} ${stay.town} ${stay.region} ${stay.country} ${stay.setting}`.toLowerCase();
 }
 
-/** Well rated by many goes before very well rated by two; a little luck lets others come up. */
+/** Many good ratings rank before two very good ones, with some random variation. */
 function score({ id, rating, reviews }) {
   return (rating ?? 4) * (1 - 1 / (reviews + 2)) + ((id * 61) % 97) / 120;
 }

@@ -1,4 +1,5 @@
-// Builds the page: styles and script for the browser, the server, and the shells that stand in for it. React's production build is baked in.
+// Builds the page: styles and script for the browser, the server, and the shells for times without a server. Uses React's
+// production build.
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -6,14 +7,14 @@ import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
 import { build } from 'esbuild';
 
-/** A shell holds the paths it links to, so there is one for each place that the page may be served at. */
+/** A shell contains the paths of its links, so there is one for each path under which the page is served. */
 const BASES = [...new Set(['', '/stays', process.env.BASE_PATH ?? ''])];
 const source = (path) => fileURLToPath(new URL(`src/${path}`, import.meta.url));
 const loader = { '.woff2': 'file', '.svg': 'dataurl' };
 const common = { bundle: true, jsx: 'automatic', metafile: true, logLevel: 'warning', loader, assetNames: '[name]-[hash]' };
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"; // react-dom's server build calls it
 
-/** Into the folder `to`; with `mode` "development" it is the React that complains. */
+/** Builds into the folder `to`. With `mode` "development", React prints warnings. */
 export async function buildAll({ to, mode = 'production' }) {
   const assets = join(to, 'assets');
   await rm(to, { recursive: true, force: true });
@@ -50,7 +51,7 @@ async function writeShells({ to, ...parts }) {
 
 async function compressAll(folder) {
   for (const name of await readdir(folder)) {
-    if (name.endsWith('.woff2')) continue; // is compressed
+    if (name.endsWith('.woff2')) continue; // is already compressed
     const body = await readFile(join(folder, name));
     await writeFile(join(folder, `${name}.br`), await promisify(brotliCompress)(body));
     await writeFile(join(folder, `${name}.gz`), await promisify(gzip)(body, { level: 9 }));

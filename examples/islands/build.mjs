@@ -1,4 +1,4 @@
-// Bundles the islands twice, once for the renderer and once for browsers; what each needs of @hostler/render comes by itself.
+// Bundles the islands twice, for the renderer and for browsers. Each bundle gets its own part of @hostler/render.
 import { build } from 'esbuild';
 
 const common = {

@@ -1,4 +1,4 @@
-// What the islands show: in life it would come from an API. Knows no markup.
+// The data of the islands, which a real site would get from an API. Knows no markup.
 
 const STAYS = [
   { id: 1, name: 'Rust-red boathouse', place: 'Nusfjord', kind: 'Boathouse', price: 148, rating: 4.94, hue: 12, sun: 30 },
@@ -27,7 +27,7 @@ export function dataFor({ broken = false, now = new Date() } = {}) {
   };
 }
 
-/** The month after this one. Words and places are settled here: a browser's locale must not change what the server has rendered. */
+/** The month after this one. All words and positions are computed here, because a browser's locale must not change what the server has rendered. */
 function calendar(now) {
   const first = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
   const count = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate();

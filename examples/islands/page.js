@@ -1,4 +1,5 @@
-// The page's server: fetches its islands with hypernova-client, as any Hypernova page does, and puts them into its layout. Renders nothing itself.
+// The page's server: gets its islands with hypernova-client, as any Hypernova page does, and puts them into its layout.
+// Renders nothing itself.
 import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname } from 'node:path';
@@ -12,7 +13,7 @@ const TYPES = { '.js': 'text/javascript', '.css': 'text/css', '.woff2': 'font/wo
 const folder = new URL('dist/public/', import.meta.url);
 const files = new Map(readdirSync(folder).map((name) => [`/${name}`, readFileSync(new URL(name, folder))]));
 
-/** Why a whole batch was not rendered: the client tells its plugins only. */
+/** Why a whole batch was not rendered. The client reports this only to its plugins. */
 const reasons = new WeakMap();
 const renderer = new Hypernova({
   url: process.env.HYPERNOVA_URL ?? 'http://127.0.0.1:8080/batch',
@@ -31,7 +32,7 @@ createServer(async (req, res) => {
   console.log(`the page is on http://127.0.0.1:${this.address().port}${BASE}/`);
 });
 
-/** Two batches at once, what is seen first apart from the rest: two workers share the page. */
+/** Two batches at once, with the islands at the top in their own batch, so that two workers share the page. */
 async function islandsFor({ Search, Viewers, Stays, ...below }) {
   const batches = await Promise.all([renderer.render({ Search, Viewers, Stays }), renderer.render(below)]);
   return Object.assign({}, ...batches.map(withReasons));

@@ -1,4 +1,4 @@
-// Flickr Original: redirects to the original of a Flickr photo. Its own port, its own key, no word about who runs it.
+// Flickr Original: redirects to the original of a Flickr photo. Its own port, its own API key, and no mention of Hostler.
 import { createServer } from 'node:http';
 import { createApp } from './src/app.js';
 import { readSettings } from './src/settings.js';
@@ -12,7 +12,7 @@ try {
 }
 
 const server = createServer(createApp(settings));
-// A burst connects all at once: what does not fit into the backlog would be refused before anybody has seen it.
+// A burst connects all at once. Connections beyond the backlog would be refused by the kernel.
 server.listen(settings.port, 4096, () => {
   const at = server.address();
   console.log(`listening on ${typeof at === 'string' ? at : `http://localhost:${at.port}`}, asking ${settings.flickrUrl.href}`);
@@ -23,7 +23,7 @@ server.once('error', (error) => {
   process.exit(1);
 });
 
-/** Requests under way are answered, each within the timeouts of its lookup; then their connections are of no more use. */
+/** Running requests are answered, each within the timeouts of its lookup. Then their connections are closed. */
 function stop() {
   server.close();
   setInterval(() => server.closeIdleConnections(), 100).unref();

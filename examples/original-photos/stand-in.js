@@ -1,4 +1,4 @@
-// A STAND-IN for Flickr's API, for the tests and the demo: nothing here comes from Flickr, the photos are drawn by a program.
+// A STAND-IN for Flickr's API, for the tests and the demo. Nothing here comes from Flickr; a program draws the photos.
 import { createServer } from 'node:http';
 import { createStandIn } from './stand-in/api.js';
 

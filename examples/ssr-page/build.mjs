@@ -1,4 +1,4 @@
-// Turns the components into one file that Node runs; React's production build is baked in, whatever NODE_ENV says later.
+// Bundles the components into one file for Node, with React's production build, whatever NODE_ENV is later.
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 

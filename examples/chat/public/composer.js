@@ -1,7 +1,7 @@
-// The field in which a message is written. Knows not where it goes.
+// The field for a new message. Does not know where a message goes.
 import { at } from './page.js';
 
-const REMIND = 2_000; // ms between two hints that somebody types
+const REMIND = 2_000; // ms between two signals that the person types
 const WARN_BELOW = 200;
 
 /** `on`: { send(text), types() }. */

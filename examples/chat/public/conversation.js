@@ -1,8 +1,8 @@
-// What has been said in this room as far as the page knows, and what waits to be sent. Knows no sockets and no elements.
+// The messages of this room that the page has, and those that wait to be sent. Knows no sockets and no elements.
 
 /**
- * Nothing is lost: a message stays in the outbox until it comes back with its place in the room, and goes out again after every
- * break. Nothing is doubled: it keeps its id, by which the server and the page know it again.
+ * No message is lost: it stays in the outbox until it comes back with its number in the room, and it is sent again after every
+ * disconnection. No message appears twice: it keeps its id, which the server and the page compare.
  */
 export class Conversation {
   #seen = new Set();
@@ -17,7 +17,7 @@ export class Conversation {
     this.#outbox = store.load();
   }
 
-  /** The newest message with a place; the server sends what came after it. */
+  /** The newest message with a number. The server sends the messages after it. */
   get last() {
     return this.#last;
   }
@@ -33,7 +33,7 @@ export class Conversation {
     return message;
   }
 
-  /** The message to send now: one at a time, so that they arrive in the order in which they were written. */
+  /** The message to send now. Only one at a time, so that they arrive in the order in which they were written. */
   next() {
     if (this.#sending || this.#outbox.length === 0) return undefined;
     const [{ id, text }] = this.#outbox;
@@ -41,12 +41,12 @@ export class Conversation {
     return { kind: 'say', id, text };
   }
 
-  /** The connection broke, or the server sent it back: it will be sent again. */
+  /** The connection broke, or the server sent the message back: it will be sent again. */
   sendAgain() {
     this.#sending = undefined;
   }
 
-  /** A message has its place. */
+  /** A message has its number. */
   settle(id) {
     if (this.#sending === id) this.#sending = undefined;
     const length = this.#outbox.length;
@@ -54,13 +54,13 @@ export class Conversation {
     if (this.#outbox.length !== length) this.#store.save(this.#outbox);
   }
 
-  /** After a break too long to be caught up with one by one, the page begins anew. */
+  /** After a disconnection too long to catch up, the page starts with an empty conversation. */
   forget() {
     this.#seen.clear();
     this.#last = undefined;
   }
 
-  /** Those of the messages that are news. */
+  /** The messages that are new. */
   receive(messages) {
     const news = messages.filter(({ seq, id }) => !this.#seen.has(id) && seq > (this.#last?.seq ?? 0));
     for (const { seq, id } of news) {
@@ -72,7 +72,7 @@ export class Conversation {
   }
 }
 
-/** Not `crypto.randomUUID`, which a page without TLS has on localhost only. */
+/** Not `crypto.randomUUID`: on a page without TLS it exists only on localhost. */
 export function newId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,9 +1,9 @@
-// A WebSocket that comes back: with back-off and jitter, and a watch on silence. Knows no chat.
+// A WebSocket that reconnects, with back-off and jitter, and that detects silence. Knows no chat.
 
-const FIRST = 800; // ms; all pages of a restarted server come back spread over this time
+const FIRST = 800; // ms; the pages of a restarted server reconnect spread over this time
 const LONGEST = 15_000;
-const SILENCE = 20_000; // after that the other side is asked for a sign of life
-const PATIENCE = 10_000; // in which it must come
+const SILENCE = 20_000; // after this silence the page asks the server for a sign of life
+const ANSWER_LIMIT = 10_000; // time limit for that sign
 const LOOK = 2_500;
 
 export class Link {
@@ -17,7 +17,7 @@ export class Link {
   #watch;
   #ended = false;
 
-  /** `on`: { open, frame, lost }. `lost` gets the reason that the server gave, if any. */
+  /** `on`: { open, frame, lost }. `lost` gets the server's reason, if any. */
   constructor(url, on) {
     this.#url = url;
     this.#on = on;
@@ -27,14 +27,14 @@ export class Link {
     this.#connect();
   }
 
-  /** False if there is no connection: the frame is not kept. */
+  /** Returns false without a connection; then the frame is dropped. */
   send(frame) {
     if (this.#socket?.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(frame));
     return true;
   }
 
-  /** The other side has let us in: the next break starts with short waits again. */
+  /** The server has accepted the page, so the next disconnection starts with short waits again. */
   settled() {
     this.#tries = 0;
   }
@@ -60,7 +60,7 @@ export class Link {
     this.#socket = socket;
     this.#heard = performance.now();
     this.#asked = false;
-    // What an abandoned socket still has to say is not ours any more.
+    // Events of an abandoned socket are ignored.
     const ours = (react) => (event) => socket === this.#socket && react(event);
     socket.onopen = ours(() => this.#on.open());
     socket.onclose = ours(({ reason }) => this.#lost(reason));
@@ -76,7 +76,7 @@ export class Link {
     if (this.#ended) return;
     const longest = Math.min(LONGEST, FIRST * 2 ** this.#tries);
     this.#tries += 1;
-    // A first half that is certain, but not for the first try, which is spread over all of it.
+    // Half of the wait is fixed. The first wait is random as a whole.
     const wait = this.#tries === 1 ? Math.random() * longest : longest / 2 + (Math.random() * longest) / 2;
     this.#timer = setTimeout(this.now, wait);
     this.#on.lost(reason);
@@ -85,19 +85,19 @@ export class Link {
   #lookAgain = () => {
     if (document.visibilityState !== 'visible') return;
     this.now();
-    this.#look(0); // a laptop that has slept may have lost its connection without a word
+    this.#look(0); // a laptop that has slept may have lost its connection unnoticed
   };
 
   #look(silence = SILENCE) {
     const socket = this.#socket;
     if (socket === undefined) return;
     const silent = performance.now() - this.#heard;
-    if (this.#asked && silent > this.#asked + PATIENCE) {
+    if (this.#asked && silent > this.#asked + ANSWER_LIMIT) {
       this.#lost('');
       socket.close();
     } else if (!this.#asked && silent >= silence && this.send({ kind: 'ping' })) {
       this.#asked = Math.max(1, silent);
-    } else if (socket.readyState === WebSocket.CONNECTING && silent > PATIENCE) {
+    } else if (socket.readyState === WebSocket.CONNECTING && silent > ANSWER_LIMIT) {
       this.#lost('');
       socket.close();
     }

@@ -1,4 +1,4 @@
-// The page: ties the conversation and the connection to what is seen.
+// The page: connects the conversation and the socket with the elements.
 import { wireComposer } from './composer.js';
 import { Conversation } from './conversation.js';
 import { Link } from './link.js';
@@ -8,7 +8,7 @@ import { People } from './people.js';
 import * as person from './person.js';
 import { askName, share, showRooms, showSelf, wireSide } from './side.js';
 
-const PATIENCE = 1_200; // ms without a connection before the page says so
+const NOTICE_DELAY = 1_200; // ms without a connection before the page says so
 const REASONS = { room_full: 'This room is full', too_many_tabs: 'Open in too many tabs', too_many_frames: 'Too much at once' };
 
 const messages = new Messages({ log: at('log'), outbox: at('outbox') });
@@ -20,7 +20,7 @@ let link;
 let you;
 let isIn = false;
 let unread = 0;
-let patience;
+let noticeTimer;
 let resend;
 
 wireComposer({ send: compose, types: () => isIn && link.send({ kind: 'typing' }) });
@@ -87,8 +87,8 @@ function hear(frame) {
 
 function lost(reason) {
   out();
-  people.nobodyTypes();
-  patience ??= setTimeout(() => setState('waiting', REASONS[reason] ?? 'Reconnecting…'), REASONS[reason] ? 0 : PATIENCE);
+  people.clearTyping();
+  noticeTimer ??= setTimeout(() => setState('waiting', REASONS[reason] ?? 'Reconnecting…'), REASONS[reason] ? 0 : NOTICE_DELAY);
 }
 
 function out() {
@@ -99,8 +99,8 @@ function out() {
 }
 
 function welcome(frame) {
-  clearTimeout(patience);
-  patience = undefined;
+  clearTimeout(noticeTimer);
+  noticeTimer = undefined;
   link.settled();
   const isReturn = conversation.last !== undefined;
   isIn = true;
@@ -110,7 +110,7 @@ function welcome(frame) {
   at('empty').hidden = conversation.last !== undefined;
   setState('open', 'Connected');
   people.begin(you, frame.people, isReturn);
-  named(person.name()); // it may have changed on the way
+  named(person.name()); // it may have changed meanwhile
   flush();
 }
 
@@ -145,7 +145,7 @@ function compose(text) {
   flush();
 }
 
-/** Before the welcome nothing is sent: the server would not know where it belongs. */
+/** Sends nothing before the welcome: the server would not know the room. */
 function flush() {
   const frame = isIn && !resend && conversation.next();
   if (frame && !link.send(frame)) conversation.sendAgain();

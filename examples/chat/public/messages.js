@@ -1,10 +1,10 @@
-// The messages as elements. Everything that people wrote goes in as text, never as HTML. Knows no sockets.
+// Shows the messages as elements. What people wrote becomes text, never HTML. Knows no sockets.
 
-const TOGETHER = 5 * 60_000; // messages of one person within that time share a head
+const TOGETHER = 5 * 60_000; // messages of one person within this time share one name
 const TIME = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat(undefined, { weekday: 'long', day: 'numeric', month: 'long' });
 
-/** An element with a class and children; texts become text nodes. */
+/** An element with a class and children. Strings become text nodes. */
 export function element(tag, className, ...children) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -12,7 +12,7 @@ export function element(tag, className, ...children) {
   return made;
 }
 
-/** A round sign for a person: initials, on a colour that belongs to the id and not to the name. */
+/** A round sign for a person: initials on a colour. The colour depends on the id, not on the name. */
 export function face(id, name) {
   const made = element('span', 'face', initials(name));
   made.setAttribute('aria-hidden', 'true');
@@ -31,7 +31,7 @@ export class Messages {
     this.#outbox = outbox;
   }
 
-  /** The id by which the others know the person at this page. */
+  /** The id under which the others see the person at this page. */
   set you(id) {
     this.#you = id;
   }
@@ -53,7 +53,7 @@ export class Messages {
     }
   }
 
-  /** Not announced: they are old. */
+  /** Screen readers do not announce these, because they are old. */
   prepend(messages) {
     this.silently(() => {
       const first = this.#shown.shift();
@@ -62,7 +62,7 @@ export class Messages {
       this.#log.prepend(...before.map(({ item }) => item));
       this.#shown.unshift(...before);
       if (!first) return;
-      // Its head may not be needed any more, now that somebody stands before it.
+      // It may not need its name any more, because a message of the same person is before it now.
       const item = this.#item(first.message, messages.at(-1));
       this.#shown.splice(before.length, 0, { message: first.message, item });
       if (before.length > 0) before.at(-1).item.after(item);
@@ -70,7 +70,7 @@ export class Messages {
     });
   }
 
-  /** What is not sent yet stands below all others. */
+  /** Messages that are not sent yet are below all others. */
   showOutbox(messages) {
     this.#outbox.replaceChildren(
       ...messages.map(({ text }) => {
@@ -81,7 +81,7 @@ export class Messages {
     );
   }
 
-  /** A line of our own between the messages, such as who came. */
+  /** A line between the messages, for example when a person joins. */
   note(text) {
     this.#log.append(element('li', 'note', text));
   }
@@ -124,7 +124,7 @@ function initials(name) {
 }
 
 function hueOf(id) {
-  let sum = 2166136261; // FNV-1a: near ids get colours far apart
+  let sum = 2166136261; // FNV-1a: similar ids get different colours
   for (const letter of id) sum = Math.imul(sum ^ letter.codePointAt(0), 16777619);
   return ((sum >>> 0) % 24) * 15;
 }

@@ -1,12 +1,13 @@
-// The parts of the page that everybody needs: elements by id, the end of the conversation, the state line. Knows no conversation.
+// Parts of the page that several files need: elements by id, the end of the conversation, the state line. Knows no
+// conversation.
 
-const NEAR = 80; // px from the end: whoever is there sees what comes
+const NEAR = 80; // px from the end: within this distance the page scrolls to new messages
 
 export const at = (id) => document.getElementById(id);
 
 export function setState(state, text) {
   at('state').dataset.state = state;
-  if (at('state-text').textContent !== text) at('state-text').textContent = text; // said aloud once, not at each try
+  if (at('state-text').textContent !== text) at('state-text').textContent = text; // screen readers announce it once, not at each attempt
 }
 
 export function isAtEnd() {
@@ -18,7 +19,7 @@ export function toEnd() {
   at('scroll').scrollTop = at('scroll').scrollHeight;
 }
 
-/** Somebody looks at the newest message. */
+/** Whether the newest message is visible. */
 export function isHere() {
   return document.visibilityState === 'visible' && isAtEnd();
 }

@@ -1,16 +1,16 @@
-// Who is in the room, who comes and goes, and who types. Knows no connection.
+// Shows the people in the room, who joins, leaves and types. Knows no connection.
 import { element, face } from './messages.js';
 import { at, isAtEnd, toEnd } from './page.js';
 
 const TYPES_FOR = 4_000; // ms after a key
-const SETTLING = 6_000; // ms after a reconnection in which the others come back too: nobody has joined or left
+const SETTLING = 6_000; // ms after a reconnection in which the others reconnect too; no joining or leaving is shown
 const FACES = 4;
 
 export class People {
   #note;
   #you;
-  #told = new Map(); // id -> { id, name }, as the server says
-  #shown = new Map(); // with those who may come back in a moment
+  #told = new Map(); // id -> { id, name }, as the server sent them
+  #shown = new Map(); // also those who may return in a moment
   #settling;
   #typing = new Map(); // id -> timer
 
@@ -19,7 +19,7 @@ export class People {
     this.#note = note;
   }
 
-  /** A new room, or the page has been let in again. */
+  /** The page has entered a room, or entered it again. */
   begin(you, people, isReturn) {
     clearTimeout(this.#settling);
     this.#settling = undefined;
@@ -44,12 +44,12 @@ export class People {
     this.#show();
   }
 
-  /** Out of the room. */
+  /** The page has left the room. */
   end() {
     clearTimeout(this.#settling);
     this.#settling = undefined;
     this.#told = this.#shown = new Map();
-    this.nobodyTypes();
+    this.clearTyping();
     this.#show();
   }
 
@@ -59,13 +59,13 @@ export class People {
     this.#showTyping();
   }
 
-  /** What was being typed has come, or has been given up. */
+  /** The person has sent the message, or stopped typing. */
   typedLast(id) {
     clearTimeout(this.#typing.get(id));
     if (this.#typing.delete(id)) this.#showTyping();
   }
 
-  nobodyTypes() {
+  clearTyping() {
     for (const id of [...this.#typing.keys()]) this.typedLast(id);
   }
 

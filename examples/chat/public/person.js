@@ -1,4 +1,4 @@
-// Who sits at this browser, the rooms visited, and what was written and not sent yet. Knows no elements and no sockets.
+// Stores who uses this browser, the visited rooms, and unsent messages. Knows no elements and no sockets.
 
 import { newId } from './conversation.js';
 
@@ -9,11 +9,11 @@ const OUTBOX = 'fireside:outbox:';
 const ALWAYS = ['lobby', 'ideas', 'off-topic'];
 const REMEMBERED = 12;
 
-// Where nothing can be stored.
+// Used where nothing can be stored.
 let own;
 let given;
 
-/** By this secret the tabs of one person are known to belong together; others see a digest of it. */
+/** A secret that identifies the tabs of one person. Other people see only a digest of it. */
 export function me() {
   let id = read(localStorage, ME);
   if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id)) write(localStorage, ME, (id = own ??= newId()));
@@ -30,7 +30,7 @@ export function setName(chosen) {
   write(localStorage, NAME, chosen);
 }
 
-/** Another tab has given the person another name. */
+/** Calls `react` when another tab changes the person's name. */
 export function onName(react) {
   addEventListener('storage', ({ key }) => key === NAME && name() && react(name()));
 }
@@ -45,7 +45,7 @@ export function visit(room) {
   if (!ALWAYS.includes(room)) write(localStorage, ROOMS, [...visited, room].slice(-REMEMBERED));
 }
 
-/** Of this tab only: two tabs that send the same would be told apart by nobody. */
+/** For this tab only. If two tabs sent the same messages, they could not be told apart. */
 export function outboxOf(room) {
   return {
     load: () => {
@@ -60,7 +60,7 @@ function read(storage, key) {
   try {
     return JSON.parse(storage.getItem(key));
   } catch {
-    return null; // forbidden, or somebody else's: as if there were nothing
+    return null; // forbidden, or the value of another page: as if there were none
   }
 }
 
@@ -68,6 +68,6 @@ function write(storage, key, value) {
   try {
     storage.setItem(key, JSON.stringify(value));
   } catch {
-    // forbidden or full: the page works without a memory
+    // forbidden or full: the page works without storage
   }
 }

@@ -1,4 +1,4 @@
-// What stands beside the conversation: the rooms, oneself, the link to share. Knows no connection.
+// The column beside the conversation: the rooms, the own name, the link to share. Knows no connection.
 import { element, face } from './messages.js';
 import { at } from './page.js';
 import * as person from './person.js';
@@ -50,7 +50,7 @@ export function showRooms(current) {
   );
 }
 
-/** `id`: by which the others know the person, once the server has said so. */
+/** `id`: the id under which the others see the person, once the server has sent it. */
 export function showSelf(name, id) {
   at('self-name').textContent = name;
   at('self-face').replaceWith(Object.assign(face(id ?? '', name), { id: 'self-face' }));
@@ -76,7 +76,7 @@ export async function share(room) {
     label.textContent = 'Copied';
     setTimeout(() => (label.textContent = 'Copy link'), 2_000);
   } catch {
-    prompt('The address of this room', url); // without TLS a page may not write to the clipboard
+    prompt('The address of this room', url); // without TLS a page cannot write to the clipboard
   }
 }
 

@@ -1,4 +1,4 @@
-// A token bucket: a burst, then so many a second. Knows not what is counted.
+// A token bucket: a burst, then a steady rate per second. Does not know what it counts.
 
 export class Bucket {
   #rate;
@@ -13,7 +13,7 @@ export class Bucket {
     this.#filled = now();
   }
 
-  /** Takes a token and returns 0, or returns the milliseconds until there will be one. */
+  /** Takes a token and returns 0, or returns the milliseconds until the next token. */
   take() {
     const now = this.#now();
     const { burst, perSecond } = this.#rate;

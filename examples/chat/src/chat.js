@@ -1,4 +1,4 @@
-// The chat as one HTTP server: the page, and the WebSocket behind it. Knows nothing of processes and ports.
+// The chat as one HTTP server: the page and its WebSocket. Knows nothing of processes and ports.
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -10,11 +10,11 @@ import { Visit } from './visit.js';
 
 const GOING_AWAY = 1001;
 
-/** The server, not listening yet, and `close`, which says goodbye to everybody and resolves once all are gone. */
+/** The server, which does not listen yet, and `close`, which tells all visitors to leave and resolves when they have left. */
 export async function createChat({ folder, base = '', limits: changed = {} }) {
   const limits = { ...LIMITS, ...changed };
   const rooms = await Rooms.in(folder, limits);
-  // No compression: it costs hundreds of kilobytes for each connection, and messages are short.
+  // No compression: it needs hundreds of kilobytes for each connection, and messages are short.
   const sockets = new WebSocketServer({ noServer: true, maxPayload: limits.payload, perMessageDeflate: false });
   const visits = new Map();
   const server = createServer(pageUnder(base));
@@ -61,7 +61,7 @@ export async function createChat({ folder, base = '', limits: changed = {} }) {
   return { server, close };
 }
 
-/** Another site's page may not talk in our visitors' names. Who sends no Origin is no browser, and needs no page to do as it likes. */
+/** A page of another site must not act for our visitors. A client without Origin is not a browser, and can send anything anyway. */
 function isOurs({ origin, host }) {
   if (origin === undefined) return true;
   const from = urlOf(origin);

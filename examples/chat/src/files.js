@@ -1,4 +1,4 @@
-// The page and its parts, read once and held in memory. Knows no WebSockets.
+// The page and its files, read once and kept in memory. Knows no WebSockets.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isRoom } from './frames.js';
@@ -21,10 +21,10 @@ const HEADERS = {
   'content-security-policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'same-origin',
-  'cache-control': 'no-cache', // asked for anew each time, and answered with 304 as long as it is the same
+  'cache-control': 'no-cache', // revalidated each time; the response is a 304 as long as it is the same
 };
 
-/** A listener for requests; `base` is '' or a path such as '/chat'. */
+/** A listener for requests. `base` is '' or a path such as '/chat'. */
 export function pageUnder(base) {
   const parts = new Map(Object.entries(FILES).map(([name, type]) => [name, read(name, type, base)]));
   return (request, response) => {

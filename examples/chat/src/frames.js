@@ -1,15 +1,17 @@
-// What a visitor may send: each frame is checked whole before anything is done with it. Knows no sockets.
+// The frames that a visitor may send. Each one is checked completely before it is used. Knows no sockets.
 import { LIMITS } from './limits.js';
 
 const ROOM = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const ID = /^[A-Za-z0-9_-]{16,64}$/;
-// Controls (but for line breaks and tabs) and what turns the direction of the text around it: such a name could pose as another's.
-// eslint-disable-next-line no-control-regex -- they are what is meant
+// Control characters (except line breaks and tabs), and characters that change the direction of the text around them: a
+// name with those could imitate another name.
+// eslint-disable-next-line no-control-regex -- the expression is for control characters
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 const KINDS = {
   hello: ({ room, me, name, last }) => isRoom(room) && isId(me) && isName(name) && (last === undefined || isPlace(last)) && { room, me, name: nameOf(name), last },
-  // A text that cannot be said is answered, not taken for an attack: a page would send it again after each break.
+  // A text that is not allowed gets an answer and does not count as an attack: the page would send it again after each
+  // disconnection.
   say: ({ id, text }) => isId(id) && typeof text === 'string' && { id, text: isText(text) ? textOf(text) : undefined },
   name: ({ name }) => isName(name) && { name: nameOf(name) },
   typing: () => ({}),
@@ -17,13 +19,13 @@ const KINDS = {
   ping: () => ({}),
 };
 
-/** The frame, with `kind` and nothing but what belongs to it; or undefined. */
+/** The frame, with `kind` and only the fields that belong to it. Undefined if it is invalid. */
 export function parseFrame(data) {
   let frame;
   try {
     frame = JSON.parse(data);
   } catch {
-    return undefined; // no JSON is no frame
+    return undefined; // a frame must be JSON
   }
   if (frame === null || typeof frame !== 'object' || typeof frame.kind !== 'string' || !Object.hasOwn(KINDS, frame.kind)) return undefined;
   const parts = KINDS[frame.kind](frame);

@@ -1,4 +1,4 @@
-// What was said in a room, in append-only files of JSON lines. Knows no people and no connections.
+// The messages of a room, in append-only files of JSON lines. Knows no people and no connections.
 import { appendFile, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LIMITS } from './limits.js';
@@ -7,11 +7,11 @@ const LINE_BREAK = 10;
 const TRIES = 5;
 
 /**
- * The files are the truth, and the order of their lines is the order of the room: a message counts once it has been read back.
- * So two processes may write at the same time, as they do while one takes over from the other, and both see the same.
+ * The files decide, and the order of their lines is the order of the room: a message counts once it was read back. So two
+ * processes may write at the same time, as they do while one replaces the other, and both see the same.
  *
- * A file holds `segment` lines, then the next one begins. A line beyond that does not count, and who wrote it writes it again into
- * the next. The number of a message is its place: (file - 1) * segment + line. Two files are kept.
+ * A file holds `segment` lines, then the next file begins. A line beyond that does not count, and its writer writes it again
+ * into the next file. The number of a message is (file - 1) * segment + line. The last two files are kept.
  */
 export class History {
   #folder;
@@ -19,7 +19,7 @@ export class History {
   #limits;
   #heard;
   #file = 1;
-  #offset = 0; // in that file: what is before it has been read
+  #offset = 0; // in that file; everything before was read
   #lines = 0; // of that file
   #messages = []; // of the files that are kept
   #ids = new Set(); // of these messages
@@ -49,32 +49,33 @@ export class History {
     return this.#ids.has(id);
   }
 
-  /** Resolves once the message has its place. A process that dies before that has promised nothing. */
+  /** Resolves once the message has its number. A process that dies before has confirmed nothing. */
   async append(message) {
     for (let tries = 0; tries < TRIES; tries += 1) {
-      // The break in front ends what a dying process may have left unfinished. Written in one piece, lines never mix.
+      // The leading line break ends an unfinished line of a process that died. Each line is written with one call, so
+      // lines never mix.
       await appendFile(this.#path(this.#file), `\n${JSON.stringify(message)}\n`);
       await this.catchUp();
       if (this.has(message.id)) return;
     }
-    throw new Error(`${this.#path(this.#file)} does not keep what is written into it`);
+    throw new Error(`${this.#path(this.#file)} does not contain the line that was written`);
   }
 
-  /** Reads what has been written since, by whomever. */
+  /** Reads the lines that any process has written since the last read. */
   catchUp() {
     const next = this.#reading.then(() => this.#read());
-    this.#reading = next.catch(() => {}); // whoever asked is told; the next reader begins afresh
+    this.#reading = next.catch(() => {}); // the caller gets the error; the next read starts again
     return next;
   }
 
-  /** What came after the message that a page has seen last, if that is known and not too long ago. */
+  /** The messages after the last one that a page has, if that one is known and not too old. */
   after({ seq, id }) {
     const at = this.#messages.findLastIndex((message) => message.seq === seq && message.id === id);
     if (at < 0 || this.#messages.length - at - 1 > this.#limits.resume) return undefined;
     return this.#messages.slice(at + 1);
   }
 
-  /** The last ones before this number, and whether there are more. */
+  /** The last messages before this number, and whether there are more. */
   before(seq = Infinity) {
     const earlier = this.#messages.filter((message) => message.seq < seq);
     const messages = earlier.slice(-this.#limits.page);
@@ -85,7 +86,7 @@ export class History {
     for (;;) {
       const bytes = await readFrom(this.#path(this.#file), this.#offset);
       if (bytes === undefined && this.#offset > 0) {
-        await this.#beginNextFile(); // somebody has removed or emptied it
+        await this.#beginNextFile(); // another program has removed or emptied it
         continue;
       }
       const end = (bytes?.lastIndexOf(LINE_BREAK) ?? -1) + 1;
@@ -100,7 +101,7 @@ export class History {
     if (line === '' || this.#lines >= this.#limits.segment) return;
     this.#lines += 1;
     const message = parsed(line);
-    if (!message || this.#ids.has(message.id)) return; // sent twice: once to each of two processes
+    if (!message || this.#ids.has(message.id)) return; // sent twice, once to each of two processes
     this.#ids.add(message.id);
     this.#messages.push({ seq: (this.#file - 1) * this.#limits.segment + this.#lines, ...message });
     this.#heard(this.#messages.at(-1));
@@ -137,11 +138,11 @@ function parsed(line) {
     const message = JSON.parse(line);
     return typeof message?.id === 'string' ? message : undefined;
   } catch {
-    return undefined; // cut short by the death of who wrote it, who has promised nothing
+    return undefined; // incomplete because its writer died, which has confirmed nothing
   }
 }
 
-/** What the file has from here on; undefined if there is no such file. */
+/** The bytes of the file from `offset` on. Undefined if the file does not exist. */
 async function readFrom(path, offset) {
   let file;
   try {
@@ -152,7 +153,7 @@ async function readFrom(path, offset) {
   }
   try {
     const { size } = await file.stat();
-    if (size < offset) return undefined; // another file of this name
+    if (size < offset) return undefined; // another file with this name
     const bytes = Buffer.alloc(size - offset);
     let length = 0;
     while (length < bytes.length) {

@@ -1,4 +1,4 @@
-// A room: who is in it, and what they hear. Knows visitors as something that can be told a frame; knows no sockets.
+// A room: its people and the messages for them. Knows visitors as objects that accept frames. Knows no sockets.
 import { LIMITS } from './limits.js';
 
 export class Room {
@@ -7,7 +7,7 @@ export class Room {
   #visitors = new Set();
   #people = new Map(); // id -> { name, visitors, leaving }
 
-  /** `open` gives the room its history, which tells the room what has been said. */
+  /** `open` gives the room its history, which passes messages to the room. */
   static async open(name, openHistory, limits = LIMITS) {
     const room = new Room(name, limits);
     room.#history = await openHistory((message) => room.#tell({ kind: 'message', message }));
@@ -23,7 +23,7 @@ export class Room {
     return this.#history.isEmpty;
   }
 
-  /** Lets a visitor in and tells it what it has missed; or returns why not. */
+  /** Adds a visitor and sends it what it has missed, or returns the reason of a refusal. */
   enter(visitor, { id, name, last }) {
     if (this.#visitors.size >= this.#limits.visitors) return 'room_full';
     const person = this.#people.get(id) ?? { name, visitors: new Set() };
@@ -33,14 +33,14 @@ export class Room {
     person.name = name;
     person.visitors.add(visitor);
     this.#people.set(id, person);
-    // In one go with the next line: nothing can be said between what it has missed and what it hears.
+    // In the same turn as the next line, so that no message comes between the missed ones and the new ones.
     visitor.tell({ kind: 'welcome', room: this.name, you: id, people: this.#list(), ...this.#missed(last) });
     this.#visitors.add(visitor);
     if (isNews) this.#tell({ kind: 'people', people: this.#list() }, visitor);
     return undefined;
   }
 
-  /** A person is gone with the last tab, and a moment later: who reloads the page has not left. */
+  /** A person is gone some time after the last tab has closed, because a reload is not a departure. */
   leave(visitor, id) {
     if (!this.#visitors.delete(visitor)) return;
     const person = this.#people.get(id);

@@ -1,4 +1,4 @@
-// The open rooms of this process, and the folder behind them. Knows no connections.
+// The open rooms of this process, and their folder. Knows no connections.
 import { watch } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,10 +25,10 @@ export class Rooms {
     this.#stopWatching = this.#watch();
   }
 
-  /** Lets a visitor into the room of this name, which then holds all that has been said in it; or returns why not. */
+  /** Adds a visitor to the room with this name, with all its messages, or returns the reason of a refusal. */
   async enter(name, visitor, person) {
     const opened = this.#rooms.get(name) ?? this.#open(name);
-    opened.visits += 1; // counted before anything is waited for, so that the room is not closed under the visitor
+    opened.visits += 1; // counted before any await, so that the room is not closed meanwhile
     try {
       const room = await opened.room;
       await room.catchUp();
@@ -41,7 +41,7 @@ export class Rooms {
     }
   }
 
-  /** Appends to the room's history; a room that had none yet may push out the one that has been silent longest. */
+  /** Appends a message to the room's history. A new room may remove the one that has been silent longest. */
   async say(room, message) {
     if (room.isSilent) await this.#makePlaceFor(room.name);
     await room.say(message);
@@ -63,13 +63,13 @@ export class Rooms {
     this.#release(name, opened);
   }
 
-  /** Nobody is left who could notice that it is opened anew, from its files, for the next visitor. */
+  /** Closes a room without visitors. For the next visitor it is opened again from its files. */
   #release(name, opened) {
     opened.visits -= 1;
     if (opened.visits === 0) this.#rooms.delete(name);
   }
 
-  /** A predecessor or successor of this process writes into the same folder. */
+  /** The process before or after this one writes into the same folder. */
   #watch() {
     const look = (file) => {
       const name = file ? roomOf(file) : undefined;
@@ -81,7 +81,7 @@ export class Rooms {
       watcher.unref();
       return () => watcher.close();
     } catch (error) {
-      console.error(`the folder cannot be watched (${error.message}); it is looked at every second`);
+      console.error(`the folder cannot be watched (${error.message}); it is checked every second`);
       const timer = setInterval(look, LOOK_AGAIN);
       timer.unref();
       return () => clearInterval(timer);

@@ -1,4 +1,4 @@
-// One connection: what it may do, and how often. Everything that comes in is foreign.
+// One connection: what it may do, and how often. All input is untrusted.
 import { createHash } from 'node:crypto';
 import { Bucket } from './bucket.js';
 import { parseFrame } from './frames.js';
@@ -35,7 +35,7 @@ export class Visit {
     socket.on('error', () => {}); // a broken frame; ws answers and closes by itself
   }
 
-  /** Called in turn for each connection: who has not answered the last ping is gone, whatever TCP still believes. */
+  /** Called regularly for each connection: one that has not answered the last ping is gone, whatever TCP reports. */
   beat() {
     if (!this.#alive) return this.#socket.terminate();
     this.#alive = false;
@@ -46,7 +46,7 @@ export class Visit {
     this.tellText(JSON.stringify(frame));
   }
 
-  /** What a reader is too slow for would pile up in our memory: it is cut off, and fetches what it missed when it comes back. */
+  /** Messages for a reader that is too slow would fill our memory. So it is disconnected, and gets what it missed when it reconnects. */
   tellText(text) {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (this.#socket.bufferedAmount > this.#limits.buffered) return this.#socket.terminate();
@@ -71,7 +71,7 @@ export class Visit {
       case 'hello': return this.#enter(frame);
       case 'ping': return this.tell({ kind: 'pong' });
     }
-    if (!this.#place) return undefined; // on its way in; a page waits for its welcome
+    if (!this.#place) return undefined; // not in the room yet; a page waits for its welcome
     const { room } = this.#place;
     switch (frame.kind) {
       case 'say': return (this.#saying = this.#saying.then(() => this.#say(room, frame))); // in the order in which they came
@@ -87,12 +87,12 @@ export class Visit {
     const { refusal, ...place } = await this.#rooms.enter(name, this, { id: this.#id, name: person, last });
     if (refusal) return this.#end(POLICY, refusal);
     this.#place = place;
-    if (this.#socket.readyState !== this.#socket.OPEN) this.#gone(); // it left while the door was opened
+    if (this.#socket.readyState !== this.#socket.OPEN) this.#gone(); // it left while it was entering
   }
 
   async #say(room, { id, text }) {
     if (text === undefined) return this.tell({ kind: 'unsayable', id });
-    if (room.isKnown(id)) return this.tell({ kind: 'known', id }); // said before the connection broke
+    if (room.isKnown(id)) return this.tell({ kind: 'known', id }); // sent before the connection broke
     const wait = this.#says.take();
     if (wait > 0) return this.tell({ kind: 'refused', id, why: 'too_fast', wait });
     try {
@@ -114,7 +114,7 @@ export class Visit {
   }
 }
 
-/** What others see instead of the secret by which the tabs of one person know each other. */
+/** What others see instead of the secret of a person's tabs. */
 function publicId(secret) {
   return createHash('sha256').update(secret).digest('base64url').slice(0, 16);
 }

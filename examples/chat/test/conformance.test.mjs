@@ -1,4 +1,5 @@
-// The Autobahn suite's cases against an app on `ws`: behind Hostler, with and without TLS, each has the verdict that it has without it.
+// The Autobahn suite's cases against an app on `ws`: behind Hostler, with and without TLS, each case has the same result
+// as without Hostler.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,8 +15,8 @@ import { eventually, freePort, kosokuProgram, startHostler } from '@hostler/test
 
 const ECHO = fileURLToPath(new URL('echo.mjs', import.meta.url));
 /**
- * All but most of those about compression (12 and 13), which run for minutes and are about the app's zlib: what is compressed goes
- * through a tunnel as it is. Of each window size there is one.
+ * All cases except most of those about compression (12 and 13): they run for minutes and test the app's zlib, while a tunnel
+ * passes compressed data unchanged. One case for each window size is included.
  */
 const CASES = [1, 2, 3, 4, 5, 6, 7, 9, 10].map((group) => `${group}.*`).concat('12.1.1', '12.2.1', '13.1.1', '13.3.1');
 const FEWEST = 300;
@@ -35,7 +36,10 @@ test('every case has the same verdict behind Hostler as without it', { skip: !pr
   assert.deepEqual(await verdicts(t, await withoutTls(t, site.tls), isSame), expected);
 });
 
-/** What is found of each case. Many wait for a second at most, which a busy machine may miss once: what is not `right` is tried again. */
+/**
+ * The result of each case. Many cases wait for a second at most, which a busy machine may miss once, so a case with a result
+ * other than `right` is repeated.
+ */
 async function verdicts(t, host, right) {
   const found = await runCases(t, host, CASES, 4);
   const again = Object.keys(found).filter((id) => !right(found[id], id));
@@ -46,7 +50,7 @@ async function runCases(t, host, cases, parallel) {
   const folder = await mkdtemp(join(tmpdir(), 'hostler-kosoku-'));
   t.after(() => rm(folder, { recursive: true }));
   const included = cases.flatMap((each) => ['--include', each]);
-  // That a case fails is the report's to tell.
+  // The report says which cases have failed.
   await promisify(execFile)(program, [`ws://${host}`, '--parallelism', `${parallel}`, '--outdir', folder, ...included]).catch(() => {});
   const [report] = Object.values(JSON.parse(await readFile(join(folder, 'index.json'), 'utf8')));
   const verdict = ({ behavior, behaviorClose, remoteCloseCode }) => `${behavior}, closed ${behaviorClose} with ${remoteCloseCode}`;
@@ -84,7 +88,7 @@ async function startBehind(t) {
   return { url: site.url, tls };
 }
 
-/** A door without TLS to a port with it, since kosoku speaks none. Each end is passed on as it comes. */
+/** Accepts connections without TLS for a port with TLS, because kosoku does not support TLS. Each end is passed on. */
 async function withoutTls(t, port) {
   const door = createServer({ allowHalfOpen: true }, (client) => {
     const server = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'], allowHalfOpen: true });

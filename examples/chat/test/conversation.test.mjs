@@ -1,4 +1,4 @@
-// The page's memory: what is sent again after a break, and what is not shown twice.
+// The page's conversation: what is sent again after a disconnection, and what is not shown twice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Conversation } from '../public/conversation.js';

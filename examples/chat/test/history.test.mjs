@@ -1,4 +1,4 @@
-// What was said is kept, within bounds, whatever happens to the processes that write it.
+// Messages are kept, within limits, whatever happens to the processes that write them.
 import assert from 'node:assert/strict';
 import { appendFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// The chat behind Hostler: WebSockets through it, and what people notice of restarts, crashes and a stop. The app knows nothing of it.
+// The chat behind Hostler: WebSockets through it, and what people notice of restarts, crashes and a stop. The app does
+// not know Hostler.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
@@ -75,7 +76,7 @@ test('forty people hold no slot between them, and all are told to come back when
   await stopped;
 });
 
-/** The example by its own file, with a folder of its own. */
+/** The example with its own configuration and a folder of its own. */
 async function siteFor(t, options = {}) {
   const folder = await folderFor(t);
   const site = await startHostler({ file: FILE, options: { 'pools.chat.env.DATA_FOLDER': folder, ...options } });

@@ -1,4 +1,4 @@
-// What visitors may not do: the chat refuses it, says so where it can, and goes on for everybody else.
+// What visitors may not do: the chat refuses it, reports it where it can, and goes on for the others.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
@@ -148,7 +148,7 @@ test('who does not read is cut off before it costs memory', async (t) => {
   const slow = await enter(t, host, { name: 'Slow' });
   slow.socket.pause();
   const ada = await enter(t, host);
-  // What the kernel takes for the slow one does not count, and that may be megabytes.
+  // What the kernel buffers for the slow reader does not count, and that may be megabytes.
   for (let round = 0; round < 2_000 && ada.people.length > 1; round += 1) {
     const last = `${round} ${'x'.repeat(900)}`;
     for (let count = 0; count < 40; count += 1) ada.say(`${count} ${'y'.repeat(900)}`);
@@ -176,7 +176,7 @@ test('the page is served with a policy that lets no foreign script in; all else 
   assert.equal(await status(host, '/../../etc/passwd'), 404);
 });
 
-/** fetch would take the dots out. */
+/** fetch would remove the dots. */
 async function status(host, path) {
   const [hostname, port] = host.split(':');
   const [answer] = await once(request({ hostname, port, path }).end(), 'response');

@@ -1,7 +1,7 @@
-// The chat's page in Chromium, as a person uses it. Knows the page by its labels and roles, nothing of its inside.
+// The chat's page in Chromium, used like a person does. Knows the page by its labels and roles, not its code.
 import { eventually, openBrowser } from '@hostler/testkit';
 
-/** A browser, gone with the test. `sit` gives a person a page in a profile of its own. */
+/** A browser that ends with the test. `sit` opens a page for a person in a profile of its own. */
 export async function browserFor(t) {
   const browser = await openBrowser();
   t.after(() => browser.close());
@@ -34,7 +34,7 @@ class Person {
     page.on('console', (message) => this.#note(message));
   }
 
-  /** While the server is away the browser says so for each try; that is not the page's fault. */
+  /** While the server is away the browser reports each failed attempt, which is not an error of the page. */
   #note(message) {
     const text = message.text();
     if (message.type() === 'error' && !/WebSocket connection|Failed to load resource/.test(text)) this.complaints.push(text);
@@ -50,7 +50,7 @@ class Person {
     await this.page.keyboard.press('Enter');
   }
 
-  /** The messages that have their place, in order. */
+  /** The messages with a number, in order. */
   texts() {
     return this.page.locator('#log .bubble').allTextContents();
   }

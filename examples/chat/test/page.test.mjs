@@ -1,4 +1,5 @@
-// Two people in two browsers, straight in front of the app: what they see of each other, and when its process dies under them.
+// Two people in two browsers, directly at the app: what they see of each other, and what happens when the app's process
+// dies.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -93,7 +94,7 @@ test('earlier messages come on request, and the place where one reads stays', as
   assert.deepEqual(await ada.texts(), lines);
   assert.equal(await ada.page.getByRole('button', { name: 'Show earlier messages' }).count(), 0);
   const moved = Math.abs((await place()).y - y);
-  assert.ok(moved < 60, `it moved by ${moved} px`); // the button is gone, and a head may be
+  assert.ok(moved < 60, `it moved by ${moved} px`); // the button is gone, and perhaps a name
 });
 
 test('when the process dies, the page says so after a moment, comes back by itself, and nothing is lost or said twice', async (t) => {
@@ -110,7 +111,7 @@ test('when the process dies, the page says so after a moment, comes back by itse
   await ada.say('while it was away, 2');
   await ben.say('Ben, too');
   assert.deepEqual(await ada.waiting(), ['while it was away, 1', 'while it was away, 2']);
-  await ada.page.reload({ waitUntil: 'commit' }).catch(() => {}); // there is no page to be had now
+  await ada.page.reload({ waitUntil: 'commit' }).catch(() => {}); // no page can be loaded now
   await server.begin();
   await ada.page.goto(server.url);
   await ben.reads('while it was away, 2');
@@ -145,7 +146,7 @@ test('restarts in a row while both write: every message once, in the same order 
   assert.deepEqual([await ada.waiting(), await ben.waiting()], [[], []]);
 });
 
-/** The app as `npm start` runs it, on a port that it keeps when it is ended and begun again. */
+/** The app as `npm start` runs it, on a port that it keeps after a restart. */
 async function serverFor(t) {
   const [folder, port] = [await folderFor(t), await freePort()];
   const url = `http://127.0.0.1:${port}/talk/`;

@@ -1,4 +1,4 @@
-// A visitor without a browser: says hello, collects what it is told. Knows nothing of the server's inside.
+// A visitor without a browser: enters a room and collects frames. Knows nothing of the server's code.
 import { once } from 'node:events';
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { eventually } from '@hostler/testkit';
 import { WebSocket } from 'ws';
 import { createChat } from '../src/chat.js';
 
-/** A running chat on a free port, gone with the test. */
+/** A running chat on a free port. It ends with the test. */
 export async function chatFor(t, options = {}) {
   const folder = options.folder ?? (await folderFor(t));
   const chat = await createChat({ folder, ...options });
@@ -20,9 +20,9 @@ export async function chatFor(t, options = {}) {
   return { close, folder, host: `127.0.0.1:${chat.server.address().port}` };
 }
 
-const writers = new Map(); // folder -> what ends those who write into it
+const writers = new Map(); // folder -> functions that end its writers
 
-/** Called before the folder is removed. */
+/** `end` is called before the folder is removed. */
 export function beforeItGoes(folder, end) {
   writers.get(folder).push(end);
 }
@@ -41,7 +41,7 @@ export function publicIdOf(me) {
   return createHash('sha256').update(me).digest('base64url').slice(0, 16);
 }
 
-/** A connection that has not said anything yet. */
+/** A connection that has sent nothing yet. */
 export async function connect(t, host, { path = '/socket', ...options } = {}) {
   const socket = new WebSocket(`ws://${host}${path}`, options);
   const visitor = new Visitor(socket);
@@ -50,7 +50,7 @@ export async function connect(t, host, { path = '/socket', ...options } = {}) {
   return visitor;
 }
 
-/** One that is in the room. */
+/** A connection that is in the room. */
 export async function enter(t, host, { room = 'lobby', name = 'Ada', me = randomUUID(), last, ...options } = {}) {
   const visitor = await connect(t, host, options);
   visitor.send({ kind: 'hello', room, me, name, last });
@@ -80,7 +80,7 @@ class Visitor {
     return id;
   }
 
-  /** The texts it has been told, in order, from its welcome on. */
+  /** The texts it has received, in order, from its welcome on. */
   get texts() {
     return this.messages.map(({ text }) => text);
   }
@@ -89,7 +89,7 @@ class Visitor {
     return this.frames.flatMap((frame) => (frame.kind === 'message' ? [frame.message] : frame.kind === 'welcome' ? frame.messages : []));
   }
 
-  /** The first frame of this kind that fits. */
+  /** The first frame of this kind for which `fits` returns true. */
   told(kind, fits = () => true) {
     return eventually(`a frame "${kind}"`, () => {
       if (this.closed) throw new Error(`closed: ${JSON.stringify(this.closed)}`);
@@ -101,7 +101,7 @@ class Visitor {
     return eventually(`"${text}" among ${JSON.stringify(this.texts)}`, () => this.texts.includes(text));
   }
 
-  /** The people it has last been told of. */
+  /** The people in the last list it has received. */
   get people() {
     const last = this.frames.findLast(({ people }) => people);
     return last.people.map(({ name }) => name).sort();

@@ -1,4 +1,4 @@
-// What a visitor of the cluster notices when a machine dies, leaves or comes back: nothing.
+// Visitors of the cluster notice nothing when a machine dies, leaves or comes back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '@hostler/testkit';
@@ -12,7 +12,7 @@ async function clusterFor(t) {
   return cluster;
 }
 
-/** Waits for so many more answers, by whom they may be. */
+/** Waits for this many more responses, from one of these machines. */
 async function answers(load, count, by) {
   const from = load.gets.length;
   await eventually(`${count} more answers`, () => load.gets.slice(from).filter((get) => !by || get.by === by).length >= count);
@@ -35,7 +35,7 @@ test('an app host that is killed under load costs no GET, is forgotten, and serv
   await known(edges, 1);
   const after = load.gets.length;
   await answers(load, 100, 'app1');
-  assert.deepEqual([...new Set(load.gets.slice(after + 8).map(({ by }) => by))], ['app1'], 'whoever is dead makes no pages');
+  assert.deepEqual([...new Set(load.gets.slice(after + 8).map(({ by }) => by))], ['app1'], 'a dead machine renders no pages');
 
   await cluster.app('app3', '127.0.0.13');
   await answers(load, 100, 'app3');

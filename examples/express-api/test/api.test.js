@@ -1,4 +1,4 @@
-// The API as it is started in production, asked over HTTP.
+// The API as it runs in production, over HTTP.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';

@@ -1,4 +1,4 @@
-// The stays, as the holiday page asks for them, over HTTP.
+// The stays as the holiday site requests them, over HTTP.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { start } from './start.js';

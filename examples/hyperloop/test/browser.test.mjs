@@ -1,4 +1,4 @@
-// The page in Chromium: with scripts, without, and when something is missing. React's development build listens for mistakes.
+// The page in Chromium: with scripts, without them, and with missing parts. React's development build reports mistakes.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ test('without JavaScript the page is all there, and its form and links work', as
   await tab.getByRole('link', { name: /^Lofts/ }).click();
   assert.match(tab.url(), /q=lofoten&kind=loft&guests=4/);
   await tab.locator('.card a').first().click();
-  // What came late lies at the end of the document, where nothing has moved it; it is shown all the same.
+  // The late part is at the end of the document, where no script has moved it, and it is visible.
   await tab.locator('.verdict:visible').waitFor();
   assert.equal(await tab.locator('.waiting:visible').count(), 0);
   await tab.locator('.gallery a').nth(1).click();
@@ -76,7 +76,7 @@ test('filters answer at each change, stand in the address, and the way back undo
   await tab.waitForURL('**/?q=skye');
   await count.getByText('20 stays').waitFor();
   assert.equal(await tab.getByLabel('Who').inputValue(), '1');
-  await tab.goBack(); // one step for a word, not one for each letter
+  await tab.goBack(); // one entry for a word, not one for each letter
   await count.getByText('140 stays').waitFor();
   assert.equal(await tab.getByLabel('Where or what').inputValue(), '');
   assert.equal(await tab.evaluate('window.same'), true, 'the document was never left');
@@ -139,7 +139,7 @@ test('the calendar appears while the reviews are still awaited, and both are liv
   assert.equal(await tab.locator('#reviews.waiting').count(), 1);
   await hydrated(tab);
   await tab.getByLabel('Nights').selectOption('7');
-  await tab.getByText('× 7 nights').waitFor(); // what has arrived is alive
+  await tab.getByText('× 7 nights').waitFor(); // the part that has arrived works
   reviews.release();
   await tab.locator('.verdict').waitFor();
   assert.equal(await tab.locator('.waiting').count(), 0);
@@ -213,7 +213,7 @@ async function site(t, env) {
   return { api, page: await startPage(t, { api, env }) };
 }
 
-/** React marks the elements that it has taken over. */
+/** React marks the elements that it has hydrated. */
 async function hydrated(tab) {
   await eventually('the page to be hydrated', () => tab.evaluate("Object.keys(document.querySelector('main h1')).some((key) => key.startsWith('__react'))"));
 }

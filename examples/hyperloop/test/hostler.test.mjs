@@ -1,4 +1,4 @@
-// The page behind Hostler: as its hostler.toml has it, and with nobody free to render.
+// The page behind Hostler: with its hostler.toml, and without a free slot.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +39,7 @@ test('with every slot taken Hostler sends the shell, and the browser makes the p
   const { api, site } = await busySite(t);
   const reviews = api.hold('/stays/6/reviews');
   const first = fetch(`${site.url}/stays/6`);
-  await reviews.arrived; // the only slot is taken until the reviews come
+  await reviews.arrived; // the only slot is in use until the reviews come
 
   const { tab, complaints } = await openPage(t, browser);
   const answer = await tab.goto(`${site.url}/stays/?kind=loft`);
@@ -84,7 +84,7 @@ test('the shell too says what is not there, and what is broken', async (t) => {
   await (await first).text();
 });
 
-/** One worker with one slot, nobody may wait; the API under the test's control. */
+/** One worker with one slot and no queue, and the API under the test's control. */
 async function busySite(t) {
   const api = await startApi(t);
   const config = `

@@ -1,4 +1,4 @@
-// From an address to a search and back, and from an address to what it needs. No server takes part.
+// From an address to a search and back, and from an address to its data. Without a server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { routeOf, statusOf } from '../src/app/route.js';

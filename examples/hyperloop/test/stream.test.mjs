@@ -1,4 +1,4 @@
-// What goes over the wire: statuses, headers, and the order in which a page arrives. No browser takes part.
+// The responses on the wire: statuses, headers, and the order in which a page arrives. Without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '@hostler/testkit';
@@ -135,7 +135,7 @@ test('whoever leaves is not rendered for any longer', async (t) => {
   const answer = await fetch(`${page.url}/6`, { signal: client.signal });
   await reviews.arrived;
   client.abort();
-  await reviews.left; // the page's server has dropped its own question
+  await reviews.left; // the page's server has cancelled its own request
   await assert.rejects(answer.text());
   const first = api.hold('/stays/7');
   const impatient = new AbortController();

@@ -1,4 +1,5 @@
-// A view of a home, drawn from two numbers: no picture is fetched. Its gradients have ids of useId, which no other island has.
+// A picture of a home, drawn from two numbers, so that no file is fetched. Its gradients have ids of useId, which are
+// different in each island.
 import { useId } from 'react';
 
 const HOUSES = {

@@ -1,4 +1,4 @@
-// A month with a price on each night: the first click is the arrival, the second the departure. Knows no clock.
+// A month with a price for each night. The first click is the arrival, the second the departure. Uses no clock.
 import { useState } from 'react';
 
 const WEEK = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];

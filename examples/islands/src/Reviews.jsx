@@ -1,4 +1,5 @@
-// What guests say, by stars. Can be told to break on the server, to show that the rest of a page does not mind.
+// The reviews by guests, sorted by stars. It can fail on the server on purpose, to show that the rest of a page is not
+// affected.
 import { useState } from 'react';
 
 const FIRST = 3;

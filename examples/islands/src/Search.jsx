@@ -1,4 +1,4 @@
-// Where and for how many. Knows no results: it says what is wanted, and whoever listens shows it.
+// The search fields. Knows no results: it sends an event, and other islands show the results.
 import { useId, useState } from 'react';
 
 export function Search({ places, guests: initial }) {

@@ -1,4 +1,4 @@
-// The homes as cards: kinds to choose from, hearts to give. Hears what the search wants, and knows no search.
+// The homes as cards, with filters and hearts. Listens to events of the search, but does not know that island.
 import { useEffect, useState } from 'react';
 import { Picture } from './Picture.jsx';
 

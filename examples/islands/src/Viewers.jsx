@@ -1,4 +1,4 @@
-// How many people are looking, counted on while the page is open. Knows no server: the count is made up, as such counts are.
+// The number of visitors, which grows while the page is open. Knows no server: the number is invented.
 import { useEffect, useState } from 'react';
 
 const KEEP = 24;

@@ -1,4 +1,4 @@
-// The islands by name: render functions in the renderer; in a browser, this brings each of them to life on the page.
+// The islands by name: render functions in the renderer, and hydration in a browser.
 import { renderReact } from '@hostler/render/react';
 import { PriceCalendar } from './PriceCalendar.jsx';
 import { Reviews } from './Reviews.jsx';

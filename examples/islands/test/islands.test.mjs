@@ -32,7 +32,7 @@ async function open(url) {
   return page;
 }
 
-/** The answer, once exactly these islands are left to the browser: on a slow machine, more of them are at first. */
+/** The response in which exactly these islands are left to the browser. On a slow machine, more of them are at first. */
 function answer(url, left) {
   return eventually(`an answer that leaves ${left.join() || 'nothing'} to the browser`, async () => {
     const html = await (await fetch(url)).text();
@@ -41,7 +41,7 @@ function answer(url, left) {
   });
 }
 
-/** Uses every island, as a visitor would: all of them are there and alive. */
+/** Uses every island like a visitor, to show that all of them work. */
 async function assertAlive(page) {
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByRole('button', { name: 'Go on' }).waitFor();

@@ -1,4 +1,4 @@
-// The HTTP side: which request is for what, and how each outcome is said. Knows no upstream but through Lookups.
+// The HTTP side: routes requests and writes each result. Knows the upstream only through Lookups.
 import { Flickr } from './flickr.js';
 import { Lookups } from './lookups.js';
 import { createPage } from './page.js';
@@ -6,7 +6,8 @@ import { Refusal } from './refusal.js';
 import { createReport } from './report.js';
 import { describe } from './sizes.js';
 
-// Ids are opaque and their form may change (https://www.flickr.com/services/api/misc.overview.html), so letters are let through.
+// Ids are opaque and their form may change (https://www.flickr.com/services/api/misc.overview.html), so letters are
+// allowed.
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const VIEW = '/view/';
 const LEFT = new Error('the client has left');
@@ -56,7 +57,7 @@ function subject(path) {
   return name.endsWith('.json') ? { id: name.slice(0, -'.json'.length), json: true } : { id: name };
 }
 
-/** Without scripts the page's form asks for `/view/?id=...`. */
+/** Without scripts the page's form requests `/view/?id=...`. */
 function home(page, id) {
   if (id === null) return { status: 200, ...page };
   if (!ID.test(id.trim())) return refuse(new Refusal('bad_id'));
@@ -89,8 +90,8 @@ function refuse(refusal, { json, headers } = {}) {
 }
 
 /**
- * How long an answer is good, and whence it is, in the words of Cache-Status (RFC 9211); a negative `ttl` says that it is past its time.
- * The field has a name of its own: Hostler removes a worker's Cache-Status.
+ * How long a response is valid and where it comes from, in the terms of Cache-Status (RFC 9211). A negative `ttl` means that it
+ * is expired. The field has its own name, because Hostler removes a worker's Cache-Status.
  */
 function freshness({ from, seconds, hides, refusal }) {
   const status = from === 'kept' ? `hit; ttl=${seconds}` : `fwd=miss${from === 'flight' ? '; collapsed' : ''}`;
@@ -107,13 +108,13 @@ function send(request, response, { status, headers, body }) {
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Rejects when the client is gone before its answer. */
+/** Rejects when the client has left before its response. */
 function leaving(response) {
   const left = new Promise((_, reject) => {
     response.once('close', () => {
       if (!response.writableFinished) reject(LEFT);
     });
   });
-  left.catch(() => {}); // it may leave while nobody looks
+  left.catch(() => {}); // it may reject while nothing awaits it
   return left;
 }

@@ -1,11 +1,12 @@
-// One lookup at Flickr: at most two tries, bounded in time and size. Knows the REST API, nothing of caches or of who asks.
+// One lookup at Flickr: at most two attempts, with limits on time and size. Knows the REST API, nothing of caches or
+// clients.
 import { Refusal } from './refusal.js';
 import { readPhoto } from './sizes.js';
 
-const MOST_BYTES = 256 * 1024; // a photo has some 20 sizes of 300 bytes
-const PAUSE_S = 30; // after a 429 that does not say how long
+const MOST_BYTES = 256 * 1024; // a photo has about 20 sizes of 300 bytes
+const PAUSE_S = 30; // after a 429 without Retry-After
 const LONGEST_RETRY_S = 3600; // the quota is per hour: https://www.flickr.com/services/developer/api/
-// No answer has begun, so nothing is known against asking once more. A look-up of sizes changes nothing at Flickr.
+// No response has begun, so a second attempt is safe. A lookup of sizes changes nothing at Flickr.
 const CONNECTION = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_SOCKET']);
 const TIMEOUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
 
@@ -20,8 +21,9 @@ export class Flickr {
   }
 
   /**
-   * The photo, or a Refusal. `lookup` is an AbortController: whoever asks aborts it when nobody waits any more (and gets that
-   * reason back), a lookup that takes too long does so itself. One for all: a signal is what costs most beside fetch().
+   * The photo, or a Refusal. `lookup` is an AbortController: the caller aborts it when no client waits any more (and gets that
+   * reason back), and a lookup that takes too long aborts itself. There is one for both, because after fetch() a signal costs
+   * most.
    */
   async photo(id, lookup) {
     this.#refuseWhilePaused();
@@ -53,11 +55,11 @@ export class Flickr {
 
   #checkStatus(response) {
     if (response.status === 200) return;
-    response.body?.cancel().catch(() => {}); // what it says does not matter; the connection goes with it at worst
+    response.body?.cancel().catch(() => {}); // its content does not matter; at worst the connection is closed
     const detail = `status ${response.status}`;
     if (response.status !== 429 && response.status !== 503) throw new Refusal('upstream_invalid', { detail });
     const retryAfter = seconds(response.headers.get('retry-after')) ?? PAUSE_S;
-    // Flickr revokes keys that go on after this, so until then nobody is asked in vain.
+    // Flickr revokes keys that send more requests after this, so no request is sent until then.
     const pause = Math.min(retryAfter, this.#settings.longestPause) * 1000;
     if (response.status === 429) this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + pause);
     throw new Refusal('upstream_busy', { detail, retryAfter });
@@ -65,11 +67,14 @@ export class Flickr {
 
   #refuseWhilePaused() {
     const left = this.#pausedUntil - performance.now();
-    if (left > 0) throw new Refusal('upstream_busy', { detail: 'not asked: it has said to wait', retryAfter: Math.ceil(left / 1000) });
+    if (left > 0) throw new Refusal('upstream_busy', { detail: 'no request sent: Flickr has asked to wait', retryAfter: Math.ceil(left / 1000) });
   }
 }
 
-/** All but the id. https://www.flickr.com/services/api/request.rest.html and response.json.html: without `nojsoncallback` it is a script. */
+/**
+ * The address without the id. https://www.flickr.com/services/api/request.rest.html and response.json.html: without
+ * `nojsoncallback` the response is a script.
+ */
 function address({ flickrUrl, key }) {
   const fixed = { method: 'flickr.photos.getSizes', api_key: key, format: 'json', nojsoncallback: '1' };
   return `${flickrUrl.href}?${new URLSearchParams(fixed)}&photo_id=`;
@@ -82,16 +87,19 @@ async function readText(response) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return Buffer.concat(chunks, bytes).toString();
-    bytes += value.byteLength; // after decompression: that is what has to be held
+    bytes += value.byteLength; // after decompression, because that is what memory has to hold
     if (bytes > MOST_BYTES) {
-      reader.cancel().catch(() => {}); // ends the connection, which has more to come
+      reader.cancel().catch(() => {}); // ends the connection, which has more data
       throw new Refusal('upstream_invalid', { detail: `more than ${MOST_BYTES} bytes` });
     }
     chunks.push(value);
   }
 }
 
-/** fetch() says "fetch failed" and puts what happened into the cause; an answer that breaks off is "terminated". Names only: a message may quote. */
+/**
+ * fetch() reports "fetch failed", with the real error as its cause. A response that breaks off is "terminated". Only names are
+ * logged, because a message may quote the key.
+ */
 function refused(error) {
   const code = error.cause?.code ?? error.code;
   const detail = code ?? error.cause?.name ?? error.name;

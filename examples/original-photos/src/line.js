@@ -1,14 +1,14 @@
-// A waiting line: so many at once, the others in order of arrival. Knows nothing of what it lets through.
+// A queue with a limit on concurrent work: the rest waits in order of arrival. Knows nothing of the work.
 
 export class Line {
   #free;
-  #waiting = new Set(); // keeps the order, and lets somebody in the middle leave at no cost
+  #waiting = new Set(); // keeps the order, and removes from the middle at no cost
 
   constructor(slots) {
     this.#free = slots;
   }
 
-  /** Runs `work` once it is its turn; whoever leaves the line (`signal`) rejects with the signal's reason. */
+  /** Runs `work` when it is its turn. A caller that leaves the queue (`signal`) gets a rejection with the signal's reason. */
   async run(signal, work) {
     await this.#turn(signal);
     try {
@@ -38,7 +38,7 @@ export class Line {
     });
   }
 
-  /** The slot goes to the next in the line directly: in between, a newcomer could take it from him. */
+  /** Passes the slot directly to the next caller in the queue. Otherwise a new caller could take it in between. */
   #next() {
     const [called] = this.#waiting;
     if (!called) {

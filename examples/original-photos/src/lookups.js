@@ -1,4 +1,4 @@
-// Finds photos: from the cache, from a lookup that is under way, or by a new one. Knows neither HTTP nor Flickr's API.
+// Finds photos: in the cache, by a running lookup, or by a new one. Knows neither HTTP nor Flickr's API.
 import { LRUCache } from 'lru-cache';
 import { Line } from './line.js';
 import { Refusal } from './refusal.js';
@@ -10,7 +10,7 @@ export class Lookups {
   #line;
   #flights = new Map();
 
-  /** `ask(id, controller)` resolves with a photo or rejects with a Refusal; it is aborted when nobody waits any more. */
+  /** `ask(id, controller)` resolves with a photo or rejects with a Refusal. It is aborted when no client waits any more. */
   constructor({ ask, calls, cache }) {
     this.#ask = ask;
     this.#seconds = cache;
@@ -19,9 +19,9 @@ export class Lookups {
   }
 
   /**
-   * `{ photo }` or `{ refusal }`, with where it comes from (`from`: kept, flight or asked) and for how many seconds it is
-   * good; a photo that is past that stands in where Flickr fails now, and says which failure it hides (`hides`).
-   * `left` is a promise that rejects when the client has gone: so does this then.
+   * `{ photo }` or `{ refusal }`, with its source (`from`: kept, flight or asked) and how many seconds it is valid. An expired
+   * photo is used while Flickr fails, with that failure in `hides`. `left` is a promise that rejects when the client has left;
+   * then this rejects too.
    */
   async find(id, left) {
     const kept = this.#kept.get(id);
@@ -48,7 +48,7 @@ export class Lookups {
         },
       ),
       () => {
-        // One that was given up may still be ending when the next for the same photo is under way.
+        // A lookup that was given up may end while the next one for the same photo runs.
         if (this.#flights.get(id) === flight) this.#flights.delete(id);
       },
     );
@@ -69,7 +69,7 @@ export class Lookups {
   }
 }
 
-/** A lookup that several may wait for. It ends when it is done, or when the last of them has left. */
+/** A lookup for which several clients may wait. It ends when it is done, or when the last client has left. */
 class Flight {
   #controller = new AbortController();
   #waiting = 0;
@@ -93,7 +93,7 @@ class Flight {
     } finally {
       this.#waiting -= 1;
       if (this.#waiting === 0 && !this.#over) {
-        this.#ended(); // at once: who comes now needs another
+        this.#ended(); // at once, because a new client needs another one
         this.#controller.abort();
       }
     }

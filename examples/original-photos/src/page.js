@@ -1,10 +1,11 @@
-// The page for people: what this service does, and a form to try it. Knows no lookups; its script asks the service itself.
+// The page for people: explains this service, with a form to try it. Knows no lookups; its script sends requests to the
+// service.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 const read = (name) => readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8');
 
-/** Headers and body, made once: nothing in it depends on the request. */
+/** Headers and body, made once, because they do not depend on the request. */
 export function createPage({ standIn, flickrUrl, origins }) {
   const [style, script] = [read('page.css'), read('page.js')];
   const values = { style, script, notice: standIn ? notice(flickrUrl) : '', samples: standIn ? SAMPLES : '', sample: standIn ? '52551849781' : '' };

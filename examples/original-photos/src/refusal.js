@@ -1,6 +1,6 @@
-// Every way in which a request can end without a photo, and what is said about each. Knows no HTTP but the status codes.
+// All ways in which a request can end without a photo, with their messages. Knows no HTTP except the status codes.
 
-// Statuses that blame the right one: 4xx what was asked for, 502 to 504 Flickr, 500 ourselves.
+// The statuses name the cause: 4xx the request, 502 to 504 Flickr, 500 this service.
 const TABLE = {
   bad_id: [400, 'A photo id is made of letters, digits, "-" and "_", at most 64 of them.'],
   private_photo: [403, 'Flickr shows this photo only to people whom its owner has allowed to see it.'],
@@ -17,7 +17,7 @@ const TABLE = {
 };
 
 export class Refusal extends Error {
-  /** `detail` is for the log alone, and in our own words: what Flickr says might quote the key. `retryAfter` is in seconds. */
+  /** `detail` is only for the log, and in our own words, because Flickr's message might quote the key. `retryAfter` is in seconds. */
   constructor(code, { detail, retryAfter, cause } = {}) {
     const [status, message] = TABLE[code];
     super(message, { cause });
@@ -27,7 +27,7 @@ export class Refusal extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** It says something of the photo, rather than of this moment. */
+  /** Whether the refusal depends on the photo, and not on the moment. */
   get lasting() {
     return this.code === 'unknown_photo' || this.code === 'private_photo';
   }

@@ -1,17 +1,18 @@
-// What is logged: one line for each lookup that failed at Flickr or in ourselves. Never an address, since that has the key in it.
+// The log: one line for each lookup that failed at Flickr or in this service. Never an address, because it contains the
+// key.
 import { Refusal } from './refusal.js';
 
 const REPEAT_MS = { misconfigured: 60_000 };
 const OTHERS_MS = 1000;
 
-/** A kind of failure is said once a second at most, with how many there have been: a burst fails as one. */
+/** Each kind of failure is logged once a second at most, with its count, because a burst fails as a whole. */
 export function createReport(write = console.error, now = () => performance.now()) {
   const said = new Map();
 
   return (id, error) => {
-    if (error.name === 'AbortError') return; // given up, since nobody waits for it any more
+    if (error.name === 'AbortError') return; // given up, because no client waits for it any more
     if (!(error instanceof Refusal)) return write(`internal error${id ? ` with ${id}` : ''}: ${error.stack}`);
-    if (error.status < 500) return undefined; // no trouble: such a photo, or no such photo
+    if (error.status < 500) return undefined; // not an error: the photo is private or does not exist
     const before = said.get(error.code);
     if (before && now() < before.quietUntil) return void (before.unsaid += 1);
     said.set(error.code, { quietUntil: now() + (REPEAT_MS[error.code] ?? OTHERS_MS), unsaid: 0 });

@@ -1,15 +1,15 @@
-// What the environment says, checked once at the start. Knows no HTTP; the key goes from here to the upstream and nowhere else.
+// The settings from the environment, checked once at the start. Knows no HTTP. The key is passed only to the upstream.
 
 /** https://www.flickr.com/services/api/request.rest.html */
 const FLICKR = 'https://api.flickr.com/services/rest/';
 const PICTURES = 'https://*.staticflickr.com';
 
-/** Throws with a message that names the variable; never with its value where that may be the key. */
+/** Throws with a message that names the variable, but not its value if that may be the key. */
 export function readSettings(env) {
   const flickrUrl = readUrl('FLICKR_URL', env.FLICKR_URL ?? FLICKR);
   const standIn = !`.${flickrUrl.hostname}`.endsWith('.flickr.com');
   return {
-    port: env.PORT || 3000, // a number or the path of a socket: Node's listen() takes both
+    port: env.PORT || 3000, // a number or the path of a socket, which Node's listen() both accepts
     key: readKey(env.FLICKR_API_KEY),
     flickrUrl,
     standIn,
@@ -17,7 +17,8 @@ export function readSettings(env) {
     upstreamCalls: whole(env, 'UPSTREAM_CALLS', { otherwise: 512, least: 1, most: 10_000 }),
     tryTimeout: whole(env, 'TRY_TIMEOUT_MS', { otherwise: 5000, least: 1, most: 600_000 }),
     lookupTimeout: whole(env, 'LOOKUP_TIMEOUT_MS', { otherwise: 8000, least: 1, most: 600_000 }),
-    // How long nobody is asked after a 429. A stand-in says 429 of one photo, as a sample: the other samples are to work at once.
+    // The longest pause after a 429. A stand-in sends a 429 for one photo as a sample, and the other samples must work at
+    // once.
     longestPause: whole(env, 'LONGEST_PAUSE_SECONDS', { otherwise: standIn ? 0 : 3600, least: 0, most: 3600 }),
     cache: {
       entries: whole(env, 'CACHE_ENTRIES', { otherwise: 10_000, least: 1, most: 1_000_000 }),
@@ -42,16 +43,16 @@ function readUrl(name, text) {
   return url;
 }
 
-/** Where pictures may be. Whoever sets FLICKR_URL (to a stand-in, say) trusts that origin with pictures too. */
+/** Origins of pictures. If FLICKR_URL is set (for example to a stand-in), pictures of that origin are trusted too. */
 function readOrigins(text, upstream) {
   const given = (text ?? PICTURES).split(/[\s,]+/).filter(Boolean);
   return [...given.map(readOrigin), ...(upstream ? [{ protocol: upstream.protocol, host: upstream.host }] : [])];
 }
 
-/** `https://live.staticflickr.com`, or with `*.` in front of the host: it and every host below it. */
+/** `https://live.staticflickr.com`, or with `*.` in front of the host for that host and all hosts below it. */
 function readOrigin(text) {
   const [, protocol, star, host] = /^(https?:)\/\/(\*\.)?([a-z0-9.-]+(?::\d{1,5})?)$/.exec(text) ?? [];
-  if (!host) throw new Error(`PHOTO_ORIGINS: "${text}" is no origin, such as ${PICTURES} or http://127.0.0.1:3001`);
+  if (!host) throw new Error(`PHOTO_ORIGINS: "${text}" is not an origin such as ${PICTURES} or http://127.0.0.1:3001`);
   return { protocol, host: star ? `.${host}` : host };
 }
 

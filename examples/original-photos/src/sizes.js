@@ -1,4 +1,4 @@
-// Makes a photo of the text that flickr.photos.getSizes has answered, or says what is wrong with it. Knows no HTTP.
+// Parses the response of flickr.photos.getSizes into a photo, or finds its error. Knows no HTTP.
 import { Refusal } from './refusal.js';
 
 // https://www.flickr.com/services/api/flickr.photos.getSizes.html
@@ -7,7 +7,7 @@ const FAILURES = {
   2: 'private_photo', // "Permission denied"
   100: 'misconfigured', // "Invalid API Key"
   105: 'upstream_busy', // "Service currently unavailable"
-  106: 'upstream_busy', // "Write operation failed", which is said to be temporary too
+  106: 'upstream_busy', // "Write operation failed", which is documented as temporary too
   111: 'misconfigured', // "Format not found"
   112: 'misconfigured', // "Method not found"
 };
@@ -15,17 +15,19 @@ const SOON_S = 10;
 const PLAIN = /^[\w/-]+(?:\.\w+)?$/;
 
 /**
- * `{ picture, text }`: where to redirect to (null if there is no picture), and the answer, which is checked whole but kept as it
- * came. As one text it is one thing to keep; as objects it is a hundred, which the garbage collector copies while a burst waits.
+ * `{ picture, text }`: the address to redirect to (null without a picture), and the response, which is checked completely but
+ * kept as text. One text is one object to keep; parsed, it is about a hundred, which the garbage collector would copy while a
+ * burst waits.
  *
- * `origins` are those where a picture may be: a redirect to anywhere else would make this service a way to hide addresses.
+ * `origins` are the allowed origins of pictures: a redirect to any other address would let people hide addresses behind this
+ * service.
  */
 export function readPhoto(text, origins) {
   const { sizes } = readAnswer(text, origins);
   return { picture: best(sizes), text };
 }
 
-/** The whole photo, for those who want more than the picture. */
+/** The whole photo, for clients that want more than the picture. */
 export function describe(id, { picture, text }, origins) {
   return { id, picture, ...readAnswer(text, origins) };
 }
@@ -58,12 +60,12 @@ function failure(code) {
   return new Refusal(known, { detail: `code ${Number(code)}`, retryAfter: known === 'upstream_busy' ? SOON_S : undefined });
 }
 
-/** Numbers come as numbers for squares and as strings for the rest. */
+/** Numbers are numbers for squares, and strings for the other sizes. */
 function readSize(size, checked) {
   const { label, media } = size ?? {};
   const [width, height] = [pixels(size?.width), pixels(size?.height)];
   if (typeof label !== 'string' || (media !== 'photo' && media !== 'video')) throw invalid('a size without label or media');
-  // We never redirect to a video, and Flickr itself does not always know how large one is.
+  // This service never redirects to a video, and Flickr itself does not always know the size of one.
   if (media === 'photo' && !(width && height)) throw invalid('a picture without width and height');
   const source = media === 'photo' ? checked(size.source) : webAddress(size.source);
   if (!source) throw invalid(`a ${media} at an address that is not allowed`);
@@ -76,8 +78,8 @@ function pixels(value) {
 }
 
 /**
- * Gives the address of a picture if its origin is allowed; the old `http:` form of an origin that is allowed with https is lifted
- * to that. All sizes of a photo have one origin: an address that goes on after it without anything unusual needs no parsing.
+ * The address of a picture if its origin is allowed. An `http:` address becomes `https:` if that origin is allowed. All sizes
+ * of a photo have one origin, so an address with a normal rest after it needs no parsing.
  */
 function pictureAt(origins) {
   const allowed = (protocol, host) => origins.some((origin) => origin.protocol === protocol && isHost(host, origin.host));
@@ -95,10 +97,10 @@ function pictureAt(origins) {
   };
 }
 
-/** `.example.com` stands for that host and all below it. */
+/** `.example.com` stands for that host and all hosts below it. */
 const isHost = (host, allowed) => (allowed.startsWith('.') ? `.${host}`.endsWith(allowed) : host === allowed);
 
-/** Somebody may follow it: no `javascript:`. It leads nobody by itself, so its host does not matter. */
+/** An address that a person may follow, so no `javascript:`. The service does not redirect to it, so its host does not matter. */
 function webAddress(text) {
   return typeof text === 'string' && /^https?:\/\/[^\s]+$/i.test(text) ? text : null;
 }
@@ -111,7 +113,7 @@ function parsed(text) {
   }
 }
 
-/** The original where its owner shares it, or else the largest there is; of a video, the largest still. */
+/** The original if its owner shares it, otherwise the largest size. For a video, the largest still. */
 function best(sizes) {
   const area = ({ width, height }) => width * height;
   const pictures = sizes.filter(({ media }) => media === 'photo');

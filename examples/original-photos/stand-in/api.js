@@ -1,6 +1,6 @@
-// Flickr's REST API as it is documented, as far as this example needs it: methods, keys, formats, failures and the quota.
-// Sources: https://www.flickr.com/services/api/ (flickr.photos.getSizes, request.rest, response.json, misc.overview)
-// and /services/developer/api/ for the quota; what HTTP 429 looks like: https://github.com/sybrenstuvel/flickrapi/issues/135.
+// Flickr's documented REST API, as far as this example needs it: methods, keys, formats, failures and the quota. Sources:
+// https://www.flickr.com/services/api/ (flickr.photos.getSizes, request.rest, response.json, misc.overview) and
+// /services/developer/api/ for the quota; for HTTP 429: https://github.com/sybrenstuvel/flickrapi/issues/135.
 import { setTimeout as delay } from 'node:timers/promises';
 import { dimensions, listed } from './catalogue.js';
 import { FAULTS, faultOf } from './faults.js';
@@ -12,8 +12,9 @@ const REST = /^\/services\/rest\/?$/;
 const PICTURE = /^\/services\/pictures\/([\w-]+?)(_[a-z])?\.svg$/;
 
 /**
- * A request listener. `keys` are valid; every answer takes `latency` ms; a key has `perHour` calls (0: no limit).
- * `onCall({ id, key, over, left })` hears of each call; later it is `over`, and `left` if the caller went before its answer.
+ * A request listener. `keys` are valid. Every response takes `latency` ms. A key has `perHour` calls (0: no limit). `onCall({
+ * id, key, over, left })` is called for each call; later `over` becomes true, and `left` if the client closed the connection
+ * before.
  */
 export function createStandIn({ keys = ['demo'], latency = 0, perHour = 3600, onCall = () => {}, now = () => performance.now() } = {}) {
   const quota = createQuota({ perHour, now });
@@ -61,7 +62,7 @@ function found(id, origin) {
   return { sizes: { canblog: 0, canprint: 0, candownload: 1, size }, stat: 'ok' };
 }
 
-/** Calls per key and hour; gives the seconds to wait once they are used up. */
+/** Calls per key and hour. Returns the seconds to wait once they are used up. */
 function createQuota({ perHour, now }) {
   const used = new Map();
   return (key) => {

@@ -1,4 +1,4 @@
-// The stand-in's photos: any number is one, always the same, in the sizes that Flickr makes. Knows no HTTP.
+// The stand-in's photos: every number is a photo, always the same, in the sizes that Flickr makes. Knows no HTTP.
 import { createHash } from 'node:crypto';
 
 /** Label, suffix of the file, part of the page's address, and the longest side: https://www.flickr.com/services/api/misc.urls.html */
@@ -17,19 +17,19 @@ const SIZES = [
 ];
 const SHAPES = [[4000, 3000], [3072, 4096], [5152, 3864], [1080, 1350], [6000, 4000], [1600, 1600], [4896, 2752]];
 
-/** What is drawn for the photo: its shape and a number from 0 to 359 for its colours. */
+/** The look of the photo: its shape, and a number from 0 to 359 for its colours. */
 export function looks(id) {
   const seed = createHash('sha256').update(id).digest();
   const [width, height] = SHAPES[seed[0] % SHAPES.length];
   return { width, height, hue: seed.readUInt16BE(1) % 360, seed };
 }
 
-/** Width and height by suffix, `_o` being the original; undefined if the photo has no such size. */
+/** Width and height by suffix (`_o` is the original). Undefined if the photo does not have this size. */
 export function dimensions(id, suffix) {
   return listed(id).find((size) => size.suffix === suffix);
 }
 
-/** All sizes of a photo as Flickr lists them: only those that are smaller than the original, and that last. */
+/** All sizes of a photo as Flickr lists them: those smaller than the original, and the original last. */
 export function listed(id) {
   const { width, height } = looks(id);
   const smaller = SIZES.filter(([, , , side]) => side < Math.max(width, height)).map(([label, suffix, part, side]) => {
@@ -41,7 +41,7 @@ export function listed(id) {
       part,
       width: square ? side : Math.round(width * scale),
       height: square ? side : Math.round(height * scale),
-      number: label === 'Square', // the one size whose numbers Flickr writes as numbers
+      number: label === 'Square', // the only size whose numbers Flickr writes as numbers
     };
   });
   return [...smaller, { label: 'Original', suffix: '_o', part: 'o', width, height, number: false }];

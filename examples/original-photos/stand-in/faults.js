@@ -1,4 +1,4 @@
-// Everything that can go wrong at an upstream, by photo id: `fault-NAME` or `fault-NAME-anything`. Knows no quota and no keys.
+// The failures of an upstream, by photo id: `fault-NAME` or `fault-NAME-anything`. Knows no quota and no keys.
 import { setTimeout as delay } from 'node:timers/promises';
 
 const HTML = '<html><body><h1>Bad, bad panda!</h1></body></html>\n';
@@ -11,7 +11,7 @@ export function faultOf(id) {
   return name && Object.hasOwn(FAULTS, name) ? name : undefined;
 }
 
-/** Each gets `{ id, url, response, say, fail, photo }`. Names have no hyphen: that is where the rest of the id begins. */
+/** Each function gets `{ id, url, response, say, fail, photo }`. Names have no hyphen, because the rest of the id begins there. */
 export const FAULTS = {
   // As documented: `stat: fail` with a code, and HTTP's 429.
   private: ({ say, fail }) => say(fail(2, 'Permission denied')),
@@ -25,7 +25,7 @@ export const FAULTS = {
   busy_until: ({ response }) => status(response, 429, { 'retry-after': new Date(Date.now() + 90_000).toUTCString() }),
   busy_silent: ({ response }) => status(response, 429),
 
-  // Answers that are none.
+  // Invalid responses.
   http500: ({ response }) => status(response, 500),
   http503: ({ response }) => status(response, 503, { 'retry-after': '3' }),
   redirect: ({ url, response }) => status(response, 302, { location: `${url.origin}/elsewhere` }),
@@ -39,19 +39,19 @@ export const FAULTS = {
   endless: ({ response }) => endless(response),
   truncated: ({ response, photo }) => truncated(response, JSON.stringify(photo())),
 
-  // Answers that lead astray.
+  // Responses with wrong addresses.
   foreign: ({ say, photo }) => say(changed(photo(), { source: 'https://staticflickr.com.example.net/1_o.jpg' })),
   user: ({ say, photo }) => say(changed(photo(), { source: 'https://live.staticflickr.com@example.net/1_o.jpg' })),
   insecure: ({ say, photo }) => say(changed(photo(), { source: 'http://live.staticflickr.com/1/1_o.jpg' })),
   javascript: ({ say, photo }) => say(changed(photo(), { source: 'javascript:alert(1)' })),
 
-  // Photos of a special kind.
+  // Unusual photos.
   empty: ({ say }) => say({ sizes: { canblog: 0, canprint: 0, candownload: 0, size: [] }, stat: 'ok' }),
   small: ({ say, photo }) => say(without(photo(), 'Original')),
   video: ({ say, photo }) => say(withVideo(without(photo(), 'Original'))),
   film: ({ say, photo }) => say({ ...photo(), sizes: { ...photo().sizes, size: withVideo(photo()).sizes.size.filter(({ media }) => media === 'video') } }),
 
-  // Connections.
+  // Failures of connections.
   reset: ({ response }) => response.socket.resetAndDestroy(),
   reset_once: ({ id, response, say, photo }) => (first(id) ? response.socket.resetAndDestroy() : say(photo())),
   fail_later: ({ id, response, say, photo }) => (first(id) ? say(photo()) : status(response, 500)),
@@ -68,7 +68,10 @@ export const FAULTS = {
   },
 };
 
-/** After a time that nobody waits: what never ends would be a worker that hangs, to whoever runs this one. */
+/**
+ * Ends the response after a time longer than any timeout. A response without an end would look like a hung worker to the
+ * supervisor of this process.
+ */
 function ends(response) {
   const timer = setTimeout(() => response.destroy(), LONGEST_MS).unref();
   response.once('close', () => clearTimeout(timer));
@@ -79,7 +82,7 @@ function status(response, code, headers = {}, body = HTML) {
   response.end(body);
 }
 
-/** Whether this id is asked for the first time. */
+/** Whether this id is requested for the first time. */
 function first(id) {
   if (seen.has(id)) return false;
   if (seen.size >= MOST_SEEN) seen.clear();
@@ -90,7 +93,7 @@ function first(id) {
 const changed = (photo, change) => ({ ...photo, sizes: { ...photo.sizes, size: photo.sizes.size.map((size) => ({ ...size, ...change })) } });
 const without = (photo, label) => ({ ...photo, sizes: { ...photo.sizes, size: photo.sizes.size.filter((size) => size.label !== label) } });
 
-/** Flickr lists a video's files beside its stills. */
+/** Flickr lists the files of a video beside its stills. */
 function withVideo(photo) {
   const files = [['Site MP4', '640', '360', 'site'], ['HD MP4', '1280', '720', 'hd'], ['Video Original', '', '', 'orig']].map(
     ([label, width, height, part]) => ({ label, width, height, source: `https://www.flickr.com/photos/stand-in/1/play/${part}/0/`, url: 'https://www.flickr.com/photos/stand-in/1/', media: 'video' }),

@@ -1,4 +1,4 @@
-// Draws the stand-in's photos: hills under a sky, with a line that says what they are. Knows no HTTP.
+// Draws the stand-in's photos: hills under a sky, with a line of text about the photo. Knows no HTTP.
 import { looks } from './catalogue.js';
 
 export function draw(id, { label, width, height }) {

@@ -1,17 +1,17 @@
-// Bursts through Hostler, as it is configured in this folder: everybody is answered, and nobody with a 5xx.
+// Bursts through Hostler with the configuration of this folder: every request is answered, and none with a 5xx.
 import assert from 'node:assert/strict';
 import { Agent, get } from 'node:http';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { freePort, startHostler } from '@hostler/testkit';
-import { KEY, PATIENT, startUpstream } from './kit.mjs';
+import { KEY, LONG_TIMEOUTS, startUpstream } from './kit.mjs';
 
 const upstream = await startUpstream({ latency: 200 });
 const listen = `127.0.0.1:${await freePort()}`;
 const site = await startHostler({
   file: fileURLToPath(new URL('../hostler.toml', import.meta.url)),
   listen,
-  options: inPhotos({ FLICKR_URL: `${upstream.url}/services/rest/`, FLICKR_API_KEY: KEY, ...PATIENT }),
+  options: inPhotos({ FLICKR_URL: `${upstream.url}/services/rest/`, FLICKR_API_KEY: KEY, ...LONG_TIMEOUTS }),
 });
 after(() => site.stop());
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });

@@ -1,4 +1,4 @@
-// What the tests share: the service as a real process, and the stand-in for Flickr that it asks. Knows no test.
+// Helpers of the tests: the service as a real process, and the stand-in for Flickr as its upstream. Knows no test.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -8,11 +8,11 @@ import { eventually } from '@hostler/testkit';
 import { createStandIn } from '../stand-in/api.js';
 
 export const KEY = 'k3y-0f-the-tests-9d41c7';
-/** Out of the way, but where timeouts are the matter: a machine that runs all tests at once is slow. */
-export const PATIENT = { TRY_TIMEOUT_MS: '60000', LOOKUP_TIMEOUT_MS: '60000' };
+/** Long timeouts for tests that are not about timeouts, because a machine that runs all tests at once is slow. */
+export const LONG_TIMEOUTS = { TRY_TIMEOUT_MS: '60000', LOOKUP_TIMEOUT_MS: '60000' };
 const SERVICE = fileURLToPath(new URL('../server.js', import.meta.url));
 
-/** A stand-in inside the test's own process: `calls` is every call it has had. */
+/** A stand-in in the test's own process. `calls` has every call so far. */
 export async function startUpstream(options = {}) {
   const calls = [];
   const onCall = (call) => {
@@ -29,9 +29,9 @@ export async function startUpstream(options = {}) {
   return upstream;
 }
 
-/** The service on a free port, asking `upstream`. `log` is all of what it has said that has been heard: its answers may be faster. */
+/** The service on a free port with `upstream`. `log` has the output that was read so far; a response may come before its log line. */
 export async function startService(upstream, env = {}) {
-  const child = launch({ PORT: '0', FLICKR_API_KEY: KEY, FLICKR_URL: `${upstream.url}/services/rest/`, ...PATIENT, ...env });
+  const child = launch({ PORT: '0', FLICKR_API_KEY: KEY, FLICKR_URL: `${upstream.url}/services/rest/`, ...LONG_TIMEOUTS, ...env });
   const service = { process: child, log: '' };
   const listening = new Promise((resolve, reject) => {
     const hear = (chunk) => {
@@ -61,7 +61,7 @@ export function launch(env) {
   return spawn(process.execPath, [SERVICE], { env: { ...own, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** One answer, read whole; redirects are not followed. */
+/** One whole response. Redirects are not followed. */
 export async function get(url, options) {
   const response = await fetch(url, { redirect: 'manual', ...options });
   const text = await response.text();

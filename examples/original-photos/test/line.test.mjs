@@ -1,11 +1,11 @@
-// The waiting line by itself: its order, its limit, and who leaves it.
+// The queue alone: its order, its limit, and callers that leave it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Line } from '../src/line.js';
 
 const stays = new AbortController().signal;
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test says so. */
 function held() {
   let end;
   const until = new Promise((resolve) => (end = resolve));

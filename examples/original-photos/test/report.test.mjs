@@ -1,4 +1,4 @@
-// What is said in the log, and how often.
+// The lines of the log, and how often they are written.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refusal } from '../src/refusal.js';

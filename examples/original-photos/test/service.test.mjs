@@ -1,4 +1,4 @@
-// What a client sees: redirects, sizes, methods, addresses, the page; and how the service starts and stops.
+// What a client sees: redirects, sizes, methods, addresses, the page. Also how the service starts and stops.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
@@ -110,7 +110,7 @@ test('it does not start with settings that cannot work, and says which', async (
     [{ FLICKR_API_KEY: `${KEY} ` }, /^FLICKR_API_KEY has characters/],
     [{ FLICKR_API_KEY: KEY, FLICKR_URL: 'flickr' }, /^FLICKR_URL must be/],
     [{ FLICKR_API_KEY: KEY, FLICKR_URL: `https://x?api_key=${KEY}` }, /^FLICKR_URL must be/],
-    [{ FLICKR_API_KEY: KEY, PHOTO_ORIGINS: '*' }, /^PHOTO_ORIGINS: "\*" is no origin/],
+    [{ FLICKR_API_KEY: KEY, PHOTO_ORIGINS: '*' }, /^PHOTO_ORIGINS: "\*" is not an origin/],
     [{ FLICKR_API_KEY: KEY, UPSTREAM_CALLS: '0' }, /^UPSTREAM_CALLS must be a whole number from 1/],
     [{ FLICKR_API_KEY: KEY, TRY_TIMEOUT_MS: '5s' }, /^TRY_TIMEOUT_MS must be a whole number/],
     [{ FLICKR_API_KEY: KEY, PORT: new URL(service.base).port }, /^cannot listen on \d+: EADDRINUSE/],

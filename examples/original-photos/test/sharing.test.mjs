@@ -1,4 +1,5 @@
-// Lookups that are shared, kept, given up or made to wait, seen from both sides: what clients get, what Flickr is asked.
+// Lookups that are shared, cached, given up or queued, from both sides: the responses of clients, and the requests at
+// Flickr.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '@hostler/testkit';
@@ -71,7 +72,7 @@ test('a client that leaves ends its wait, and a lookup that others wait for goes
     leaver.abort();
     await assert.rejects(left, { name: 'AbortError' });
     assert.equal((await stays).status, 302);
-    // Who comes when the other has gone already has a call of his own: then it is tried again.
+    // If the second client comes after the first one has left, it makes its own call. Then the test tries again.
     return callsOf(id).length === 1 && !callsOf(id)[0].left;
   });
 });

@@ -1,4 +1,4 @@
-// The stand-in against what Flickr documents of its API.
+// Compares the stand-in with Flickr's documentation of its API.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KEY, get, startUpstream } from './kit.mjs';

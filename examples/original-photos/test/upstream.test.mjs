@@ -1,4 +1,4 @@
-// What becomes of everything that Flickr can answer, and not answer. Each case is an id of the stand-in's.
+// The handling of every response or failure of Flickr. Each case is an id of the stand-in.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { freePort } from '@hostler/testkit';
@@ -67,8 +67,8 @@ test('both tries together are bounded too', async () => {
 });
 
 test('an upstream that is not there is a 502', async () => {
-  const nobody = await startService({ url: `http://127.0.0.1:${await freePort()}` });
-  const answer = await nobody.get('/view/1.json');
+  const unreachable = await startService({ url: `http://127.0.0.1:${await freePort()}` });
+  const answer = await unreachable.get('/view/1.json');
   assert.equal(answer.status, 502);
   assert.equal(answer.json().error, 'upstream_unreachable');
 });

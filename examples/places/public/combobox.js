@@ -1,6 +1,6 @@
-// A text field that completes what is typed, after the ARIA pattern of a combobox with a listbox. Knows no places.
+// A text field with suggestions, after the ARIA pattern of a combobox with a listbox. Knows no places.
 
-const PAUSE = 60; // ms: a fast typist's keys come closer together, and need no answer each
+const PAUSE = 60; // ms; a fast typist types faster, and does not need results for each key
 
 export class Combobox {
   #parts;
@@ -11,8 +11,8 @@ export class Combobox {
   #question = new AbortController();
 
   /**
-   * `find(text, signal)` gives what fits, `describe(item)` its texts { name, detail }; `typed` hears each text, `previewed` what is looked
-   * at in the list (or nothing), `chosen` what was taken.
+   * `find(text, signal)` returns the matching items, `describe(item)` their texts { name, detail }. `typed` is called with each
+   * text, `previewed` with the selected item of the list (or nothing), `chosen` with the accepted one.
    */
   constructor({ input, list, note }, calls) {
     this.#parts = { input, list, note };
@@ -76,7 +76,7 @@ export class Combobox {
       const found = await this.#calls.find(text, signal);
       this.#show(found, found.length === 1 ? 'One place' : `${found.length || 'No'} places`);
     } catch (error) {
-      if (signal.aborted) return; // another text is asked for by now
+      if (signal.aborted) return; // another text was typed meanwhile
       this.#show([], 'No answer at the moment');
       console.warn(error);
     }

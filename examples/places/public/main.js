@@ -1,4 +1,4 @@
-// The page: ties the search, the map and the panel to what Hostler answers. The address after # is the code that is looked at.
+// The page: connects the search, the map and the panel with Hostler's services. The address after # is the current code.
 import { Combobox } from './combobox.js';
 import { DotMap } from './map.js';
 import { at, distance, hidePlace, hideSuggestions, nameOf, showAsked, showCounted, showFound, showNear, showNoPlace, showPlace, showSuggestions, showTrouble } from './panel.js';
@@ -13,7 +13,7 @@ const TOWNS = [
   { name: 'Fairbanks, AK', code: '99701' },
   { name: 'Hilo, HI', code: '96720' },
 ];
-/** Why there is no answer about somebody else's address. */
+/** Why there is no answer about another address. */
 const REFUSALS = { 400: 'That is not an IP address.', 403: 'From where you are, you may ask for your own address only.' };
 
 const OUT_OF_REACH = 'The codes cannot be asked at the moment.';
@@ -49,11 +49,11 @@ async function loadDots() {
     const answer = await fetch('data/dots.json');
     map.load(await answer.json());
   } catch (error) {
-    console.warn(error); // the list says the same in words
+    console.warn(error); // the list shows a message
   }
 }
 
-/** The caller, or whoever has this address. */
+/** The caller, or the person with this address. */
 async function findPerson(address) {
   let found;
   try {
@@ -74,7 +74,7 @@ function codeInAddress() {
   return /^#(\d{5})$/.exec(location.hash)?.[1];
 }
 
-/** A new entry in the browser's history; `hashchange` does the rest. */
+/** A new entry in the browser's history. `hashchange` does the rest. */
 function go(code) {
   if (codeInAddress() === code) visitCode();
   else location.hash = code;

@@ -1,10 +1,10 @@
-// Draws the dots, what is marked among them, and hears the fingers and the wheel. Knows coordinates and codes, no services.
+// Draws the dots and the marks among them, and handles fingers and the wheel. Knows coordinates and codes, no services.
 import { wirePointers } from './pointers.js';
 import { project } from './projection.js';
 import { View } from './view.js';
 
-const CLOSE = 60; // how much closer than the whole country a town is looked at
-const REACH = 14; // pixels around a finger in which a dot counts as meant
+const CLOSE = 60; // the zoom for a town, compared with the whole country
+const REACH = 14; // pixels around a finger in which a dot can be chosen
 
 export class DotMap {
   #canvas;
@@ -29,7 +29,7 @@ export class DotMap {
     });
   }
 
-  /** `codes`, `lats` and `lngs` are the differences from one to the next, coordinates in 1/10000 of a degree. */
+  /** `codes`, `lats` and `lngs` are differences between neighbours. Coordinates are in 1/10000 of a degree. */
   load({ codes, lats, lngs }) {
     const count = codes.length;
     const dots = { codes: new Array(count), xs: new Float64Array(count), ys: new Float64Array(count) };
@@ -44,20 +44,20 @@ export class DotMap {
     this.draw();
   }
 
-  /** Lights the codes that begin so, and says how many they are. */
+  /** Highlights the codes with this beginning, and returns their number. */
   light(prefix) {
     this.#lit = this.#dots.codes.map((code) => prefix !== '' && code.startsWith(prefix));
     this.draw();
     return this.#lit.filter(Boolean).length;
   }
 
-  /** { you, place, preview, near }: points { lat, lng, label }, `near` a list of them. What is not named stays as it is. */
+  /** { you, place, preview, near }: points { lat, lng, label }; `near` is a list of them. Missing ones stay as they are. */
   mark(marks) {
     this.#marks = { ...this.#marks, ...marks };
     this.draw();
   }
 
-  /** So near that all of these are seen. */
+  /** Zooms so that all of these points are visible. */
   flyTo({ lat, lng }, around = []) {
     const [x, y] = project(lat, lng);
     const { width, height } = this.view.size;
@@ -153,7 +153,7 @@ export class DotMap {
     this.#paintLabels([preview, place, you, ...(this.view.zoom > 12 ? near : [])].filter(Boolean).map((one) => ({ label: one.label, at: screen(one) })));
   }
 
-  /** The first come first; a label that would lie on another is left out. */
+  /** The first labels have priority. A label that would overlap another is left out. */
   #paintLabels(labels) {
     const context = this.#context;
     context.font = '600 13px system-ui, sans-serif';

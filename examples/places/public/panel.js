@@ -1,4 +1,5 @@
-// The words beside the map: who you are, which place is looked at, what is around it. Knows the page's elements, asks nobody.
+// The texts beside the map: the caller, the chosen place, and its surroundings. Knows the page's elements and sends no
+// requests.
 
 export const at = (id) => document.getElementById(id);
 
@@ -15,7 +16,7 @@ export function distance(km) {
   return `${value.toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${usesMiles ? 'mi' : 'km'}`;
 }
 
-/** What is known of an address; `own` if it is the caller's. */
+/** The facts about an address. `own`: it is the caller's. */
 export function showFound(found, own) {
   at('you').replaceChildren(...(own ? ofYou(found) : ofAddress(found)));
 }
@@ -45,7 +46,7 @@ export function showTrouble(words) {
   at('you').replaceChildren(words);
 }
 
-/** A row of towns to begin with. */
+/** A row of towns to start with. */
 export function showSuggestions(towns, chosen) {
   at('suggestions').hidden = false;
   at('suggestions').replaceChildren(...towns.map(({ name, code }) => {
@@ -66,7 +67,7 @@ export function showPlace(place) {
   at('place-line').replaceChildren([county, coordinates(place)].filter(Boolean).join(' · '));
 }
 
-/** In its place, why there is none. */
+/** Instead of a place, the reason why there is none. */
 export function showNoPlace(words) {
   at('place').hidden = false;
   at('place-title').replaceChildren(words);
@@ -77,7 +78,7 @@ export function hidePlace() {
   at('place').hidden = true;
 }
 
-/** `chosen` and `previewed` hear of one of them. */
+/** `chosen` and `previewed` are called with one of them. */
 export function showNear(codes, around, { chosen, previewed }) {
   at('near').hidden = false;
   at('near-title').textContent = `Codes around ${around}`;

@@ -1,6 +1,6 @@
-// Fingers, mouse and wheel on the map. Knows the view that they move, not what is drawn.
+// Fingers, mouse and wheel on the map. Knows the view that they move, not the drawing.
 
-/** One finger moves the map, two zoom it, the wheel too; a short touch or a click means what lies there. */
+/** One finger moves the map, two fingers or the wheel zoom it. A short touch or a click chooses the point. */
 export function wirePointers(canvas, view, clicked) {
   const fingers = new Map();
   let moved = 0;

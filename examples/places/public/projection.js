@@ -1,8 +1,9 @@
-// Where a coordinate lies on a map of the United States: equal areas, with Alaska and Hawaii drawn in below the rest. Knows no canvas.
+// The position of coordinates on a map of the United States: an equal-area projection, with Alaska and Hawaii below the
+// rest. Knows no canvas.
 
 const RADIANS = Math.PI / 180;
 
-/** Albers' conic of equal areas, which is true along its two parallels; in radians of the globe, x to the east and y to the south. */
+/** Albers' equal-area conic projection, exact along its two parallels. In radians of the globe, x to the east and y to the south. */
 function albers({ parallels, centre: [centreLng, centreLat] }) {
   const [south, north] = parallels.map((lat) => Math.sin(lat * RADIANS));
   const n = (south + north) / 2;
@@ -33,11 +34,11 @@ export function project(lat, lng) {
   return mainland(lat, lng);
 }
 
-/** Whether it is on the map at all, or nearly. */
+/** Whether it is on the map, or nearly. */
 export function isOnMap(lat, lng) {
   const within = ([south, north, west, east]) => lat > south && lat < north && lng > west && lng < east;
   return [[24, 50, -126, -66], [51, 72, -180, -129], [18, 23, -161, -154]].some(within);
 }
 
-/** What all of it takes, seen from the middle. */
+/** The extent of the whole map around its middle. */
 export const EXTENT = { left: -0.395, right: 0.395, top: -0.235, bottom: 0.255 };

@@ -1,25 +1,25 @@
-// What the page asks Hostler, as the page needs it. Knows the paths and fields of the services; nobody else here does.
+// The page's requests to Hostler. The only file that knows the paths and fields of the services.
 
-const ASKED = 200; // post offices have dozens of codes in one place
+const ASKED = 200; // post offices may have dozens of codes in one place
 const FOUND = 8;
 
-/** Told of each answer: { path, status, took } with milliseconds, as the browser saw it. */
+/** Called for each response with { path, status, took }, in milliseconds as the browser measures them. */
 let onAnswer = () => {};
 export const listen = (told) => (onAnswer = told);
 
-/** Where the caller is, or the one at `address`. */
+/** The place of the caller, or of `address`. */
 export async function locate(address) {
   const { body } = await ask(address ? `geo/${encodeURIComponent(address)}` : 'geo');
   const { ip, type, city, region, country, lat, lng } = body;
   return { ip, type, city, region: region.name, country: nameOfCountry(country), isHere: country.code === 'US', lat, lng };
 }
 
-/** Not every database has names; browsers know them all. */
+/** Not every database has names, but browsers know all of them. */
 function nameOfCountry({ code, name }) {
   return name ?? (code && new Intl.DisplayNames(undefined, { type: 'region' }).of(code));
 }
 
-/** Places whose code begins with these digits, or whose name is like this text, which may end in a state. */
+/** Places with codes that begin with these digits, or with a name like this text, which may end in a state. */
 export async function find(text, signal) {
   const [, name, state] = /^(.*?)(?:,\s*([a-z]*))?$/i.exec(text);
   const query = new URLSearchParams(/^\d+$/.test(text) ? { prefix: text } : { q: name, ...(state?.length === 2 ? { state } : {}) });
@@ -28,17 +28,17 @@ export async function find(text, signal) {
     const { body } = await ask(`postal/us/search?${query}`, signal);
     return body.map(place);
   } catch (error) {
-    if (error.status === 400 || error.status === 404) return []; // no such state, or nothing that could be a name
+    if (error.status === 400 || error.status === 404) return []; // no such state, or not a possible name
     throw error;
   }
 }
 
 export async function byCode(code) {
   const { body } = await ask(`postal/us/${encodeURIComponent(code)}`);
-  return place(Array.isArray(body) ? body[0] : body); // several, where a code has several places
+  return place(Array.isArray(body) ? body[0] : body); // a list if a code has several places
 }
 
-/** The places around a point, nearest first, each with its distance in kilometres; `others` is how many more codes there are just there. */
+/** The places around a point, nearest first, each with its distance in kilometres. `others` is the number of further codes at the same point. */
 export async function around({ lat, lng }) {
   const query = new URLSearchParams({ lat, lng, limit: ASKED, fields: 'code,city,state,lat,lng,distance_km' });
   const { body } = await ask(`postal/near?${query}`.replaceAll('%2C', ','));
@@ -51,7 +51,7 @@ export async function around({ lat, lng }) {
   return [...places.values()];
 }
 
-/** `codes`: how many there are of that name. */
+/** `codes`: the number of codes with this name. */
 function place({ code, codes = 1, city, state, county, lat, lng, distance_km: distance }) {
   return { code, codes, city, state, county, lat, lng, distance };
 }

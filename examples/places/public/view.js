@@ -1,10 +1,10 @@
-// Which part of the map is seen, and flights from one part to another. Knows neither canvas nor places.
+// The visible part of the map, and animated moves to another part. Knows neither canvas nor places.
 import { EXTENT } from './projection.js';
 
 const CLOSEST = 400; // times the whole country
 const LONGEST = 1_600; // ms
 
-/** `scale` is pixels for a radian of the globe; `x` and `y` are what lies in the middle. */
+/** `scale` is pixels per radian of the globe. `x` and `y` are the position of the middle. */
 export class View {
   #width = 1;
   #height = 1;
@@ -19,7 +19,7 @@ export class View {
     return { width: this.#width, height: this.#height };
   }
 
-  /** How much closer than the whole country. */
+  /** The zoom, compared with the whole country. */
   get zoom() {
     return this.scale / whole(this).scale;
   }
@@ -50,7 +50,7 @@ export class View {
     this.set({ x: this.x - dx / this.scale, y: this.y - dy / this.scale, scale: this.scale });
   }
 
-  /** What lies under this point of the screen stays there. */
+  /** The position under this point of the screen stays there. */
   zoomAt([px, py], factor) {
     this.stop();
     const [dx, dy] = [px - this.#width / 2, py - this.#height / 2];
@@ -64,7 +64,7 @@ export class View {
     return this.flyTo(whole(this));
   }
 
-  /** Out, over and in again, in the least that the eye can follow (van Wijk and Nuij, "Smooth and efficient zooming and panning"). */
+  /** Zooms out, moves and zooms in, as smoothly as possible (van Wijk and Nuij, "Smooth and efficient zooming and panning"). */
   flyTo({ x, y, scale = this.scale }) {
     this.stop();
     const to = { x, y, scale };

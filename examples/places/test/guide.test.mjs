@@ -1,5 +1,5 @@
-// The configurations in docs/guide/caching.md and lookups.md are ones: Hostler's are checked by it, nginx's and Varnish's by them where
-// they are installed.
+// The configurations in docs/guide/caching.md and lookups.md are valid. Hostler checks its own; nginx and Varnish check
+// theirs if they are installed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { hostlerProgram } from '@hostler/testkit';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-/** Debian keeps servers where only root's path leads. */
+/** Debian has servers in folders that only root's path contains. */
 const env = { ...process.env, PATH: [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter) };
 
 const folder = mkdtempSync(join(tmpdir(), 'hostler-guide-'));
@@ -55,7 +55,7 @@ function blocks(guide, language) {
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, block]) => block);
 }
 
-/** What lookups.md calls data/..., from npm. */
+/** The files that lookups.md calls data/..., from npm. */
 function layData() {
   mkdirSync(join(folder, 'data'), { recursive: true });
   const modules = join(ROOT, 'node_modules');

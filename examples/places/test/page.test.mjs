@@ -1,4 +1,5 @@
-// The page in Chromium, behind Hostler with its own configuration and the real data: found, searched, chosen, and when nobody answers.
+// The page in Chromium, behind Hostler with its own configuration and the real data: search, choice, and services that do
+// not answer.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -117,7 +118,7 @@ test('the data is named, and linked to its makers', async (t) => {
   for (const wanted of ['https://db-ip.com/', 'https://www.geonames.org/']) assert.ok(targets.includes(wanted), targets.join(' '));
 });
 
-/** The page in a profile of its own; whatever it complains of fails the test. `broken`: its services answer nothing. */
+/** The page in its own profile. Any error of the page fails the test. `broken`: its services do not answer. */
 async function open(t, { from, at = '/', broken = false } = {}) {
   const context = await browser.newContext({
     reducedMotion: 'reduce',
@@ -126,7 +127,7 @@ async function open(t, { from, at = '/', broken = false } = {}) {
   const page = await context.newPage();
   const complaints = [];
   page.on('pageerror', (error) => complaints.push(error.message));
-  // That a question was answered with 4xx, the browser says by itself.
+  // The browser itself reports each response with a 4xx.
   page.on('console', (message) => message.type() === 'error' && !/Failed to load resource/.test(message.text()) && complaints.push(message.text()));
   if (broken) await page.route('**/api/**', (route) => route.abort());
   await page.goto(`${site.url}${at}`);
@@ -137,7 +138,7 @@ async function open(t, { from, at = '/', broken = false } = {}) {
   return page;
 }
 
-/** Waits until a part of the page says this. */
+/** Waits until a part of the page has this text. */
 async function reads(page, selector, expected) {
   let last;
   await eventually(`${selector} to say ${expected}`, async () => {

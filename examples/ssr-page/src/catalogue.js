@@ -1,4 +1,4 @@
-// The homes on offer: made once at start from a fixed seed, so that every worker holds the same data.
+// The homes: generated at the start from a fixed seed, so that every worker has the same data.
 import { seeded } from './random.js';
 
 const SIZE = 480;
@@ -82,7 +82,7 @@ function home(id) {
   };
 }
 
-/** The days a home is free, around the days asked for. */
+/** The free days of a home around the requested days. */
 function stay(random) {
   const from = Date.UTC(2027, 5, random.whole(6, 14));
   return { from, to: from + random.whole(NIGHTS, 21) * DAY };
@@ -97,7 +97,7 @@ function tags({ rating, reviews, random }) {
   return found;
 }
 
-/** `count` of the values, in the order of the list, so that cards read alike. */
+/** `count` of the values, in the order of the list, so that cards look alike. */
 function pickSome(random, values, count) {
   const chosen = new Set();
   while (chosen.size < count) chosen.add(random.pick(values));

@@ -1,4 +1,4 @@
-// What narrows a search: kinds as links, the rest as one plain form that works without JavaScript.
+// The filters of the search: kinds as links, the rest as one plain form that works without JavaScript.
 import { under } from './base.js';
 import { AMENITIES, KINDS } from './catalogue.js';
 import { Icon } from './icons.jsx';
@@ -53,7 +53,7 @@ export function Filters({ search, prices }) {
   );
 }
 
-/** The parts of the search that this form does not ask for, or its answers would undo them. */
+/** The parts of the search that this form does not contain. Without them, sending the form would reset them. */
 function Kept({ search }) {
   return (
     <>

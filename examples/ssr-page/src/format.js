@@ -1,4 +1,4 @@
-// Amounts and days as people read them.
+// Amounts and days as text.
 
 const LOCALE = 'en-IE';
 const DAYS = new Intl.DateTimeFormat(LOCALE, { day: 'numeric', month: 'short', timeZone: 'UTC' });
@@ -7,7 +7,8 @@ export function days({ from, to }) {
   return DAYS.formatRange(from, to);
 }
 
-// A locale-aware text for each call, as most pages do it: a third of what this page costs, and typical of a render.
+// Formats with the locale at each call, as most pages do. It is a third of the cost of this page, which is typical of a
+// render.
 export function euros(amount) {
   return amount.toLocaleString(LOCALE, { style: 'currency', currency: 'EUR', maximumFractionDigits: 0 });
 }

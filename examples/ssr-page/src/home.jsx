@@ -1,4 +1,4 @@
-// The page of one home, and the page for addresses that lead nowhere.
+// The page of one home, and the page for unknown addresses.
 import { under } from './base.js';
 import { Facts, Price, Rating } from './card.jsx';
 import { AMENITIES } from './catalogue.js';

@@ -18,7 +18,7 @@ const PATHS = {
   people: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20c0-4 3-6 6.5-6s6.5 2 6.5 6M16 4.5a3.5 3.5 0 0 1 0 6.5M18 14.5c2.3.6 3.5 2.5 3.5 5.5',
 };
 
-/** Every drawing once a page; `Icon` only points at it. */
+/** Every drawing once per page. `Icon` only refers to it. */
 export function IconSymbols() {
   return Object.entries(PATHS).map(([name, path]) => (
     <symbol key={name} id={`i-${name}`} viewBox="0 0 24 24">

@@ -4,7 +4,7 @@ import { Icon, IconSymbols } from './icons.jsx';
 import { Lights } from './picture.jsx';
 import style from './style.css';
 
-/** Replaced by the server once the render is over: a page cannot hold the time of its own render. */
+/** The server replaces this after the render, because a page cannot contain the time of its own render. */
 export const STAMP = '<!--rendered-by-->';
 
 export function Layout({ title, search, children }) {
@@ -34,7 +34,7 @@ export function Layout({ title, search, children }) {
   );
 }
 
-/** Its addresses start at the root; the site may start below it. */
+/** Its addresses start at the root, but the site may start below it. */
 const STYLE = style.replaceAll('url(/', `url(${under('/')}`);
 
 const FAVICON =

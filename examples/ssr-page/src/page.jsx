@@ -8,7 +8,7 @@ import { find, parseSearch } from './search.js';
 
 export { STAMP } from './layout.jsx';
 
-/** The same address always gives the same text: nothing here reads a clock, a process or a random source. */
+/** The same address always gives the same text: the render uses no clock, process data or random numbers. */
 export function render(url) {
   const { status, page } = choose(url);
   return { status, html: `<!doctype html>${renderToString(page)}` };

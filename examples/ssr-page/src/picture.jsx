@@ -1,4 +1,4 @@
-// A landscape for each home, drawn as SVG from the home's number: no image files, nothing fetched.
+// A landscape for each home, drawn as SVG from the home's number, without image files.
 import { Fragment } from 'react';
 import { seeded } from './random.js';
 
@@ -22,7 +22,7 @@ const SHAPES = {
 };
 const WALLS = ['#b5452c', '#f3ede2', '#d9a441', '#5b6f73', '#8a3b2a', '#e5d6bd'];
 
-/** The colours of sky and water, once a page; every `Picture` points at them. */
+/** The colours of sky and water, once per page. Every `Picture` refers to them. */
 export function Lights() {
   return LIGHTS.map(({ name, sky, water }) => (
     <Fragment key={name}>

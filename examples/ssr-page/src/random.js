@@ -1,4 +1,4 @@
-// A small seeded generator of numbers: the same seed gives the same page, on every machine and in every worker.
+// A small random generator with a seed: the same seed gives the same page on every machine and in every worker.
 
 /** mulberry32: 32 bits of state, enough for pictures and prices. */
 export function seeded(seed) {

@@ -1,4 +1,4 @@
-// The search page: filters and the homes that fit.
+// The search page: filters and the matching homes.
 import { under } from './base.js';
 import { Card } from './card.jsx';
 import { Filters, Kinds } from './filters.jsx';

@@ -1,4 +1,4 @@
-// From a query string to the homes to show. Knows the catalogue, nothing of React or HTTP.
+// From a query string to the matching homes. Knows the catalogue, nothing of React or HTTP.
 import { under } from './base.js';
 import { AMENITIES, KINDS, catalogue } from './catalogue.js';
 
@@ -12,7 +12,7 @@ const BY = {
   rating: (a, b) => (b.rating ?? 0) - (a.rating ?? 0) || b.reviews - a.reviews || a.id - b.id,
 };
 
-/** Whatever stands in the query, the result is a valid search: a search page has no wrong answers. */
+/** The result is always a valid search, whatever the query contains. */
 export function parseSearch(params) {
   return {
     kind: oneOf(KINDS, params.get('kind')),
@@ -41,7 +41,7 @@ export function find(search) {
   };
 }
 
-/** The query string of a search with some of it changed; what equals the default stays out of the address. */
+/** The query string of a search with changes. Values that equal the default are left out. */
 export function address(search, changes = {}) {
   const next = { ...search, ...changes };
   const params = new URLSearchParams();

@@ -45,7 +45,7 @@ function sendPage(response, url) {
   send(response, status, 'text/html', html.replace(STAMP, `Rendered by ${whoAmI()} in ${took} ms`));
 }
 
-/** NODE_APP_INSTANCE counts from 0, as PM2 began it; people count from 1. */
+/** NODE_APP_INSTANCE counts from 0, as in PM2. The page shows numbers from 1. */
 function whoAmI() {
   const instance = process.env.NODE_APP_INSTANCE;
   return instance ? `worker ${Number(instance) + 1} (process ${process.pid})` : `process ${process.pid}`;

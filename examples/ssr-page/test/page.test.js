@@ -1,4 +1,4 @@
-// What the page promises: the same text for the same address, a known size, no complaint from React.
+// The page: the same text for the same address, a known size, and no warnings of React.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
@@ -69,7 +69,7 @@ function cards(html) {
   return html.split('<li class="card">').length - 1;
 }
 
-/** Of several, the one that took this process least time of a core, in µs: other work on the machine can only slow a render down. */
+/** The run with the least CPU time in µs: other work on the machine can only slow a render down. */
 function fastest(render) {
   let best = Infinity;
   for (let round = 0; round < 12; round += 1) {

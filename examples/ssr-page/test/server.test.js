@@ -1,4 +1,4 @@
-// The server as it is started in production: statuses, headers, and the line that says who rendered the page.
+// The server as it runs in production: statuses, headers, and the line that names the process.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, test } from 'node:test';
@@ -58,7 +58,7 @@ test('the site may live below a path of its host', async (t) => {
   for (const elsewhere of ['/', '/homes/17', '/stayed/', '/healthz']) assert.equal((await fetch(own.base + elsewhere)).status, 404);
 });
 
-/** Starts the built server on a free port and waits for the line that names it. */
+/** Starts the built server on a free port and waits for the line with its address. */
 async function start(env) {
   const file = fileURLToPath(new URL('../dist/server.cjs', import.meta.url));
   const child = spawn(process.execPath, [file], { env: { ...process.env, PORT: '0', ...env }, stdio: ['ignore', 'pipe', 'inherit'] });

@@ -55,7 +55,7 @@ for (const name of ['HOSTLER_APP_PORT', 'PORT']) {
     assert.equal(body.port, 3000);
     assert.deepEqual(worker.tcpPorts(), [metrics]);
     assert.equal(await getTcp(metrics), 'requests_total 0\n');
-    assert.match(text, new RegExp(`port ${metrics} .*${name} names 3000`));
+    assert.match(text, new RegExp(`port ${metrics} .*${name} sets 3000`));
   });
 }
 
@@ -76,7 +76,7 @@ test('an app that listens on another port than the pool names is not claimed, an
   const { text } = await worker.said('warning');
   await worker.printed(/listening on/);
 
-  assert.match(text, new RegExp(`port ${port} .*HOSTLER_APP_PORT names 3001`));
+  assert.match(text, new RegExp(`port ${port} .*HOSTLER_APP_PORT sets 3001`));
   assert.deepEqual(worker.tcpPorts(), [port]);
   assert.deepEqual(worker.messages.map(({ act }) => act), ['warning']);
 });

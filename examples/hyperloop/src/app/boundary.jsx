@@ -1,4 +1,4 @@
-// Catches what breaks beneath it, in the browser, and shows something else instead. On the server Suspense and the shell do this.
+// Catches errors of its children in the browser and shows something else. On the server, Suspense and the shell do this.
 import { Component } from 'react';
 
 export class Boundary extends Component {

@@ -1,4 +1,5 @@
-// When a stay is free: three months, as the API has them. Knows no clock: server and browser must draw the same days.
+// The days on which a stay is free: three months, as the API sends them. Uses no clock, because server and browser must
+// draw the same days.
 import { Carried, useAnswer } from './data.jsx';
 import { monthName, plural } from './format.js';
 import { PartUnreachable } from './trouble.jsx';
@@ -55,7 +56,7 @@ function Month({ month, free }) {
   );
 }
 
-/** The month as rows of seven, Monday first; `undefined` where a day belongs to another month. */
+/** The month as rows of seven days, Monday first. `undefined` for days of another month. */
 function weeksOf(month) {
   const [year, number] = month.split('-').map(Number);
   const before = (new Date(Date.UTC(year, number - 1, 1)).getUTCDay() + 6) % 7;

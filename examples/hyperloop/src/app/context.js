@@ -1,7 +1,7 @@
-// What any part of a page may use of the site around it.
+// The context of a page: functions and settings of the site for all parts.
 import { createContext, useContext } from 'react';
 
 export const SiteContext = createContext();
 
-/** `{ base, go(href, { replace }), reload(path) }`: never another one, for a change would have parts that are still on their way rendered anew. */
+/** `{ base, go(href, { replace }), reload(path) }`. The object must never change: React would render parts again that have not arrived yet. */
 export const useSite = () => useContext(SiteContext);

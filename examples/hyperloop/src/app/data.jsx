@@ -1,16 +1,16 @@
-// What the API has said, one promise for each address, shared by all who ask. Knows not how it is fetched.
+// The API's responses, with one promise for each address, shared by all readers. Does not know how they are fetched.
 import { createContext, use, useContext } from 'react';
 
 const KEPT = 100;
 
-/** An answer is `{ ok: true, value }` or `{ ok: false, status }`: that an API is down is a state of a page, not an exception. */
+/** An answer is `{ ok: true, value }` or `{ ok: false, status }`, because an unavailable API is a state of the page and not an exception. */
 export class Data {
   #fetch;
   #carried;
   #kept = new Map();
   #inPage = new Set();
 
-  /** `fetch(path)` resolves with an answer; `carried(path)`: in a browser, the answer that came with the page, if one did. */
+  /** `fetch(path)` resolves with an answer. `carried(path)`: in a browser, the answer that came with the page, if any. */
   constructor(fetch, carried) {
     this.#fetch = fetch;
     this.#carried = carried;
@@ -28,14 +28,14 @@ export class Data {
     return promise;
   }
 
-  /** The next one who asks has it fetched anew. */
+  /** Drops the answer, so that the next reader fetches it again. */
   drop(path) {
     const fetch = this.#fetch(path);
     this.#inPage.delete(path);
     this.#kept.set(path, watched(fetch));
   }
 
-  /** On the server each answer is carried to the browser; there, those that were carried stay where they are. */
+  /** On the server, each answer is written into the page for the browser. In the browser, those answers stay in the page. */
   isCarried(path) {
     return this.#carried === undefined || this.#inPage.has(path);
   }
@@ -43,14 +43,14 @@ export class Data {
 
 export const DataContext = createContext();
 
-/** Suspends until the answer is there. */
+/** Suspends until the answer has come. */
 export function useAnswer(path) {
   return use(useContext(DataContext).get(path));
 }
 
 /**
- * An answer that the server had, left in the page for the browser beside what was made from it: so each part of a streamed page is
- * whole when it arrives, and needs no script to be run. `<` is escaped, so no text in it can end the element.
+ * Writes the server's answer into the page beside the part that was rendered from it. So each part of a streamed page is
+ * complete when it arrives, and no script needs to run. `<` is escaped, so the text cannot end the element.
  */
 export function Carried({ path, answer }) {
   if (!useContext(DataContext).isCarried(path)) return null;
@@ -58,13 +58,13 @@ export function Carried({ path, answer }) {
   return <script type="application/json" data-answer={path} dangerouslySetInnerHTML={{ __html: json }} />;
 }
 
-/** For the browser's `Data`. */
+/** For `Data` in the browser. */
 export function readCarried(path) {
   const found = [...document.querySelectorAll('script[data-answer]')].find(({ dataset }) => dataset.answer === path);
   return found && JSON.parse(found.textContent);
 }
 
-/** React reads `status` and `value`, and does not suspend at all for what is there already. */
+/** React reads `status` and `value`, and does not suspend if the value is already there. */
 function settled(answer) {
   return Object.assign(Promise.resolve(answer), { status: 'fulfilled', value: answer });
 }

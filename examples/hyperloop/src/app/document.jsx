@@ -1,11 +1,12 @@
-// The document around every page: head, header, footer. Knows no address, so that the shell for the browser is made from it too.
+// The document around every page: head, header, footer. Knows no address, because the browser's shell is made from it
+// too.
 import icon from '../styles/icon.svg';
 import { Mark } from './icons.jsx';
 import { NAME } from './names.js';
 
 /**
- * `from` is "server" or "shell". A shell has its styles in itself (`css`), for under overload every further request is one too many;
- * rendering over it, the browser leaves them in place.
+ * `from` is "server" or "shell". A shell contains its styles (`css`), because under overload every further request is too much.
+ * When the browser renders over it, the styles stay.
  */
 export function Document({ base, from, files, css, children }) {
   return (

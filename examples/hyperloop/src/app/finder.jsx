@@ -1,4 +1,4 @@
-// The search form: a plain form that sends its fields, and in a browser with scripts one that answers at each change.
+// The search form. It works as a plain form, and with scripts it searches at each change.
 import { useEffect, useLayoutEffect, useRef } from 'react';
 import { useSite } from './context.js';
 import { euros, plural } from './format.js';
@@ -7,7 +7,7 @@ import { MOST_GUESTS, formatSearch, parseSearch } from './search.js';
 
 const STEP = 10;
 
-/** `search` is what is shown, `next` what was asked for since. */
+/** `search` is the search on the page, `next` the one that was requested since. */
 export function Finder({ search, next, prices }) {
   const { base } = useSite();
   const { form, ask } = useForm(search, prices);
@@ -43,14 +43,14 @@ export function Finder({ search, next, prices }) {
   );
 }
 
-/** The form, and `ask(field)`: to search for what it holds now. */
+/** The form, and `ask(field)`, which searches for the form's current values. */
 function useForm(search, prices) {
   const { base, go } = useSite();
   const form = useRef(null);
   const shown = formatSearch(search, { page: search.page });
-  const own = useRef({ asked: new Set(), last: shown }); // what the form itself asked for of late, and in which field
+  const own = useRef({ asked: new Set(), last: shown }); // the recent searches of the form itself, and their field
 
-  /** One step of history for each field, not for each letter. */
+  /** One entry in the history for each field, not for each letter. */
   const ask = (field) => {
     const params = new URLSearchParams(new FormData(form.current));
     if (Number(params.get('upto')) >= prices.highest) params.delete('upto');
@@ -63,13 +63,13 @@ function useForm(search, prices) {
   useLayoutEffect(() => {
     const { asked, last } = own.current;
     if (shown === last) asked.clear();
-    if (shown === last || asked.has(shown)) return; // it came from here, and somebody may have typed on since
+    if (shown === last || asked.has(shown)) return; // it came from this form, and the user may have typed more since
     own.current = { asked: new Set(), last: shown };
     const { q, guests, upto } = form.current.elements;
     [q.value, guests.value, upto.value] = [search.q, search.guests, search.upto || prices.highest];
-  }, [shown]); // and not at other renders: the form is ahead of them
+  }, [shown]); // not at other renders, because the form is ahead of them
   useEffect(() => {
-    if (form.current.elements.q.value.trim() !== search.q) ask('q'); // typed before there was anybody to hear it
+    if (form.current.elements.q.value.trim() !== search.q) ask('q'); // typed before the script had loaded
   }, []);
   return { form, ask };
 }
@@ -101,7 +101,7 @@ function Price({ upto, prices }) {
   );
 }
 
-/** How many stays there are at each price. */
+/** The number of stays at each price. */
 function Bars({ prices: { lowest, highest, bars }, upto }) {
   const most = Math.max(1, ...bars);
   const wide = (highest - lowest) / bars.length;

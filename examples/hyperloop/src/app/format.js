@@ -1,4 +1,4 @@
-// Prices, counts and months as text. No locale of the machine takes part: server and browser must say the same.
+// Prices, counts and months as text. Does not use the machine's locale, because server and browser must write the same.
 
 const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'];
 
@@ -10,7 +10,7 @@ export function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** "2026-11" as "November 2026". */
+/** "2026-11" becomes "November 2026". */
 export function monthName(month) {
   const [year, number] = month.split('-').map(Number);
   return `${MONTHS[number - 1]} ${year}`;

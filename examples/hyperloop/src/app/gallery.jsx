@@ -1,4 +1,4 @@
-// The pictures of a stay: five at a glance, one at a time when asked for. Which one is open stands in the address, so a link can show it.
+// The pictures of a stay: five in an overview, or one large. The address contains the open one, so a link can show it.
 import { useEffect, useRef } from 'react';
 import { useSite } from './context.js';
 import { Icon } from './icons.jsx';
@@ -26,7 +26,7 @@ function Enlarged({ stay, photo, here }) {
   const dialog = useRef(null);
   const link = (number) => `${here}?photo=${((number - 1 + PHOTOS.length) % PHOTOS.length) + 1}`;
 
-  // The server can only open it; only a browser can make it modal.
+  // The server can only open the dialog. Only a browser can make it modal.
   useEffect(() => {
     const element = dialog.current;
     element.close();

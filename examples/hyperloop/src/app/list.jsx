@@ -1,4 +1,4 @@
-// The page of stays: what was asked for, what was found, and the ways from here.
+// The page of stays: the search, the results, and links to other searches.
 import { Card } from './card.jsx';
 import { useSite } from './context.js';
 import { Carried, useAnswer } from './data.jsx';
@@ -10,7 +10,10 @@ import { View } from './picture.jsx';
 import { KINDS, ORDERS, PER_PAGE, formatSearch, isNarrowed } from './search.js';
 import { Unreachable } from './trouble.jsx';
 
-/** `next` is what was asked for since: choices show it at once and build upon it, so that none is lost; results follow when they are there. */
+/**
+ * `next` is the search that was requested since. The form shows it at once and builds on it, so that no choice is lost. The
+ * results follow when they have come.
+ */
 export function List({ search, next, path }) {
   const { base } = useSite();
   const answer = useAnswer(path);
@@ -103,7 +106,7 @@ function Orders({ search }) {
   );
 }
 
-/** What narrows the search, each with a way to be rid of it. */
+/** The filters of the search, each with a link that removes it. */
 function Chips({ search }) {
   const { base } = useSite();
   if (!isNarrowed(search)) return null;

@@ -1,4 +1,4 @@
-// What the site is called, in one place.
+// The name of the site, in one place.
 
 export const NAME = 'Farther';
 export const KIND_NAMES = { cabin: 'Cabin', cottage: 'Cottage', loft: 'Loft', boathouse: 'Boathouse', farmhouse: 'Farmhouse' };

@@ -1,4 +1,4 @@
-// A drawn picture of a stay. The drawing is text that React need not look into, neither here nor in the browser.
+// A drawn picture of a stay. The drawing is a text that React does not parse, neither on the server nor in the browser.
 import { memo } from 'react';
 import { hero } from '../art/hero.js';
 import { map } from '../art/map.js';
@@ -38,7 +38,7 @@ export function View() {
 
 const NIGHT = scene({ key: 'night', id: 4, setting: 'island', kind: 'cabin', light: 'night', w: 480, h: 300 });
 
-/** For where there is nothing to see. */
+/** The picture for pages without a stay. */
 export function Night() {
   return <svg className="picture" viewBox="0 0 480 300" preserveAspectRatio="xMidYMid slice" aria-hidden="true" dangerouslySetInnerHTML={{ __html: NIGHT }} />;
 }

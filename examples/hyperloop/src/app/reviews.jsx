@@ -1,4 +1,4 @@
-// What guests say of a stay. It comes late, from a system further away.
+// The reviews of a stay by guests. They come late, from a remote system.
 import { Carried, useAnswer } from './data.jsx';
 import { monthName, plural, stars } from './format.js';
 import { Icon } from './icons.jsx';

@@ -1,12 +1,12 @@
-// From an address to what it shows and the data that takes. Knows neither React nor HTTP.
+// From an address to its page and the data for it. Knows neither React nor HTTP.
 import { apiPath, parseSearch } from './search.js';
 
 /**
- * `at` is a path with its query, as text. `needs` is known before anything is shown, and decides the status; `later` may come while
- * the page is already read.
+ * `at` is a path with its query, as text. `needs` must be known before anything is shown, and decides the status. `later` may
+ * come while the page is already visible.
  */
 export function routeOf(at, base) {
-  const { pathname, searchParams } = new URL(`http://page${at}`); // not relative to it: //evil.example/6 is a path as well
+  const { pathname, searchParams } = new URL(`http://page${at}`); // not as a relative address, because //evil.example/6 is a path too
   const path = pathname === base ? '/' : pathname.startsWith(`${base}/`) ? pathname.slice(base.length) : undefined;
   if (path === '/') {
     const search = parseSearch(searchParams);
@@ -27,7 +27,7 @@ export function routeOf(at, base) {
 export const reviewsPath = (id) => `/stays/${id}/reviews`;
 export const calendarPath = (id) => `/stays/${id}/calendar`;
 
-/** What a page says of itself before it has begun. */
+/** The status of a page before it begins. */
 export function statusOf(route, answer) {
   if (route.name === 'missing') return 404;
   if (answer.ok) return 200;

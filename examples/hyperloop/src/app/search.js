@@ -1,4 +1,4 @@
-// What somebody looks for: from an address and back to one. Nonsense in an address is passed over.
+// A search: from an address and back to one. Invalid values in an address are ignored.
 
 export const KINDS = { cabin: 'Cabins', cottage: 'Cottages', loft: 'Lofts', boathouse: 'Boathouses', farmhouse: 'Farmhouses' };
 export const ORDERS = { best: 'Recommended', cheap: 'Lowest price', dear: 'Highest price', rated: 'Best rated' };
@@ -18,7 +18,7 @@ export function parseSearch(params) {
   };
 }
 
-/** Only what differs from asking for anything; `changes` go over the search, and begin at its first page. */
+/** Writes only the values that differ from the default. `changes` are applied to the search, which then starts at its first page. */
 export function formatSearch(search, changes = {}) {
   const wanted = { ...search, page: 1, ...changes };
   const params = new URLSearchParams(Object.entries(wanted).filter(([key, value]) => value !== ANYTHING[key]));

@@ -1,4 +1,4 @@
-// The page for an address, and moving from one to the next without leaving it. Knows pages, not how they look.
+// The page for an address, and moving to the next page without a reload. Knows the pages, not their design.
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useTransition } from 'react';
 import { Boundary } from './boundary.jsx';
 import { SiteContext } from './context.js';
@@ -9,7 +9,7 @@ import { routeOf } from './route.js';
 import { Stay } from './stay.jsx';
 import { Broken, Missing } from './trouble.jsx';
 
-/** `at`: path and query, as text. */
+/** `at`: the path and query, as text. */
 export function Site({ at, base, data, from, files }) {
   const { place, wanted, go, reload, moving } = usePlace(at, base, data);
   const route = useMemo(() => routeOf(place.at, base), [place.at, base]);
@@ -35,7 +35,7 @@ function Page({ route, next }) {
   return <Missing />;
 }
 
-/** Where we are: the address last asked for, once its page could be shown; until then it is `wanted`. */
+/** The current address: the one requested last, once its page can be shown. Until then it is `wanted`. */
 function usePlace(at, base, data) {
   const [place, setPlace] = useState({ at, visit: 0, onArrival: undefined });
   const [wanted, setWanted] = useState(at);
@@ -74,7 +74,7 @@ function usePlace(at, base, data) {
   return { place, wanted, go, reload, moving };
 }
 
-/** What happens on arrival: another page begins at its top, for readers of screens too; the same page stays where it is. */
+/** After a move, another page begins at its top, also for screen readers. The same page keeps its position. */
 function arrival(same, before, after) {
   if (same && before.search?.page === after.search?.page) return undefined;
   return () => {
@@ -83,7 +83,7 @@ function arrival(same, before, after) {
   };
 }
 
-/** Links, and the browser's own buttons. */
+/** Handles links and the browser's own buttons. */
 function useMovement(base, go, move) {
   useEffect(() => {
     const onClick = (event) => {

@@ -1,4 +1,4 @@
-// What the shell shows until the browser has rendered the page itself.
+// The content of the shell until the browser has rendered the page.
 import { Document } from './document.jsx';
 
 export function Skeleton({ base, css }) {

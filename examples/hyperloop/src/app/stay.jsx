@@ -1,4 +1,4 @@
-// The page of one stay: what is known at once, and around it the parts that take longer, each arriving by itself.
+// The page of one stay: the data that is there at once, and parts that take longer and arrive one by one.
 import { Suspense, memo } from 'react';
 import { Boundary } from './boundary.jsx';
 import { Calendar } from './calendar.jsx';
@@ -57,7 +57,10 @@ function Described({ stay, route, here }) {
   );
 }
 
-/** Unchanged while the rest of the page changes: what is still on its way from the server would else be given up, and fetched from here. */
+/**
+ * Does not change while the rest of the page changes. Otherwise React would discard the parts that are still coming from the
+ * server and fetch them in the browser.
+ */
 const Later = memo(function Later({ id, here }) {
   return (
     <>
@@ -71,7 +74,7 @@ const Later = memo(function Later({ id, here }) {
   );
 });
 
-/** A section that may come later, or break, without the rest. */
+/** A section that may come later, or fail, without the rest. */
 function Part({ id, what, title, waiting, children }) {
   return (
     <Suspense

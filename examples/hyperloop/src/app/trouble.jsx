@@ -1,4 +1,4 @@
-// Pages and parts for when something is not as it should be: not there, not reachable, broken. None says more than it knows.
+// Pages and parts for errors: not found, not reachable, broken. Each states only what is known.
 import { useSite } from './context.js';
 import { Title } from './document.jsx';
 import { Night } from './picture.jsx';
@@ -27,7 +27,7 @@ export function Unreachable({ path, here }) {
   );
 }
 
-/** In place of a part of a page: the rest is as good as ever. */
+/** In place of a part of a page. The rest is not affected. */
 export function PartUnreachable({ what, path, here }) {
   return (
     <div className="part-trouble" role="status">
@@ -45,7 +45,7 @@ export function PartBroken({ what }) {
   );
 }
 
-/** A link to the same page, which asks again without leaving it where it can. */
+/** A link to the same page that fetches again, without a reload where possible. */
 function Retry({ path, here }) {
   const { reload } = useSite();
   const again = (event) => {

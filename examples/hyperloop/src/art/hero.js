@@ -1,4 +1,4 @@
-// The picture at the top of the list: a fjord at dusk, empty on the left where the words stand.
+// The picture at the top of the list: a fjord at dusk, empty on the left, where the text is.
 import { house } from './houses.js';
 import { LIGHTS, paintBy } from './light.js';
 import { seeded } from './random.js';

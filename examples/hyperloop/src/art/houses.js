@@ -1,8 +1,9 @@
-// The five kinds of house, drawn from the same few faces. Each stands with the front's left corner at 0,0 and is about 90 wide.
+// The five kinds of houses, drawn from the same few faces. The front's left corner is at 0,0, and a house is about 90
+// wide.
 import { mix } from './light.js';
 import { path, rect } from './shapes.js';
 
-/** What such a house may be painted. */
+/** The colours of the walls. */
 export const WALLS = {
   cabin: ['#7a4a2b', '#5e4636', '#8a5a34'],
   cottage: ['#f7f1e3', '#f3d9c3', '#e9eef0'],
@@ -12,7 +13,7 @@ export const WALLS = {
 };
 const ROOFS = { cabin: '#5d8a4a', cottage: '#7d6a52', loft: '#3f4a57', boathouse: '#3c4650', farmhouse: '#8f3b2c' };
 
-/** The house of a kind at a place in a picture: in a colour of its own, by the light of the picture. */
+/** A house of a kind at a place in a picture, with its own colour and in the light of the picture. */
 export function house({ kind, x, y, scale, paint, lit, wall }) {
   const colours = {
     front: paint(wall),

@@ -1,6 +1,6 @@
-// The light of a picture: its sky, and how it tints every colour beneath. Knows no shapes.
+// The light of a picture: its sky, and how it changes every colour. Knows no shapes.
 
-/** `air` is what lies between here and far away; `height`: where the sun stands, as a share of the picture from the top. */
+/** `air` is the colour of the distance. `height` is the height of the sun, as a share of the picture from the top. */
 export const LIGHTS = {
   dawn: { sky: ['#f29c8e', '#f8c9a4', '#fde9cf'], sun: '#fff4dc', tint: '#f08f7f', strength: 0.15, lit: true, air: '#f9cfb4', height: [0.3, 0.38] },
   day: { sky: ['#2f9fc4', '#7fcbd8', '#d8f1ea'], sun: '#fff7d6', tint: '#ffffff', strength: 0.04, lit: false, air: '#cfe9ea', height: [0.13, 0.2] },
@@ -10,12 +10,12 @@ export const LIGHTS = {
   night: { sky: ['#0b1233', '#1d2b5c', '#3e5d8c'], sun: '#f4f1e1', tint: '#0d1740', strength: 0.62, lit: true, air: '#36537f', height: [0.13, 0.2] },
 };
 
-/** As often as they are worth it. */
+/** More frequent lights come more often. */
 export const BY_DAY = ['day', 'dusk', 'dawn', 'gold', 'day', 'mist', 'dusk', 'dawn'];
 
 /**
- * Gives a function that colours by this light; `depth` from 0 to 1 is how far away a thing is, for air is coloured too.
- * Its `water` takes the colour of the sky above, not of the horizon, where orange and blue would make mud.
+ * A function that changes colours by this light. `depth` from 0 to 1 is the distance, because air has a colour too. Its `water`
+ * has the colour of the sky above, not of the horizon, because orange and blue would become brown.
  */
 export function paintBy(name) {
   const { tint, strength, sky, air } = LIGHTS[name];

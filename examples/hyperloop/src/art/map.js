@@ -1,4 +1,4 @@
-// A drawn map of where a stay is: heights as lines, water, a road, a pin. No real place looks like this.
+// A drawn map around a stay: contour lines, water, a road, a pin. It shows no real place.
 import { seeded } from './random.js';
 import { circle, path, round } from './shapes.js';
 

@@ -1,4 +1,5 @@
-// What several settings share: water with the light on it, a village, a church, and spreading things over a width.
+// Parts that several settings share: water with light, a village, a church, and a function that spreads things over a
+// width.
 import { circle, glitter, path, rect, ripples } from './shapes.js';
 
 export function water({ random, w, h, sea, paint, sun, x, top, low }) {

@@ -1,6 +1,6 @@
-// The seven settings, as on a travel poster: what lies between the sky and the foreground.
-// Each takes { key, random, w, h, paint, sun, x } and gives SVG as text. `key` is for ids, `paint` colours by the light, `sun` is the
-// colour of the sun, and `x` where it stands.
+// The seven settings in the style of travel posters: everything between the sky and the foreground. Each takes { key,
+// random, w, h, paint, sun, x } and returns SVG as text. `key` is for ids, `paint` changes colours by the light, `sun` is
+// the colour of the sun, and `x` its position.
 import { church, many, spread, village, water } from './parts.js';
 import { circle, ellipse, fir, hills, mountains, path, rect, roundTree, rowboat, sailboat } from './shapes.js';
 

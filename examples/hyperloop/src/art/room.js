@@ -1,4 +1,4 @@
-// A picture of a stay from inside: a room, a window, and in the window what is outside.
+// A picture of a stay from inside: a room with a window and the view.
 import { LIGHTS, mix } from './light.js';
 import { seeded } from './random.js';
 import { scene } from './scene.js';

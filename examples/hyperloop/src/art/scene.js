@@ -1,4 +1,4 @@
-// A picture of a stay from outside: sky, setting, its house in front. The same stay always has the same pictures.
+// A picture of a stay from outside: sky, setting, and the house in front. The same stay always has the same pictures.
 import { WALLS, house } from './houses.js';
 import { BY_DAY, LIGHTS, paintBy } from './light.js';
 import { PLACES } from './places.js';
@@ -11,7 +11,7 @@ export function lightOf(id) {
   return BY_DAY[(id * 3 + Math.floor(id / 7)) % BY_DAY.length];
 }
 
-/** The inside of an <svg viewBox="0 0 w h">; `key` keeps its gradients apart from those of other pictures on the page. */
+/** The content of an <svg viewBox="0 0 w h">. `key` separates its gradients from those of other pictures on the page. */
 export function scene({ key, id, setting, kind, light, w, h, house: withHouse = true }) {
   const random = seeded(id * 104_729 + setting.length);
   const { sky, sun, lit, height } = LIGHTS[light];

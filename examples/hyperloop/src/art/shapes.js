@@ -1,15 +1,15 @@
-// What the pictures are put together from: mountains, hills, trees, boats, water. Each gives SVG as text, and knows no place.
+// The shapes of the pictures: mountains, hills, trees, boats, water. Each returns SVG as text, and knows no place.
 
-/** Tenths matter in small things only; everywhere else they would be a fifth of the page. */
+/** Tenths matter only in small shapes. In all others they would be a fifth of the page. */
 export const round = (number) => (Math.abs(number) < 20 ? Math.round(number * 10) / 10 : Math.round(number));
 
-/** `path` takes text with numbers in between, so that a shape reads as it is drawn. */
+/** `path` takes text with numbers in between, so that the code reads like the shape. */
 export function path(fill, parts, more = '') {
   const d = parts.map((part) => (typeof part === 'number' ? round(part) : part)).join(' ').replace(/ ?([A-Za-z]) /g, '$1');
   return `<path fill="${fill}" d="${d}"${more}/>`;
 }
 
-/** Peaks side by side, each with a side in the shade; high ones stand behind. */
+/** Peaks side by side, each with a side in the shade. High ones are behind. */
 export function mountains(random, { from = 0, to, base, height, count, face, shade, snow }) {
   const step = (to - from) / count;
   const peaks = Array.from({ length: count }, (_, index) => ({
@@ -97,7 +97,7 @@ export function rect(x, y, width, height, fill, more = '') {
   return `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" fill="${fill}"${more}/>`;
 }
 
-/** Flat strokes of light on water, closer together further away. */
+/** Flat strokes of light on water, closer together in the distance. */
 export function ripples(random, { width, from, to, fill, count }) {
   return Array.from({ length: count }, (_, index) => {
     const share = ((index + 1) / (count + 1)) ** 1.5;
@@ -113,7 +113,7 @@ export function ripples(random, { width, from, to, fill, count }) {
   }).join('');
 }
 
-/** The light that the sun lays on the water beneath it. */
+/** The light of the sun on the water below it. */
 export function glitter(random, { x, from, to, fill }) {
   return Array.from({ length: 7 }, (_, index) => {
     const long = 10 + index * random.between(4, 8);
@@ -140,7 +140,7 @@ export function cloud(x, y, size, fill) {
   return `<g opacity=".8">${below}${above}</g>`;
 }
 
-/** What `url(#key)` then fills with, from top to bottom; a stop is `[where, colour]`. */
+/** A gradient for `url(#key)`, from top to bottom. A stop is `[position, colour]`. */
 export function gradient(key, stops) {
   const list = stops.map(([at, colour]) => `<stop offset="${at}" stop-color="${colour}"/>`).join('');
   return `<defs><linearGradient id="${key}" x2="0" y2="1">${list}</linearGradient></defs>`;

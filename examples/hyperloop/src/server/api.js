@@ -1,8 +1,8 @@
-// Asks the API, within a time, once more if the connection failed. Knows no page.
+// Requests to the API, with a time limit, and with one retry if the connection failed. Knows no page.
 
 /**
- * Gives a function from a path to an answer (see `Data`); it never rejects, for that an API is down is an answer too.
- * `timeoutFor(path)`: milliseconds, or undefined for as long as `signal` lets it.
+ * A function from a path to an answer (see `Data`). It never rejects, because an unavailable API is an answer too.
+ * `timeoutFor(path)`: milliseconds, or undefined for no limit other than `signal`.
  */
 export function apiClient({ url, signal, timeoutFor }) {
   return async (path) => {
@@ -19,12 +19,12 @@ export function apiClient({ url, signal, timeoutFor }) {
 
 async function read(response) {
   if (response.ok) return { ok: true, value: await response.json() };
-  await response.body?.cancel(); // or the connection stays taken
+  await response.body?.cancel(); // otherwise the connection stays in use
   if (response.status >= 500) console.error(`the API answered ${response.status} to ${response.url}`);
   return { ok: false, status: response.status };
 }
 
-/** A kept connection may have been closed at the other end just now; that is no fault of the request. Slowness would be. */
+/** A kept-alive connection may have been closed by the other end at this moment, so the request is sent again. After a timeout it is not. */
 async function withOneRetry(ask, signal) {
   try {
     return await ask();

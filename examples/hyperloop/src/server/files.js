@@ -1,4 +1,5 @@
-// What the build has made for the browser, read once at start and sent from memory. Their names hold their content's hash.
+// The built files for the browser, read once at the start and sent from memory. Their names contain the hash of their
+// content.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -24,7 +25,7 @@ function readAssets(folder) {
   );
 }
 
-/** Whether there was such a file. */
+/** Returns whether there is such a file. */
 export function sendAsset({ request, response, assets, name }) {
   const asset = assets.get(name);
   if (!asset) return false;

@@ -1,4 +1,4 @@
-// /api as seen from the page's own address, for when nobody stands in front who routes it. Only reads.
+// /api under the page's own address, for when no proxy in front routes it. Only GET.
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
@@ -13,6 +13,6 @@ export async function forward({ response, url, api }) {
   }
   response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'application/octet-stream', 'cache-control': 'no-cache' });
   if (!answer.body) return void response.end();
-  // Whoever leaves in the middle, there is nobody left to tell.
+  // If the client has left, the error is ignored.
   await pipeline(Readable.fromWeb(answer.body), response).catch(() => {});
 }

@@ -1,4 +1,4 @@
-// The web server: which request is for what. Plain node:http.
+// The web server: chooses the handler of each request. Plain node:http.
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { readBuilt, sendAsset } from './files.js';
@@ -22,7 +22,7 @@ server.listen(settings.port, () => {
 });
 process.on('SIGTERM', () => {
   server.close();
-  server.keepAliveTimeout = 1; // a connection whose answer ends now need not wait for another request
+  server.keepAliveTimeout = 1; // so that a connection ends soon after its response when the server stops
 });
 
 async function answer(request, response) {
@@ -30,7 +30,7 @@ async function answer(request, response) {
     response.setHeader('allow', 'GET, HEAD');
     return sendText(response, 405, 'Only GET and HEAD here\n');
   }
-  // As a path: //evil.example is one too, and no host.
+  // Parsed as a path: //evil.example is a path too, and not a host.
   if (!request.url.startsWith('/') || !URL.canParse(`http://page${request.url}`)) return sendText(response, 400, 'Not an address\n');
   const url = new URL(`http://page${request.url}`);
   if (url.pathname === `${settings.base}/healthz`) return sendText(response, 200, 'ok\n');

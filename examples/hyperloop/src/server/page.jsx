@@ -1,4 +1,5 @@
-// One page, streamed: its shell as soon as its status is known, each late part when it is there. Knows React and HTTP, no page.
+// One page, streamed: its shell as soon as the status is known, and each late part when it is ready. Knows React and
+// HTTP, no page.
 import { randomBytes } from 'node:crypto';
 import { renderToPipeableStream } from 'react-dom/server';
 import { Data } from '../app/data.jsx';
@@ -10,7 +11,7 @@ const POLICY =
   "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const BOTS = /bot\b|crawl|spider|slurp|facebookexternalhit|embedly|preview/i;
 
-/** `built`: `{ files, script, shell }`, what the build has made for the browser. */
+/** `built`: `{ files, script, shell }`, the output of the build for the browser. */
 export async function sendPage({ request, response, url, settings, built }) {
   const { base } = settings;
   const began = performance.now();
@@ -19,11 +20,12 @@ export async function sendPage({ request, response, url, settings, built }) {
 
   const at = url.pathname + url.search;
   const route = routeOf(at, base);
-  // What comes later has no limit of its own: it is awaited until the render is given up, which ends the response and with it the fetch.
+  // The later data has no limit of its own: it is awaited until the render is given up, which ends the response and the
+  // fetch.
   const timeoutFor = (path) => (path === route.needs ? settings.needsWithin : undefined);
   const data = new Data(apiClient({ url: settings.api, signal: gone.signal, timeoutFor }));
   const needs = route.needs && data.get(route.needs);
-  for (const path of route.later) data.get(path); // asked now, read later
+  for (const path of route.later) data.get(path); // requested now, read later
   const answer = await needs;
   if (gone.signal.aborted) return;
 
@@ -60,7 +62,7 @@ function stream(site, { request, response, gone, nonce, settings, built, isWhole
   const { pipe, abort } = renderToPipeableStream(site, {
     nonce,
     bootstrapModules: [`${settings.base}/assets/${built.script}`],
-    // What is there when the shell is sent belongs into it, however long: somebody may read it without scripts.
+    // Everything that is ready when the shell is sent is written into it, however long, for readers without scripts.
     progressiveChunkSize: Infinity,
     onShellReady: () => isWhole || send(),
     onAllReady: () => {
@@ -74,7 +76,7 @@ function stream(site, { request, response, gone, nonce, settings, built, isWhole
     onError: (error) => {
       if (gone.aborted || request.method === 'HEAD') return undefined;
       console.error(late ? `${request.url}: left to the browser after ${settings.renderWithin} ms` : error);
-      return late ? 'late' : 'broken'; // all that a browser learns of it
+      return late ? 'late' : 'broken'; // the browser learns no more than this
     },
   });
   const limit = setTimeout(() => {
@@ -87,7 +89,7 @@ function stream(site, { request, response, gone, nonce, settings, built, isWhole
   });
 }
 
-/** The page from which the browser renders by itself: it may well succeed where this process has failed. */
+/** Sends the shell, from which the browser renders the page itself. The browser may succeed where this process has failed. */
 export function sendShell({ response, status, built }) {
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
@@ -101,7 +103,7 @@ export function sendShell({ response, status, built }) {
 function headersFor(nonce) {
   return {
     'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'private, no-cache', // each page has a nonce of its own
+    'cache-control': 'private, no-cache', // each page has its own nonce
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'strict-origin-when-cross-origin',
     'content-security-policy': `${POLICY}; script-src 'nonce-${nonce}'`,

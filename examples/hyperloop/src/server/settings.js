@@ -1,11 +1,11 @@
-// The environment, read once and checked: a wrong value stops the start and is named.
+// The environment, read once and checked. A wrong value stops the start with a message that names it.
 
 export function readSettings(env) {
   return {
     port: env.PORT ?? '3000',
     base: checked(env, 'BASE_PATH', '', isPath, 'begin with a slash and end without one, such as /stays'),
     api: checked(env, 'API_URL', 'http://127.0.0.1:8080/api', isAddress, 'be an address, such as http://127.0.0.1:8080/api').replace(/\/$/, ''),
-    // Milliseconds. What the page cannot do without has little time, for nobody sees anything before it.
+    // In milliseconds. The limit for required data is short, because the page is empty until it comes.
     needsWithin: whole(env, 'API_TIMEOUT', 2_000),
     renderWithin: whole(env, 'RENDER_TIMEOUT', 10_000),
   };

@@ -1,9 +1,9 @@
-// The API under a test's control: the real one behind a gate that can hold an answer back, change it, or be gone.
+// The API under a test's control: the real one behind a gate that can hold a response, change it, or be closed.
 import { once } from 'node:events';
 import { createServer, request as send } from 'node:http';
 import { startProcess } from './process.mjs';
 
-/** Starts both. `url` is what API_URL needs. */
+/** Starts both. `url` is the value for API_URL. */
 export async function startApi(t) {
   const real = await startProcess(t, { file: '../../../express-api/server.js', env: { REVIEWS_TAKE: '0', CALENDAR_TAKES: '0' } });
   const api = new Api(real.url);
@@ -17,7 +17,7 @@ class Api {
   #server;
   #port = 0;
   #rules = new Map();
-  /** The paths asked for, below /api. */
+  /** The requested paths, below /api. */
   asked = [];
 
   constructor(real) {
@@ -32,7 +32,7 @@ class Api {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Opens again where it was before. */
+  /** Opens again at the same address. */
   async open() {
     this.#server = createServer((request, response) => this.#answer(request, response)).listen(this.#port, '127.0.0.1');
     await once(this.#server, 'listening');
@@ -46,7 +46,7 @@ class Api {
     await once(this.#server, 'close');
   }
 
-  /** Keeps requests for a path until `release()`; `arrived` and `left` say what has happened to the first. */
+  /** Holds requests for a path until `release()`. `arrived` and `left` are about the first one. */
   hold(path) {
     const arrived = withResolvers();
     const left = withResolvers();
@@ -67,12 +67,12 @@ class Api {
     };
   }
 
-  /** Answers a path with something else. */
+  /** Answers a path with another response. */
   alter(path, { status = 200, body }) {
     this.#rules.set(path, (request, response) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)));
   }
 
-  /** Breaks the connection at the first request for a path, once. */
+  /** Closes the connection at the first request for a path, once. */
   breakOnce(path) {
     this.#rules.set(path, (request) => {
       this.#rules.delete(path);

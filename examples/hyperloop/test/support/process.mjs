@@ -1,10 +1,10 @@
-// A server as it is started in production: on a free port, until the line that names it.
+// Starts a server as in production, on a free port, and waits for the line with its address.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** `{ url, log, ended }`; it is stopped when the test is over. */
+/** `{ url, log, ended }`. It stops at the end of the test. */
 export async function startProcess(t, { file, env = {} }) {
   const path = file.startsWith('/') ? file : fileURLToPath(new URL(file, import.meta.url));
   const child = spawn(process.execPath, [path], { env: { ...process.env, NODE_ENV: 'production', PORT: '0', ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -22,7 +22,7 @@ export async function startProcess(t, { file, env = {} }) {
   throw new Error(`the server ended before it listened: ${log.join('\n')}`);
 }
 
-/** The page's server on an API. No time limit but those that a test sets: on a busy machine each of them would be met some day. */
+/** The page's server with an API. It has no time limits except those of the test, because a busy machine would exceed any of them some day. */
 export function startPage(t, { api, env = {}, file = '../../dist/server.mjs' }) {
   return startProcess(t, { file, env: { API_URL: api.url, API_TIMEOUT: '600000', RENDER_TIMEOUT: '600000', ...env } });
 }

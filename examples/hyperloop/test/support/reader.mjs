@@ -1,7 +1,7 @@
-// An answer as it arrives. Knows no page.
+// A response while it arrives. Knows no page.
 import assert from 'node:assert/strict';
 
-/** Reads an answer bit by bit: what has arrived is what counts, not when. */
+/** Reads a response piece by piece. The pieces matter, not their time. */
 export function reader(answer) {
   const decoder = new TextDecoder();
   const chunks = answer.body[Symbol.asyncIterator]();

@@ -1,4 +1,4 @@
-// In the browser: shows a photo's sizes below the form. Text only ever enters the page as text.
+// In the browser: shows a photo's sizes below the form. Text from a response is always inserted as text.
 /* global document, HTMLAnchorElement */
 const form = document.querySelector('form');
 const field = document.querySelector('#id');
