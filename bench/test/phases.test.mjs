@@ -20,7 +20,7 @@ test('goodput is what was answered in a phase, whenever it was asked', () => {
   assert.equal(refusal_p99_us, 10_000);
 });
 
-test('an answer for which nobody would have waited is no goodput within a second', () => {
+test('an answer that comes after a second is no goodput within a second', () => {
   const { completed, completed_in_1s } = phase([hit(0, 200, 4)], { from: 3, to: 5 });
   assert.deepEqual({ completed, completed_in_1s }, { completed: 1, completed_in_1s: 0 });
 });

@@ -27,7 +27,7 @@ test('CPU time of a busy process grows by what it used, both ways of counting', 
   assert.ok(residentBytes(process.pid) > 10e6);
 });
 
-test('a page that two processes share counts once, and a file counts until nobody holds it', async () => {
+test('a page that two processes share counts once, and a file counts until no process holds it', async () => {
   const session = createSession();
   const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
   while (family(started.pid).length < 2) await new Promise(setImmediate);
@@ -127,7 +127,7 @@ test('each peer leads in turn, and each row says its round and who it is of', as
   assert.deepEqual(told.slice(0, 4), ['round 1/2  a', 'round 1/2  b+b', 'round 1/2  b+b', 'round 1/2  floor']);
 });
 
-test('whoever cannot queue is left out where there is a queue', () => {
+test('a peer without a queue is left out where there is a queue', () => {
   const peers = ['hostler', 'haproxy', 'nginx'];
   assert.deepEqual(ableTo({ slots: 64 }, peers), ['direct', 'hostler', 'haproxy', 'nginx']);
   assert.deepEqual(ableTo({ slots: 1 }, peers), ['hostler', 'haproxy']);

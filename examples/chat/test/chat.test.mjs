@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { eventually } from '@hostler/testkit';
 import { chatFor, enter, folderFor, publicIdOf } from './visitor.mjs';
 
-test('what one says, all in the room hear, and nobody in another room', async (t) => {
+test('a message goes to all people in the room, and to none in another room', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host, { name: 'Ada' });
   const ben = await enter(t, host, { name: 'Ben' });
@@ -103,7 +103,7 @@ test('who types is seen by the others, not by himself', async (t) => {
   assert.ok(!ada.frames.some(({ kind }) => kind === 'typing'));
 });
 
-test('names lose what cannot be seen, so that nobody can pose as another with it', async (t) => {
+test('names lose invisible characters, so that a person cannot imitate another', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host, { name: ' A\u202ed\u0000a \n ' });
   assert.deepEqual(ada.people, ['Ada']);

@@ -11,7 +11,7 @@ import { chatFor, connect, enter } from './visitor.mjs';
 const ID = 'a'.repeat(32);
 const HELLO = { kind: 'hello', room: 'lobby', me: ID, name: 'Ada' };
 
-test('frames that are none end their connection, and nobody else notices', async (t) => {
+test('invalid frames end their connection, and other visitors are not affected', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host);
   const first = ['', 'null', '[]', '"x"', '{', '{"kind":5}', '{"kind":"constructor"}', '{"kind":"__proto__"}', JSON.stringify({ kind: 'say', id: ID, text: 'x' })];

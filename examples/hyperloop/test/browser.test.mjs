@@ -117,7 +117,7 @@ test('what was typed before the script came is not lost', async (t) => {
   assert.deepEqual(complaints, []);
 });
 
-test('what somebody types is shown as text', async (t) => {
+test('typed text is shown as text', async (t) => {
   const { page } = await site(t);
   const { tab, complaints } = await openPage(t, browser);
   const evil = '<img src=x onerror=alert(1)>"\'</script><script>alert(2)</script>';

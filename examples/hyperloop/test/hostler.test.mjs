@@ -58,7 +58,7 @@ test('with every slot taken Hostler sends the shell, and the browser makes the p
   assert.deepEqual(complaints, [], 'it needs nothing from the pool: not a font, not an icon');
 
   reviews.release();
-  assert.match(await (await first).text(), /class="verdict"/, 'and who had the slot got his page');
+  assert.match(await (await first).text(), /class="verdict"/, 'and the request with the slot got its page');
   await eventually('the slot to be free again', async () => {
     await tab.reload();
     return (await tab.locator('.how').innerText()).startsWith('Rendered on the server');

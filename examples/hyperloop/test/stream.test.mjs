@@ -128,7 +128,7 @@ test('what comes late has its time from when the page began, however long what i
   assert.match(page.log.join(), /left to the browser after 500 ms/);
 });
 
-test('whoever leaves is not rendered for any longer', async (t) => {
+test('a render ends when its client leaves', async (t) => {
   const { api, page } = await site(t);
   const reviews = api.hold('/stays/6/reviews');
   const client = new AbortController();

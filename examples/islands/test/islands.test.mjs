@@ -114,7 +114,7 @@ for (const [what, app] of [['never answers', 'silent'], ['dies of every batch', 
   });
 }
 
-test('with nobody at the address of the renderer the page is complete', async (t) => {
+test('without a renderer at its address the page is complete', async (t) => {
   const alone = await start({ env: { HYPERNOVA_URL: `http://127.0.0.1:${await freePort()}/batch` } });
   t.after(() => alone.stop());
   const page = await open(`${alone.url}/`);

@@ -30,16 +30,16 @@ test('work that fails gives its turn back', async () => {
   assert.equal(await line.run(stays, () => 'next'), 'next');
 });
 
-test('whoever leaves the line takes nothing with him, and who has left before never enters', async () => {
+test('a caller that leaves the line keeps no slot, and one that left before never enters', async () => {
   const line = new Line(1);
   const [first, leaver] = [held(), new AbortController()];
   const running = line.run(stays, first.work);
-  const left = line.run(leaver.signal, () => assert.fail('he has left'));
+  const left = line.run(leaver.signal, () => assert.fail('the caller has left'));
   const last = line.run(stays, () => 'last');
   leaver.abort(new Error('gone'));
   await assert.rejects(left, /gone/);
   first.end();
   await running;
   assert.equal(await last, 'last');
-  await assert.rejects(line.run(leaver.signal, () => assert.fail('he has left')), /gone/);
+  await assert.rejects(line.run(leaver.signal, () => assert.fail('the caller has left')), /gone/);
 });

@@ -35,7 +35,7 @@ test('a bad key is said once a minute; what the client asked wrongly, or did not
   assert.equal(lines.length, 2);
 });
 
-test('what nobody foresaw is said whole', () => {
+test('an unexpected error is logged completely', () => {
   const { lines, report } = heard();
   report('', new TypeError('x is not a function'));
   assert.match(lines[0], /^internal error: TypeError: x is not a function\n {4}at /);

@@ -77,7 +77,7 @@ test('a client that leaves ends its wait, and a lookup that others wait for goes
   });
 });
 
-test('a lookup that nobody waits for any more is given up, and the next one is another', async () => {
+test('a lookup without a waiting client is given up, and the next one is new', async () => {
   const own = await startService(upstream);
   for (const count of [1, 2]) {
     const leaver = new AbortController();
@@ -100,7 +100,7 @@ test('more lookups than may be made at once wait in line; none is refused', asyn
   assert.ok(narrow.mostAtOnce <= 3, `${narrow.mostAtOnce} at once`);
 });
 
-test('whoever leaves the line is not asked for', async () => {
+test('no request is sent for a client that leaves the line', async () => {
   const narrow = await startUpstream();
   const own = await startService(narrow, { UPSTREAM_CALLS: '1' });
   const [first, second] = [new AbortController(), new AbortController()];

@@ -20,7 +20,7 @@ after(async () => {
   await site?.stop();
 });
 
-test('whoever comes from this machine is told so, and may choose a town', async (t) => {
+test('a visitor on this machine is told so, and may choose a town', async (t) => {
   const page = await open(t);
   await reads(page, '#you', /this very machine, 127\.0\.0\.1, and no database/);
   await page.getByRole('button', { name: 'Portland, OR' }).click();
@@ -31,7 +31,7 @@ test('whoever comes from this machine is told so, and may choose a town', async 
   assert.ok(near.every((row) => /^\d{5}/.test(row) && /\d (mi|km)$/.test(row)), near.join('; '));
 });
 
-test('a visitor is found by his address, and sees what is around him', async (t) => {
+test('a visitor is found by the address, and sees the places around', async (t) => {
   const page = await open(t, { from: MINNEAPOLIS });
   await reads(page, '#you', /in or near Minneapolis, Minnesota.* says your address 128\.101\.101\.101/);
   await reads(page, '#near-title', 'Codes around Minneapolis');
@@ -79,7 +79,7 @@ test('digits light up the codes that begin so', async (t) => {
   assert.equal(await page.locator('#counted').isVisible(), false);
 });
 
-test('what nobody is called, what no code is, and what no address is are said in words', async (t) => {
+test('an unknown name, an invalid code and an invalid address get a message', async (t) => {
   const page = await open(t);
   await page.getByRole('combobox').fill('xyzzyx');
   await reads(page, '#search-note', 'No places');
