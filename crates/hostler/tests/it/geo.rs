@@ -225,8 +225,8 @@ async fn others_are_looked_up_for_whom_the_configuration_says() {
     let answer = ask_all(&near, "10.1.2.3").await;
     answer.assert_status(200).assert_field("cache-control", "private, max-age=3600");
     ask_all(&near, "fd00::1").await.assert_status(200);
-    // A chain that breaks off ends at a proxy, and the proxy's place is not the client's.
     ask_all(&near, "9.9.9.9").await.assert_status(403).assert_says("only for clients of its own network");
+    // A chain that breaks off ends at a proxy, and the proxy's place is not the client's.
     ask_all(&near, "nonsense").await.assert_status(403);
     get(&near, "81.2.69.1", "/geo/city").await.assert_ok("London\n");
 
