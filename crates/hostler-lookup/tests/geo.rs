@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use hostler_lookup::geo::{Atlas, OpenError, Place, Schema, verify};
+use hostler_lookup::geo::{Atlas, GeoPlace, OpenError, Schema, verify};
 use mmdb_writer::{IpVersion, Value, Writer};
 
 /// The parts of a place that the tests compare.
@@ -19,7 +19,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(place: &Place<'_>) -> Self {
+    fn of(place: &GeoPlace<'_>) -> Self {
         let own = |text: Option<&str>| text.map(str::to_owned);
         Self {
             city: own(place.city(&["en"])),
@@ -90,7 +90,7 @@ fn two_files_of_the_flat_schema_are_asked_by_family() {
     assert_eq!(seen(&atlas, "2a02:100::1").city.as_deref(), Some("Berlin"));
     assert!(atlas.about().all(|about| about.schema == Schema::Flat));
     let nothing = atlas.find("9.9.9.9".parse().unwrap()).unwrap().unwrap();
-    assert_eq!((nothing.record(), nothing.place().unwrap()), (None, Place::default()));
+    assert_eq!((nothing.record(), nothing.place().unwrap()), (None, GeoPlace::default()));
 
     let only = Atlas::open(&[v4]).unwrap();
     assert!(only.find("2a02:100::1".parse().unwrap()).unwrap().is_none(), "no database is asked");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hostler_lookup::postal::{Country, Place, PostalFile, PostalTable};
+use hostler_lookup::postal::{Country, PostalPlace, PostalFile, PostalTable};
 
 /// The file. `None` if it is missing; the test then prints that it is skipped.
 fn us() -> Option<PostalFile> {
@@ -16,7 +16,7 @@ fn us() -> Option<PostalFile> {
     Some(PostalFile::open(&[file]).unwrap())
 }
 
-fn all<'a>(table: &'a PostalTable, country: &Country) -> Vec<Place<'a>> {
+fn all<'a>(table: &'a PostalTable, country: &Country) -> Vec<PostalPlace<'a>> {
     table.each(&table.prefix(country, "")).collect()
 }
 

@@ -54,13 +54,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 const SAME_NAMES: &[(&str, &str)] = &[
     ("City", "a record of the geo database, or one of the postal codes: geo::City, postal::City"),
     ("Country", "as City"),
-    (
-        "Dataset",
-        "what the geo service has open, and what the postal service has: geo::Dataset, postal::Dataset",
-    ),
     ("Degrees", "as City"),
     ("Entry", "the same: the program's is the cache's with the program's head"),
-    ("Place", "as City"),
     ("Postal", "the postal part of a geo record, and the postal service"),
     ("Region", "as City"),
 ];

@@ -14,7 +14,6 @@ mod writer;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::task::AbortHandle;
 
 use crate::{Cache, Entry, FetchMark, Moment, Purge, Variants};
@@ -71,7 +70,7 @@ struct TierShared<H> {
 }
 
 /// The result of a purge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purged {
     /// How many entries were removed from this process's memory.
     pub entries: u64,

@@ -7,7 +7,7 @@ use filebuffer::FileBuffer;
 use maxminddb::LookupResult;
 
 use super::database::{About, Database, DatabaseError};
-use super::place::Place;
+use super::place::GeoPlace;
 use super::record::Record;
 
 /// Databases that are opened and replaced together.
@@ -103,9 +103,9 @@ impl<'a> Found<'a> {
     }
 
     /// The place in the record. Empty if there is no record.
-    pub fn place(&self) -> Result<Place<'a>, DatabaseError> {
+    pub fn place(&self) -> Result<GeoPlace<'a>, DatabaseError> {
         let record = self.result.decode::<Record<'a>>()?;
-        Ok(record.map(Place::from).unwrap_or_default())
+        Ok(record.map(GeoPlace::from).unwrap_or_default())
     }
 
     /// The network of all addresses around it with the same record: an address and the length of the prefix.

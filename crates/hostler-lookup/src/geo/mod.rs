@@ -10,5 +10,5 @@ mod verify;
 pub use atlas::{Atlas, Found, OpenError, RecordId};
 pub use by_record::ByRecord;
 pub use database::{About, DatabaseError, Schema};
-pub use place::{Named, Place};
+pub use place::{GeoPlace, Named};
 pub use verify::{Verified, verify};

@@ -37,7 +37,7 @@ impl<'a> Named<'a> {
 
 /// What a database knows about the place of an address. No text is empty.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Place<'a> {
+pub struct GeoPlace<'a> {
     city: Named<'a>,
     /// The ISO 3166-2 code, without the country.
     pub region_code: Option<&'a str>,
@@ -61,7 +61,7 @@ pub struct Place<'a> {
     pub postal: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> GeoPlace<'a> {
     /// The city, without the district that DB-IP appends in brackets.
     pub fn city(&self, languages: &[&str]) -> Option<&'a str> {
         self.city.name(languages).map(|city| split(city).0)
@@ -82,7 +82,7 @@ fn split(city: &str) -> (&str, Option<&str>) {
     }
 }
 
-impl<'a> From<Record<'a>> for Place<'a> {
+impl<'a> From<Record<'a>> for GeoPlace<'a> {
     fn from(record: Record<'a>) -> Self {
         // The flat schema has an empty text for a missing value.
         let some = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
@@ -167,6 +167,6 @@ mod tests {
             longitude: Some(Degrees(0.0)),
             ..Record::default()
         };
-        assert_eq!(Place::from(record), Place::default());
+        assert_eq!(GeoPlace::from(record), GeoPlace::default());
     }
 }

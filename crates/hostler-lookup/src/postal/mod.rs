@@ -27,4 +27,4 @@ pub use open::{PostalError, PostalFile, pack};
 pub use row::RowError;
 pub use search::Suggestion;
 pub use shape::Shapes;
-pub use table::{City, Country, Place, Places, PostalTable, Region, zip_code};
+pub use table::{City, Country, Places, PostalPlace, PostalTable, Region, zip_code};

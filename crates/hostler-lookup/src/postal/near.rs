@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use super::degrees::{EARTH_KM, Point};
-use super::table::{Country, Place, PostalTable};
+use super::table::{Country, PostalPlace, PostalTable};
 use super::tree::Search;
 
 /// A place near a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbour<'a> {
     /// The place.
-    pub place: Place<'a>,
+    pub place: PostalPlace<'a>,
     /// The distance along the surface in kilometres.
     pub km: f64,
 }

@@ -11,7 +11,7 @@ use super::degrees::Point;
 use super::image::{Image, ImageError, MAGIC};
 use super::near::Neighbour;
 use super::row::{Row, RowError, country};
-use super::table::{Country, Place, PostalTable};
+use super::table::{Country, PostalPlace, PostalTable};
 
 /// Why a file cannot be used. The text names the file, and the line if there is one.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ impl PostalFile {
     }
 
     /// The places of a code. If the data has only the first part of the codes, that part is looked up.
-    pub fn code<'a>(&self, table: &'a PostalTable, country: &Country, code: &str) -> Vec<Place<'a>> {
+    pub fn code<'a>(&self, table: &'a PostalTable, country: &Country, code: &str) -> Vec<PostalPlace<'a>> {
         let mut places = table.code(country, code);
         if places.is_empty()
             && let Some(part) = clean::known_part(country.code, code)

@@ -4,13 +4,13 @@ use std::collections::BinaryHeap;
 
 use super::fold;
 use super::image::ImageSection;
-use super::table::{City, Country, Place, PostalTable, Region};
+use super::table::{City, Country, PostalPlace, PostalTable, Region};
 
 /// One suggestion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Suggestion<'a> {
     /// A code, with its first place.
-    Code(Place<'a>),
+    Code(PostalPlace<'a>),
     /// A city, with its first place and the number of its places.
     City {
         /// The city.
@@ -18,7 +18,7 @@ pub enum Suggestion<'a> {
         /// Its state.
         region: Region<'a>,
         /// The first of its places.
-        place: Place<'a>,
+        place: PostalPlace<'a>,
         /// How many places it has.
         places: usize,
     },
@@ -47,12 +47,12 @@ impl PostalTable {
         prefix: &str,
         state: Option<&Region<'_>>,
         most: usize,
-    ) -> Vec<Place<'_>> {
+    ) -> Vec<PostalPlace<'_>> {
         let places = self.prefix(country, prefix);
-        let in_state = |place: &Place<'_>| {
+        let in_state = |place: &PostalPlace<'_>| {
             state.is_none_or(|state| (state.code, state.name) == (place.state, place.state_name))
         };
-        let mut found: Vec<Place<'_>> = Vec::new();
+        let mut found: Vec<PostalPlace<'_>> = Vec::new();
         for place in self.each(&places).filter(in_state) {
             if found.last().is_some_and(|last| last.code == place.code) {
                 continue;

@@ -55,7 +55,7 @@ pub struct City<'a> {
 
 /// One postal code at one place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place<'a> {
+pub struct PostalPlace<'a> {
     /// The ISO 3166 code of the country, two capital letters.
     pub country: [u8; 2],
     /// The postal code.
@@ -88,7 +88,7 @@ impl Country {
     }
 }
 
-impl Place<'_> {
+impl PostalPlace<'_> {
     /// The country's code as text.
     pub fn country(&self) -> &str {
         std::str::from_utf8(&self.country).unwrap_or_default()
@@ -179,11 +179,11 @@ impl PostalTable {
     }
 
     /// The place with this number.
-    pub fn place(&self, at: u32) -> Place<'_> {
+    pub fn place(&self, at: u32) -> PostalPlace<'_> {
         let [packed, code, city, region, county, lat, lng] = self.image.record(ImageSection::Places, at);
         let [_, state, state_name, ..]: [u32; 7] = self.image.record(ImageSection::Regions, region);
         let [county, _, county_code] = self.image.record(ImageSection::Counties, county);
-        Place {
+        PostalPlace {
             country: (packed as u16).to_be_bytes(),
             code: self.image.text(code),
             city: self.image.text(city),
@@ -197,13 +197,13 @@ impl PostalTable {
     }
 
     /// A place of a country. `number` selects it.
-    pub fn random(&self, country: &Country, number: u32) -> Option<Place<'_>> {
+    pub fn random(&self, country: &Country, number: u32) -> Option<PostalPlace<'_>> {
         let places = country.places.len() as u32;
         (places > 0).then(|| self.place(country.places.start + number % places))
     }
 
     /// The places of a set, in their order.
-    pub fn each<'a, 'p>(&'a self, places: &'p Places) -> impl Iterator<Item = Place<'a>> + use<'a, 'p> {
+    pub fn each<'a, 'p>(&'a self, places: &'p Places) -> impl Iterator<Item = PostalPlace<'a>> + use<'a, 'p> {
         self.numbers(places).map(|at| self.place(at))
     }
 

@@ -233,7 +233,7 @@ fn the_nearest_are_those_that_looking_at_all_would_find() {
     std::fs::write(&path, rows).unwrap();
     let postal = PostalFile::open(&[path]).unwrap();
     let (table, de) = postal.country("de").unwrap();
-    let all: Vec<Place<'_>> = table.each(&table.prefix(de, "")).collect();
+    let all: Vec<PostalPlace<'_>> = table.each(&table.prefix(de, "")).collect();
     for _ in 0..200 {
         let from = Point::new(random.f64() * 180.0 - 90.0, random.f64() * 360.0 - 180.0).unwrap();
         let mut expected: Vec<f64> =

@@ -9,7 +9,7 @@ use hostler_lookup::geo::DatabaseError;
 use hostler_wire::Whole;
 
 use super::asked::FactRequest;
-use super::dataset::Dataset;
+use super::dataset::GeoDataset;
 use super::facts::{Field, GeoFacts};
 use super::render::said;
 use super::shown::Shown;
@@ -52,7 +52,7 @@ impl Geo {
     }
 
     /// A damaged record counts as one without data.
-    fn facts<'a>(&self, dataset: &'a Dataset, ip: IpAddr, source: Option<&'static str>) -> GeoFacts<'a> {
+    fn facts<'a>(&self, dataset: &'a GeoDataset, ip: IpAddr, source: Option<&'static str>) -> GeoFacts<'a> {
         self.counters.lookups.add();
         let decimals = self.settings.decimals;
         let facts = dataset.facts(ip, source, decimals).unwrap_or_else(|_: DatabaseError| {
@@ -67,7 +67,7 @@ impl Geo {
 
     fn facts_of<'a>(
         &self,
-        dataset: &'a Dataset,
+        dataset: &'a GeoDataset,
         request: &LookupRequest<'_>,
         whose: AboutWhom,
     ) -> GeoFacts<'a> {
@@ -78,7 +78,7 @@ impl Geo {
     }
 
     /// One item of a batch.
-    pub(super) fn look<'a>(&self, dataset: &'a Dataset, item: &[u8]) -> Result<GeoFacts<'a>, String> {
+    pub(super) fn look<'a>(&self, dataset: &'a GeoDataset, item: &[u8]) -> Result<GeoFacts<'a>, String> {
         Ok(self.facts(dataset, address(item)?, None))
     }
 

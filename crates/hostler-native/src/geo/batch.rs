@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Geo;
 use super::asked::FactRequest;
-use super::dataset::Dataset;
+use super::dataset::GeoDataset;
 use super::render::{many, said};
 use crate::problem::{problem, repeated};
 
@@ -53,7 +53,7 @@ fn json_items(text: &str) -> serde_json::Result<Vec<Cow<'_, str>>> {
 }
 
 /// The body of the response.
-pub(super) fn body(geo: &Geo, dataset: &Dataset, items: &[Cow<'_, str>], asked: &FactRequest) -> String {
+pub(super) fn body(geo: &Geo, dataset: &GeoDataset, items: &[Cow<'_, str>], asked: &FactRequest) -> String {
     let languages = asked.languages();
     let found: Vec<_> = items.iter().map(|item| geo.look(dataset, item.as_bytes())).collect();
     let told = items.iter().zip(&found).map(|(item, found)| match found {

@@ -23,14 +23,14 @@ const HEADERS: usize = 1 << 13;
 pub(super) const UNKNOWN: &[u8] = b"{\"city\":\"Unknown\"}\n";
 
 /// Databases, and by record the cached bodies of `/get_city` and the fields for members.
-pub(super) struct Dataset {
+pub(super) struct GeoDataset {
     pub atlas: Atlas,
     pub since: Timestamp,
     cities: ByRecord<Bytes>,
     headers: Headers,
 }
 
-impl Dataset {
+impl GeoDataset {
     pub fn open(databases: &[PathBuf], decimals: u8) -> Result<Self, OpenError> {
         Ok(Self {
             atlas: Atlas::open(databases)?,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use hostler_address::AddressKind;
-use hostler_lookup::geo::Place;
+use hostler_lookup::geo::GeoPlace;
 
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ impl Field {
 pub(super) struct GeoFacts<'a> {
     pub ip: IpAddr,
     pub kind: AddressKind,
-    pub place: Place<'a>,
+    pub place: GeoPlace<'a>,
     pub network: Option<(IpAddr, u8)>,
     /// The source of the client's own address. `None` if the request named the address.
     pub source: Option<&'static str>,
@@ -82,7 +82,7 @@ pub(super) struct GeoFacts<'a> {
 impl GeoFacts<'_> {
     /// Only the address is known.
     pub fn unknown(ip: IpAddr, source: Option<&'static str>, decimals: u8) -> Self {
-        Self { ip, kind: AddressKind::of(ip), place: Place::default(), network: None, source, decimals }
+        Self { ip, kind: AddressKind::of(ip), place: GeoPlace::default(), network: None, source, decimals }
     }
 
     pub fn get(&self, field: Field, languages: &[&str]) -> Fact<'_> {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hostler_address::{AddressKind, plain};
-use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, Place};
+use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, GeoPlace};
 use hostler_wire::Fields;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -56,7 +56,7 @@ fn is_geo(name: &[u8]) -> bool {
         })
 }
 
-fn lines(place: &Place<'_>, decimals: u8) -> GeoLines {
+fn lines(place: &GeoPlace<'_>, decimals: u8) -> GeoLines {
     let text = |text: Option<&str>| text.map(|text| utf8_percent_encode(text, ENCODED).to_string().into());
     let scale = 10_f64.powi(i32::from(decimals));
     // Adding zero turns a negative zero into a positive one.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_known_is_said_in_ascii() {
-        let mut place = Place::default();
+        let mut place = GeoPlace::default();
         assert!(lines(&place, 2).is_empty());
         place.region_code = Some("E");
         place.country_code = Some("SE");

@@ -6,7 +6,7 @@ use hostler_lookup::geo::About;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::dataset::Dataset;
+use super::dataset::GeoDataset;
 
 /// The attribution that the licences of well-known data ask for, by a part of the type's or the file's name.
 const THANKS: [(&str, &str); 3] = [
@@ -22,7 +22,7 @@ const THANKS: [(&str, &str); 3] = [
 ];
 
 /// The body of the response.
-pub(super) fn body(dataset: &Dataset, attribution: Option<&str>, reloads: u64) -> Value {
+pub(super) fn body(dataset: &GeoDataset, attribution: Option<&str>, reloads: u64) -> Value {
     let databases: Vec<_> = dataset.atlas.about().map(database).collect();
     let attribution = attribution.map(str::to_owned).or_else(|| thanks(dataset));
     json!({
@@ -34,7 +34,7 @@ pub(super) fn body(dataset: &Dataset, attribution: Option<&str>, reloads: u64) -
 }
 
 /// A short description of each database.
-pub(super) fn describe(dataset: &Dataset) -> Vec<String> {
+pub(super) fn describe(dataset: &GeoDataset) -> Vec<String> {
     let describe = |about: &About| {
         let built =
             built(about).map_or(String::new(), |built| format!(", built {}", built.strftime("%Y-%m-%d")));
@@ -66,7 +66,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn thanks(dataset: &Dataset) -> Option<String> {
+fn thanks(dataset: &GeoDataset) -> Option<String> {
     let is_of = |about: &About, whose: &str| {
         let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_'], "");
         plain(&about.database_type).contains(whose) || plain(&file_name(&about.path)).contains(whose)

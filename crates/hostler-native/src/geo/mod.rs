@@ -17,7 +17,7 @@ use std::sync::Arc;
 use about::{AboutWhom, address};
 use arc_swap::ArcSwap;
 use counters::GeoCounters;
-use dataset::Dataset;
+use dataset::GeoDataset;
 use hostler_address::ClientAddress;
 use hostler_config as config;
 use hostler_lookup::geo::{self as lookup, OpenError};
@@ -39,7 +39,7 @@ const READ: &[&str] = &["GET", "HEAD"];
 /// The service.
 pub struct Geo {
     settings: config::Geo,
-    dataset: ArcSwap<Dataset>,
+    dataset: ArcSwap<GeoDataset>,
     counters: Arc<GeoCounters>,
     original: Original,
 }
@@ -49,7 +49,7 @@ impl Geo {
     pub fn open(settings: &config::Geo, before: Option<&Self>) -> Result<Self, OpenError> {
         let dataset = match before {
             Some(before) if before.has_the_same(settings) => before.dataset.load_full(),
-            _ => Arc::new(Dataset::open(&settings.databases, settings.decimals)?),
+            _ => Arc::new(GeoDataset::open(&settings.databases, settings.decimals)?),
         };
         Ok(Self {
             dataset: ArcSwap::new(dataset),
@@ -77,7 +77,7 @@ impl Geo {
     /// Verifies all files, and uses them from now on if they are good. Returns remarks about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let verified = lookup::verify(&self.settings.databases)?;
-        let dataset = Dataset::open(&self.settings.databases, self.settings.decimals)?;
+        let dataset = GeoDataset::open(&self.settings.databases, self.settings.decimals)?;
         dataset.may_replace(&self.dataset.load(), &verified.without_cities)?;
         self.dataset.store(Arc::new(dataset));
         self.counters.reloads.add();

@@ -6,7 +6,7 @@ use hostler_lookup::postal::Point;
 use hostler_wire::Whole;
 use serde_json::Value;
 
-use super::dataset::Dataset;
+use super::dataset::PostalDataset;
 use super::near::FARTHEST_KM;
 use super::rows::{Cell, Rows, Unit};
 use crate::LookupRequest;
@@ -92,7 +92,7 @@ fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
-impl Dataset {
+impl PostalDataset {
     /// The places of many codes.
     pub(super) fn batch(&self, batch: &PostalBatch, _: &QueryString) -> Result<Rows<'_>, Whole> {
         let mut rows = Self::asked_rows();

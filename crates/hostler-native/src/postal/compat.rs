@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use hostler_config::Origin;
-use hostler_lookup::postal::{Place, Places, Point, PostalTable, Region, zip_code};
+use hostler_lookup::postal::{Places, Point, PostalPlace, PostalTable, Region, zip_code};
 use hostler_wire::Name;
 use hostler_wire::Whole;
 
-use super::dataset::{Dataset, PostalReply};
+use super::dataset::{PostalDataset, PostalReply};
 use super::form::quoted;
 use crate::LookupRequest;
 use crate::cors;
@@ -18,7 +18,7 @@ use crate::query::QueryString;
 const TOLD: PostalReply<'_> =
     PostalReply { kind: "application/json", kept: "public, max-age=7200", varies: false };
 
-impl Dataset {
+impl PostalDataset {
     /// The response to a path after `/api/zipinfo/`.
     pub fn zipinfo(&self, request: &LookupRequest<'_>, below: &str) -> Result<Whole, Whole> {
         if let Some(refused) = problem::method(request.head.method(), &["GET", "HEAD"]) {
@@ -138,7 +138,7 @@ impl Dataset {
     }
 
     /// One record. Clients depend on the order of its fields.
-    fn record(&self, out: &mut String, place: &Place<'_>) {
+    fn record(&self, out: &mut String, place: &PostalPlace<'_>) {
         let upper =
             |text: &str| if self.settings.compat_strings { text.to_uppercase() } else { text.to_owned() };
         let text = |out: &mut String, name: &str, text: &str| {

@@ -26,7 +26,7 @@ const KEPT: &str = "public, max-age=86400, stale-while-revalidate=604800";
 const NOT_KEPT: &str = "no-store";
 
 /// One state of the data.
-pub(super) struct Dataset {
+pub(super) struct PostalDataset {
     data: Data,
     pub settings: Arc<config::Postal>,
     /// The beginning of every tag: it stands for the data and the settings that change its form.
@@ -49,9 +49,9 @@ pub(super) struct PostalReply<'a> {
 pub(super) type PostalAnswer<'a> = Result<(Rows<'a>, Number), Whole>;
 
 /// A function that answers a request with a body.
-type Poster = for<'a> fn(&'a Dataset, &PostalBatch, &QueryString) -> Result<Rows<'a>, Whole>;
+type Poster = for<'a> fn(&'a PostalDataset, &PostalBatch, &QueryString) -> Result<Rows<'a>, Whole>;
 
-impl Dataset {
+impl PostalDataset {
     pub fn open(settings: &Arc<config::Postal>) -> Result<Self, PostalError> {
         let data = Data::open(&settings.data)?;
         // Another Hostler, or this one with other settings, may send the same data in another form.

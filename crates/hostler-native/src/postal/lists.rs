@@ -3,7 +3,7 @@
 use hostler_lookup::postal::{Country, Places, PostalTable, Region, Suggestion};
 use hostler_wire::Whole;
 
-use super::dataset::Dataset;
+use super::dataset::PostalDataset;
 use super::place::no_state;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::problem::{problem, repeated};
@@ -17,7 +17,7 @@ const MOST_PAGES: usize = 1_000_000;
 const SUGGESTED: usize = 20;
 const MOST_SUGGESTED: usize = 100;
 
-impl Dataset {
+impl PostalDataset {
     /// All countries.
     pub(super) fn countries(&self) -> Rows<'_> {
         let mut rows = Rows::new(["country", "codes", "places", "states"]);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use dataset::Dataset;
+use dataset::PostalDataset;
 use form::Number;
 use hostler_config as config;
 use hostler_lookup::postal::{Point, PostalError};
@@ -42,7 +42,7 @@ const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.
 /// The service.
 pub struct Postal {
     settings: Arc<config::Postal>,
-    dataset: ArcSwap<Dataset>,
+    dataset: ArcSwap<PostalDataset>,
     reloads: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl Postal {
     /// Reads the data. Takes a while with large texts.
     pub fn open(settings: &config::Postal) -> Result<Self, PostalError> {
         let settings = Arc::new(settings.clone());
-        let dataset = ArcSwap::from_pointee(Dataset::open(&settings)?);
+        let dataset = ArcSwap::from_pointee(PostalDataset::open(&settings)?);
         Ok(Self { settings, dataset, reloads: AtomicU64::new(0) })
     }
 
@@ -81,7 +81,7 @@ impl Postal {
 
     /// Reads all files again, and uses them from now on if they are good.
     pub fn renew(&self) -> Result<(), PostalError> {
-        self.dataset.store(Arc::new(Dataset::open(&self.settings)?));
+        self.dataset.store(Arc::new(PostalDataset::open(&self.settings)?));
         self.reloads.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

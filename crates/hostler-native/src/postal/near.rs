@@ -3,7 +3,7 @@
 use hostler_lookup::postal::{Country, Point, PostalTable};
 use hostler_wire::Whole;
 
-use super::dataset::Dataset;
+use super::dataset::PostalDataset;
 use super::rows::{Cell, Rows, Unit};
 use crate::problem::problem;
 use crate::query::QueryString;
@@ -32,7 +32,7 @@ impl Wanted {
     }
 }
 
-impl Dataset {
+impl PostalDataset {
     /// The codes nearest to a point, of all countries or of one.
     pub(super) fn near_point(&self, query: &QueryString) -> Result<Rows<'_>, Whole> {
         let wrong = |detail| problem(400, detail);

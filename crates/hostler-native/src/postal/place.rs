@@ -1,9 +1,9 @@
 //! Questions about one code, or about a few in a path. Knows no batches.
 
-use hostler_lookup::postal::{Country, Place, PostalTable, Region};
+use hostler_lookup::postal::{Country, PostalPlace, PostalTable, Region};
 use hostler_wire::Whole;
 
-use super::dataset::{Dataset, PostalAnswer};
+use super::dataset::{PostalAnswer, PostalDataset};
 use super::form::Number;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::problem::{problem, repeated};
@@ -12,7 +12,7 @@ use crate::query::QueryString;
 /// The most codes in a path.
 const MOST_CODES: usize = 100;
 
-impl Dataset {
+impl PostalDataset {
     /// A code with its places, or else a state with its codes.
     pub(super) fn code_or_state<'a>(
         &'a self,
@@ -36,7 +36,7 @@ impl Dataset {
         &'a self,
         (table, country): (&'a PostalTable, &'a Country),
         code: &str,
-    ) -> Result<Place<'a>, Whole> {
+    ) -> Result<PostalPlace<'a>, Whole> {
         self.data().code(table, country, code).into_iter().next().ok_or_else(|| unknown(country, code))
     }
 

@@ -1,6 +1,6 @@
 //! Results as rows under columns. Knows neither their source nor their format.
 
-use hostler_lookup::postal::{Degrees, Neighbour, Place};
+use hostler_lookup::postal::{Degrees, Neighbour, PostalPlace};
 
 use crate::problem::repeated;
 
@@ -63,7 +63,7 @@ pub(super) const PLACE: [&str; 10] =
     ["country", "code", "city", "state", "state_name", "county", "county_code", "lat", "lng", "accuracy"];
 
 /// The values of a place under these columns.
-pub(super) fn place<'a>(place: &Place<'a>) -> Vec<Cell<'a>> {
+pub(super) fn place<'a>(place: &PostalPlace<'a>) -> Vec<Cell<'a>> {
     let [lat, lng] = match place.point {
         Some(point) => [point.lat, point.lng].map(Cell::Degrees),
         None => [Cell::Unknown, Cell::Unknown],
@@ -96,7 +96,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Rows of places.
-    pub fn places(places: impl IntoIterator<Item = Place<'a>>) -> Self {
+    pub fn places(places: impl IntoIterator<Item = PostalPlace<'a>>) -> Self {
         let mut rows = Self::new(PLACE);
         rows.rows.extend(places.into_iter().map(|at| place(&at)));
         rows
