@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hostler_lookup::postal::{Country, PostalPlace, PostalFile, PostalTable};
+use hostler_lookup::postal::{Country, PostalFile, PostalPlace, PostalTable};
 
 /// The file. `None` if it is missing; the test then prints that it is skipped.
 fn us() -> Option<PostalFile> {
