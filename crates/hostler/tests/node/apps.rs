@@ -115,7 +115,7 @@ async fn with_its_port_named_an_app_may_open_a_metrics_port_first() {
     let site = plan.option("pools.app.port=3000").started().await;
     assert_eq!(visit(&site, "/", "").await.assert_status(200).json()["app"], "metrics-first");
     assert_eq!(tcp_ports(&site).await, [metrics]);
-    site.logged(&format!("app/1: the app listens on port {metrics} by itself")).await;
+    site.logged(&format!("app/1: the app listens on port {metrics} directly")).await;
 }
 
 #[tokio::test]
