@@ -67,7 +67,7 @@ async fn a_worker_whose_successor_does_not_boot_is_kept() {
     settings.recycling.max_age = Some(Duration::from_secs(1));
     test_pool.workers.update(settings);
     eventually("it is told", || test_pool.log().contains("not recycled")).await;
-    test_pool.assert_logged("as its successor did not get ready: exit code 1 before it was ready: Error: no database; tries again in 30 s");
+    test_pool.assert_logged("because its successor did not get ready: exit code 1 before it was ready: Error: no database; next attempt in 30 s");
     eventually("the successor is gone", || test_pool.workers.snapshot().len() == 1).await;
     assert_eq!(test_pool.get("/").await, pid.to_string());
     test_pool.stop().await;
