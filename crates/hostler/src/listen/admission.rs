@@ -1,4 +1,4 @@
-//! How much one client may hold, and which client that is. Knows no requests beyond who has sent them.
+//! Limits the connections and requests of each client address. Of requests it knows only the client.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use tokio::net::TcpStream;
 
 use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
 
-/// So many refused connections of one client are closed with care, so that their answer arrives. For more there is no patience.
-const WELL_CLOSED: usize = 16;
+/// How many refused connections of one client are closed slowly, so that their answer arrives. More of them are closed at once.
+const MOST_CLOSED_SLOWLY: usize = 16;
 
-/// What one client may hold.
+/// How many connections and requests one client may have.
 #[derive(Debug, Clone, Copy)]
 pub struct PerClient {
-    /// Connections at once.
+    /// Open connections.
     pub connections: ByKind,
-    /// Requests under way, tunnels included.
+    /// Requests in progress, including tunnels.
     pub requests: ByKind,
 }
 
-/// A limit by what kind of address a client has; `usize::MAX` for none.
+/// A limit that depends on the kind of the client's address; `usize::MAX`: no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct ByKind {
-    /// Loopback and private addresses: proxies, balancers, gateways of containers, and load tests have them more often than clients.
+    /// Loopback and private addresses: they often belong to proxies, balancers, container gateways and load tests.
     pub near: usize,
-    /// All others.
+    /// All other addresses.
     pub far: usize,
 }
 
@@ -47,14 +47,14 @@ impl ByKind {
 }
 
 impl Settings {
-    /// Whether what comes from this address comes for others.
+    /// Whether this address belongs to a trusted proxy, which forwards requests of many clients.
     fn is_proxy(&self, ip: IpAddr) -> bool {
         self.trust.covers(ip.to_canonical())
     }
 
-    /// Whether the other end of a connection is its client, as far as the connection alone can tell.
+    /// Whether the peer of a connection is the client itself, as far as the connection tells.
     fn is_from_client(&self, origin: &ConnectionOrigin) -> bool {
-        // Where proxies are counted, each connection comes from one. A balancer that says nothing of a client checks our health.
+        // If the configuration counts proxies, each connection comes from one. A balancer that names no client is doing a health check.
         self.trust.hops.is_none()
             && !self.is_proxy(origin.peer.ip())
             && (origin.told || !self.expects_proxy(origin))
@@ -62,7 +62,7 @@ impl Settings {
 }
 
 impl Shard {
-    /// Counts a connection for its client. An error is by how many the client is over what it may have.
+    /// Counts a connection for its client. The error is the number of connections above the limit.
     pub(super) fn take_place(&self, settings: &Settings, origin: &mut ConnectionOrigin) -> Result<(), usize> {
         let ip = origin.peer.ip();
         let PerClient { connections, requests } = settings.per_client;
@@ -78,12 +78,13 @@ impl Shard {
             );
             self.journal.event(Level::Warn, &text);
         }
-        // Counted until it is closed, also if it is refused.
+        // Counted until it is closed, even if it is refused.
         origin.place = Some(Arc::new(place));
         if over > 0 { Err(over) } else { Ok(()) }
     }
 
-    /// A clear word to a client that has too many connections; none where it would take a handshake to say it.
+    /// Refuses a connection of a client that has too many. A TLS connection is closed without an answer, because an answer would need a
+    /// handshake.
     pub(super) fn turn_client_away(
         self: Arc<Self>,
         stream: TcpStream,
@@ -94,7 +95,7 @@ impl Shard {
     ) {
         match kind {
             ListenerKind::Tls => self.connections.handshakes.count_failed("client_connections"),
-            ListenerKind::Plain if over > WELL_CLOSED => {
+            ListenerKind::Plain if over > MOST_CLOSED_SLOWLY => {
                 self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
             }
             ListenerKind::Plain => drop(tokio::spawn(async move {
@@ -104,7 +105,7 @@ impl Shard {
         }
     }
 
-    /// Counts a request for its client.
+    /// Counts a request for its client, or refuses it.
     pub(super) fn admit(&self, settings: &Settings, exchange: &mut Exchange) -> Result<(), Refusal> {
         let client = exchange.client;
         let is_peer = matches!(client.source, AddressSource::Socket | AddressSource::ProxyProtocol);

@@ -1,5 +1,4 @@
-//! A client that is slower than its answer: the memory and the file that hold what it has not taken, and whether it takes enough. Knows no
-//! protocol.
+//! Buffers the answer of a slow client in memory and in a file, and decides whether the client is too slow. Knows no protocol.
 
 use std::io;
 use std::sync::Arc;
@@ -14,78 +13,78 @@ use super::Settings;
 use super::response_body::ResponseBody;
 use super::spill::Spill;
 
-/// What each connection may hold of its answers, whatever others hold.
+/// How many bytes of its answers each connection may hold in any case.
 pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
 /// The same, as a size.
 pub(super) const LEAST: usize = LEAST_ANSWER_MEMORY as usize;
-/// What is taken from a member at a time.
+/// How many bytes are taken from a member at a time.
 pub(super) const PIECE: usize = 64 * 1024;
-/// What is held of an answer that need not be held at all.
-const LEAN: usize = 2 * PIECE;
-/// A client that takes so much in such a moment is waited for: to write that to a disk and read it again would cost more than the wait.
+/// How many bytes are held of an answer that is stored elsewhere.
+const MOST_OF_STORED: usize = 2 * PIECE;
+/// The member waits for a client that takes `FAST` bytes in `MOMENT`: writing to a disk and reading again would cost more than the wait.
 const FAST: u64 = 1 << 20;
 const MOMENT: Duration = Duration::from_millis(200);
-/// A client's system tells in steps what was read there, on loopback of 64 KB and more: a step counts for the time in which a client that
-/// reads so many bytes a second needs it, but no longer than for one and a half `send_timeout`.
+/// A client's system acknowledges in steps, on loopback of 64 KB and more. A step counts as progress for the time that a client needs at
+/// this rate, in bytes per second, but for one and a half `send_timeout` at most.
 const STEP_RATE: u64 = 1024;
-/// A worker that has to wait does so for a client that takes something in so many milliseconds.
+/// A worker waits for a client that takes something within this many milliseconds.
 const MOST_HELD: u64 = 10_000;
 
-/// What there is of one client's answer beyond what it has taken. Nobody has one who keeps up.
+/// The part of an answer that a slow client has not taken. A client that keeps up has none.
 pub(super) struct Behind {
     memory: Reservation,
     spill: Option<Box<Spill>>,
-    /// Neither memory nor spool had room for what had come already.
+    /// How fast the client reads while a worker waits for it, and since when it has read nothing in that time.
     is_crowded: bool,
     pace: TransferRate,
     /// How fast it takes while a worker waits for it, and since when it has taken nothing then.
     slot_pace: TransferRate,
     idle_since: Option<u64>,
-    /// What was taken when that was last looked at: by all who share the pace, and of this answer.
+    /// The bytes that were taken at the last check: on the whole connection, and of this answer.
     seen: u64,
     seen_own: u64,
-    /// What was taken of this answer when that last counted as progress.
+    /// The bytes of this answer that were taken when that last counted as progress.
     mark: u64,
-    /// For how long the last step of it counts.
+    /// For how long the last step counts as progress.
     step: Duration,
-    /// When there was no more room in memory, and what had been taken by then.
+    /// When the memory became full, and how many bytes were taken by then.
     full_since: Option<(u64, u64)>,
 }
 
-/// Where bytes may go, and how many.
+/// Where the next bytes may go, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BufferPlace {
     Memory(usize),
     File(usize),
-    /// Nowhere: whoever makes the answer has to wait.
+    /// There is no room: the source of the answer must wait.
     Full,
 }
 
-/// What becomes of the bytes of an answer that its client does not take.
+/// How bytes are buffered that the client does not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BufferKind {
-    /// They may go to a file.
+    /// The bytes may go to a file.
     Stored,
-    /// They wait where they come from, which costs nobody anything.
+    /// The bytes stay at their source, which holds no slot.
     Ready,
-    /// They are for now, and their member waits with them.
+    /// The bytes must not be buffered in a file: the member waits for the client.
     Straight,
 }
 
-/// How far a client is.
+/// How much a client has taken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
-    /// Bytes taken by all who share its way.
+    /// Bytes taken on the whole connection.
     pub all: u64,
-    /// Bytes taken of this answer; as `all` where nobody else shares the way.
+    /// Bytes taken of this answer; the same as `all` in HTTP/1.1.
     pub own: u64,
-    /// So many bytes of this answer are progress.
+    /// How many bytes of this answer count as progress.
     pub least: u64,
-    /// Milliseconds of the thread's clock.
+    /// The time of the thread's clock, in milliseconds.
     pub now: u64,
 }
 
-/// With what patience clients are waited for.
+/// How slow a client may be.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
 pub struct SendLimits {
@@ -94,28 +93,28 @@ pub struct SendLimits {
     pub send_timeout: Duration,
 }
 
-/// What may be taken of an answer at a time by a client of which nothing is known yet.
+/// How many bytes of an answer are taken at a time while the client keeps up.
 pub(super) fn first_piece(settings: &Settings) -> usize {
     if settings.answer_memory.is_tight() { LEAST } else { PIECE }
 }
 
-/// How much of one answer may lie in memory.
-pub(super) fn limit(settings: &Settings, lies_ready: bool) -> usize {
-    if lies_ready { settings.answer_buffer.min(LEAN) } else { settings.answer_buffer }
+/// How many bytes of one answer may be in memory. `is_stored`: the answer is stored elsewhere too.
+pub(super) fn limit(settings: &Settings, is_stored: bool) -> usize {
+    if is_stored { settings.answer_buffer.min(MOST_OF_STORED) } else { settings.answer_buffer }
 }
 
-/// What may become of its bytes when it is not read.
+/// How the answer is buffered when the client does not read it.
 pub(super) fn kind_of(response_body: Option<&ResponseBody>, exchange: &Exchange) -> BufferKind {
     match response_body {
         Some(_) if exchange.streams => BufferKind::Straight,
         Some(response_body) => response_body.kind(),
-        // All of it has come.
+        // All of it has arrived.
         None => BufferKind::Stored,
     }
 }
 
 impl Behind {
-    /// A client that has fallen behind just now.
+    /// For a client that is behind since now.
     pub fn new(account: &Arc<MemoryAccount>, progress: &Progress) -> Box<Self> {
         Box::new(Self {
             memory: account.reservation(),
@@ -132,17 +131,17 @@ impl Behind {
         })
     }
 
-    /// What it holds of the memory for answers.
+    /// The client's share of the memory for answers.
     pub fn memory(&mut self) -> &mut Reservation {
         &mut self.memory
     }
 
-    /// A part of the answer lies in a file, or is on its way there or back.
+    /// Whether a part of the answer is in a file, or on its way there or back.
     pub fn is_spilling(&self) -> bool {
         self.spill.is_some()
     }
 
-    /// Where what comes next may go, while `unsent` bytes of at most `limit` lie in memory.
+    /// Where the next bytes may go, while `unsent` bytes of at most `limit` are in memory.
     pub fn place(
         &mut self,
         (unsent, limit): (usize, usize),
@@ -174,19 +173,20 @@ impl Behind {
         room_of(self.spill.insert(Box::new(Spill::new(&account()))), kind)
     }
 
-    /// Where bytes for the file go; [`Self::took`] follows.
+    /// The buffer for bytes that go to the file. The caller then calls [`Self::took`].
     pub fn file_place(&mut self) -> Option<&mut Vec<u8>> {
         self.spill.as_mut().map(|spill| spill.place())
     }
 
-    /// So many bytes have come for the file.
+    /// Notes that this many bytes were put into the buffer for the file.
     pub fn took(&mut self, bytes: usize) {
         if let Some(spill) = &mut self.spill {
             spill.took(bytes);
         }
     }
 
-    /// What lies in memory waits: `outbox`, and `others` bytes besides. Where there is no memory for it, all but its first `keep` bytes go to a file.
+    /// Counts the bytes that wait in memory: `outbox`, and `others` more. If there is no memory for them, all but the first `keep` bytes of
+    /// the outbox go to a file.
     pub fn wait(
         &mut self,
         outbox: &mut Vec<u8>,
@@ -212,7 +212,7 @@ impl Behind {
         self.memory.set((outbox.len() + others) as u64);
     }
 
-    /// Moves bytes to the file and from there: where `outbox` is empty, up to `wanted` of them come there. `ended`: no more will come.
+    /// Moves bytes into the file, and from the file into an empty `outbox`, up to `wanted` bytes. `ended`: no more bytes will come.
     pub fn poll_file(
         &mut self,
         cx: &mut Context<'_>,
@@ -229,17 +229,17 @@ impl Behind {
         Ok(())
     }
 
-    /// How much may come from the file for a client that has taken all that was in memory.
+    /// How many bytes may be read from the file for a client that has taken all bytes in memory.
     pub fn wanted(&mut self) -> usize {
         if self.spill.is_none() {
             let _shrinks = self.memory.resize(0);
             return 0;
         }
-        // The minimum is there in any case, but for what other answers on the connection have of it.
+        // The minimum is always available, except for what other answers of the connection use of it.
         if self.memory.resize(PIECE as u64) { PIECE } else { LEAST }
     }
 
-    /// The client takes what there is.
+    /// Notes that the client has taken all waiting bytes.
     pub fn rest(&mut self, progress: &Progress, settings: &SendLimits, stall: &Deadline) {
         let moved = progress.all - std::mem::replace(&mut self.seen, progress.all);
         let own = progress.own - std::mem::replace(&mut self.seen_own, progress.own);
@@ -249,7 +249,7 @@ impl Behind {
         stall.clear();
     }
 
-    /// Bytes wait for the client. `holds`: a worker waits as well, because there is no room. Ready when the client is too slow.
+    /// Checks a client for which bytes wait. `holds`: a worker waits too, because there is no room. Ready when the client is too slow.
     pub fn poll_slow(
         &mut self,
         cx: &mut Context<'_>,
@@ -285,13 +285,13 @@ impl Behind {
         stall.poll_stalled(cx, settings.send_timeout + self.step).map(|()| Slow::Stalled)
     }
 
-    /// A worker waits, and there is no room for more in the spool.
+    /// Whether there is no more room in the spool.
     pub fn is_full(&self) -> bool {
         self.is_crowded || self.spill.as_ref().is_some_and(|spill| spill.is_full())
     }
 }
 
-/// Whoever waits for a client has another look after a moment.
+/// Sets `alarm` so that a waiting task checks the client again after `MOMENT`.
 pub(super) fn look_again(alarm: &Deadline, cx: &mut Context<'_>) {
     if !alarm.is_set() || alarm.is_due() {
         alarm.set_after(MOMENT);
@@ -305,7 +305,7 @@ fn room_of(spill: &mut Spill, kind: BufferKind) -> BufferPlace {
             0 => BufferPlace::Full,
             room => BufferPlace::File(room),
         },
-        // What had to leave memory is there alone.
+        // Only bytes that had no room in memory are in the file.
         BufferKind::Ready | BufferKind::Straight => BufferPlace::Full,
     }
 }
@@ -400,7 +400,7 @@ mod tests {
                 spill.place().extend_from_slice(&bytes[given..given + room]);
                 spill.took(room);
                 given += room;
-                // At first nobody reads.
+                // At first the client does not read.
                 let wanted = if given < 800_000 { 0 } else { 33_333 };
                 let mut cx = Context::from_waker(Waker::noop());
                 spill.poll(&mut cx, &mut outbox, wanted, given == bytes.len()).unwrap();
@@ -425,7 +425,7 @@ mod tests {
         }
     }
 
-    /// After how many milliseconds a client is cut off that takes so much every so often, and why.
+    /// After how many milliseconds a client that takes `bytes` every `pause` is cut off, and why.
     fn lasts(bytes: u64, pause: u64, holds: bool) -> Option<(u64, Slow)> {
         let stall = Sweep::new().deadline();
         let mut behind = Behind::new(&budget(1 << 20).account(), &at(0, 0));
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(lasts(32_768, 29_000, false), None, "the network brings it in bursts");
     }
 
-    /// After how many seconds a client is cut off that takes `step` bytes once, or never.
+    /// After how many seconds a client that takes `step` bytes once, and then none, is cut off.
     async fn lasts_after(step: u64) -> u64 {
         let sweep = Sweep::new();
         let runs = tokio::spawn(sweep.clone().run());

@@ -1,4 +1,4 @@
-//! What a request must be before anybody behind us sees it: RFC 9112 section 3.2 to the letter. Knows no sockets.
+//! Checks a request's head by RFC 9112 section 3.2 before it goes on. Knows no sockets.
 
 use std::net::Ipv6Addr;
 
@@ -9,10 +9,10 @@ use hostler_wire::{
 
 use super::uri;
 
-/// `Host` without a value: RFC 9110 section 7.2 has it for a target without an authority, which no server can have.
+/// The reason for a `Host` without a value. RFC 9110 section 7.2 allows it only for a target without an authority.
 pub(super) const EMPTY_HOST: &str = "it is malformed: it names nothing";
 
-/// Checks a head, brings its target into origin-form, and says how its body is framed.
+/// Checks a head and converts its target to origin-form. Returns the framing of its body.
 pub(super) fn check(head: &mut RequestHead) -> Result<BodyLength, Refusal> {
     let length = request_body(head)?;
     if head.method() == b"CONNECT" {
@@ -66,7 +66,7 @@ fn normalise_target(head: &mut RequestHead) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Keeps of an absolute-form target what follows the authority.
+/// Replaces an absolute-form target by the part after its authority.
 fn to_origin_form(head: &mut RequestHead, path_start: usize) {
     let target = head.target();
     match target.get(path_start) {
@@ -97,15 +97,15 @@ fn same_host(host: &[u8], authority: &[u8], default_port: &[u8]) -> bool {
     bare(host) == bare(authority)
 }
 
-/// `host [ ":" port ]` (RFC 3986 section 3.2), not empty, without userinfo. No comma either: what the grammar allows there is in
-/// the field always two values that somebody joined. And nothing encoded: an app that decodes it would read another host than our
-/// routes do, and no client sends it.
+/// Whether a text is `host [ ":" port ]` (RFC 3986 section 3.2), not empty and without userinfo. It must contain no comma: the grammar
+/// allows one, but in `Host` it means that two values were joined. It must contain nothing percent-encoded: an app that decodes it would
+/// read another host than the routes, and no client sends it.
 fn is_authority(text: &[u8]) -> bool {
     let (host, port) = split_host(text);
     is_host(host) && is_port(port)
 }
 
-/// Unreserved, and what delimits within a part but for the comma (RFC 3986 section 3.2.2).
+/// The unreserved characters and the sub-delimiters except the comma (RFC 3986 section 3.2.2).
 const IN_HOST: [bool; 256] =
     byte_set(b"-._~!$&'()*+;=0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 

@@ -1,4 +1,4 @@
-//! A client's connection as bytes in and bytes out: heads and bodies read, answers written. Knows no routes and no members.
+//! An HTTP/1.1 connection of a client: reads heads and bodies, writes answers. Knows no routes and no members.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -20,16 +20,16 @@ use super::request_body::ReceivedBody;
 use super::sink::AnswerSink;
 use super::{Settings, Shard, head};
 
-/// What is read ahead while a request waits: enough to see that the client leaves, and for a few pipelined requests.
+/// How many bytes are read ahead while a request waits: enough to notice that the client leaves, and for a few pipelined requests.
 const READ_AHEAD: usize = 16 * 1024;
-/// A buffer larger than this is given back while a connection idles.
+/// A larger buffer is freed while a connection is idle.
 const KEPT_BUFFER: usize = 4 * 1024;
 
-/// A head of so many bytes.
+/// A head that was found in the inbox, with its length in bytes.
 enum HeadFound {
-    /// It is read.
+    /// It is parsed.
     Parsed(usize),
-    /// It is there, and to be judged.
+    /// It is complete, and not parsed yet.
     Ends(usize),
 }
 
@@ -37,28 +37,28 @@ enum HeadFound {
 pub(super) struct Http1Client {
     stream: Stream,
     pub(super) settings: Arc<Settings>,
-    /// Read, not yet understood.
+    /// Bytes that were read. The first `taken` of them are processed.
     inbox: Vec<u8>,
     taken: usize,
-    /// To be written.
+    /// Bytes to be written. The first `sent` of them are written.
     pub(super) outbox: Vec<u8>,
     pub(super) sent: usize,
-    /// To be written after it: what is left of a body that lies in memory, and that others may share.
+    /// The rest of a body in memory, to be written after the outbox. Other connections may share it.
     pub(super) tail: Bytes,
-    /// Bytes written in the life of the connection.
+    /// Bytes written since the connection began.
     pub(super) written: u64,
-    /// What it holds of the spool, once it has held anything.
+    /// The connection's share of the spool; none before its first use.
     pub(super) spool: Option<SpoolAccount>,
-    /// The connection is kept after the answer, as far as that is known.
+    /// Whether the connection is to be kept after the answer, as far as is known.
     pub(super) keep: bool,
     body: BodyReader,
-    /// What has come of the body.
+    /// How much of the request body has arrived.
     request_body: ReceivedBody,
     awaits_continue: bool,
     version: Version,
-    /// When the client has been silent for too long; while it gets an answer, when to look at it again.
+    /// The deadline for the next bytes of the client. While an answer is sent: when to check a slow client again.
     pub(super) silence: Deadline,
-    /// When the client has taken nothing for too long.
+    /// The deadline for the client to take some of its answer.
     pub(super) refusal_to_read: Deadline,
 }
 
@@ -84,7 +84,7 @@ impl Http1Client {
         }
     }
 
-    /// Reads the next head; `false` when there is none: the client has closed, idles too long, or we are stopping.
+    /// Reads the next head. Returns `false` if there is none: the client has closed, was idle for too long, or Hostler stops.
     pub async fn next_head(&mut self, exchange: &mut Exchange, shard: &Shard) -> Result<bool, Refusal> {
         self.shrink();
         let mut scan = HeadScan::default();
@@ -117,7 +117,7 @@ impl Http1Client {
     ) -> Poll<Result<Option<HeadFound>, Refusal>> {
         loop {
             let (unread, limits) = (&self.inbox[self.taken..], &self.settings.limits);
-            // Nearly always it has come whole, and is read without looking for its end before.
+            // Nearly always the head has arrived whole, and can be parsed without a search for its end.
             if scan.is_fresh()
                 && !unread.is_empty()
                 && let Some(end) = head.parse_at_once(unread, limits)
@@ -136,7 +136,7 @@ impl Http1Client {
             match self.poll_read(cx) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return Poll::Ready(Ok(None)),
-                // Looked at after the read: a request that has arrived is answered, also while we are stopping.
+                // Checked after the read: a request that has arrived is answered even while Hostler stops.
                 Poll::Pending if shard.is_draining() && !*begun => return Poll::Ready(Ok(None)),
                 Poll::Pending => {
                     ready!(self.silence.poll_due(cx));
@@ -146,26 +146,26 @@ impl Http1Client {
         }
     }
 
-    /// The head that was found bad is the beginning of HTTP/2 (RFC 9113 section 3.4), and nothing has come before it.
+    /// Whether the connection begins with the preface of HTTP/2 (RFC 9113 section 3.4).
     pub fn has_prior_knowledge(&self) -> bool {
         let is_first = self.taken == 0 && self.written == 0;
         is_first && self.settings.http2.enabled && self.inbox.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
     }
 
-    /// The connection begins with three words as a request does, but without a slash they are neither a path nor a version of
-    /// HTTP/1: it is the preface of something else, whose speaker would not understand an answer (RFC 9113 section 3.4).
+    /// Whether the connection begins with the preface of another protocol, whose client would not understand an answer (RFC 9113 section
+    /// 3.4): three words as in a request line, but no slash, so neither a path nor a version of HTTP/1.
     pub fn speaks_otherwise(&self) -> bool {
         let line = memchr::memchr(b'\r', &self.inbox).map_or(&[][..], |end| &self.inbox[..end]);
         let is_first = self.taken == 0 && self.written == 0 && self.settings.http2.enabled;
         is_first && line.split(|&byte| byte == b' ').count() == 3 && memchr::memchr(b'/', line).is_none()
     }
 
-    /// The connection, and what has been read of it.
+    /// The connection, and the bytes that were read from it.
     pub fn into_read(self) -> (Stream, Vec<u8>) {
         (self.stream, self.inbox)
     }
 
-    /// Begins the body of a request whose head was found good.
+    /// Prepares for the body of a request whose head is valid.
     pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
         self.request_body = ReceivedBody::new();
@@ -174,27 +174,27 @@ impl Http1Client {
             && head.fields.first(Name::Expect).is_some();
     }
 
-    /// A head that was found bad: whatever follows it cannot be told apart from a body.
+    /// Notes that the head is invalid: where the next request begins is unknown, so the connection cannot be kept.
     pub fn distrust(&mut self) {
         self.body = BodyReader::UntilClose(false);
     }
 
-    /// Whether the next request, if any, starts where we are.
+    /// Whether the next byte of the connection is the first byte of a request.
     pub fn is_in_step(&self) -> bool {
         self.body.has_ended()
     }
 
-    /// The client's protocol version.
+    /// The protocol version of the current request.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Whether the connection is kept for the next request, now that the last one is answered.
+    /// Whether the connection is kept for another request.
     pub fn is_kept(&self) -> bool {
         self.keep && self.is_in_step()
     }
 
-    /// Writes what waits; ready when all is written.
+    /// Writes the outbox and the tail. Ready when all is written.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.unsent() > 0 {
             let n = match self.poll_write(cx) {
@@ -207,7 +207,7 @@ impl Http1Client {
             };
             let of_outbox = n.min(self.outbox.len() - self.sent);
             self.sent += of_outbox;
-            // What is split off is let go, and with its last bytes the whole.
+            // The last piece that is split off frees the whole body.
             drop(self.tail.split_to(n - of_outbox));
             self.written += n as u64;
         }
@@ -225,7 +225,7 @@ impl Http1Client {
         }
     }
 
-    /// Keeps a long transfer's buffer from growing by what was written already, and from staying as large as it was once.
+    /// Removes written bytes from the outbox and shrinks it, so that a long transfer does not make it large.
     pub(super) fn drop_written(&mut self) {
         if self.sent > self.outbox.len() / 2 {
             self.outbox.drain(..self.sent);
@@ -236,13 +236,13 @@ impl Http1Client {
         }
     }
 
-    /// Bytes that the client has taken of what was written in the life of the connection, as far as the system tells.
+    /// Bytes of answers that the client's socket has accepted since the connection began.
     pub(super) fn taken_by_client(&self) -> u64 {
         self.stream.taken_below().unwrap_or(self.written)
     }
 
-    /// Closes so that the client can read our last answer: what it still sends is read and forgotten for a while, because
-    /// closing over unread bytes makes the kernel destroy what we have sent (RFC 9112 section 9.6).
+    /// Closes the connection so that the client can read the last answer: for `linger_timeout`, bytes from the client are read and
+    /// discarded. A close with unread bytes would make the kernel discard the answer (RFC 9112 section 9.6).
     pub async fn close(mut self) {
         let _ = poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
         self.silence.set_after(self.settings.linger_timeout);
@@ -258,7 +258,7 @@ impl Http1Client {
         .await;
     }
 
-    /// What is left of it for another protocol.
+    /// The connection for another protocol, with the bytes that are not processed yet.
     pub fn into_end(mut self, third: Deadline) -> ClientEnd {
         self.inbox.drain(..self.taken);
         self.outbox.drain(..self.sent);
@@ -271,7 +271,7 @@ impl Http1Client {
         }
     }
 
-    /// Breaks the connection so that nobody takes what was sent for the whole.
+    /// Resets the connection, so that the client does not take a part of an answer for all of it.
     pub fn abort(mut self) {
         self.stream.abort();
     }
@@ -307,7 +307,7 @@ impl Http1Client {
         self.awaits_continue = false;
         if self.taken == self.inbox.len() {
             self.outbox.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-            // What cannot be written now goes out with the answer; a failure shows there, too.
+            // What cannot be written now is written with the answer. An error appears there too.
             let _ = self.poll_flush(cx);
         }
     }
@@ -339,7 +339,7 @@ impl Downstream for Http1Client {
         }
         let before = into.len();
         while !self.body.has_ended() && into.len() == before {
-            // What was read ahead comes first, to its last byte, however little of it is data.
+            // Bytes that were read ahead come first.
             let unread = &self.inbox[self.taken..];
             if !unread.is_empty() {
                 let taken =

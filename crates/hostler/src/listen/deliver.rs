@@ -1,4 +1,4 @@
-//! The delivery of an answer to its client, in HTTP/1.1 and in HTTP/2. Knows no routes, no sockets and no frames.
+//! Delivers an answer to its client, in HTTP/1.1 and in HTTP/2. Knows no routes, no sockets and no frames.
 //!
 //! A `Transfer` takes the body in pieces, and the client's `AnswerSink` sends them. What the client does not take waits in memory or in a
 //! file, so that a slow client holds no slot. A sink is an HTTP/1.1 connection (`http1_sink`) or an HTTP/2 stream (`h2::sink`): it writes
@@ -21,13 +21,13 @@ use super::sink::{AnswerSink, DeliveryError, Transfer};
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivered {
-    /// The client has all.
+    /// The client has the whole answer.
     Whole,
-    /// The answer broke off, or the client does not take it.
+    /// The answer broke off, or the client did not take it.
     Aborted,
 }
 
-/// Passes an answer on. One that breaks off before any of it was sent is a refusal.
+/// Delivers an answer. If it breaks off before any of it was sent, returns a refusal.
 pub(super) async fn deliver<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
@@ -37,7 +37,7 @@ pub(super) async fn deliver<S: AnswerSink>(
     exchange.log_facts.status = body.head().status;
     let head = sink.put_head(body.head(), exchange, framing);
     let endless = body.is_endless();
-    // The body of an answer of our own to HEAD is not even read.
+    // For HEAD, the body of an answer from Hostler is not read.
     let is_unread = body.is_own() && (framing == Framing::Length(0) || exchange.is_head_request());
     let mut transfer = Transfer::new(head, (!is_unread).then_some(body));
     transfer.chunked = S::WRITES_CHUNKS && framing == Framing::Chunked;
@@ -48,7 +48,7 @@ pub(super) async fn deliver<S: AnswerSink>(
     }
 }
 
-/// Answers with a body that lies in memory. `closes`: an HTTP/1.1 connection ends after it.
+/// Delivers an answer that is whole in memory. `closes`: an HTTP/1.1 connection is closed after it.
 pub(super) async fn deliver_whole<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
@@ -67,12 +67,12 @@ pub(super) async fn deliver_whole<S: AnswerSink>(
     let mut transfer = Transfer::new(sink.put_whole(head, body, exchange, framing, closes), None);
     match transfer.run(sink, exchange).await {
         Ok(()) => Delivered::Whole,
-        // No body is read that could fail, so there is no refusal.
+        // No body is read, so nothing can fail with a refusal.
         Err(error) => transfer.fail(sink, exchange, error).unwrap_or(Delivered::Aborted),
     }
 }
 
-/// Answers with the route's fallback, in the place of what the pool does not answer.
+/// Delivers the route's fallback in place of the pool's answer.
 pub(super) async fn deliver_fallback<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
@@ -83,7 +83,7 @@ pub(super) async fn deliver_fallback<S: AnswerSink>(
     deliver_whole(sink, exchange, &head, fallback.body(), facts.closes).await
 }
 
-/// Answers for ourselves.
+/// Delivers a refusal.
 pub(super) async fn refuse<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
@@ -97,7 +97,7 @@ pub(super) async fn refuse<S: AnswerSink>(
     }
 }
 
-/// As [`refuse`], for the log alone.
+/// Notes a refusal for the log, and sends nothing.
 pub(super) fn refuse_silently(exchange: &mut Exchange, refusal: &Refusal) -> Delivered {
     let _ = own::refusal(exchange, refusal);
     exchange.log_facts.status = 0;
@@ -105,7 +105,7 @@ pub(super) fn refuse_silently(exchange: &mut Exchange, refusal: &Refusal) -> Del
 }
 
 impl<S: AnswerSink> Transfer<S> {
-    /// Moves the answer to the client.
+    /// Sends the answer to the client.
     async fn run(&mut self, sink: &mut S, exchange: &mut Exchange) -> Result<(), DeliveryError> {
         let outcome = poll_fn(|cx| self.poll(cx, sink, exchange)).await;
         sink.refusal_to_read().clear();
@@ -115,7 +115,7 @@ impl<S: AnswerSink> Transfer<S> {
         outcome
     }
 
-    /// Ends an answer that the client does not get whole. If its body fails before anything was sent, that is a refusal.
+    /// Ends an answer that the client does not get whole. If its body failed before anything was sent, returns a refusal.
     fn fail(self, sink: &mut S, exchange: &mut Exchange, error: DeliveryError) -> Result<Delivered, Refusal> {
         exchange.log_facts.aborted = Some(match error {
             DeliveryError::ResponseBody(trouble) => {
@@ -162,7 +162,7 @@ impl<S: AnswerSink> Transfer<S> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 sent => sent.is_ready(),
             };
-            // Most clients take what there is.
+            // Most clients keep up.
             let goes_on = match sent && self.behind.is_none() {
                 true => false,
                 false => self.look_behind(cx, sink, exchange, sent)?,
@@ -177,7 +177,7 @@ impl<S: AnswerSink> Transfer<S> {
         }
     }
 
-    /// Takes some of the body, as long as there is room; pending when there is nothing to take.
+    /// Takes a piece of the body if there is room for it. Pending if there is nothing to take.
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -190,7 +190,7 @@ impl<S: AnswerSink> Transfer<S> {
         }
         let kind = match self.behind {
             Some(_) => behind::kind_of(self.body.as_ref(), exchange),
-            // It makes no difference yet.
+            // The kind matters only for a client that is behind.
             None => BufferKind::Stored,
         };
         let place = self.place(sink, kind);
@@ -225,18 +225,18 @@ impl<S: AnswerSink> Transfer<S> {
             behind.took(came);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
-        // The slot is free from here on, whether or not the client has all.
+        // The slot is free from here on, even if the client is still reading.
         if ended && let Some(body) = self.body.take() {
             body.finish(exchange);
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Where more of the body may go.
+    /// Where the next piece of the body may go.
     fn place(&mut self, sink: &mut S, kind: BufferKind) -> BufferPlace {
-        let lies_ready = self.body.as_ref().is_some_and(ResponseBody::lies_ready);
-        let (unsent, limit) = (sink.unsent(), behind::limit(sink.settings(), lies_ready));
-        if lies_ready && unsent > 0 && !S::READS_AHEAD {
+        let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
+        let (unsent, limit) = (sink.unsent(), behind::limit(sink.settings(), is_stored));
+        if is_stored && unsent > 0 && !S::READS_AHEAD {
             return BufferPlace::Full;
         }
         match &mut self.behind {
@@ -251,7 +251,7 @@ impl<S: AnswerSink> Transfer<S> {
         }
     }
 
-    /// Looks at a client that has not taken what there is, or of whose answer a part lies in a file. True if the loop has more to do at once.
+    /// Checks a client that is behind, or whose answer is partly in a file. True if the loop has more to do at once.
     fn look_behind(
         &mut self,
         cx: &mut Context<'_>,
@@ -274,7 +274,7 @@ impl<S: AnswerSink> Transfer<S> {
         if has_come || (was_spilling && !behind.is_spilling()) {
             return Ok(true);
         }
-        // The member was not asked for more, so it would not wake us.
+        // The member was not asked for more, so it would not wake this task.
         if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
             return Ok(true);
         }
@@ -288,7 +288,7 @@ impl<S: AnswerSink> Transfer<S> {
         Ok(false)
     }
 
-    /// Whether the client takes too little of what waits for it. `waits`: so does a member.
+    /// Whether the client is too slow. `waits`: a member waits for it.
     fn find_slow(
         &mut self,
         cx: &mut Context<'_>,
@@ -299,7 +299,7 @@ impl<S: AnswerSink> Transfer<S> {
         let behind = self.behind.as_mut()?;
         let waits_for_others = sink.waits_for_others();
         if waits_for_others {
-            // The task of the connection looks after a connection that takes nothing.
+            // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
         let holds = waits && behind.is_full();
@@ -321,7 +321,7 @@ fn abandon(body: Option<ResponseBody>, exchange: &mut Exchange) {
 fn framing_for(body: &ResponseBody, exchange: &Exchange) -> Framing {
     let status = body.head().status;
     match (body.length(), exchange.head.version) {
-        // A member's head says by itself what there would be; ours does not.
+        // The head of a member may contain a length; a head from Hostler does not.
         (BodyLength::Known(length), _) if body.is_own() && !matches!(status, 204 | 304) => {
             Framing::Length(length)
         }

@@ -1,5 +1,4 @@
-//! What comes before a connection's first request: a PROXY header where one is due, a TLS handshake where that is spoken. Knows no
-//! requests.
+//! Handles what precedes the first request of a connection: the PROXY header and the TLS handshake. Knows no requests.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,16 +17,16 @@ use tokio_rustls::{TlsAcceptor, TlsStream};
 use super::proxy_protocol::{self, ProxyError, ProxyHeader};
 use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
 
-/// A connection on which requests come.
+/// A connection that is ready for requests.
 pub(super) struct Entered {
     pub stream: Stream,
     pub origin: ConnectionOrigin,
-    /// TLS has settled on HTTP/2.
+    /// Whether ALPN has chosen HTTP/2.
     pub http2: bool,
 }
 
 impl Settings {
-    /// Whether a connection's first bytes are requests.
+    /// Whether the first bytes of a connection are a request.
     pub(super) fn is_open(&self, origin: &ConnectionOrigin, kind: ListenerKind) -> bool {
         kind == ListenerKind::Plain && !self.expects_proxy(origin)
     }
@@ -39,7 +38,7 @@ impl Settings {
 }
 
 impl Shard {
-    /// Goes through all that comes before; none if that was the end of it. It has `header_timeout` for it, as a head has.
+    /// Reads what precedes the first request, within `header_timeout`. None if the connection has ended.
     pub(super) async fn enter(
         &self,
         settings: &Settings,
@@ -51,11 +50,11 @@ impl Shard {
         deadline.set_after(settings.header_timeout);
         let outcome = async {
             if settings.expects_proxy(&origin) {
-                self.hears(&stream, &deadline).await?;
-                let said =
+                self.first_byte(&stream, &deadline).await?;
+                let header =
                     within(&deadline, proxy_protocol::read(&mut stream)).await.ok_or("proxy_timeout")?;
-                origin = origin.told(said?);
-                // Only now is it known whose connection this is.
+                origin = origin.with_proxy_header(header?);
+                // Only now the client is known.
                 if self.take_place(settings, &mut origin).is_err() {
                     if kind == ListenerKind::Plain {
                         self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
@@ -66,8 +65,8 @@ impl Shard {
             let Some(config) = settings.tls.clone().filter(|_| kind == ListenerKind::Tls) else {
                 return Ok(Entered { stream: stream.into(), origin, http2: false });
             };
-            // A method begins with a letter, and nothing in TLS does.
-            if self.hears(&stream, &deadline).await?.is_ascii_uppercase() {
+            // A method begins with a letter, and a TLS record does not: the client speaks plain HTTP.
+            if self.first_byte(&stream, &deadline).await?.is_ascii_uppercase() {
                 self.refuse(stream.into(), &origin, &Refusal::PlainHttp).await;
                 return Err("plain_http");
             }
@@ -82,9 +81,8 @@ impl Shard {
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
     }
 
-    /// Waits for the first byte, and leaves it where it is: until then nothing is owed, so that whoever says nothing does not
-    /// hold up an end.
-    async fn hears(&self, stream: &TcpStream, deadline: &Deadline) -> Result<u8, &'static str> {
+    /// Waits for the first byte, and does not consume it. A connection that has sent nothing does not delay a stop.
+    async fn first_byte(&self, stream: &TcpStream, deadline: &Deadline) -> Result<u8, &'static str> {
         let mut first = [0];
         poll_fn(|cx| match stream.poll_peek(cx, &mut ReadBuf::new(&mut first)) {
             Poll::Ready(Ok(1..)) => Poll::Ready(Ok(())),
@@ -110,9 +108,9 @@ impl Shard {
 }
 
 impl ConnectionOrigin {
-    /// What a load balancer says in place of what its socket does.
-    fn told(self, said: ProxyHeader) -> Self {
-        match said {
+    /// Replaces the socket's addresses by those in a PROXY header.
+    fn with_proxy_header(self, header: ProxyHeader) -> Self {
+        match header {
             ProxyHeader::Addresses { client, server } => {
                 Self { peer: client, told: true, local: server, ..self }
             }
@@ -121,15 +119,15 @@ impl ConnectionOrigin {
     }
 }
 
-/// The client's own, without those that vouch for it.
+/// The client's certificate, without the rest of its chain.
 fn certificate(stream: &TlsStream<Metered>) -> Option<Arc<[u8]>> {
     Some(stream.get_ref().1.peer_certificates()?.first()?.as_ref().into())
 }
 
-/// None if it is not done in time.
-async fn within<T>(deadline: &Deadline, doing: impl Future<Output = T>) -> Option<T> {
-    let mut doing = pin!(doing);
-    poll_fn(|cx| match doing.as_mut().poll(cx) {
+/// Runs a future until the deadline. None if the deadline comes first.
+async fn within<T>(deadline: &Deadline, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending => deadline.poll_due(cx).map(|()| None),
     })
@@ -145,17 +143,17 @@ impl From<ProxyError> for &'static str {
     }
 }
 
-/// The name under which a failed handshake is counted.
+/// The reason by which a failed handshake is counted.
 fn reason(error: &io::Error) -> &'static str {
     let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else { return "left" };
     match error {
         Error::PeerIncompatible(_) => "incompatible",
         Error::NoApplicationProtocol => "no_common_protocol",
-        // What the client has found wrong with our certificate, mostly.
+        // Mostly, the client does not accept our certificate.
         Error::AlertReceived(_) => "refused_by_client",
         Error::NoCertificatesPresented => "no_client_certificate",
         Error::InvalidCertificate(_) => "bad_client_certificate",
-        // The only one that rustls has no variant for: with `strict_sni` there is no certificate.
+        // With `strict_sni` there is no certificate for an unknown name. It is the only error for which rustls has no variant.
         Error::General(_) => "unknown_name",
         _ => "malformed",
     }

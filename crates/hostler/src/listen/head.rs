@@ -1,4 +1,4 @@
-//! The heads that clients get: a member's less what was meant for us, and our own. Knows no bodies.
+//! Writes the heads of answers for clients: a member's without the fields for Hostler, or Hostler's own. Knows no bodies.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -13,30 +13,30 @@ use hostler_wire::{
 use hostler_engine::exchange::{Edits, Exchange};
 use hostler_engine::proxy::is_for_our_cache;
 
-/// Where caches say what they did.
+/// The field in which caches say what they did (RFC 9211).
 pub(super) const CACHE_STATUS: &str = "Cache-Status";
 
 /// How an answer's body is framed for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is none, and the head speaks for a body that is not sent (HEAD, 304) or for none (204).
+    /// There is no body. The head describes a body that is not sent (HEAD, 304), or none (204).
     NoBody,
-    /// So many bytes.
+    /// A body of this length.
     Length(u64),
     /// The chunked coding.
     Chunked,
-    /// The end of the connection is the end of the body (HTTP/1.0).
+    /// The body ends with the connection (HTTP/1.0).
     UntilClose,
 }
 
-/// What becomes of the connection after an answer.
+/// Whether the connection is kept after an answer, and the version in which that is said.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keeping {
     pub keep: bool,
     pub version: Version,
 }
 
-/// Writes a final head, a member's or our own.
+/// Writes a final head.
 pub(super) fn write_answer(
     out: &mut Vec<u8>,
     head: &ResponseHead,
@@ -58,7 +58,7 @@ pub(super) fn write_answer(
         }
     }
     if head.fields.first(Name::Date).is_none() {
-        // RFC 9110 section 6.6.1: whoever forwards an answer without a date, and has a clock, adds it.
+        // RFC 9110 section 6.6.1: a recipient with a clock adds a missing date.
         with_date(exchange, |date| write_field(out, b"Date", date.as_bytes()));
     }
     if let Some(age) = age {
@@ -66,7 +66,7 @@ pub(super) fn write_answer(
     }
     match cache_status(exchange) {
         None => {}
-        // As below, only faster: hits are many.
+        // The same as below, but faster, because hits are frequent.
         Some(CacheStatus::Hit { ttl }) => {
             out.extend_from_slice(b"Cache-Status: Hostler; hit; ttl=");
             out.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
@@ -80,34 +80,33 @@ pub(super) fn write_answer(
     write_framing(out, framing);
     write_keeping(out, keeping);
     if status == 426 && head.fields.first(Name::Upgrade).is_some() {
-        // What it takes to be answered (RFC 9110 section 15.5.22).
+        // A 426 must name the protocols that the server requires (RFC 9110 section 15.5.22).
         write_upgrade(out, head);
     }
     write_head_end(out);
 }
 
-/// How old the answer is, in place of what the head says; unless the route has the last word.
+/// The age of an answer from the cache, which replaces the `Age` of its head, unless the route changes that field.
 pub(super) fn new_age(exchange: &Exchange) -> Option<u64> {
     exchange.log_facts.age.filter(|_| exchange.to_client.keeps(b"age"))
 }
 
-/// What our cache did, as the last member of the list to which each cache on the way adds its own (RFC 9211); unless the route
-/// lets none of them out.
+/// What our cache did, as the last member of `Cache-Status` (RFC 9211), unless the route removes that field.
 pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
     exchange.log_facts.cache.filter(|_| exchange.to_client.keeps(CACHE_STATUS.as_bytes()))
 }
 
-/// Whether a field of a final head goes on to the client.
+/// Whether a field of a final head is sent to the client.
 pub(super) fn is_kept(field: &Field, name: &[u8], framing: Framing, status: u16) -> bool {
     match field.known {
-        // Says what a GET would have brought (RFC 9110 section 8.6); 204 must not have one.
+        // It says the length for a GET (RFC 9110 section 8.6). A 204 must not have it.
         Name::ContentLength => framing == Framing::NoBody && status != 204 && !field.listed,
         Name::Other => !field.listed && !is_for_our_cache(name),
         known => !field.listed && !known.is_hop_by_hop(),
     }
 }
 
-/// The trailers of an answer as its client gets them: what the route takes away or says itself is not to come behind either.
+/// The trailers of an answer for its client, without fields that the route removes or sets.
 pub(super) fn trailers(trailers: Option<&Fields>, exchange: &Exchange) -> Option<Fields> {
     trailers?.trailing(|name| exchange.to_client.is_empty() || exchange.to_client.keeps(name))
 }
@@ -121,7 +120,7 @@ pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     write_head_end(out);
 }
 
-/// Writes the head with which a member switches protocols.
+/// Writes the head of a 101.
 pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead, edits: &Edits) {
     write_status_line(out, head.status, head.reason());
     head.fields.copy_lines(out, |field, name| {
@@ -135,7 +134,7 @@ pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead, edits: &Edits
     write_head_end(out);
 }
 
-/// `Upgrade` is for the next hop alone, and so always goes with the option that says so.
+/// `Upgrade` is for the next hop only, so `Connection` must name it.
 fn write_upgrade(out: &mut Vec<u8>, head: &ResponseHead) {
     for protocols in head.fields.all(Name::Upgrade) {
         write_field(out, b"Upgrade", protocols);
@@ -160,7 +159,7 @@ fn write_keeping(out: &mut Vec<u8>, keeping: Keeping) {
 }
 
 thread_local! {
-    /// The date changes once a second; answers from memory are many more.
+    /// The text of the current date: it changes once a second, and answers are more frequent.
     static DATE: RefCell<Date> = const { RefCell::new(Date { tick: 0, second: 0, text: String::new() }) };
 }
 
@@ -170,7 +169,7 @@ struct Date {
     text: String,
 }
 
-/// Hands over the text of this second's date. The clock is read once a tick: an answer from memory costs little more than a look at it.
+/// Passes the text of the current date to `take`. The clock is read only once per tick of the sweep, because reading it is expensive.
 pub(super) fn with_date(exchange: &Exchange, take: impl FnOnce(&str)) {
     let tick = exchange.deadline.sweep().tick();
     DATE.with_borrow_mut(|date| {

@@ -1,4 +1,4 @@
-//! What is answered before any route is asked: health checks by their path or by who asks, and redirects to TLS. Knows no pools.
+//! Answers before a route is looked up: health checks, and redirects to HTTPS. Knows no pools.
 
 use hostler_engine::exchange::{Exchange, Whole};
 use hostler_engine::gateway::{Gateway, HealthProbe};
@@ -6,8 +6,7 @@ use hostler_engine::gateway::{Gateway, HealthProbe};
 use super::Settings;
 
 impl Settings {
-    /// For an exchange that has begun: the answer, if it gets no further. A balancer that asks after our health does not follow
-    /// redirects.
+    /// The answer, if the request needs no route. The health check of a balancer gets no redirect, because balancers do not follow it.
     pub(super) fn answer_early(&self, exchange: &mut Exchange, gateway: &Gateway) -> Option<Whole> {
         if let Some(path) = &self.health_path
             && let Some(probe) = asked(path.as_bytes(), exchange)
@@ -20,7 +19,7 @@ impl Settings {
     }
 }
 
-/// GET and HEAD of the path itself, and of what is known below it; everything else is for the routes.
+/// The health check that a request asks for: GET or HEAD of the health path, or of a known path below it. None: it goes to the routes.
 fn asked(health_path: &[u8], exchange: &Exchange) -> Option<HealthProbe> {
     let rest = exchange.path().strip_prefix(health_path)?;
     if !matches!(exchange.head.method(), b"GET" | b"HEAD") {

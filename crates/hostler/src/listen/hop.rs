@@ -1,4 +1,4 @@
-//! An exchange in gorouter's words, for its access line. Knows not how that is written.
+//! Converts an exchange to the values of an access line in gorouter's format. Does not write the line.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use hostler_engine::exchange::{Exchange, Protocol};
 use hostler_engine::gateway::platform;
 use hostler_engine::journal::Hop;
 
-/// The line's contents.
+/// The values of the line.
 pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
     let Exchange { head, log_facts, timings, registered, .. } = exchange;
     let field = |name| String::from_utf8_lossy(head.fields.first(name).unwrap_or_default());
@@ -53,7 +53,7 @@ pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
     }
 }
 
-/// What of the time was others'.
+/// The parts of the response time.
 struct HopTimes {
     failed: Option<Duration>,
     backend: Option<Duration>,
@@ -89,7 +89,8 @@ fn protocol(exchange: &Exchange) -> &'static str {
     }
 }
 
-/// What `X-Cf-RouterError` said; the last one, if an earlier attempt has failed and a later one has not, said nothing.
+/// The error of the line: what `X-Cf-RouterError` said in a refusal. A request that a member answered has none, even if an earlier attempt
+/// failed.
 fn error(exchange: &Exchange) -> &str {
     let Some(registered) = &exchange.registered else {
         return exchange.log_facts.refusal.unwrap_or_default();

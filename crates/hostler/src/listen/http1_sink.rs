@@ -1,4 +1,4 @@
-//! An HTTP/1.1 connection as an `AnswerSink`: the head and the body become bytes in its outbox. Knows no routes.
+//! An HTTP/1.1 connection as an `AnswerSink`: writes head and body into its outbox. Knows no routes.
 
 use std::task::{Context, Poll, ready};
 
@@ -12,16 +12,16 @@ use super::client::Http1Client;
 use super::head::{self, Framing, Keeping};
 use super::sink::{AnswerSink, DeliveryError, Transfer};
 
-/// A body in memory that is no longer than this is copied behind its head: that costs less than writing from two places.
+/// A body in memory up to this length is copied behind its head: that costs less than a write from two buffers.
 const COPIED: usize = 2 * 1024;
 
-/// Where an answer begins.
+/// The state before an answer was put into the outbox.
 pub(super) struct OutboxMark {
-    /// In the outbox.
+    /// The length of the outbox.
     at: usize,
-    /// After so many bytes of the connection.
+    /// The bytes written on the connection.
     written: u64,
-    /// Whether the connection was to be kept after it.
+    /// Whether the connection was to be kept.
     keep: bool,
 }
 
@@ -120,14 +120,14 @@ impl AnswerSink for Http1Client {
             let account = || spool.get_or_insert_with(|| settings.spool.account()).clone();
             behind.wait(outbox, (keep, 0), kind, account);
         } else {
-            // A body that the cache holds as well is counted there.
+            // A body that is in the cache too is counted there.
             let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };
             behind.memory().set((self.outbox.len() + tail) as u64);
         }
         0
     }
 
-    /// The next write shows that the client has left. A stream of events may have no next write for hours, so there the connection is read.
+    /// Usually the next write shows that the client has left. In a stream of events it may be hours away, so there the connection is read.
     fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()> {
         match endless {
             true => self.poll_left(cx),
@@ -144,7 +144,7 @@ impl AnswerSink for Http1Client {
         is_unsent
     }
 
-    /// The connection itself is closed afterwards, without the end of the answer.
+    /// The caller closes the connection without the end of the answer.
     fn break_off(&mut self) {}
 
     fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str {

@@ -1,5 +1,4 @@
-//! What `[tls]` asks of requests, whatever protocol they come by: those without TLS are sent to it, and answers by TLS say that
-//! browsers shall insist on it. Knows no bytes.
+//! Applies `[tls]` to requests of both protocols: redirects to HTTPS, `Strict-Transport-Security`, client certificates. Knows no sockets.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use hostler_engine::exchange::{Edit, Exchange, Scheme, Whole};
@@ -7,19 +6,19 @@ use hostler_wire::{Name, ResponseHead, split_host, tokens};
 
 use super::Settings;
 
-/// What holds for the requests of a listener, with or without TLS.
+/// The settings for requests of all listeners, with and without TLS.
 #[derive(Debug, Clone, Default)]
 pub struct Https {
-    /// Whoever comes without TLS is sent to this port.
+    /// Requests without TLS are redirected to this port.
     pub redirect_to: Option<u16>,
     /// The value of `Strict-Transport-Security`.
     pub hsts: Option<Vec<u8>>,
-    /// Clients are asked for certificates, and members are told of them: nobody else may tell them.
+    /// Whether Hostler asks clients for certificates. It passes a certificate to the member, and removes the field that a client sent.
     pub tells_certificates: bool,
 }
 
 impl Settings {
-    /// For an exchange that has begun, before it has a route: the answer if it is sent elsewhere.
+    /// The redirect to HTTPS, if the request needs one. Called before the route is looked up.
     pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Whole> {
         if self.https.tells_certificates {
             tell_certificate(exchange);
@@ -36,7 +35,7 @@ impl Settings {
     }
 }
 
-/// As RFC 9440 has it, which says as well that nobody else's word for it is passed on.
+/// Sets the fields of RFC 9440. Fields with these names from the client are removed.
 fn tell_certificate(exchange: &mut Exchange) {
     let shown = exchange.certificate.as_deref().map(|der| format!(":{}:", STANDARD.encode(der)));
     exchange.to_member.own.push(match shown {
@@ -46,20 +45,20 @@ fn tell_certificate(exchange: &mut Exchange) {
     exchange.to_member.own.push(Edit::Remove("Client-Cert-Chain".into()));
 }
 
-/// A trusted proxy that has spoken TLS for us would be sent round in circles.
+/// Whether a trusted proxy has received the request over TLS. A redirect would then be a loop.
 fn came_by_https(exchange: &Exchange) -> bool {
     let mut told = exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens);
     exchange.client.peer_trusted && told.next().is_some_and(|first| first.eq_ignore_ascii_case(b"https"))
 }
 
-/// Keeps the method and the body (RFC 9110 section 15.4.9). The host has been checked: nothing in it ends a line.
+/// A redirect that keeps the method and the body (RFC 9110 section 15.4.9). The host was checked: it contains no line break.
 fn redirect(exchange: &Exchange, port: u16) -> Whole {
     let host = split_host(exchange.host()).0;
     if host.is_empty() {
         let head = ResponseHead::with_status(400);
         return Whole::new(head, &b"400 Bad Request\nhttps is needed, and Host to say where\n"[..]);
     }
-    // `*` is for the server as a whole.
+    // The target `*` has no path.
     let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");
     let port = if port == 443 { String::new() } else { format!(":{port}") };
     let location = [b"https://", host, port.as_bytes(), target].concat();

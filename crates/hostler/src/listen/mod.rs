@@ -1,4 +1,4 @@
-//! Where clients come in: listening sockets and HTTP/1.1 connections. Knows the gateway, and nothing behind it.
+//! The listening sockets and the HTTP/1.1 connections of clients. Knows the gateway, and neither routes nor members.
 
 mod admission;
 mod behind;
@@ -55,48 +55,48 @@ pub use settings::{Http2, ListenerKind, Settings};
 use socket::BACKLOG;
 pub use socket::bind;
 
-/// One data-plane thread's share: everything that its connections need.
+/// What the connections of one data-plane thread share.
 pub struct Shard {
-    /// Its number, from 0.
+    /// The number of the thread, from 0.
     pub index: usize,
-    /// Its deadlines.
+    /// The thread's deadlines.
     pub sweep: Sweep,
-    /// What connections go by, each by what it has found here at its beginning.
+    /// The current settings. A connection keeps the settings that it found here when it began.
     pub settings: Arc<ArcSwap<Settings>>,
-    /// Where requests go.
+    /// Answers the requests.
     pub gateway: Arc<Gateway>,
-    /// Where exchanges are written down.
+    /// The access log.
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
-    /// What it may spend on encoding answers.
+    /// Limits the memory and time for encoding answers.
     pub encoding: Arc<Allowance>,
-    /// Who carries out the exchanges of HTTP/2.
+    /// The tasks that serve HTTP/2 streams.
     pub stream_tasks: Arc<StreamTasks>,
 }
 
-/// Where a connection comes from and how: what all its exchanges have in common.
+/// The source of a connection: the facts that all its exchanges have in common.
 #[derive(Debug, Clone)]
 struct ConnectionOrigin {
-    /// The client's address, or what a PROXY header says of it.
+    /// The client's address, from the socket or from a PROXY header.
     peer: SocketAddr,
-    /// A PROXY header says it.
+    /// True if `peer` comes from a PROXY header.
     told: bool,
     local: SocketAddr,
     scheme: Scheme,
-    /// The certificate that the client has shown, in DER.
+    /// The client certificate, in DER.
     certificate: Option<Arc<[u8]>>,
-    /// The connection among its client's, where those are counted.
+    /// Counts the connection for its client, if the connections of clients are limited.
     place: Option<Arc<ClientConnection>>,
 }
 
 impl ConnectionOrigin {
-    /// What the socket says.
+    /// The origin according to the socket alone.
     fn new(peer: SocketAddr, local: SocketAddr) -> Self {
         Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
     }
 
-    /// An exchange to be filled by the first request.
+    /// An exchange for the first request of the connection.
     fn exchange(&self, sweep: &Sweep) -> Exchange {
         let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
         exchange.peer_was_told = self.told;
@@ -107,13 +107,13 @@ impl ConnectionOrigin {
     }
 }
 
-/// What follows the last exchange in HTTP/1 on a connection.
+/// What follows the last HTTP/1.1 exchange of a connection.
 enum After {
-    /// Nothing: it is closed.
+    /// The connection is closed.
     Nothing,
-    /// A tunnel.
+    /// The connection becomes a tunnel.
     Tunnel(Box<UpgradedConnection>),
-    /// HTTP/2, of which this much has come already.
+    /// The connection continues with HTTP/2. The bytes were read already.
     Http2(Stream, Vec<u8>),
 }
 
@@ -122,8 +122,8 @@ impl Shard {
         self.connections.is_draining()
     }
 
-    /// Accepts until we are stopping, and then what has knocked already, but not for ever: a successor may listen on the same
-    /// socket.
+    /// Accepts connections until Hostler stops, and then those that are in the backlog already. The number of the latter is limited,
+    /// because a successor may listen on the same socket.
     pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
         let _listening = Listening::new(&self.connections);
         let mut reserve = DescriptorReserve::new();
@@ -136,7 +136,7 @@ impl Shard {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => self.clone().welcome(stream, peer, kind),
-                    // A client that left the backlog: the next is another matter.
+                    // A client has left the backlog. The next one may still be there.
                     Err(error) if is_passing(&error) => {}
                     Err(error) if is_shortage(&error) => self.relieve(&listener, kind, &mut reserve).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -152,7 +152,8 @@ impl Shard {
         }
     }
 
-    /// The system has no descriptor left: with the one that was kept, the next client is told so, instead of waiting for nobody knows what.
+    /// Handles a lack of file descriptors: accepts the next client with the reserved descriptor and refuses it, so that it does not wait
+    /// in vain.
     async fn relieve(&self, listener: &TcpListener, kind: ListenerKind, reserve: &mut DescriptorReserve) {
         if reserve.spend()
             && let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await
@@ -162,7 +163,7 @@ impl Shard {
             self.turn_away_at_once(stream, &origin, kind);
             return reserve.restore();
         }
-        // Others were faster. What they have taken is given back some time.
+        // Another thread has used the reserved descriptor. It will be free again soon.
         tokio::time::sleep(Duration::from_millis(50)).await;
         reserve.restore();
     }
@@ -171,7 +172,7 @@ impl Shard {
         let open = OpenConnection::new(&self.connections);
         let settings = self.settings.load_full();
         let crowded = self.connections.open() > settings.max_connections;
-        // Answers are written whole; waiting for more to send would only delay them.
+        // Answers are written in one piece. Nagle's algorithm would only delay them.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -180,7 +181,7 @@ impl Shard {
         if is_beyond(&stream, settings.ceiling) {
             return self.turn_away_at_once(stream, &origin, kind);
         }
-        // Here and not in the task: a client that connects faster than tasks begin must not take the others' places meanwhile.
+        // Counted before the task begins: otherwise a client that connects faster than tasks start would exceed its limit.
         if !settings.expects_proxy(&origin)
             && let Err(over) = self.take_place(&settings, &mut origin)
         {
@@ -193,20 +194,20 @@ impl Shard {
             let entered = if settings.is_open(&origin, kind) {
                 Some(Entered { stream: stream.into(), origin, http2: false })
             } else {
-                // Boxed: the rest of the connection's life needs no room for its beginning.
+                // Boxed, so that the task of the connection does not need this memory later.
                 Box::pin(self.enter(&settings, stream, origin, kind)).await
             };
             drop(settings);
             let Some(Entered { stream, origin, http2 }) = entered else { return };
             if http2 {
-                // In a task of its own: this one is as large as HTTP/1 needs it.
+                // A new task, because this one is as large as HTTP/1.1 needs it.
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
             match self.serve(stream, &origin).await {
                 After::Nothing => drop(open),
                 After::Tunnel(passage) => passage.go_on(self, open),
-                // In a task of its own: this one is as large as HTTP/1 needs it.
+                // A new task, because this one is as large as HTTP/1.1 needs it.
                 After::Http2(stream, read) => {
                     drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
                 }
@@ -214,7 +215,7 @@ impl Shard {
         });
     }
 
-    /// One connection, one request after another, to its end; or to what comes after HTTP.
+    /// Serves the requests of a connection one after another, until it closes or leaves HTTP/1.1.
     async fn serve(&self, stream: Stream, origin: &ConnectionOrigin) -> After {
         let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
@@ -254,7 +255,7 @@ impl Shard {
         }
     }
 
-    /// One request and its answer.
+    /// Serves one request.
     async fn exchange(&self, client: &mut Http1Client, exchange: &mut Exchange) -> RequestOutcome {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
@@ -268,7 +269,7 @@ impl Shard {
             Err(refusal) => {
                 client.distrust();
                 match refusal {
-                    // A balancer's health check has no host that means anything.
+                    // The health check of a balancer may have an empty host.
                     Refusal::Host(check::EMPTY_HOST) => self.gateway.health_without_host(exchange),
                     _ => None,
                 }
@@ -279,7 +280,8 @@ impl Shard {
         self.respond(client, exchange, answer).await
     }
 
-    /// A clear word to one connection too many; none where it would take a handshake to say it.
+    /// Refuses a connection beyond `max_connections`. A TLS connection is closed without an answer, because an answer would need a
+    /// handshake.
     async fn turn_away(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
         self.connections.count_refused();
         if kind == ListenerKind::Plain {
@@ -287,7 +289,7 @@ impl Shard {
         }
     }
 
-    /// The same where there is no descriptor to spare for it.
+    /// Refuses a connection as [`Self::turn_away`], but at once, because file descriptors are scarce.
     fn turn_away_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
         self.connections.count_refused();
         if kind == ListenerKind::Plain {
@@ -295,14 +297,14 @@ impl Shard {
         }
     }
 
-    /// A clear word to whoever has not been heard.
+    /// Refuses a connection before its first request is read.
     async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
         let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         client.distrust();
         let delivered = refuse(&mut client, &mut exchange, refusal).await;
         self.settle(&mut exchange);
-        // A crowd of twice the limit is an attack: no patience for it.
+        // Twice as many connections as the limit are an attack: they are closed at once.
         if self.connections.open() <= self.settings.load().max_connections * 2 {
             end(client, delivered).await;
         }
@@ -311,7 +313,7 @@ impl Shard {
     fn settle(&self, exchange: &mut Exchange) {
         exchange.under_way = None;
         self.connections.cut.count(exchange.log_facts.aborted);
-        // A kept-alive connection keeps its exchange for the next request, which may be long in coming.
+        // A kept-alive connection keeps its exchange, and its next request may come much later.
         exchange.body = Default::default();
         self.gateway.settle(exchange);
         if exchange.is_health_check && !self.settings.load().log_health_checks {

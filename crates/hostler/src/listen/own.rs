@@ -1,4 +1,4 @@
-//! Answers of our own as heads and bodies: refusals, fallbacks. Knows no client protocol.
+//! Makes the heads and bodies of refusals and fallbacks. Knows no client protocol.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::platform::{self, Words};
 use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
 
-/// What the route has for the case that its pool does not answer.
+/// The head of a route's fallback.
 pub(super) fn fallback(
     exchange: &mut Exchange,
     fallback: &StandIn,
@@ -19,14 +19,14 @@ pub(super) fn fallback(
     exchange.log_facts.fallback = true;
     let mut head = ResponseHead::with_status(200);
     head.fields.add(b"Content-Type", fallback.content_type().as_bytes());
-    // It stands for another page, and only for as long as that cannot be had.
+    // It replaces the real page only for a while.
     head.fields.add(b"Cache-Control", b"no-store");
     head.fields.add(b"Hostler-Fallback", facts.reason.as_bytes());
     head.fields.add(b"X-Request-Id", exchange.id.as_bytes());
     (head, facts)
 }
 
-/// Why there is no answer; none where nobody would read it.
+/// The answer for a refusal. None if the client has left.
 pub(super) fn refusal(
     exchange: &mut Exchange,
     refusal: &Refusal,
@@ -66,10 +66,10 @@ fn plainly(refusal: &Refusal, status: u16) -> (ResponseHead, Bytes) {
     (head, format!("{status} {}\n{refusal}\n", reason_phrase(status)).into())
 }
 
-/// Why the worker's own answer is not what the client gets.
+/// Notes for the log why the client gets a refusal.
 fn note(exchange: &mut Exchange, refusal: &Refusal) -> RefusalFacts {
     let facts = refusal.facts();
-    // A route's `Cache-Control: max-age=...` was not meant for this.
+    // A `Cache-Control: max-age=...` that the route sets is not for a refusal.
     exchange.to_client.yields = true;
     exchange.log_facts.refusal = Some(facts.reason);
     exchange.log_facts.detail = refusal.detail();

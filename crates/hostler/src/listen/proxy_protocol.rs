@@ -1,5 +1,4 @@
-//! The PROXY header with which a load balancer names its client, read to its last byte and not one further. Knows not who may send
-//! one.
+//! Reads the PROXY header of a load balancer, which names the client, and no byte after it. Does not know who may send one.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -8,30 +7,30 @@ use ppp::{v1, v2};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// Version 1 is a line; its specification says how long one can be at most, with its end.
+/// The longest header of version 1, a line, with its end.
 const MOST_TEXT: usize = 107;
-/// Version 2 may have so much of what nobody asks for: certificates, names.
+/// The longest header of version 2 that is accepted. It may contain values that Hostler ignores, such as certificates.
 const MOST_BINARY: usize = 4096;
-/// As long as the shortest of either version, `PROXY UNKNOWN` and the end of the line.
+/// The shortest header of both versions: `PROXY UNKNOWN` and the end of the line.
 const SHORTEST: usize = 15;
-/// What says how long the rest is.
+/// The first part of version 2, which contains the length of the rest.
 const BINARY_START: usize = 16;
 
-/// What is said of a connection.
+/// The contents of a PROXY header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProxyHeader {
-    /// The client's end and the one it has connected to.
+    /// The address of the client, and the address that it connected to.
     Addresses { client: SocketAddr, server: SocketAddr },
-    /// Nothing: the load balancer's own connection, or one whose addresses are none of IP. The socket's hold.
+    /// No addresses: a connection of the load balancer itself, or one without IP. The socket's addresses count.
     Nothing,
 }
 
-/// Why there is no header.
+/// Why no header could be read.
 #[derive(Debug)]
 pub(super) enum ProxyError {
-    /// The connection has ended before.
+    /// The connection ended before.
     Left,
-    /// It is none, or not one to be trusted.
+    /// The bytes are no valid PROXY header.
     Malformed,
 }
 
@@ -41,13 +40,13 @@ impl From<io::Error> for ProxyError {
     }
 }
 
-/// What is known of a header by the bytes that have come.
+/// The state of a header after the bytes so far.
 enum HeaderProgress {
-    /// It is whole, and said this.
+    /// It is complete.
     Whole(ProxyHeader),
-    /// So many more bytes are its own, at the least.
+    /// At least this many more bytes belong to it.
     Wants(usize),
-    /// It is a line, and its end has not come.
+    /// It is a line whose end has not arrived.
     WantsLine,
 }
 
@@ -58,7 +57,7 @@ pub(super) async fn read(stream: &mut TcpStream) -> Result<ProxyHeader, ProxyErr
         let wanted = match look(&header)? {
             HeaderProgress::Whole(said) => return Ok(said),
             HeaderProgress::Wants(bytes) => bytes,
-            // What follows the line is somebody else's: it is looked at before it is taken.
+            // The bytes after the line are not part of it: they are peeked at before they are consumed.
             HeaderProgress::WantsLine => {
                 let mut ahead = [0; MOST_TEXT];
                 let seen = stream.peek(&mut ahead).await?;
@@ -73,7 +72,7 @@ pub(super) async fn read(stream: &mut TcpStream) -> Result<ProxyHeader, ProxyErr
     }
 }
 
-/// Any byte that no header has at its place ends it: whoever sends something else is told at once.
+/// Parses the bytes so far. A byte that no header has at its place is an error at once.
 fn look(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
     let begins = |whole: &[u8]| whole.starts_with(&header[..header.len().min(whole.len())]);
     if header.is_empty() {
@@ -108,7 +107,7 @@ fn look_at_binary(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
         (v2::Command::Proxy, v2::Addresses::IPv6(ip)) if is_tcp => {
             said_of_ipv6(ip.source_address, ip.source_port, ip.destination_address, ip.destination_port)
         }
-        // A check of its own, a Unix socket, or not said: the specification wants the socket's addresses then.
+        // A health check of the balancer, a Unix socket, or unspecified: the specification says to use the socket's addresses.
         _ => ProxyHeader::Nothing,
     };
     Ok(HeaderProgress::Whole(said))
@@ -121,7 +120,7 @@ fn look_at_text(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
         _ => return Ok(HeaderProgress::WantsLine),
     }
     let parsed = v1::Header::try_from(header).map_err(|_| ProxyError::Malformed)?;
-    // The library stops at the first carriage return, and takes an end of line in the middle of an unknown one.
+    // The library stops at the first carriage return, and accepts a line feed in the middle of an `UNKNOWN` line.
     if parsed.header.len() != header.len() || memchr::memchr(b'\n', header) != Some(header.len() - 1) {
         return Err(ProxyError::Malformed);
     }
@@ -150,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of bytes of which so many at most are seen at once, and how many of them were taken.
+    // A header that is cut off is an error.
     fn heard(bytes: &[u8], most: usize) -> (Option<ProxyHeader>, usize) {
         let mut taken = 0;
         loop {

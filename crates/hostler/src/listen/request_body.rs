@@ -1,4 +1,4 @@
-//! How much of a request's body has come and how fast, for both protocols. Reads nothing itself.
+//! Counts how much of a request's body has arrived and how fast, for both protocols. Reads nothing itself.
 
 use std::task::{Context, Poll};
 
@@ -6,7 +6,7 @@ use hostler_engine::exchange::{BodyError, Deadline, TransferRate};
 
 use super::Settings;
 
-/// What has come of one request's body, and what may come.
+/// The progress of one request's body, and its limit.
 pub(super) struct ReceivedBody {
     most: u64,
     bytes: u64,
@@ -14,22 +14,22 @@ pub(super) struct ReceivedBody {
 }
 
 impl ReceivedBody {
-    /// Nothing has come, and any number of bytes may.
+    /// A body that has not begun, without a limit.
     pub fn new() -> Self {
         Self { most: u64::MAX, bytes: 0, rate: TransferRate::default() }
     }
 
-    /// So many bytes may come.
+    /// Sets the limit in bytes.
     pub fn allow(&mut self, most: u64) {
         self.most = most;
     }
 
-    /// How many bytes have come.
+    /// How many bytes have arrived.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Waits for more; ready when none has come for `body_timeout`.
+    /// Waits for more bytes. Ready when none has arrived for `body_timeout`.
     pub fn poll_stalled(
         &mut self,
         cx: &mut Context<'_>,
@@ -40,7 +40,7 @@ impl ReceivedBody {
         silence.poll_stalled(cx, settings.body_timeout).map(|()| BodyError::Stalled)
     }
 
-    /// So many bytes have come.
+    /// Counts bytes that have arrived. The error: there are more than the limit.
     pub fn count(&mut self, bytes: u64, silence: &Deadline) -> Result<(), BodyError> {
         silence.clear();
         self.bytes += bytes;
@@ -50,7 +50,7 @@ impl ReceivedBody {
         Ok(())
     }
 
-    /// Whether the body comes fast enough. `moved`: bytes that have come on its connection since the last check.
+    /// Checks whether the body arrives fast enough. `moved`: bytes that have arrived on its connection since the last check.
     pub fn check_rate(
         &mut self,
         moved: u64,

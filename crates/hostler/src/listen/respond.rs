@@ -1,4 +1,4 @@
-//! The answer to one request, in HTTP/1.1 and in HTTP/2: where it comes from, and what stands in for one that fails. Knows no client protocol.
+//! Answers one request, in HTTP/1.1 and in HTTP/2, and replaces an answer that fails. Knows no client protocol.
 
 use hostler_engine::exchange::{Exchange, Whole};
 use hostler_engine::gateway::{Answer, Failed};
@@ -9,21 +9,21 @@ use super::deliver::{Delivered, deliver, deliver_fallback, deliver_whole, refuse
 use super::response_body::ResponseBody;
 use super::sink::AnswerSink;
 
-/// What came of an exchange.
+/// The result of an exchange.
 pub(super) enum RequestOutcome {
     Delivered(Delivered),
-    /// The member has answered with 101. Boxed: most connections never have one, and need no room for it.
+    /// The member has answered with 101. Boxed, because few connections have one.
     Switched(Box<Call>),
 }
 
 impl Shard {
-    /// The answer to a request whose head is good.
+    /// Gets the answer to a request whose head is valid.
     pub(super) async fn answer<S: AnswerSink>(
         &self,
         client: &mut S,
         exchange: &mut Exchange,
     ) -> Result<Answer, Failed> {
-        // A health check is never one request too many.
+        // Health checks do not count for the limit of requests.
         if let Some(answer) = client.settings().answer_early(exchange, &self.gateway) {
             return Ok(Answer::Whole(answer));
         }
@@ -31,8 +31,7 @@ impl Shard {
         self.gateway.answer(exchange, client, self.index).await
     }
 
-    /// Sends an answer. For one that fails before the client had any of it: what is in the cache, else the route's fallback, else the
-    /// refusal.
+    /// Sends an answer. If it fails before the client has received a byte, sends a stored answer, the route's fallback or the refusal.
     pub(super) async fn respond<S: AnswerSink>(
         &self,
         client: &mut S,
@@ -51,7 +50,7 @@ impl Shard {
         let failed = match deliver(client, exchange, body).await {
             Ok(delivered) => return RequestOutcome::Delivered(delivered),
             Err(refusal) if is_own => refusal.into(),
-            // Boxed: answers that come whole need no room for it.
+            // Boxed, because few answers fail.
             Err(refusal) => match Box::pin(self.gateway.instead(exchange, refusal)).await {
                 Ok(stale) => return send_whole(client, exchange, stale).await,
                 Err(failed) => failed,
@@ -65,7 +64,7 @@ async fn send_whole<S: AnswerSink>(client: &mut S, exchange: &mut Exchange, whol
     RequestOutcome::Delivered(deliver_whole(client, exchange, &whole.head, whole.body, false).await)
 }
 
-/// The last steps: the route's fallback, else the refusal.
+/// Sends the route's fallback, or the refusal.
 async fn stand_in<S: AnswerSink>(client: &mut S, exchange: &mut Exchange, failed: Failed) -> RequestOutcome {
     RequestOutcome::Delivered(match failed.fallback {
         Some(fallback) if !client.wants_websocket() => {

@@ -1,4 +1,4 @@
-//! An answer's body on its way to a client, whoever gives it. Knows no client protocol.
+//! An answer and its body on the way to a client, from any source. Knows no client protocol.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,29 +15,29 @@ use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, p
 
 use super::behind::BufferKind;
 
-/// An answer: its head, and its body as it comes.
+/// An answer: its head, and its body as it arrives.
 pub(super) enum ResponseBody {
     /// From a member.
     Member(Box<Call>),
-    /// Of our own.
+    /// From Hostler.
     Own(Box<Streamed>),
-    /// From a member, on its way into memory.
+    /// From a member, through the cache.
     Shared(Box<SharedBody>),
-    /// One of the others that is encoded, or would be for another client.
+    /// One of the other kinds, encoded, or with a head that says that the encoding varies.
     EncodedBody(Box<EncodedBody>),
 }
 
-/// An answer with another head than it came with.
+/// An answer whose head was changed because of its encoding.
 pub(super) struct EncodedBody {
     response_body: ResponseBody,
     head: ResponseHead,
-    /// None where there is no body to encode, or it is sent as it is.
+    /// None if there is no body to encode, or if it is sent as it is.
     stream: Option<EncodedStream>,
-    /// Encoded, so nobody knows how long it will be.
+    /// True if the body is encoded, so that its length is unknown.
     is_encoded: bool,
 }
 
-/// Why a body breaks off.
+/// Why a body breaks off, by its source.
 pub(super) enum Trouble {
     Member(CallError),
     Own(std::io::Error),
@@ -46,23 +46,23 @@ pub(super) enum Trouble {
 }
 
 impl ResponseBody {
-    /// The same answer as this client gets it: encoded, if the route says so, the client takes it, and it may cost that.
+    /// Encodes the answer if the route says so, the client accepts it, and there is memory and time for it.
     #[inline]
     pub fn encoded(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
         match &exchange.compress {
             None => self,
-            Some(plan) => self.dressed_by(plan, exchange, allowance),
+            Some(plan) => self.encoded_by(plan, exchange, allowance),
         }
     }
 
-    fn dressed_by(self, plan: &EncodingPlan, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
+    fn encoded_by(self, plan: &EncodingPlan, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
         let request = &exchange.head.fields;
         if let Some(head) = coding::revalidated(request, self.head()) {
             return self.with_head(head, None, false);
         }
-        let verdict = plan.verdict(request, self.head(), self.content_length());
-        // HTTP/1.0 has no chunks: the end of an encoded body would be the end of the connection.
-        let coding = match verdict {
+        let decision = plan.verdict(request, self.head(), self.content_length());
+        // HTTP/1.0 has no chunked coding: an encoded body would end only with the connection.
+        let coding = match decision {
             EncodingDecision::Leave => return self,
             EncodingDecision::Encode(coding) if exchange.head.version == Version::Http11 => coding,
             EncodingDecision::Encode(_) | EncodingDecision::Vary => return self.varying(),
@@ -81,7 +81,7 @@ impl ResponseBody {
         self.with_head(head, Some(EncodedStream::new(Encoder::new(coding, plan.effort), flow, grant)), true)
     }
 
-    /// Of what is kept the form is kept as well.
+    /// The encoded form of an answer that is in the cache. The form is stored there too.
     fn in_form(
         shared: Box<SharedBody>,
         coding: Coding,
@@ -110,7 +110,7 @@ impl ResponseBody {
         }
     }
 
-    /// As it is, for this time.
+    /// The answer without encoding, with `Vary`.
     fn varying(self) -> Self {
         let head = coding::varying(self.head());
         self.with_head(head, None, false)
@@ -120,7 +120,7 @@ impl ResponseBody {
         Self::EncodedBody(Box::new(EncodedBody { response_body: self, head, stream, is_encoded }))
     }
 
-    /// Bytes of the body; of the one that a GET would bring, for an answer to HEAD.
+    /// The length of the body. For an answer to HEAD: of the body that a GET would get.
     fn content_length(&self) -> Option<u64> {
         match self {
             Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(parse_digits),
@@ -143,7 +143,7 @@ impl ResponseBody {
         }
     }
 
-    /// The length of the body.
+    /// The length of the body, or how it is framed.
     pub fn length(&self) -> BodyLength {
         match self {
             Self::Member(call) => call.body_length(),
@@ -154,7 +154,7 @@ impl ResponseBody {
         }
     }
 
-    /// It comes from ourselves: the length is that of the body even where there is none, as in an answer to HEAD.
+    /// Whether Hostler itself answers. Then the length is that of the body even if none is sent, as in an answer to HEAD.
     pub fn is_own(&self) -> bool {
         match self {
             Self::Member(_) | Self::Shared(_) => false,
@@ -163,7 +163,7 @@ impl ResponseBody {
         }
     }
 
-    /// It ends when the client leaves.
+    /// Whether the body ends only when the client leaves.
     pub fn is_endless(&self) -> bool {
         match self {
             Self::Member(call) => call.is_event_stream(),
@@ -172,29 +172,29 @@ impl ResponseBody {
         }
     }
 
-    /// What becomes of its bytes while its client does not take them.
+    /// How the body is buffered while its client does not take it.
     pub fn kind(&self) -> BufferKind {
         match self {
             Self::Member(call) if call.is_event_stream() || call.refuses_buffering() => BufferKind::Straight,
             Self::Member(_) => BufferKind::Stored,
             Self::Own(_) => BufferKind::Ready,
-            // More than the cache can keep: a member waits for this client.
+            // The body is too large for the cache, so a member waits for this client.
             Self::Shared(shared) if shared.reading.holds_up() => BufferKind::Stored,
             Self::Shared(_) => BufferKind::Ready,
             Self::EncodedBody(encoded) => encoded.response_body.kind(),
         }
     }
 
-    /// It lies somewhere until it is read: there is no reason to have much of it in memory besides.
-    pub fn lies_ready(&self) -> bool {
+    /// Whether the body is stored already, so that little of it needs to be copied into memory.
+    pub fn is_stored(&self) -> bool {
         match self {
             Self::Member(_) => false,
             Self::Own(_) | Self::Shared(_) => true,
-            Self::EncodedBody(encoded) => encoded.response_body.lies_ready(),
+            Self::EncodedBody(encoded) => encoded.response_body.is_stored(),
         }
     }
 
-    /// Sends what is left of the request; ready when there is nothing left to send.
+    /// Sends the rest of the request. Ready when nothing is left to send.
     pub fn poll_upload<D: Downstream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -207,7 +207,7 @@ impl ResponseBody {
         }
     }
 
-    /// Appends some of the body, at most about `max` bytes; `true` when it is complete.
+    /// Appends some of the body, at most about `max` bytes. Returns `true` when the body is complete.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -222,7 +222,7 @@ impl ResponseBody {
         }
     }
 
-    /// The trailers of a body that is complete.
+    /// The trailers, once the body is complete.
     pub fn trailers(&self) -> Option<&Fields> {
         match self {
             Self::Member(call) => call.trailers(),
@@ -232,7 +232,7 @@ impl ResponseBody {
         }
     }
 
-    /// All has come: a member's slot is free from here on, whether or not the client has all.
+    /// Ends an answer that has arrived whole. The member's slot is free from now on, even if the client is still reading.
     pub fn finish(self, exchange: &mut Exchange) {
         match self {
             Self::Member(call) => call.finish(exchange),
@@ -242,7 +242,7 @@ impl ResponseBody {
         }
     }
 
-    /// The client has gone.
+    /// Ends an answer whose client has left.
     pub fn abandon(self, exchange: &mut Exchange) {
         match self {
             Self::Member(call) => call.abandon(exchange),
@@ -251,7 +251,7 @@ impl ResponseBody {
         }
     }
 
-    /// The body is broken.
+    /// Ends an answer whose body failed.
     pub fn give_up(self, exchange: &mut Exchange, trouble: Trouble) -> Refusal {
         match (self, trouble) {
             (Self::EncodedBody(encoded), trouble) => encoded.response_body.give_up(exchange, trouble),
@@ -283,7 +283,7 @@ impl EncodedBody {
 }
 
 impl Trouble {
-    /// Who broke it off, for the log.
+    /// The party that broke the body off, for the log.
     pub fn whose(&self) -> &'static str {
         match self {
             Self::Own(_) => "file_system",

@@ -1,4 +1,4 @@
-//! What client connections go by: limits, times, and what is spoken on a listening socket. Does nothing.
+//! The settings of client connections: limits, timeouts, TLS. Does nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::admission::PerClient;
 use super::behind::SendLimits;
 use super::https::Https;
 
-/// Limits and times of client connections.
+/// The limits and timeouts of client connections.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
 pub struct Settings {
@@ -20,43 +20,43 @@ pub struct Settings {
     pub header_timeout: Duration,
     pub body_timeout: Duration,
     pub min_receive_rate: u64,
-    /// With those who do not take their answers.
+    /// How slowly a client may take its answer.
     pub send_limits: SendLimits,
     pub idle_timeout: Duration,
-    /// How long a closed connection is read on, so that the last answer arrives.
+    /// How long Hostler reads from a connection after it has closed its side, so that the last answer arrives.
     pub linger_timeout: Duration,
-    /// For what waits of answers until their clients take it.
+    /// The memory for answers that wait for their clients.
     pub answer_memory: Arc<MemoryBudget>,
     pub answer_buffer: usize,
-    /// For bodies and answers that do not fit into memory.
+    /// The files for bodies and answers that do not fit into memory.
     pub spool: Arc<Spool>,
     pub max_connections: usize,
     pub per_client: PerClient,
-    /// Descriptors from this number on are not for clients.
+    /// File descriptors from this number on are not for clients.
     pub ceiling: usize,
     pub trust: Trust,
     pub http2: Http2,
-    /// Who begins with a PROXY header.
+    /// The networks whose connections begin with a PROXY header.
     pub proxy_protocol: Vec<IpNet>,
-    /// The terms of handshakes; none without [`ListenerKind::Tls`].
+    /// The settings of TLS handshakes; none without [`ListenerKind::Tls`].
     pub tls: Option<Arc<ServerConfig>>,
     pub https: Https,
-    /// Where health checks are answered; none: nowhere.
+    /// The path of health checks; none: clients can make no health checks.
     pub health_path: Option<Arc<str>>,
-    /// They have lines in the access log.
+    /// Whether health checks are in the access log.
     pub log_health_checks: bool,
 }
 
-/// What is spoken on a listening socket.
+/// The protocol of a listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerKind {
     /// HTTP.
     Plain,
-    /// HTTP within TLS.
+    /// HTTP over TLS.
     Tls,
 }
 
-/// What an HTTP/2 connection may have under way.
+/// The limits of an HTTP/2 connection.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
 pub struct Http2 {

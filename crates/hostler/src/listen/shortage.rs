@@ -1,4 +1,4 @@
-//! What becomes of clients for whom there is no descriptor left. Knows no requests.
+//! Refuses clients when file descriptors run out. Knows no requests.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 use super::head::{self, Framing, Keeping};
 use super::{ConnectionOrigin, Shard, own};
 
-/// What is read of a request that is not answered: closing over unread bytes destroys what was sent.
-const GLANCE: usize = 16 * 1024;
+/// How many bytes are read of a request that is refused: a close with unread bytes would discard the answer.
+const MOST_DISCARDED: usize = 16 * 1024;
 
-/// A descriptor that is let go when the system has no other, so that a client can be accepted and told so.
+/// A reserved file descriptor. It is closed when no other is left, so that a client can be accepted and refused.
 pub(super) struct DescriptorReserve(Option<File>);
 
 impl DescriptorReserve {
@@ -27,12 +27,12 @@ impl DescriptorReserve {
         File::open("/dev/null").ok()
     }
 
-    /// Lets it go. False if there is none.
+    /// Closes the reserved descriptor. False if there is none.
     pub fn spend(&mut self) -> bool {
         self.0.take().is_some()
     }
 
-    /// Takes it back, or tries to.
+    /// Tries to open the reserved descriptor again.
     pub fn restore(&mut self) {
         if self.0.is_none() {
             self.0 = Self::open();
@@ -40,20 +40,20 @@ impl DescriptorReserve {
     }
 }
 
-/// Whether the system has no descriptor for us.
+/// Whether the error means that no file descriptor is left.
 pub(super) fn is_shortage(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Whether a connection has one of the last descriptors, which are for workers, members and files. The system gives the lowest number
-/// that is free: that all below are taken needs no counting.
+/// Whether a connection has one of the last descriptors, which are for workers, members and files. The system always gives the lowest free
+/// number, so a high number means that all lower ones are in use.
 pub(super) fn is_beyond(stream: &TcpStream, ceiling: usize) -> bool {
     usize::try_from(stream.as_raw_fd()).is_ok_and(|number| number >= ceiling)
 }
 
 impl Shard {
-    /// A clear word to a client, here and now, and the connection is closed: its descriptor is free when this returns.
+    /// Refuses a client and closes its connection at once: the descriptor is free when this returns.
     pub(super) fn refuse_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, refusal: &Refusal) {
         let mut exchange = origin.exchange(&self.sweep);
         let (answer, _) = own::refusal(&mut exchange, refusal);
@@ -62,8 +62,8 @@ impl Shard {
             let mut out = Vec::new();
             head::write_answer(&mut out, &answer, &exchange, Framing::Length(body.len() as u64), keeping);
             out.extend_from_slice(&body);
-            // It does not block, and who is not there to read it has no need for it.
-            let _ = stream.read(&mut [0; GLANCE]);
+            // The socket does not block. An error means that the client has left.
+            let _ = stream.read(&mut [0; MOST_DISCARDED]);
             let _ = stream.write(&out);
             let _ = stream.shutdown(Shutdown::Write);
         }

@@ -1,4 +1,4 @@
-//! What the delivery of an answer needs of a client's protocol, and an answer that is under way. Sends nothing itself.
+//! The interface between the delivery of an answer and a client's protocol, and the state of a delivery. Sends nothing itself.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -14,40 +14,40 @@ use super::response_body::{ResponseBody, Trouble};
 
 /// A client as the receiver of an answer: an HTTP/1.1 connection, or an HTTP/2 stream.
 pub(super) trait AnswerSink: Downstream + Sized {
-    /// What is known of the answer's head until it has been sent.
+    /// The answer's head until it is sent.
     type Head;
-    /// The outbox holds the framing of the body as well: a body of unknown length is in the chunked coding there.
+    /// Whether the outbox contains the framing too: a body of unknown length is chunked there.
     const WRITES_CHUNKS: bool;
-    /// Of a body that lies in a file or in the cache, the next piece is read before the last one is sent.
+    /// Whether the next piece of a file or a stored answer is read before the last one is sent.
     const READS_AHEAD: bool;
 
     fn settings(&self) -> &Settings;
 
-    /// Bytes that wait to be sent.
+    /// The bytes to be sent.
     fn outbox(&mut self) -> &mut Vec<u8>;
 
-    /// When to look again at a client that is behind.
+    /// When to check a client that is behind again.
     fn silence(&self) -> &Deadline;
 
-    /// When the client has taken nothing for too long.
+    /// The deadline for the client to take some of its answer.
     fn refusal_to_read(&self) -> &Deadline;
 
-    /// How far the client is.
+    /// How much the client has taken.
     fn progress(&self) -> Progress;
 
     /// How many bytes wait to be sent.
     fn unsent(&self) -> usize;
 
-    /// What holds the rest of an answer that the client does not take at once.
+    /// A new buffer for an answer that the client does not take at once.
     fn fall_behind(&self) -> Box<Behind>;
 
-    /// What the connection holds of the spool.
+    /// The connection's share of the spool.
     fn spool_account(&mut self) -> SpoolAccount;
 
-    /// Takes the head of an answer whose body follows in pieces.
+    /// Puts the head of an answer into the outbox. Its body follows in pieces.
     fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head;
 
-    /// Takes an answer of which all lies in memory. `closes`: an HTTP/1.1 connection ends after it.
+    /// Puts an answer that is whole in memory into the outbox. `closes`: an HTTP/1.1 connection is closed after it.
     fn put_whole(
         &mut self,
         head: &ResponseHead,
@@ -57,62 +57,62 @@ pub(super) trait AnswerSink: Downstream + Sized {
         closes: bool,
     ) -> Self::Head;
 
-    /// Sends what waits. Ready when nothing waits in memory, and with `true` when the end of the answer has been sent.
+    /// Sends the waiting bytes. Ready when no bytes wait in memory, with `true` when the end of the answer was sent.
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
         transfer: &mut Transfer<Self>,
     ) -> Poll<Result<bool, DeliveryError>>;
 
-    /// Counts in `behind` what waits in memory, and returns how many bytes are wanted from the file. `sent`: nothing waits in memory.
+    /// Counts the bytes in memory in `behind`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
     fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize;
 
-    /// Ready when the client has left in the middle of an answer. `endless`: the next write, which would show it, may be hours away.
+    /// Ready when the client has left in the middle of an answer. `endless`: the next write may be hours away, so it cannot show that.
     fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()>;
 
-    /// Other answers on the same connection keep this one from being sent, whether or not the client would take it.
+    /// Whether other answers on the same connection delay this one.
     fn waits_for_others(&self) -> bool {
         false
     }
 
-    /// The client wants a WebSocket over HTTP/2: a 2xx would say to it that the WebSocket is open (RFC 8441 section 5).
+    /// Whether the client wants a WebSocket over HTTP/2: a 2xx would tell it that the WebSocket is open (RFC 8441 section 5).
     fn wants_websocket(&self) -> bool {
         false
     }
 
-    /// Takes back an answer of which nothing has been sent. False if something has been sent.
+    /// Removes an answer of which nothing was sent. False if something was sent.
     fn retract(&mut self, head: Self::Head) -> bool;
 
-    /// The answer fails in the middle: the client must not take what was sent for the whole.
+    /// Ends an answer in the middle, so that the client does not take it for the whole.
     fn break_off(&mut self);
 
-    /// The client has left, or is too slow. Returns the reason for the log.
+    /// Ends an answer whose client has left or is too slow. Returns the reason for the log.
     fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str;
 }
 
-/// Why a delivery ends before the client has all.
+/// Why a delivery ends before the client has the whole answer.
 pub(super) enum DeliveryError {
     ResponseBody(Trouble),
-    /// The temporary file that holds a part of the answer.
+    /// The temporary file with a part of the answer failed.
     File(io::Error),
-    /// The client has left, or does not take enough.
+    /// The client has left, or is too slow.
     Client(Option<Slow>),
 }
 
-/// An answer under way.
+/// An answer that is being sent.
 pub(super) struct Transfer<S: AnswerSink> {
     pub head: S::Head,
-    /// None once all of it has come.
+    /// None once all of it has arrived.
     pub body: Option<ResponseBody>,
-    /// To be sent by itself, behind the body.
+    /// Trailers that are sent on their own, after the body.
     pub trailers: Option<Fields>,
-    /// What the client has not taken; none while it keeps up.
+    /// What the client has not taken yet; none while it keeps up.
     pub behind: Option<Box<Behind>>,
-    /// The body goes to the outbox in the chunked coding.
+    /// Whether the body is chunked in the outbox.
     pub chunked: bool,
-    /// The body ends when the client leaves.
+    /// Whether the body ends only when the client leaves.
     pub endless: bool,
-    /// There was no room for more of the body.
+    /// Whether there was no room for more of the body.
     pub was_full: bool,
 }
 
@@ -122,7 +122,7 @@ impl<S: AnswerSink> Transfer<S> {
         Self { head, body, trailers: None, behind: None, chunked, endless, was_full }
     }
 
-    /// A part of the answer lies in a file.
+    /// Whether a part of the answer is in a file.
     pub fn is_spilling(&self) -> bool {
         self.behind.as_ref().is_some_and(|behind| behind.is_spilling())
     }

@@ -1,17 +1,17 @@
-//! Listening sockets: one a data-plane thread on the same address, shared out by the kernel. Knows no connections.
+//! Listening sockets: one per data-plane thread on the same address. The kernel spreads connections over them. Knows no connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-/// As many may knock before we open.
+/// How many connections the kernel queues before they are accepted.
 pub(super) const BACKLOG: i32 = 4096;
 
 /// Binds `count` listeners to one address (port 0: one free port for all of them).
 ///
-/// With `SO_REUSEPORT` alone a second Hostler on the same port would start without a word and take half of the requests. So
-/// the address is first bound without it: that fails if anybody else has it.
+/// With `SO_REUSEPORT` alone, a second Hostler on the same port would start without an error and take half of the requests. So the
+/// address is first bound without the option, which fails if another process has the address.
 pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
     if address.port() != 0 {
         drop(socket(address, false)?);
@@ -19,7 +19,7 @@ pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener
     let mut listeners = Vec::with_capacity(count);
     for _ in 0..count {
         let socket = socket(address, true)?;
-        // A free port that was found and let go could be anybody's by now: the first socket finds it and keeps it.
+        // The first socket finds the free port and keeps it, so that no other process can take it.
         address = socket.local_addr()?.as_socket().unwrap_or(address);
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
@@ -28,23 +28,23 @@ pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener
     Ok(listeners)
 }
 
-/// What the kernel takes beyond what the network can have at once. It tells when half of that has gone.
+/// How many bytes the kernel may hold beyond the client's window. The socket is writable again when half of them are sent.
 const UNSENT: u32 = 32 * 1024;
 
-/// Has the kernel take little more from us than the clients' windows let it send: else it takes megabytes for one that does not read, and
-/// says nothing for as long as that one needs for a third of them. Connections have this from their listener.
+/// Limits the unsent bytes that the kernel holds for each connection of the listener (`TCP_NOTSENT_LOWAT`). Otherwise the kernel takes
+/// megabytes for a client that does not read, and a slow client looks stalled for a long time.
 pub(super) fn hold_little(listener: &tokio::net::TcpListener) {
-    // Where the system has none of it, slow clients only look slower than they are.
+    // On a system without this option, slow clients only look slower than they are.
     let _ = SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
 }
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
-        // `[::]` is every address of either family, whatever the system's default says.
+        // `[::]` means all addresses of both families, whatever the system's default is.
         socket.set_only_v6(false)?;
     }
-    // Connections of a Hostler that has just ended must not keep the next from starting.
+    // Connections of a Hostler that has just ended must not prevent the next start.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
     socket.bind(&address.into())?;

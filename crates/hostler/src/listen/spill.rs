@@ -1,5 +1,5 @@
-//! The part of an answer for which memory has no room: a file, behind which the answer goes on, and before which its client reads. Knows
-//! no client and no member.
+//! The part of an answer that does not fit into memory: a file that is written at its end and read from its start. Knows no client and no
+//! member.
 
 use std::io;
 use std::pin::Pin;
@@ -9,48 +9,48 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use hostler_engine::exchange::{SpoolAccount, SpoolFile};
 
-/// What is taken in at a time.
+/// How many bytes are taken at a time.
 const PIECE: usize = 64 * 1024;
-/// What is claimed of the spool at a time, where it has so much.
+/// How many bytes are claimed of the spool at a time, if it has them.
 const CLAIM: u64 = 256 * 1024;
-/// After so many bytes that were read their room is given back.
+/// After this many bytes were read, their disk space is freed.
 const FREED: u64 = 1 << 20;
 
-/// First in, first out. Its bytes are on the disk, but for those on their way there or back.
+/// A queue of bytes on the disk, except those on their way there or back.
 pub(super) struct Spill {
     disk: Disk,
-    /// To be written behind what the file holds.
+    /// Bytes to be appended to the file.
     staged: Vec<u8>,
-    /// Claimed for what is still to come.
+    /// Bytes claimed of the spool for what will arrive.
     claimed: u64,
-    /// What the file holds, and how much of it has been read.
+    /// The length of the file, and how much of it was read.
     end: u64,
     read: u64,
     freed: u64,
-    /// How far it had been read when there was no more room.
+    /// The value of `freed` when the spool was full; none while it has room.
     full_at: Option<u64>,
-    /// The disk takes no more.
+    /// Whether a write has failed.
     has_failed: bool,
 }
 
-/// One thing at a time, each on a thread that may block.
+/// The file, or the one operation on it that runs on a blocking thread.
 enum Disk {
     Idle(SpoolFile),
     Busy(JoinHandle<Done>),
     Lost,
 }
 
-/// What has been done.
+/// A finished operation.
 struct Done {
     file: SpoolFile,
-    /// What was read; or what was to be written.
+    /// The bytes that were read, or that were to be written.
     bytes: Vec<u8>,
     outcome: io::Result<()>,
     is_read: bool,
 }
 
 impl Spill {
-    /// Nothing yet.
+    /// An empty queue.
     pub fn new(account: &SpoolAccount) -> Self {
         account.count_answer();
         Self {
@@ -65,7 +65,7 @@ impl Spill {
         }
     }
 
-    /// How many bytes may come in now.
+    /// How many bytes can be taken now.
     pub fn room(&mut self) -> usize {
         if self.staged.len() >= PIECE || self.has_failed {
             return 0;
@@ -81,7 +81,7 @@ impl Spill {
 
     fn claim(&mut self, wanted: u64) {
         let Disk::Idle(file) = &mut self.disk else { return };
-        // What was refused once is asked for again when something was given back.
+        // After a refusal, the spool is asked again only when this file has freed some space.
         if self.full_at.is_some_and(|at| self.freed == at) {
             return;
         }
@@ -95,22 +95,22 @@ impl Spill {
         self.full_at = Some(self.freed);
     }
 
-    /// The spool has no room for more of it.
+    /// Whether the spool or the disk has no room for more.
     pub fn is_full(&self) -> bool {
         self.full_at.is_some() || self.has_failed
     }
 
-    /// Where to put what comes in; [`Self::took`] follows.
+    /// The buffer for new bytes. The caller then calls [`Self::took`].
     pub fn place(&mut self) -> &mut Vec<u8> {
         &mut self.staged
     }
 
-    /// So many bytes have come in.
+    /// Notes that this many bytes were put into the buffer.
     pub fn took(&mut self, bytes: usize) {
         self.claimed = self.claimed.saturating_sub(bytes as u64);
     }
 
-    /// Takes the first bytes, which lie in memory already. They come back where the spool has no room for them.
+    /// Takes the first bytes from memory. Returns them if the spool has no room for them.
     pub fn take(&mut self, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
         let has_room = match &mut self.disk {
             Disk::Idle(file) => file.claim(bytes.len() as u64).is_ok(),
@@ -123,13 +123,13 @@ impl Spill {
         Ok(())
     }
 
-    /// Nothing is left here.
+    /// Whether no bytes are left.
     pub fn is_empty(&self) -> bool {
         self.staged.is_empty() && self.read == self.end && matches!(self.disk, Disk::Idle(_))
     }
 
-    /// Goes on. What waits to be written is; where `into` is empty, up to `wanted` of the first bytes come there. When no more is to come
-    /// (`ended`), room that is not needed is given back.
+    /// Makes progress: writes the waiting bytes, and reads up to `wanted` bytes into an empty `into`. If no more bytes will come (`ended`),
+    /// gives claimed space back.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -154,7 +154,7 @@ impl Spill {
                     if wants && self.read < self.end {
                         self.disk = Disk::Busy(self.reading(file, wanted));
                     } else if wants && !self.staged.is_empty() {
-                        // It need not go to the disk and back.
+                        // These bytes need not go to the disk and back.
                         file.unclaim(self.staged.len().min(wanted) as u64);
                         self.disk = Disk::Idle(file);
                         match self.staged.len() <= wanted {
@@ -202,7 +202,7 @@ impl Spill {
         } else if outcome.is_ok() {
             self.end += bytes.len() as u64;
         } else {
-            // The disk is full: what was to go there goes to the client from here, and no more is taken in before.
+            // The disk is full: these bytes go to the client from memory, and no more are taken until then.
             self.has_failed = true;
             bytes.append(&mut self.staged);
             self.staged = bytes;

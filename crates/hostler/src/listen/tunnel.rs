@@ -1,4 +1,4 @@
-//! A connection that has become a tunnel: in a task of its own, and written down at its end. Knows not what goes through it.
+//! A connection that has become a tunnel: runs in a task of its own, and is logged at its end. Does not know what the bytes mean.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,31 +10,30 @@ use hostler_wire::ResponseHead;
 use super::client::Http1Client;
 use super::{Shard, head};
 
-/// Tunnels end so much one after another when they all have to, but all in ...
-const APART: Duration = Duration::from_micros(500);
-/// ... this time: their clients come back at once, each with a request.
-const SPREAD: Duration = Duration::from_secs(2);
+/// The average time between the ends of two tunnels when all tunnels must end, because their clients reconnect at once.
+const MEAN_INTERVAL: Duration = Duration::from_micros(500);
+/// The time in which all tunnels have ended.
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// What a connection has become.
+/// A tunnel with the exchange that it began as.
 pub(super) struct UpgradedConnection {
     tunnel: Tunnel,
-    /// Ended long before the tunnel, but for what is known of it only then.
+    /// The exchange, to be logged when the tunnel has ended.
     exchange: Exchange,
     _counted: OpenTunnel,
 }
 
 impl UpgradedConnection {
-    /// The member has answered with 101, and the client's end has heard of it in its own protocol.
+    /// A tunnel after the member's 101. The client has been told in its own protocol.
     pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Box<Call>) -> Box<Self> {
-        // Its times are over; one that is due for ever would be looked at for ever.
+        // The exchange's deadline no longer counts, and the sweep need not check it.
         exchange.deadline.forget();
         exchange.body = Default::default();
         let tunnel = Tunnel::new(client, call.switch(&mut exchange));
         Box::new(Self { tunnel, exchange, _counted: OpenTunnel::new(&shard.connections) })
     }
 
-    /// Carries on for as long as it lasts, in a task of its own, which is much smaller than one that serves requests.
-    /// What counts it lives as long.
+    /// Runs the tunnel in a task of its own, which is much smaller than a task that serves requests. `count` is dropped at its end.
     pub fn go_on(mut self: Box<Self>, shard: Arc<Shard>, count: impl Send + 'static) {
         tokio::spawn(async move {
             let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
@@ -63,14 +62,14 @@ impl UpgradedConnection {
     }
 }
 
-/// How long one that is told to end stays.
+/// How long a tunnel waits before it ends when all must end.
 fn delay(connections: &Connections) -> Duration {
     let tunnels = u32::try_from(connections.tunnels()).unwrap_or(u32::MAX);
-    SPREAD.min(APART.saturating_mul(tunnels)).mul_f64(fastrand::f64())
+    LONGEST_DELAY.min(MEAN_INTERVAL.saturating_mul(tunnels)).mul_f64(fastrand::f64())
 }
 
 impl Http1Client {
-    /// Leaves HTTP with the member's word for it.
+    /// Answers with the member's 101 and leaves HTTP.
     pub fn switch(mut self, answer: &ResponseHead, exchange: &mut Exchange) -> ClientEnd {
         exchange.log_facts.status = 101;
         head::write_switch(&mut self.outbox, answer, &exchange.to_client);

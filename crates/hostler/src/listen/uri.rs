@@ -1,12 +1,12 @@
-//! Which characters the path and the query of a target may hold (RFC 3986), and how a path may begin. Knows no routes.
+//! Checks which characters the path and the query of a target contain (RFC 3986), and how the path begins. Knows no routes.
 
-/// What the path may hold: `pchar` and the slash (RFC 3986 section 3.3), and the brackets, which are reserved, and which browsers
-/// leave as they are.
+/// The characters of a path: `pchar` and the slash (RFC 3986 section 3.3), and the brackets, which are reserved but which browsers do not
+/// encode.
 const IN_PATH: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]");
-/// What the query may hold: the same and `?`, and what browsers do not encode there although no URI may have it (the URL standard's
-/// query percent-encode set): no app reads it differently from us.
+/// The characters of a query: those of a path, `?`, and the characters that browsers do not encode there although RFC 3986 does not allow
+/// them (the URL standard's query percent-encode set). All apps read them in the same way.
 const IN_QUERY: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]?%\\^`{|}");
-/// What may stand in both as it is.
+/// The characters that are allowed in both and need no further check.
 const IN_BOTH: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]?");
 
 const fn table(marks: &[u8]) -> [bool; 256] {
@@ -24,7 +24,7 @@ const fn table(marks: &[u8]) -> [bool; 256] {
     table
 }
 
-/// What is wrong with a target in origin-form, or `*`.
+/// Checks a target in origin-form, or `*`. The error is the reason.
 pub(super) fn check(target: &[u8]) -> Result<(), &'static str> {
     if target.starts_with(b"//") {
         return Err("a path that begins with two slashes can be read as a host name");

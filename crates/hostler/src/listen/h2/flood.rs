@@ -1,15 +1,15 @@
-//! Counts the frames that cost a client nothing and us something, and says when there are too many. Knows no streams and no sockets.
+//! Counts the frames that are cheap for a client and expensive for Hostler, and tells when there are too many. Knows no streams and no sockets.
 //!
-//! The limits are for each connection, and far above what a client needs that means well: a bucket of so many, filled again at
-//! so many a second. What the machinery of HTTP/2 limits by itself is its own business.
+//! The limits are for each connection, and far above what an honest client needs. Each is a token bucket. The `h2` crate has limits of its
+//! own besides.
 
 use std::fmt;
 
 use tokio::time::Instant;
 
-/// `PRI * HTTP/2.0` and what follows it: what comes before the first frame (RFC 9113 section 3.4).
+/// The length of the preface, `PRI * HTTP/2.0` and what follows it (RFC 9113 section 3.4).
 const PREFACE: u32 = 24;
-/// The head of a frame (RFC 9113 section 4.1).
+/// The length of a frame's head (RFC 9113 section 4.1).
 const FRAME_HEAD: usize = 9;
 
 const DATA: u8 = 0;
@@ -24,33 +24,32 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// Frames of one head, its first not counted; more where a head may be so long that it needs them.
+/// The most CONTINUATION frames of one head; more if the longest allowed head needs them.
 const MOST_CONTINUATIONS: u32 = 32;
-/// What a frame may hold (RFC 9113 section 6.5.2).
+/// The longest payload of a frame (RFC 9113 section 6.5.2).
 const LONGEST_FRAME: usize = 16_384;
-/// So many bytes of answers allow for one more WINDOW_UPDATE: clients that give back what they have read of each small frame
-/// are honest.
+/// For this many bytes of answers the client may send one more WINDOW_UPDATE: an honest client may send one for each small frame.
 const BYTES_A_WINDOW_UPDATE: usize = 256;
 
-/// What there was too much of.
+/// What there was too much of on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Excess {
     /// Streams opened and reset.
     Resets = 1,
-    /// A head in countless pieces.
+    /// A head in too many CONTINUATION frames.
     Continuations,
-    /// SETTINGS, each of which wants an answer.
+    /// SETTINGS, each of which requires an answer.
     Settings,
-    /// PING, the same.
+    /// PING, each of which requires an answer.
     Pings,
-    /// DATA without data and without an end.
+    /// Empty DATA frames that do not end a stream.
     EmptyData,
-    /// Windows opened by nearly nothing.
+    /// WINDOW_UPDATE.
     WindowUpdates,
-    /// PRIORITY, GOAWAY, and types that nobody knows.
+    /// PRIORITY, GOAWAY, and unknown types.
     Others,
-    /// A head that does not come to its end in `server.header_timeout`.
+    /// A head that is not complete within `server.header_timeout`.
     SlowHead,
 }
 
@@ -66,7 +65,7 @@ impl Excess {
         Self::SlowHead,
     ];
 
-    /// The one with this number.
+    /// The excess with this number.
     pub fn of(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|excess| *excess as u8 == number)
     }
@@ -87,12 +86,12 @@ impl fmt::Display for Excess {
     }
 }
 
-/// So many at once, and then so many a second.
+/// A token bucket: `most` at once, then `a_second` per second.
 struct Bucket {
     left: u32,
     most: u32,
     a_second: u32,
-    /// The clock is read only when it is empty.
+    /// When the bucket was last filled. The clock is read only when it is empty.
     filled: Instant,
 }
 
@@ -101,7 +100,7 @@ impl Bucket {
         Self { left: most, most, a_second, filled: Instant::now() }
     }
 
-    /// False when there is nothing left.
+    /// Takes one token. False if there is none.
     fn take(&mut self) -> bool {
         if self.left == 0 {
             let now = Instant::now();
@@ -122,16 +121,16 @@ impl Bucket {
     }
 }
 
-/// Follows the frames that a client sends, however they are cut into pieces.
+/// Follows the frames of a client, in pieces of any size.
 pub(super) struct FloodMeter {
-    /// Of the preface or a payload: bytes that are still to come.
+    /// The remaining bytes of the preface or of a payload.
     ahead: u32,
     head: [u8; FRAME_HEAD],
-    /// How much of the next frame's head has come.
+    /// How many bytes of the next frame's head have arrived.
     known: usize,
-    /// None before the first frame.
+    /// The type of the current frame; none before the first one.
     kind: Option<u8>,
-    /// A head has begun that has not ended.
+    /// Whether a head has begun and not ended.
     open: bool,
     continuations: u32,
     most_continuations: u32,
@@ -141,12 +140,12 @@ pub(super) struct FloodMeter {
     empty_data: Bucket,
     window_updates: Bucket,
     others: Bucket,
-    /// Bytes written that have not yet earned anything.
+    /// Bytes written for which no token was added yet.
     written: usize,
 }
 
 impl FloodMeter {
-    /// For heads of so many bytes at most. One that fills only half of each frame is still honest.
+    /// A meter for heads of at most `max_header_size` bytes. A client may fill only half of each frame.
     pub fn new(max_header_size: usize) -> Self {
         let needed = u32::try_from(2 * max_header_size.div_ceil(LONGEST_FRAME)).unwrap_or(u32::MAX);
         Self {
@@ -167,7 +166,7 @@ impl FloodMeter {
         }
     }
 
-    /// Looks at what has come in; says how much of it. That is all, or up to the end of a frame that is one of several of a head.
+    /// Counts the frames in `bytes`. Returns how many bytes it has processed: all, or up to the end of a frame if the head has several.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Excess> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -192,7 +191,7 @@ impl FloodMeter {
         Ok(bytes.len() - rest.len())
     }
 
-    /// A frame has ended that does not end its head.
+    /// Whether a frame has ended that does not end its head.
     pub fn is_between_frames_of_a_head(&self) -> bool {
         self.open && self.is_between_frames()
     }
@@ -201,14 +200,14 @@ impl FloodMeter {
         self.ahead == 0 && self.known == 0
     }
 
-    /// So much has gone out.
+    /// Notes bytes that were written.
     pub fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
         self.window_updates.give(self.written / BYTES_A_WINDOW_UPDATE);
         self.written %= BYTES_A_WINDOW_UPDATE;
     }
 
-    /// True while something is under way that has to come whole and soon: the preface with its SETTINGS, or a head.
+    /// Whether the preface with its SETTINGS, or a head, has begun and not ended. Both must arrive within `header_timeout`.
     pub fn is_inside_head(&self) -> bool {
         self.open
             || self.kind.is_none()
@@ -270,7 +269,7 @@ mod tests {
         meter
     }
 
-    /// However many steps it takes.
+    /// Reads all bytes, in as many steps as needed.
     fn all(meter: &mut FloodMeter, bytes: &[u8]) -> Result<(), Excess> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -279,7 +278,7 @@ mod tests {
         Ok(())
     }
 
-    /// After how many of these it is enough.
+    /// How many such frames are accepted, and the excess that follows.
     fn borne(meter: &mut FloodMeter, kind: u8, flags: u8, length: usize) -> (usize, Option<Excess>) {
         let frame = frame(kind, flags, length);
         (0..10_000).find_map(|count| Some((count, Some(all(meter, &frame).err()?)))).unwrap_or((10_000, None))

@@ -1,4 +1,4 @@
-//! Heads between HTTP/2 and what the rest of us knows: a request's as strict as one that came in HTTP/1.1. Knows no streams.
+//! Converts heads between HTTP/2 and HTTP/1.1. Requests pass the same checks in both. Knows no streams.
 
 use bytes::Bytes;
 use hostler_engine::exchange::Exchange;
@@ -13,11 +13,10 @@ use super::websocket::WebSocketKey;
 use crate::listen::check;
 use crate::listen::head::{CACHE_STATUS, Framing, cache_status, is_kept, new_age, with_date};
 
-/// Heads of this size are kept as long as any of their values is.
+/// Up to this size, one copy of a head is shared by all its values, and lives as long as any of them.
 const MOST_SHARED: usize = 1024;
 
-/// Puts a request's head together as it would have come in HTTP/1.1, and checks it by the same rules. With a key, it is the
-/// CONNECT that wants a WebSocket.
+/// Converts a request's head to HTTP/1.1 and checks it by the same rules. `key`: the request is a CONNECT that wants a WebSocket.
 pub(super) fn read_request<B>(
     head: &mut RequestHead,
     request: &Request<B>,
@@ -56,7 +55,7 @@ fn write_fields(head: &mut RequestHead, authority: Option<&[u8]>, fields: &Heade
             }
         } else if *name == COOKIE {
             if !has_cookies {
-                // Browsers send it in crumbs, for the sake of compression (RFC 9113 section 8.2.3).
+                // Browsers split it into several fields, for better compression (RFC 9113 section 8.2.3).
                 let crumbs = fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
                 head.line(b"cookie", crumbs, b"; ")?;
             }
@@ -70,7 +69,7 @@ fn write_fields(head: &mut RequestHead, authority: Option<&[u8]>, fields: &Heade
     Ok(())
 }
 
-/// `:authority` is what `Host` was; where both are, they must say the same (RFC 9113 section 8.3.1).
+/// `:authority` replaces `Host`. If a request has both, they must be equal (RFC 9113 section 8.3.1).
 fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(), Refusal> {
     match authority {
         _ if hosts > 1 => Err(Refusal::Host("there is more than one")),
@@ -81,7 +80,7 @@ fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(),
     }
 }
 
-/// A final head, a member's or our own.
+/// Converts a final head.
 pub(super) fn answer(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Response<()> {
     let mut answer = edited(head, exchange, framing);
     let fields = answer.headers_mut();
@@ -98,7 +97,7 @@ fn edited(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Respons
     let edits = &exchange.to_client;
     let keeps = |name: &[u8]| edits.is_empty() || edits.keeps(name);
     let mut fields = HeaderMap::with_capacity(head.fields.len() + 2);
-    // One copy of all values instead of one of each; but HPACK's table may keep any of them for long, and the whole with it.
+    // One copy for all values instead of one for each. HPACK's table may keep a value, and so the whole copy, for a long time.
     let bytes = head.fields.bytes();
     let shared = (bytes.len() <= MOST_SHARED).then(|| Bytes::copy_from_slice(bytes));
     for (field, name, value) in head.fields.iter() {
@@ -124,7 +123,7 @@ fn edited(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Respons
     response(head.status, fields)
 }
 
-/// The head that says that a WebSocket is open (RFC 8441 section 5): that of the 101 but for what was between us and the member.
+/// The head that tells the client that its WebSocket is open (RFC 8441 section 5): that of the 101, without the fields of the handshake.
 pub(super) fn switch(head: &ResponseHead, exchange: &Exchange) -> Response<()> {
     let mut response = edited(head, exchange, Framing::Chunked);
     response.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
@@ -132,7 +131,7 @@ pub(super) fn switch(head: &ResponseHead, exchange: &Exchange) -> Response<()> {
     response
 }
 
-/// An interim head.
+/// Converts an interim head.
 pub(super) fn interim(head: &ResponseHead) -> Response<()> {
     let mut fields = HeaderMap::new();
     for (field, name, value) in head.fields.iter() {
@@ -143,7 +142,7 @@ pub(super) fn interim(head: &ResponseHead) -> Response<()> {
     response(head.status, fields)
 }
 
-/// The trailers of an answer.
+/// Converts the trailers of an answer.
 pub(super) fn trailers(trailers: &Fields) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(trailers.len());
     for (_, name, value) in trailers.iter().filter(|(_, name, _)| may_trail(name)) {
@@ -153,7 +152,7 @@ pub(super) fn trailers(trailers: &Fields) -> HeaderMap {
 }
 
 fn append<E>(fields: &mut HeaderMap, name: &[u8], value: Result<HeaderValue, E>) {
-    // What has been read as a field is one here, too.
+    // A field that was parsed before is valid here too.
     if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) {
         fields.append(name, value);
     }

@@ -1,46 +1,46 @@
 //! Joins the CONTINUATION frames of a head into few long ones. Knows no streams.
 //!
 //! The `h2` crate refuses a head by the number of its frames: six CONTINUATION frames with the default `max_header_size`, however
-//! short they are. Our own limit on that number is in `flood`; below it, the length of a head alone is to decide.
+//! short they are. Hostler's limit on the number of frames is in `flood`; below it, only the length of a head matters.
 
-/// The head of a frame (RFC 9113 section 4.1).
+/// The length of a frame's head (RFC 9113 section 4.1).
 const FRAME_HEAD: usize = 9;
-/// What a frame may hold as long as we have not said otherwise (RFC 9113 section 6.5.2), and we do not.
+/// The longest payload of a frame (RFC 9113 section 6.5.2). Hostler does not change this setting.
 const LONGEST: usize = 16_384;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// Takes the bytes of a head from the end of its HEADERS frame on.
+/// Processes the bytes of a head after its HEADERS frame.
 #[derive(Default)]
 pub(super) struct Joiner(Option<Box<Open>>);
 
-/// A head that has begun and not ended.
+/// A head that has begun and not ended: the state of its CONTINUATION frames.
 #[derive(Default)]
 struct Open {
-    /// The head of the frame that comes now, as far as it has come.
+    /// The head of the current frame, as far as it has arrived.
     head: Vec<u8>,
-    /// The bytes of its payload that are still to come.
+    /// The remaining bytes of its payload.
     ahead: usize,
-    /// What the frames held that are not yet passed on.
+    /// Payload that was not passed on yet.
     held: Vec<u8>,
     /// The stream of the first CONTINUATION frame.
     stream: Option<[u8; 4]>,
-    /// Something came that is not allowed here: the rest goes on as it is, and the `h2` crate ends the connection over it.
+    /// Whether a frame came that is not allowed here. The rest is passed on unchanged, and the `h2` crate ends the connection.
     broken: bool,
 }
 
 impl Joiner {
-    /// A HEADERS frame has ended that does not end its head.
+    /// Begins after a HEADERS frame that does not end its head.
     pub fn begin(&mut self) {
         self.0.get_or_insert_default();
     }
 
-    /// True from then on until the head has ended.
+    /// Whether a head has begun and not ended.
     pub fn is_open(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Takes bytes of the head, and appends what can be passed on.
+    /// Takes bytes of the head, and appends to `out` what can be passed on.
     pub fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() {
             let Some(open) = &mut self.0 else {
@@ -57,7 +57,7 @@ impl Joiner {
 }
 
 impl Open {
-    /// Takes some of the bytes; the others come back.
+    /// Takes some of the bytes, and returns the others.
     fn take<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
         if self.broken {
             out.extend_from_slice(bytes);
@@ -104,12 +104,12 @@ impl Open {
         }
     }
 
-    /// The last frame of the head has come whole.
+    /// Whether the last frame of the head is complete.
     fn has_ended(&self) -> bool {
         !self.broken && self.ahead == 0 && self.head.len() == FRAME_HEAD && self.head[4] & END_HEADERS != 0
     }
 
-    /// Passes on what is held, as one frame.
+    /// Passes the held payload on as one frame.
     fn pass_on(&mut self, flags: u8, out: &mut Vec<u8>) {
         let length = (self.held.len() as u32).to_be_bytes();
         out.extend_from_slice(&length[1..]);

@@ -1,4 +1,4 @@
-//! The bytes below HTTP/2, watched on their way: floods, heads that do not come to an end, clients that take nothing. Knows no streams.
+//! The byte stream below HTTP/2. Detects floods, heads that do not end, and clients that do not read. Knows no streams.
 
 use std::io;
 use std::pin::Pin;
@@ -15,22 +15,22 @@ use super::flood::{Excess, FloodMeter};
 use super::joiner::Joiner;
 use crate::listen::Settings;
 
-/// Why a connection is to end: told by the carrier to the session above it, from within the same task.
+/// Why a connection must end. `MeteredIo` sets it, and the session above reads it in the same task.
 #[derive(Default)]
 pub(super) struct EndReason(AtomicU8, OnceLock<Slow>);
 
 impl EndReason {
-    /// None as long as all is well.
+    /// The flood that was detected; none if there was none.
     pub fn passed(&self) -> Option<Excess> {
         Excess::of(self.0.load(Ordering::Relaxed))
     }
 
-    /// How the client has failed to take its answers; none as long as it takes them.
+    /// How the client is too slow; none while it is not.
     pub fn slow(&self) -> Option<Slow> {
         self.1.get().copied()
     }
 
-    /// The client does not take its answers.
+    /// Notes that the client does not take its answers.
     pub fn find_slow(&self, slow: Slow) {
         let _ = self.1.set(slow);
     }
@@ -40,29 +40,29 @@ impl EndReason {
     }
 }
 
-/// The stream that carries a connection.
+/// The byte stream of an HTTP/2 connection.
 pub(super) struct MeteredIo {
     stream: Stream,
-    /// What was read before it was known that this is HTTP/2.
+    /// Bytes that were read before the connection was known to be HTTP/2.
     early: Vec<u8>,
     meter: FloodMeter,
     joiner: Joiner,
-    /// What has been joined, and what came behind it, to be read next.
+    /// Joined frames and the bytes after them, to be read next.
     joined: Vec<u8>,
-    verdict: Arc<EndReason>,
-    /// When a head has been coming for too long; at the end, when the client does not close.
+    end_reason: Arc<EndReason>,
+    /// The deadline for the end of a head. After the shutdown: for the client to close.
     slow: Deadline,
     header_timeout: Duration,
     linger_timeout: Duration,
-    /// When the client has taken nothing for too long.
+    /// The deadline for the client to take some bytes.
     stalled: Deadline,
     send_timeout: Duration,
-    /// How fast it takes it, and what it had taken when that was last looked at.
+    /// How fast the client reads, and how many bytes it had taken at the last check.
     pace: TransferRate,
     taken: u64,
     written: u64,
     min_send_rate: u64,
-    /// We have said all.
+    /// Whether our side is shut down.
     closed: bool,
 }
 
@@ -72,7 +72,7 @@ impl MeteredIo {
         early: Vec<u8>,
         settings: &Settings,
         sweep: &Sweep,
-        verdict: Arc<EndReason>,
+        end_reason: Arc<EndReason>,
     ) -> Self {
         let slow = sweep.deadline();
         slow.set_after(settings.header_timeout);
@@ -82,7 +82,7 @@ impl MeteredIo {
             meter: FloodMeter::new(settings.limits.max_size),
             joiner: Joiner::default(),
             joined: Vec::new(),
-            verdict,
+            end_reason,
             slow,
             header_timeout: settings.header_timeout,
             linger_timeout: settings.linger_timeout,
@@ -96,15 +96,15 @@ impl MeteredIo {
         }
     }
 
-    /// Looks at what is about to be read on, and says how much of it is; the rest is in `joined`, or yet to be joined. After a
-    /// verdict nothing is: the session is to end the connection.
+    /// Counts and joins the frames in `bytes`. Returns how many bytes can be read as they are; the rest is in `joined`, or not joined yet.
+    /// None after a flood: the session ends the connection.
     fn look(&mut self, bytes: &[u8]) -> Option<usize> {
-        let (mut rest, mut as_it_is) = (bytes, 0);
+        let (mut rest, mut unchanged) = (bytes, 0);
         while !rest.is_empty() {
             let taken = match self.meter.read(rest) {
                 Ok(taken) => taken,
                 Err(excess) => {
-                    self.verdict.pass(excess);
+                    self.end_reason.pass(excess);
                     return None;
                 }
             };
@@ -112,7 +112,7 @@ impl MeteredIo {
             if self.joiner.is_open() || !self.joined.is_empty() {
                 self.joiner.take(these, &mut self.joined);
             } else {
-                as_it_is += taken;
+                unchanged += taken;
             }
             if self.meter.is_between_frames_of_a_head() {
                 self.joiner.begin();
@@ -124,10 +124,10 @@ impl MeteredIo {
         } else if !self.slow.is_set() {
             self.slow.set_after(self.header_timeout);
         }
-        Some(as_it_is)
+        Some(unchanged)
     }
 
-    /// Hands over of what was read already; false if there is nothing.
+    /// Reads from the joined bytes. False if there are none.
     fn read_joined(&mut self, buf: &mut ReadBuf<'_>) -> bool {
         if self.joined.is_empty() {
             return false;
@@ -141,7 +141,7 @@ impl MeteredIo {
         true
     }
 
-    /// What was read early, and then what the client sends.
+    /// Reads the early bytes, and then from the client.
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.early.is_empty() {
             let taken = self.early.len().min(buf.remaining());
@@ -156,14 +156,14 @@ impl MeteredIo {
         Poll::Ready(Ok(()))
     }
 
-    /// A head that does not come to its end is one that nobody need wait for.
+    /// Ends the connection if a head is not complete in time.
     fn poll_slow(&mut self, cx: &mut Context<'_>) {
         if self.slow.is_set() && self.slow.poll_due(cx).is_ready() {
-            self.verdict.pass(Excess::SlowHead);
+            self.end_reason.pass(Excess::SlowHead);
         }
     }
 
-    /// What the client has taken, or that it takes nothing, or too little, for too long.
+    /// Notes how much the client has taken. Fails if it takes nothing, or too little, for too long.
     fn note(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &written {
             self.meter.wrote(*bytes);
@@ -188,7 +188,7 @@ impl MeteredIo {
         match slow {
             None => written,
             Some(slow) => {
-                self.verdict.find_slow(slow);
+                self.end_reason.find_slow(slow);
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
@@ -198,7 +198,7 @@ impl MeteredIo {
 impl AsyncRead for MeteredIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.verdict.passed().is_some() {
+        if this.end_reason.passed().is_some() {
             return Poll::Pending;
         }
         let before = buf.filled().len();
@@ -211,13 +211,13 @@ impl AsyncRead for MeteredIo {
                 return Poll::Pending;
             }
             let has_ended = buf.filled().len() == before;
-            let Some(as_it_is) = this.look(&buf.filled()[before..]) else {
+            let Some(unchanged) = this.look(&buf.filled()[before..]) else {
                 buf.set_filled(before);
                 return Poll::Pending;
             };
-            buf.set_filled(before + as_it_is);
-            // Of a head that is still to be joined nothing is there to be read yet.
-            if has_ended || as_it_is > 0 {
+            buf.set_filled(before + unchanged);
+            // The frames of this head are not joined yet, so there is nothing to read.
+            if has_ended || unchanged > 0 {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -235,14 +235,14 @@ impl AsyncWrite for MeteredIo {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_flush(cx) {
             Poll::Pending => this.note(cx, Poll::Pending).map(|failed| failed.map(|_| ())),
-            // TLS had kept something back that has gone now.
+            // TLS has written the bytes that it had held back.
             Poll::Ready(Ok(())) => this.note(cx, Poll::Ready(Ok(0))).map_ok(|_| ()),
             failed => failed,
         }
     }
 
-    /// Closes so that the client can read our last frames: what it still sends is read and forgotten for a while, because
-    /// closing over unread bytes makes the kernel destroy what we have sent.
+    /// Closes so that the client can read the last frames: for `linger_timeout`, bytes from the client are read and discarded. A close with
+    /// unread bytes would make the kernel discard the last frames.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.closed {

@@ -1,4 +1,4 @@
-//! HTTP/2 towards clients: a connection, its streams as they come, its end. Knows the gateway, and nothing behind it.
+//! HTTP/2 connections of clients: accepts their streams, and ends them. Knows the gateway, and neither routes nor members.
 
 mod flood;
 mod head;
@@ -29,77 +29,77 @@ use super::{ConnectionOrigin, Settings, Shard};
 pub use stream_tasks::StreamTasks;
 use way::{SendPiece, Way};
 
-/// What a stream may have waiting inside the protocol's machinery; all of a connection, less (see `Way`).
+/// How many bytes a stream may have in the `h2` crate. All streams of a connection together have another limit (see `Way`).
 const SEND_BUFFER: usize = 128 * 1024;
-/// The receive window that each connection begins with (RFC 9113 section 6.9.2); there is no way to a smaller one.
+/// The receive window with which each connection begins (RFC 9113 section 6.9.2). It cannot be smaller.
 const LEAST_WINDOW: u32 = 65_535;
 
-/// What all streams of a connection share.
+/// The data that all streams of a connection share.
 struct Http2Shared {
     shard: Arc<Shard>,
     settings: Arc<Settings>,
     origin: ConnectionOrigin,
-    /// The client's address as text: made once a connection, not once a request.
+    /// The client's address as text, made once per connection.
     peer_ip: Arc<str>,
-    /// What it holds of the spool, once it has held anything.
+    /// The connection's share of the spool; none before its first use.
     spool: OnceLock<SpoolAccount>,
-    /// Streams whose exchange has not ended.
+    /// The number of streams whose exchange has not ended.
     running: AtomicUsize,
-    /// What its requests hold of the memory for bodies.
+    /// The connection's share of the memory for request bodies.
     memory: Arc<MemoryAccount>,
-    /// What its answers share on their way out.
+    /// Limits the bytes of all its answers in the `h2` crate.
     way: Arc<Way>,
-    /// Why it is to end.
-    verdict: Arc<EndReason>,
-    /// Bytes of bodies that have been taken, over all streams.
+    /// Why the connection must end; empty while it need not.
+    end_reason: Arc<EndReason>,
+    /// Bytes of request bodies that were received, over all streams.
     received: AtomicU64,
-    /// A body has come that is longer than the window which every connection has.
+    /// Whether a request body is longer than the initial window.
     wants_window: AtomicBool,
-    /// The connection's own task, to be told when the last of them has ended.
+    /// Wakes the connection's task when the last stream has ended.
     waker: AtomicWaker,
-    /// Counted as open until the last exchange has ended, too.
+    /// Counts the connection as open until its last exchange has ended.
     _open: OpenConnection,
 }
 
-/// What an exchange needs and the next one can use again.
+/// The state of a stream's task that the next stream uses again.
 struct StreamState {
     exchange: Exchange,
-    /// When the client has been silent for too long.
+    /// The deadline for the next bytes of the client.
     silence: Deadline,
-    /// When it has taken nothing for too long.
+    /// The deadline for the client to take some of its answer.
     refusal_to_read: Deadline,
 }
 
-/// A connection as its own task sees it.
+/// The state of a connection's own task.
 struct Session {
     connection: Connection<MeteredIo, SendPiece>,
-    /// The memory for a wide receive window, while it has one.
+    /// The memory for a large receive window, while the connection has one.
     window: Reservation,
     common: Arc<Http2Shared>,
-    /// For what there is to be waited for, depending on the mood.
+    /// The deadline for what the connection waits for, depending on the phase.
     send_limits: Deadline,
-    mood: Mood,
-    /// It has been told to go away.
+    phase: ConnectionPhase,
+    /// Whether the client was told that no more streams are accepted (GOAWAY).
     leaving: bool,
-    /// For a flood.
-    condemned: bool,
+    /// Whether the connection was ended because of a flood or a slow client.
+    is_aborted: bool,
 }
 
 /// What a connection is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
-    /// Its exchanges, which have deadlines of their own.
+enum ConnectionPhase {
+    /// For its exchanges, which have their own deadlines.
     Busy,
-    /// That the client takes the rest of what it was answered.
+    /// For the client to take the rest of its answers.
     Sending,
-    /// The next request.
+    /// For the next request.
     Idle,
-    /// That the client closes.
+    /// For the client to close the connection.
     Leaving,
 }
 
 impl Shard {
-    /// An HTTP/2 connection to its end; `read` is what has come of it already, from the preface on.
+    /// Serves an HTTP/2 connection until it ends. `read`: the bytes that were read already, from the preface on.
     pub(super) async fn serve_http2(
         self: Arc<Self>,
         stream: Stream,
@@ -108,8 +108,8 @@ impl Shard {
         open: OpenConnection,
     ) {
         let settings = self.settings.load_full();
-        let verdict = Arc::new(EndReason::default());
-        let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, verdict.clone());
+        let end_reason = Arc::new(EndReason::default());
+        let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, end_reason.clone());
         let Ok(connection) = handshake(&settings, metered_io).await else { return };
         let send_limits = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
@@ -117,7 +117,7 @@ impl Shard {
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let common = Arc::new(Http2Shared {
             way: Way::new(settings.answer_memory.account()),
-            verdict,
+            end_reason,
             shard: self,
             settings,
             origin,
@@ -135,9 +135,9 @@ impl Shard {
             window,
             common,
             send_limits,
-            mood: Mood::Busy,
+            phase: ConnectionPhase::Busy,
             leaving: false,
-            condemned: false,
+            is_aborted: false,
         };
         poll_fn(|cx| session.poll(cx)).await;
     }
@@ -156,7 +156,7 @@ async fn handshake(
     metered_io: MeteredIo,
 ) -> Result<Connection<MeteredIo, SendPiece>, h2::Error> {
     let limits = &settings.limits;
-    // HTTP/2 counts 32 bytes for each field. Our own limits are to be the first that are met: they give an answer.
+    // HTTP/2 counts 32 bytes more for each field. Our own limits must be reached first, because they give an answer.
     let header_list = limits.max_size + 32 * limits.max_fields + 1024;
     h2::server::Builder::new()
         .max_header_list_size(u32::try_from(header_list).unwrap_or(u32::MAX))
@@ -178,10 +178,10 @@ impl Session {
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    // The machinery has limits of its own.
+                    // The `h2` crate has limits of its own.
                     if error.is_library()
                         && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
-                        && !self.condemned
+                        && !self.is_aborted
                     {
                         let text =
                             format_args!("too many of something that HTTP/2's machinery counts ({error})");
@@ -192,17 +192,17 @@ impl Session {
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            if let Some(excess) = self.common.verdict.passed()
-                && !self.condemned
+            if let Some(excess) = self.common.end_reason.passed()
+                && !self.is_aborted
             {
-                self.condemned = true;
+                self.is_aborted = true;
                 self.leaving = true;
                 self.common.shard.note_flood(&self.common.origin, &excess);
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
             }
-            if self.common.verdict.slow().is_some() && !self.condemned {
-                self.condemned = true;
+            if self.common.end_reason.slow().is_some() && !self.is_aborted {
+                self.is_aborted = true;
                 self.leaving = true;
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
@@ -212,26 +212,26 @@ impl Session {
                 continue;
             }
             self.fit_window();
-            self.change_mood();
+            self.update_phase();
             if self.send_limits.poll_due(cx).is_pending() {
                 return Poll::Pending;
             }
-            if self.mood != Mood::Idle {
+            if self.phase != ConnectionPhase::Idle {
                 return Poll::Ready(());
             }
             self.leave();
         }
     }
 
-    /// Says that no more streams are taken: first with a number that no stream reaches, then, when whatever was under way has
-    /// come, with that of the last one (RFC 9113 section 6.8).
+    /// Tells the client that no more streams are accepted: first with the highest stream number, then with that of the last stream (RFC 9113
+    /// section 6.8).
     fn leave(&mut self) {
         self.leaving = true;
         self.connection.graceful_shutdown();
     }
 
-    /// A connection begins with the window that the protocol gives it. A longer body gets the wide one, as long as there is memory for what
-    /// may then lie here untaken: at most half of what there is for bodies goes into windows. It is given back when nothing is under way.
+    /// Sets the receive window. It is the protocol's initial window at first. A longer body gets a large window if there is memory for the
+    /// bytes that may wait in it: windows use at most half of the memory for bodies. When no stream is in progress, the window shrinks again.
     fn fit_window(&mut self) {
         let wide = self.common.settings.http2.connection_window;
         if self.common.wants_window.swap(false, Ordering::Relaxed)
@@ -249,31 +249,31 @@ impl Session {
         }
     }
 
-    fn change_mood(&mut self) {
+    fn update_phase(&mut self) {
         let settings = &self.common.settings;
-        let mood = match self.common.running.load(Ordering::Acquire) {
-            0 if self.connection.has_streams() => Mood::Sending,
-            0 if self.leaving => Mood::Leaving,
-            0 => Mood::Idle,
-            _ => Mood::Busy,
+        let phase = match self.common.running.load(Ordering::Acquire) {
+            0 if self.connection.has_streams() => ConnectionPhase::Sending,
+            0 if self.leaving => ConnectionPhase::Leaving,
+            0 => ConnectionPhase::Idle,
+            _ => ConnectionPhase::Busy,
         };
-        // Each look at a connection that sends has seen the client move.
-        if mood != self.mood || mood == Mood::Sending {
-            match mood {
-                Mood::Busy => self.send_limits.clear(),
-                Mood::Sending => self.send_limits.set_after(settings.send_limits.send_timeout),
-                Mood::Idle => self.send_limits.set_after(settings.idle_timeout),
-                Mood::Leaving => self.send_limits.set_after(settings.linger_timeout),
+        // This task runs while sending only if the client has taken something.
+        if phase != self.phase || phase == ConnectionPhase::Sending {
+            match phase {
+                ConnectionPhase::Busy => self.send_limits.clear(),
+                ConnectionPhase::Sending => self.send_limits.set_after(settings.send_limits.send_timeout),
+                ConnectionPhase::Idle => self.send_limits.set_after(settings.idle_timeout),
+                ConnectionPhase::Leaving => self.send_limits.set_after(settings.linger_timeout),
             }
-            self.mood = mood;
+            self.phase = phase;
         }
     }
 }
 
 impl Http2Shared {
-    /// Has the connection ended: its client does not take its answers.
+    /// Ends the connection because its client does not take its answers.
     fn end_slow(&self, slow: Slow) {
-        self.verdict.find_slow(slow);
+        self.end_reason.find_slow(slow);
         self.waker.wake();
     }
 }
@@ -286,9 +286,9 @@ impl StreamState {
         Box::new(Self { exchange, silence: sweep.deadline(), refusal_to_read: sweep.deadline() })
     }
 
-    /// Takes its place on another connection than that for which it was made.
+    /// Moves the state to another connection.
     fn move_to(&mut self, common: &Http2Shared) {
-        // Without `..`: what an origin says beyond these must not stay that of another client.
+        // Without `..`, so that a new field of the origin cannot stay that of another client.
         let ConnectionOrigin { peer, told, local, scheme, certificate, place } = &common.origin;
         let exchange = &mut self.exchange;
         (exchange.peer, exchange.local, exchange.scheme) = (*peer, *local, *scheme);
@@ -299,7 +299,7 @@ impl StreamState {
         exchange.memory = Some(common.memory.clone());
     }
 
-    /// What it holds of a request must not live until the next one comes.
+    /// Drops what belongs to the request, because the next one may come much later.
     fn clear(&mut self) {
         self.exchange.let_go();
         self.silence.clear();
@@ -307,7 +307,7 @@ impl StreamState {
     }
 }
 
-/// One exchange or tunnel of a connection, counted for as long as this lives.
+/// Counts one exchange or tunnel of a connection while it lives.
 struct RunningStream(Arc<Http2Shared>);
 
 impl RunningStream {

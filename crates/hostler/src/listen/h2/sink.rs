@@ -1,4 +1,4 @@
-//! An HTTP/2 stream as an `AnswerSink`: what waits goes out as the client's window and the other streams allow. Knows no routes.
+//! An HTTP/2 stream as an `AnswerSink`: sends as much as the client's window and the other streams allow. Knows no routes.
 
 use std::mem;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::listen::head::Framing;
 use crate::listen::sink::{AnswerSink, DeliveryError, Transfer};
 
 impl AnswerSink for StreamClient<'_> {
-    /// None once it has been sent.
+    /// None once the head was sent.
     type Head = Option<Response<()>>;
     const WRITES_CHUNKS: bool = false;
     const READS_AHEAD: bool = false;
@@ -40,7 +40,7 @@ impl AnswerSink for StreamClient<'_> {
         self.refusal_to_read
     }
 
-    /// What other streams have sent counts as well: all share one connection.
+    /// Bytes of other streams count in `all`, because they share the connection.
     fn progress(&self) -> Progress {
         Progress {
             all: self.common.way.sent.load(Ordering::Relaxed),
@@ -96,7 +96,7 @@ impl AnswerSink for StreamClient<'_> {
             let account = || common.spool.get_or_init(|| settings.spool.account()).clone();
             behind.wait(&mut self.outbox, (0, 0), kind, account);
         } else if self.whole.is_unique() {
-            // A body that the cache holds as well is counted there.
+            // A body that is in the cache too is counted there.
             behind.memory().set(self.whole.len() as u64);
         }
         mem::take(&mut self.wanted)
@@ -136,13 +136,13 @@ impl AnswerSink for StreamClient<'_> {
         if slow.is_some() {
             self.reset(Reason::CANCEL);
         }
-        // Where the whole connection is to end, that is the reason.
-        slow.or_else(|| self.common.verdict.slow()).map_or("client", Slow::reason)
+        // If the whole connection ends, its reason is logged.
+        slow.or_else(|| self.common.end_reason.slow()).map_or("client", Slow::reason)
     }
 }
 
 impl StreamClient<'_> {
-    /// Hands over what may go; ready when that is all there is in memory, and with `true` when it was the end of the stream.
+    /// Sends as much as is allowed. Ready when no bytes wait in memory, with `true` after the end of the stream.
     fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer<Self>) -> Poll<Result<bool, ()>> {
         let is_spilling = transfer.is_spilling();
         let is_last = transfer.body.is_none() && transfer.trailers.is_none() && !is_spilling;
@@ -176,7 +176,7 @@ impl StreamClient<'_> {
             }
         }
         if is_spilling {
-            // The file is read when there is a window: many streams of one connection wait for one.
+            // The file is read only when the stream has a window, because many streams of a connection may wait for one.
             let granted = ready!(self.poll_window(cx, PIECE))?;
             if self.common.way.poll_open(cx).is_pending() {
                 self.waits_for_others = true;
@@ -197,7 +197,7 @@ impl StreamClient<'_> {
         Poll::Ready(Ok(true))
     }
 
-    /// For how many of so many bytes the client has a window.
+    /// How many of `wanted` bytes fit into the client's window.
     fn poll_window(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<Result<usize, ()>> {
         let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
         sender.reserve_capacity(wanted);
@@ -210,7 +210,7 @@ impl StreamClient<'_> {
         }
     }
 
-    /// Breaks the stream off, so that nobody takes what was sent for the whole.
+    /// Resets the stream, so that the client does not take a part of an answer for all of it.
     fn reset(&mut self, reason: Reason) {
         match &mut self.sender {
             Some(sender) => sender.send_reset(reason),
@@ -219,7 +219,7 @@ impl StreamClient<'_> {
     }
 }
 
-/// The first bytes, without a copy where that is all of them.
+/// Takes the first bytes of the outbox, without a copy if that is all of them.
 fn take(outbox: &mut Vec<u8>, most: usize) -> Bytes {
     if most >= outbox.len() {
         return mem::take(outbox).into();

@@ -1,4 +1,4 @@
-//! One stream: its request, the body as it comes, its answer. Knows no routes and no members.
+//! Serves one HTTP/2 stream: its request, the request body, its answer. Knows no routes and no members.
 
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
@@ -23,56 +23,56 @@ use crate::listen::respond::RequestOutcome;
 use crate::listen::sink::AnswerSink;
 use crate::listen::tunnel::UpgradedConnection;
 
-/// Bytes of a trailer section, as in HTTP/1.1.
+/// The longest trailer section in bytes, as in HTTP/1.1.
 const MOST_TRAILERS: usize = 16 * 1024;
-/// A body that is longer than this wants a wider window than each connection has.
-const ROOMY: u64 = 32 * 1024;
+/// A longer request body asks for a large receive window.
+const LONG_BODY: u64 = 32 * 1024;
 
 /// The client of one stream.
 pub(super) struct StreamClient<'a> {
     pub settings: &'a Settings,
-    /// While it gets an answer: when to look at it again.
+    /// The deadline for the next bytes of the client. While an answer is sent: when to check a slow client again.
     pub silence: &'a Deadline,
     pub refusal_to_read: &'a Deadline,
     body: RecvStream,
     awaits_continue: bool,
     pub common: &'a Http2Shared,
-    /// What has come of the body.
+    /// How much of the request body has arrived.
     request_body: ReceivedBody,
-    /// What had been received on the connection at the last check of how fast it comes.
+    /// The bytes that the connection had received at the last check of the rate.
     received: u64,
-    /// It has asked for a wide window.
+    /// Whether it has asked for a large window.
     has_asked: bool,
     trailers: Option<Fields>,
-    /// For a request that wants a WebSocket.
+    /// Set if the request wants a WebSocket.
     pub key: Option<WebSocketKey>,
-    /// Until the answer's head has gone.
+    /// Used until the answer's head is sent.
     pub respond: SendResponse<SendPiece>,
-    /// From then on.
+    /// Used after the answer's head is sent.
     pub sender: Option<SendStream<SendPiece>>,
-    /// To be sent.
+    /// Bytes to be sent.
     pub outbox: Vec<u8>,
-    /// To be sent: what is left of a body that lies in memory, and that others may share.
+    /// The rest of a body in memory, to be sent after the outbox. Other streams may share it.
     pub whole: Bytes,
-    /// Bytes of the answer that were handed over.
+    /// Bytes of the answer that were passed to the `h2` crate.
     pub handed: u64,
-    /// For how many bytes of a file there is a window now.
+    /// How many bytes of the file fit into the window now.
     pub wanted: usize,
-    /// The rest waits until other streams have less under way on the connection.
+    /// Whether the rest waits for other streams of the connection.
     pub waits_for_others: bool,
 }
 
 /// What follows the exchange of a stream.
 pub(super) enum AfterStream {
-    /// Nothing: its seat is free.
+    /// The exchange has ended, and the state is free for the next stream.
     Nothing(Box<StreamState>),
-    /// A tunnel.
+    /// The stream becomes a tunnel.
     Tunnel(Box<UpgradedConnection>),
 }
 
-/// A request as it has come: its head is in the exchange.
+/// A request that has arrived. Its head is in the exchange.
 pub(super) struct NewRequest {
-    /// How its head frames the body.
+    /// How the head frames the body, or why the request is refused.
     length: Result<BodyLength, Refusal>,
     key: Option<WebSocketKey>,
     awaits_continue: bool,
@@ -80,8 +80,8 @@ pub(super) struct NewRequest {
     respond: SendResponse<SendPiece>,
 }
 
-/// Begins the exchange of a request. By the connection's own task: it has the request at hand, and a task of the crew would only
-/// move it far away, and read it there.
+/// Begins the exchange of a request, in the connection's own task: it has the request in its CPU cache, and the head need not be moved to
+/// another task.
 pub(super) fn begin(
     common: &Http2Shared,
     state: &mut StreamState,
@@ -105,7 +105,7 @@ pub(super) fn begin(
             exchange.begin(&common.settings.trust);
             Ok(match announced {
                 _ if ended => BodyLength::Known(0),
-                // The end is still to come, and so are trailers, perhaps.
+                // The end of the stream, perhaps with trailers, has not arrived yet.
                 BodyLength::Known(0) => BodyLength::Chunked,
                 announced => announced,
             })
@@ -118,7 +118,7 @@ pub(super) fn begin(
     NewRequest { length, key, awaits_continue, body: request.into_body(), respond }
 }
 
-/// Carries out an exchange that has begun.
+/// Serves an exchange that has begun.
 pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new: NewRequest) -> AfterStream {
     let StreamState { exchange, silence, refusal_to_read } = &mut *state;
     let NewRequest { length, key, awaits_continue, body, respond } = new;
@@ -180,7 +180,7 @@ fn become_tunnel(
 }
 
 impl StreamClient<'_> {
-    /// Has the request answered; but for one that becomes a tunnel.
+    /// Answers the request. Returns the call if it becomes a tunnel.
     async fn answer(&mut self, exchange: &mut Exchange) -> Option<Box<Call>> {
         let shard = &self.common.shard;
         let answer = shard.answer(self, exchange).await;
@@ -191,7 +191,7 @@ impl StreamClient<'_> {
         }
     }
 
-    /// Refuses what is no answer to a request that wants a WebSocket, and a tunnel for one that wants none.
+    /// Refuses a wrong answer to a request that wants a WebSocket, and a tunnel for other requests.
     fn as_websocket(
         &self,
         exchange: &mut Exchange,
@@ -202,7 +202,7 @@ impl StreamClient<'_> {
             (Answer::Tunnel(call), _) => {
                 Err(Refusal::from(call.give_up(exchange, CallError::Switched)).into())
             }
-            // To the client this would say that its WebSocket is open.
+            // This status would tell the client that its WebSocket is open.
             (answer, Some(_)) if is_success(&answer) => {
                 if let Answer::Member(call) = answer {
                     call.abandon(exchange);
@@ -213,7 +213,7 @@ impl StreamClient<'_> {
         }
     }
 
-    /// Tells the client that its WebSocket is open; none if it has gone.
+    /// Tells the client that its WebSocket is open. None if the client has left.
     fn switch(mut self, exchange: &mut Exchange, call: &Call) -> Option<Within> {
         let head = head::switch(call.answer(), exchange);
         match self.respond.send_response(head, false) {
@@ -228,13 +228,13 @@ impl StreamClient<'_> {
         }
     }
 
-    /// Counts bytes of the body. Returns how many all streams have received since the last count: they share one connection.
+    /// Counts bytes of the body. Returns how many bytes all streams of the connection have received since the last call.
     fn receive(&mut self, bytes: u64) -> u64 {
         let received = self.common.received.fetch_add(bytes, Ordering::Relaxed) + bytes;
         received - std::mem::replace(&mut self.received, received)
     }
 
-    /// Once a body: the answer may be no.
+    /// Asks for a large window, once per body. There may be no memory for it.
     fn ask_for_window(&mut self) {
         if !std::mem::replace(&mut self.has_asked, true) {
             self.common.wants_window.store(true, Ordering::Relaxed);
@@ -246,7 +246,7 @@ impl StreamClient<'_> {
         self.awaits_continue = false;
         let mut interim = Response::new(());
         *interim.status_mut() = StatusCode::CONTINUE;
-        // Where that fails the body will not come, or the answer will not go.
+        // An error appears again when the body is read or the answer is sent.
         let _ = self.respond.send_informational(interim);
     }
 
@@ -266,12 +266,12 @@ impl StreamClient<'_> {
         Ok(())
     }
 
-    /// Takes what has come of the body; ready with `true` at its end.
+    /// Takes received bytes of the body. Ready with `true` at its end.
     fn poll_piece(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>) -> Poll<Result<bool, BodyError>> {
         match ready!(self.body.poll_data(cx)) {
             Some(Ok(data)) => {
                 into.extend_from_slice(&data);
-                // It fails only for more than has come.
+                // It fails only for more bytes than were received.
                 let _ = self.body.flow_control().release_capacity(data.len());
                 Poll::Ready(Ok(self.body.is_end_stream()))
             }
@@ -328,7 +328,7 @@ impl Downstream for StreamClient<'_> {
         self.request_body.count(bytes, self.silence)?;
         let moved = self.receive(bytes);
         self.request_body.check_rate(moved, ended, self.silence, self.settings)?;
-        if !ended && self.request_body.bytes() > ROOMY {
+        if !ended && self.request_body.bytes() > LONG_BODY {
             self.ask_for_window();
         }
         Poll::Ready(Ok(ended))

@@ -1,7 +1,7 @@
-//! The tasks that carry out the exchanges of streams: when one has ended they rest, for the next stream of whichever connection. Knows
-//! no connections beyond their links.
+//! A pool of tasks that serve HTTP/2 streams: a task whose stream has ended waits for the next stream, of any connection. Knows nothing
+//! of requests.
 //!
-//! A task that serves requests is some kilobytes large: to make one for each request costs more than to read the request.
+//! A task that serves requests needs some kilobytes: to create one costs more than to read a request.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,29 +16,29 @@ use super::stream::{self, AfterStream, NewRequest};
 use super::way::SendPiece;
 use super::{Http2Shared, RunningStream, StreamState};
 
-/// Tasks that rest on a thread; more of them end.
+/// How many idle tasks a thread keeps.
 const MOST_AT_REST: usize = 256;
 
-/// The tasks of one data-plane thread that rest, each with its seat.
+/// The idle tasks of one data-plane thread, each with its state.
 #[derive(Default)]
 pub struct StreamTasks(Mutex<Vec<(Arc<TaskInbox>, Box<StreamState>)>>);
 
-/// Where a task is given its next exchange.
+/// The place where an idle task receives its next stream.
 #[derive(Default)]
 struct TaskInbox {
     job: Mutex<Option<StreamJob>>,
     waker: AtomicWaker,
 }
 
-/// One stream that has a request.
+/// A stream with its request.
 struct StreamJob {
     running: RunningStream,
     state: Box<StreamState>,
-    asked: NewRequest,
+    new_request: NewRequest,
 }
 
 impl StreamTasks {
-    /// Has a request answered.
+    /// Gives a request to an idle task, or to a new one.
     pub(super) fn assign(
         self: &Arc<Self>,
         common: &Arc<Http2Shared>,
@@ -50,8 +50,8 @@ impl StreamTasks {
             Some((inbox, state)) => (Some(inbox), state),
             None => (None, StreamState::new(common)),
         };
-        let asked = stream::begin(common, &mut state, request, respond);
-        let job = Some(StreamJob { running, state, asked });
+        let new_request = stream::begin(common, &mut state, request, respond);
+        let job = Some(StreamJob { running, state, new_request });
         match resting {
             Some(inbox) => {
                 *lock(&inbox.job) = job;
@@ -66,10 +66,10 @@ impl StreamTasks {
 
     async fn work(self: Arc<Self>, inbox: Arc<TaskInbox>) {
         loop {
-            let StreamJob { running, state, asked } = poll_fn(|cx| inbox.poll_job(cx)).await;
-            let mut state = match stream::serve(&running.0, state, asked).await {
+            let StreamJob { running, state, new_request } = poll_fn(|cx| inbox.poll_job(cx)).await;
+            let mut state = match stream::serve(&running.0, state, new_request).await {
                 AfterStream::Nothing(state) => state,
-                AfterStream::Tunnel(passage) => return passage.go_on(running.0.shard.clone(), running),
+                AfterStream::Tunnel(tunnel) => return tunnel.go_on(running.0.shard.clone(), running),
             };
             drop(running);
             state.clear();

@@ -1,5 +1,4 @@
-//! What all streams of a connection have given to the machinery of HTTP/2 and the client has not been sent: bounded, and counted. Knows no
-//! streams.
+//! Limits and counts the bytes that all streams of a connection have given to the `h2` crate and that are not sent yet. Knows no streams.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,19 +9,19 @@ use hostler_engine::exchange::{MemoryAccount, Reservation};
 
 use crate::listen::behind::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 
-/// Bytes inside at once: enough to keep the socket busy. More only wait there instead of elsewhere.
+/// The most bytes in the `h2` crate at once: enough to keep the socket busy.
 const MOST_INSIDE: usize = 256 * 1024;
-/// Pieces up to this are not counted: they cost no more than their stream does.
+/// Pieces up to this length are not counted: they cost no more than their stream.
 const UNCOUNTED: usize = 4 * 1024;
 
-/// The way out that a connection's streams share.
+/// The send buffer that the streams of a connection share.
 pub(super) struct Way {
-    /// What the connection holds of the memory for answers.
+    /// The connection's share of the memory for answers.
     pub account: Arc<MemoryAccount>,
     inside: AtomicUsize,
-    /// Bytes of answers given to it, over all streams.
+    /// Bytes of answers that were passed on, over all streams.
     pub sent: AtomicU64,
-    /// Streams that wait until there is less inside.
+    /// Streams that wait for room.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -32,7 +31,7 @@ impl Way {
         Arc::new(Self { account, inside, sent, waiting: Mutex::default() })
     }
 
-    /// Leave for up to `wanted` bytes to go in, counted in the place of what `memory` holds of them; pending while there is too much inside.
+    /// Grants up to `wanted` bytes. Their memory is taken over from `memory`. Pending while the buffer is full.
     pub fn poll_enter(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
@@ -50,13 +49,13 @@ impl Way {
             inside < MOST_INSIDE && (memory.bytes() >= bytes as u64 || memory.resize(bytes as u64));
         if !is_counted && inside > 0 {
             self.wait(cx);
-            // Whoever has left in this moment has not seen us.
+            // The last piece may have left before this task was registered.
             if self.inside.load(Ordering::Acquire) > 0 {
                 return Poll::Pending;
             }
         }
         if !is_counted {
-            // One goes in whatever else is held: otherwise nothing would ever be given back.
+            // One piece is granted even without memory: otherwise no piece would ever be sent and free memory.
             bytes = bytes.min(LEAST);
             memory.set(memory.bytes().max(bytes.min(LEAST_ANSWER_MEMORY as usize) as u64));
         }
@@ -65,7 +64,7 @@ impl Way {
         Poll::Ready((bytes, Some(slip)))
     }
 
-    /// Something can go in; whoever finds that it cannot is told when it can.
+    /// Ready when there is room. Otherwise the task is woken when there is.
     pub fn poll_open(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.inside.load(Ordering::Acquire) < MOST_INSIDE {
             return Poll::Ready(());
@@ -93,7 +92,7 @@ impl Way {
     }
 }
 
-/// What is held for a piece that is inside.
+/// The grant for a piece that was passed on. It is returned when the piece is dropped.
 pub(super) struct Slip {
     bytes: usize,
     way: Arc<Way>,
@@ -107,10 +106,10 @@ impl Drop for Slip {
     }
 }
 
-/// Bytes on their way into a stream.
+/// Bytes that are sent on a stream.
 pub(super) struct SendPiece {
     bytes: Bytes,
-    /// Given back when they were sent, or never will be.
+    /// Returned when the bytes were sent, or never will be.
     _slip: Option<Slip>,
 }
 

@@ -1,4 +1,4 @@
-//! WebSockets in a stream (RFC 8441): the handshake that a member expects, and the stream as one of bytes. Knows no frames.
+//! WebSockets over an HTTP/2 stream (RFC 8441): the handshake for the member, and the stream as a byte stream. Knows no frames.
 
 use std::fmt;
 use std::io;
@@ -18,16 +18,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::way::SendPiece;
 
-/// What a server joins to the key (RFC 6455 section 1.3).
+/// The text that a server appends to the key (RFC 6455 section 1.3).
 const JOINED: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// What is handed to a stream at a time.
+/// How many bytes are sent on a stream at a time.
 const PIECE: usize = 16 * 1024;
 
-/// The key of a handshake in HTTP/1.1, which HTTP/2 has no use for.
+/// The key of the HTTP/1.1 handshake, which HTTP/2 does not have.
 pub(super) struct WebSocketKey(String);
 
 impl WebSocketKey {
-    /// For a request that wants a WebSocket; none for any other. Other protocols are not ours to carry.
+    /// A key for a request that wants a WebSocket; none for other requests. The error: the request wants another protocol.
     pub fn wanted(method: &Method, extensions: &Extensions) -> Result<Option<Self>, Refusal> {
         match extensions.get::<Protocol>() {
             Some(protocol) if protocol.as_str().eq_ignore_ascii_case("websocket") => {
@@ -38,14 +38,14 @@ impl WebSocketKey {
         }
     }
 
-    /// Adds what makes the head one of RFC 6455.
+    /// Adds the fields of a handshake after RFC 6455.
     pub fn write_upgrade(&self, head: &mut RequestHead) -> Result<(), HeadError> {
         head.line(b"sec-websocket-key", [self.0.as_bytes()], b"")?;
         head.line(b"connection", [&b"Upgrade"[..]], b"")?;
         head.line(b"upgrade", [&b"websocket"[..]], b"")
     }
 
-    /// Whether the member has understood what it was asked for: nobody else looks (RFC 8441 section 5).
+    /// Whether the member's answer accepts the handshake. In HTTP/2 the client cannot check it (RFC 8441 section 5).
     pub fn is_accepted(&self, head: &ResponseHead) -> bool {
         let mut hash = Sha1::new();
         hash.update(self.0.as_bytes());
@@ -55,11 +55,11 @@ impl WebSocketKey {
     }
 }
 
-/// A stream as a connection of its own.
+/// An HTTP/2 stream as a byte stream.
 pub(super) struct Within {
     pub body: RecvStream,
     pub sender: SendStream<SendPiece>,
-    /// Come, and not yet read.
+    /// Received bytes that were not read yet.
     pub unread: Bytes,
 }
 
@@ -81,7 +81,7 @@ impl AsyncRead for Within {
         let taken = this.unread.len().min(buf.remaining());
         buf.put_slice(&this.unread[..taken]);
         this.unread.advance(taken);
-        // It fails only for more than has come.
+        // It fails only for more bytes than were received.
         let _ = this.body.flow_control().release_capacity(taken);
         Poll::Ready(Ok(()))
     }
@@ -101,7 +101,7 @@ impl AsyncWrite for Within {
         Poll::Ready(Ok(size))
     }
 
-    /// The connection below flushes when it has all that its streams have for it.
+    /// The HTTP/2 connection flushes by itself.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
