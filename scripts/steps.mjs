@@ -91,6 +91,15 @@ export async function installModules(folder = '.') {
   await mustRun('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { cwd: join(root, folder) });
 }
 
+/**
+ * Builds `target/debug/hostler` from what `cargo test --workspace` has compiled. `cargo build -p hostler` would compile 74 crates again:
+ * tests ask for more features of them (tokio's `test-util`, for example), and cargo unifies features over all that one command builds.
+ * A test named here brings the tests' features in; `tidy` is the smallest.
+ */
+export async function buildProgram() {
+  await mustRun('cargo', ['build', '--workspace', '--locked', '--bin', 'hostler', '--test', 'tidy']);
+}
+
 export async function buildExamples() {
   say('Building the examples');
   // One after another, the packages first, because the examples import their output.

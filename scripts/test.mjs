@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 
 import { add, countCargo, countNode, judge, reasons } from './count.mjs';
-import { buildExamples, checkToolchain, has, installModules, mustRun, run, say, workspacesWith } from './steps.mjs';
+import { buildExamples, buildProgram, checkToolchain, has, installModules, run, say, workspacesWith } from './steps.mjs';
 import { makePrograms } from './tools.mjs';
 import { installPackages } from './debian.mjs';
 
@@ -35,7 +35,7 @@ const suites = [];
 // Without --no-fail-fast cargo stops at the first failing binary, and the other tests are not counted.
 if (wants('--rust')) suites.push(await suite('cargo test', countCargo, 'cargo', ['test', '--workspace', '--locked', '--no-fail-fast']));
 if (wants('--node')) {
-  await mustRun('cargo', ['build', '--locked', '-p', 'hostler']); // the program that the tests start
+  await buildProgram(); // the tests start it
   suites.push(await suite('scripts', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('scripts', '.test.mjs')]));
   suites.push(await suite('bench', countNode, process.execPath, ['--test', '--test-reporter=spec', ...filesIn('bench/test', '.test.mjs')]));
   for (const { name, folder } of workspacesWith('test')) {
