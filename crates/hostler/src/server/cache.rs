@@ -5,7 +5,6 @@ use hostler_config::Config;
 use hostler_engine::cache::Stock;
 use hostler_engine::journal::{Journal, Level};
 
-use super::running::RunningServer;
 use crate::admin::{CommandDone, CommandError, Purging};
 
 pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
@@ -27,9 +26,13 @@ pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Jo
     });
 }
 
-pub(super) async fn purge(running: &RunningServer, purging: Purging) -> Result<CommandDone, CommandError> {
-    let meant = resolve(&running.config.load(), purging)?;
-    let Purged { entries, told, servers } = running.stock.purge(meant).await;
+pub(super) async fn purge(
+    config: &Config,
+    stock: &Stock,
+    purging: Purging,
+) -> Result<CommandDone, CommandError> {
+    let meant = resolve(config, purging)?;
+    let Purged { entries, told, servers } = stock.purge(meant).await;
     let mut done =
         vec![format!("{entries} stored {} purged", if entries == 1 { "answer" } else { "answers" })];
     if servers > 0 {

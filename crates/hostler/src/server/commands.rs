@@ -51,7 +51,9 @@ async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
         AdminCommand::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
         AdminCommand::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
         AdminCommand::Resume(pool) => resume(&find(running, &pool)?),
-        AdminCommand::Purge(purging) => cache::purge(running, purging).await,
+        AdminCommand::Purge(purging) => {
+            cache::purge(&running.config.load_full(), &running.stock, purging).await
+        }
     }
 }
 

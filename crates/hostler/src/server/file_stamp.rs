@@ -1,7 +1,8 @@
 //! Detects that a file has changed, by its metadata. Does not know its content.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// None if the file does not exist.
 pub(super) type FileStamp = Option<(u64, u64, u64, i64, i64)>;
@@ -10,4 +11,29 @@ pub(super) type FileStamp = Option<(u64, u64, u64, i64, i64)>;
 pub(super) fn file_stamp(file: &Path) -> FileStamp {
     let about = std::fs::metadata(file).ok()?;
     Some((about.dev(), about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+}
+
+/// The stamp of each file.
+pub(super) fn stamps(files: &[PathBuf]) -> Vec<FileStamp> {
+    files.iter().map(|file| file_stamp(file)).collect()
+}
+
+/// The files at the time when they were last read, also if that failed.
+#[derive(Clone, Default)]
+pub(super) struct Read(Arc<Mutex<Vec<FileStamp>>>);
+
+impl Read {
+    /// Must be called before the read, so that a later change of a file is noticed.
+    pub fn begin(files: &[PathBuf]) -> Self {
+        Self(Arc::new(Mutex::new(stamps(files))))
+    }
+
+    /// Whether the files had these stamps at that time.
+    pub fn knows(&self, stamps: &[FileStamp]) -> bool {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamps
+    }
+
+    pub fn note(&self, stamps: &[FileStamp]) {
+        stamps.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
 }

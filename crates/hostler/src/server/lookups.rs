@@ -9,7 +9,7 @@ use hostler_native::Native;
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
 
-use super::watch::{Read, Renewable};
+use super::file_stamp::Read;
 
 #[derive(Clone, Default)]
 pub(super) struct LookupServices {
@@ -64,6 +64,25 @@ impl LookupServices {
 pub(super) fn names(native: &Native) -> String {
     let names = [native.geo.as_ref().map(|_| "geo"), native.postal.as_ref().map(|_| "postal")];
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// A service whose data can be replaced.
+pub(super) trait Renewable: Send + Sync + Sized + 'static {
+    /// The name of its section, for the log.
+    const NAME: &'static str;
+    /// What it goes on with if the new data is invalid, for the log.
+    const ON_FAILURE: &'static str;
+
+    /// The running service and the state of its files.
+    fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)>;
+
+    fn files(&self) -> &[PathBuf];
+
+    /// Reads the files and uses them if they are valid. Returns warnings. Takes seconds.
+    fn renew(&self) -> Result<Vec<String>, String>;
+
+    /// A description of the current data.
+    fn describe(&self) -> String;
 }
 
 impl Renewable for Geo {

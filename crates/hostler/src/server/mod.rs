@@ -29,6 +29,7 @@ mod successor;
 mod tables;
 mod threads;
 mod tls;
+mod tls_watch;
 mod upgrade;
 mod watch;
 
@@ -242,7 +243,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         &running.journal,
         &running.sources,
     )?;
-    tokio::spawn(tls::watch(running.clone()));
+    tokio::spawn(tls_watch::watch(running.clone()));
     tokio::spawn(watch::watch::<Geo>(running.clone()));
     tokio::spawn(watch::watch::<Postal>(running.clone()));
     let (commands, received) = mpsc::unbounded_channel();

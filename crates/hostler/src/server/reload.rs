@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::lookups::LookupServices;
 use super::pools::RunningPool;
-use super::routes::{RouteTables, RouteTarget, routes};
+use super::routes::{RouteTables, RouteTarget, routes, watched};
 use super::running::RunningServer;
 use super::tls::{self, Fresh};
 use super::{boot, cache, pool_drain, settings};
@@ -263,7 +263,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.sources.answer_memory.resize(newer.server.answer_memory);
     running.sources.spool.update(newer.server.spool_size, newer.server.temp_dir.clone());
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
-    running.gateway.health.watch(settings::watched(newer, &change.pools));
+    running.gateway.health.watch(watched(newer, &change.pools));
     running.set_platform(newer);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());

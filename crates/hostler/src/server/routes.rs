@@ -8,7 +8,7 @@ use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern,
 use hostler_engine::cache::{Caching, Stock};
 use hostler_engine::exchange::{Counters, Edit, Whole};
 use hostler_engine::files::Files;
-use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target};
+use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched};
 use hostler_wire::ResponseHead;
 
 use super::lookups::{self, LookupServices};
@@ -155,4 +155,18 @@ fn fixed(respond: &config::Respond) -> Whole {
         head.fields.add(name.as_str().as_bytes(), value.as_bytes());
     }
     Whole::new(head, respond.body.bytes())
+}
+
+/// The pools of configured routes. Pools of registered routes are not included.
+pub(super) fn watched(config: &Config, pools: &[RunningPool]) -> Vec<Watched> {
+    let leads_to = |route: &config::Route, pool: &str| matches!(&route.target, config::Target::Pool { name, .. } if name == pool);
+    let is_used = |pool: &&RunningPool| config.routes.iter().any(|route| leads_to(route, &pool.name));
+    let wanted = &config.server.health_pools;
+    let watched = pools.iter().filter(is_used).map(|pool| Watched {
+        name: pool.name.clone(),
+        pool: pool.pool.clone(),
+        has_workers: pool.supervisor.is_some(),
+        counts: wanted.is_empty() || wanted.iter().any(|name| **name == *pool.name),
+    });
+    watched.collect()
 }

@@ -22,7 +22,7 @@ use super::pool_context::PoolContext;
 use super::pools::{self, RunningPool};
 use super::program::Program;
 use super::registrar::Registering;
-use super::routes::{RouteTables, RouteTarget, routes};
+use super::routes::{RouteTables, RouteTarget, routes, watched};
 use super::tables::Tables;
 use super::tls::TlsFiles;
 use super::{StartError, cache, settings};
@@ -84,7 +84,7 @@ impl RunningServer {
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
         let health = Arc::new(Health::new(connections.clone()));
-        health.watch(settings::watched(&config, &pools));
+        health.watch(watched(&config, &pools));
         let rules = settings::platform(&config, &health);
         let (gateway, tables) = serving(&config, rules.clone(), &health, &journal);
         tables.configure(table);

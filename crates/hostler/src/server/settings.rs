@@ -8,7 +8,7 @@ use hostler_config::{self as config, Choice, ClientIpHeader, ClientLimit, Config
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
 use hostler_engine::gateway::platform::PlatformRules;
-use hostler_engine::gateway::{Health, PoisonSettings, SpoolSettings, Watched};
+use hostler_engine::gateway::{Health, PoisonSettings, SpoolSettings};
 use hostler_engine::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 use hostler_wire::{Address, Limits};
 use hostler_worker::{Slots, WorkerSettings};
@@ -16,7 +16,6 @@ use rustls::pki_types::ServerName;
 
 use super::descriptors;
 use super::environment::{self, Environment};
-use super::pools::RunningPool;
 use super::tls::TlsFiles;
 use crate::listen::{self, ByKind, Https, PerClient};
 
@@ -105,20 +104,6 @@ pub(super) fn limits(server: &config::Server) -> Limits {
 /// The rules for registered routes.
 pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<PlatformRules>> {
     config.platform.clone().map(|settings| Arc::new(PlatformRules::new(settings, health.clone())))
-}
-
-/// The pools of configured routes. Pools of registered routes are not included.
-pub(super) fn watched(config: &Config, pools: &[RunningPool]) -> Vec<Watched> {
-    let leads_to = |route: &config::Route, pool: &str| matches!(&route.target, config::Target::Pool { name, .. } if name == pool);
-    let is_used = |pool: &&RunningPool| config.routes.iter().any(|route| leads_to(route, &pool.name));
-    let wanted = &config.server.health_pools;
-    let watched = pools.iter().filter(is_used).map(|pool| Watched {
-        name: pool.name.clone(),
-        pool: pool.pool.clone(),
-        has_workers: pool.supervisor.is_some(),
-        counts: wanted.is_empty() || wanted.iter().any(|name| **name == *pool.name),
-    });
-    watched.collect()
 }
 
 fn trust(server: &config::Server) -> Trust {

@@ -1,22 +1,15 @@
-//! The certificates: read from files, and read again when the files change. Knows no handshakes.
+//! The certificates: read from files, and given to the TLS listeners. Knows no handshakes.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use hostler_config as config;
 use hostler_config::tls::{
     Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
 };
-use hostler_engine::journal::Level;
 use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::file_stamp::{FileStamp, file_stamp};
-use super::running::RunningServer;
-
-/// How often files are checked. A changed file is read after it was found unchanged once.
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) struct TlsFiles {
     pub terminator: Arc<Terminator>,
@@ -57,14 +50,16 @@ impl TlsFiles {
         self.note(fresh.stamps)
     }
 
-    fn note(&self, stamps: Vec<FileStamp>) -> bool {
+    /// Records the stamps of the last read. True if they differ from those of the read before.
+    pub fn note(&self, stamps: Vec<FileStamp>) -> bool {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = *known != stamps;
         *known = stamps;
         is_new
     }
 
-    fn knows(&self, stamps: &[FileStamp]) -> bool {
+    /// Whether the files had these stamps at the last read.
+    pub fn knows(&self, stamps: &[FileStamp]) -> bool {
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) == stamps
     }
 
@@ -95,45 +90,7 @@ fn read(written: &config::Tls) -> Result<Fresh, FileError> {
     Ok(Fresh { certificates: Certificates::new(certificates, written.strict_sni), stamps })
 }
 
-fn stamps(files: &[CertificateFiles]) -> Vec<FileStamp> {
+/// The stamps of all certificates and keys.
+pub(super) fn stamps(files: &[CertificateFiles]) -> Vec<FileStamp> {
     files.iter().flat_map(|files| [file_stamp(&files.cert), file_stamp(&files.key)]).collect()
-}
-
-/// Watches the files for the life of the program.
-pub(super) async fn watch(running: Arc<RunningServer>) {
-    let Some(tls) = running.tls.clone() else { return };
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = Vec::new();
-    loop {
-        ticks.tick().await;
-        let Some(files) = running.config.load().tls.as_ref().map(|tls| tls.certificates.clone()) else {
-            return;
-        };
-        let Ok(now) = spawn_blocking(move || stamps(&files)).await else { return };
-        // A certificate and its key are written one after the other: wait until both are unchanged.
-        let is_settled = now == seen;
-        seen = now;
-        if is_settled && !tls.knows(&seen) {
-            follow(&running, &tls, &seen).await;
-        }
-    }
-}
-
-async fn follow(running: &RunningServer, tls: &TlsFiles, seen: &[FileStamp]) {
-    let _turn = running.changes.acquire().await;
-    let config = running.config.load_full();
-    let Some(written) = &config.tls else { return };
-    match read_again(written).await {
-        Ok(fresh) => {
-            tls.show(fresh);
-            tls.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
-        }
-        Err(why) => {
-            // Logged once: the files are read again only after another change.
-            tls.note(seen.to_vec());
-            let text = format!("tls: {why}; the certificates that were read before stay in use");
-            running.journal.event(Level::Error, &text);
-        }
-    }
 }

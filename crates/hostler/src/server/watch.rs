@@ -1,57 +1,18 @@
 //! Watches data files while they are in use, and replaces the data when they change. Does not know what the data means.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_engine::journal::Level;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::file_stamp::{FileStamp, file_stamp};
-use super::lookups::LookupServices;
+use super::file_stamp::{FileStamp, stamps};
+use super::lookups::Renewable;
 use super::running::RunningServer;
 
 /// How often files are checked. A changed file is read after it was found unchanged once.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-
-/// The files at the time when they were last read, also if that failed.
-#[derive(Clone, Default)]
-pub(super) struct Read(Arc<Mutex<Vec<FileStamp>>>);
-
-impl Read {
-    /// Must be called before the read, so that a later change of a file is noticed.
-    pub fn begin(files: &[PathBuf]) -> Self {
-        Self(Arc::new(Mutex::new(stamps(files))))
-    }
-
-    fn knows(&self, stamps: &[FileStamp]) -> bool {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamps
-    }
-
-    fn note(&self, stamps: &[FileStamp]) {
-        stamps.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-/// A service whose data can be replaced.
-pub(super) trait Renewable: Send + Sync + Sized + 'static {
-    /// The name of its section, for the log.
-    const NAME: &'static str;
-    /// What it goes on with if the new data is invalid, for the log.
-    const ON_FAILURE: &'static str;
-
-    /// The running service and the state of its files.
-    fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)>;
-
-    fn files(&self) -> &[PathBuf];
-
-    /// Reads the files and uses them if they are valid. Returns warnings. Takes seconds.
-    fn renew(&self) -> Result<Vec<String>, String>;
-
-    /// A description of the current data.
-    fn describe(&self) -> String;
-}
 
 /// Watches the files of a service for the life of the program.
 pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
@@ -88,8 +49,4 @@ async fn follow<T: Renewable>(running: &RunningServer, seen: &[FileStamp]) {
         // The runtime is ending.
         Err(_) => {}
     }
-}
-
-fn stamps(files: &[PathBuf]) -> Vec<FileStamp> {
-    files.iter().map(|file| file_stamp(file)).collect()
 }
