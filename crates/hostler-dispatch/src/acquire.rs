@@ -6,40 +6,10 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::claim::Claim;
+use super::claim::{Claim, Ticket};
 use super::lease::Lease;
-use super::queue::{QueuePosition, Ticket};
+use super::queue::{AcquireError, QueuePosition};
 use super::shared::PoolInner;
-
-/// Why a request gets no lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AcquireError {
-    /// The queue already holds as many requests as its limit allows.
-    #[error("the queue is full: {limit} requests wait already")]
-    QueueFull {
-        /// The pool's queue limit.
-        limit: usize,
-    },
-    /// The pool is overloaded, and it could not have served this request in time. It refuses the request on arrival or
-    /// after a short wait.
-    #[error("the pool is overloaded")]
-    Overloaded,
-    /// The request may become a tunnel, and every member it may use already has the most tunnels allowed.
-    #[error("no member takes another tunnel")]
-    TooManyTunnels,
-    /// The pool has no member, or not the member that the claim requires.
-    #[error("the pool has no such member")]
-    NoMember,
-    /// The claim requires one member, and that member has no free slot.
-    #[error("the member has no free slot")]
-    MemberBusy,
-    /// The claim's deadline has passed.
-    #[error("no slot became free before the deadline")]
-    Expired,
-    /// The pool was closed.
-    #[error("the pool is closed")]
-    Closed,
-}
 
 /// Resolves to a [`Lease`].
 ///

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::claim::MemberPreference;
-use super::roster::{MemberId, MemberState, Roster};
+use super::claim::{MemberId, MemberPreference};
+use super::roster::{MemberState, Roster};
 
 /// How a pool chooses among members with a free slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,35 @@
 //! What a request states when it asks for a slot, and the order in which a pool serves requests. Knows neither queue nor
 //! members.
 
+use std::fmt;
+use std::num::NonZeroU64;
+
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::queue::Ticket;
-use super::roster::MemberId;
+/// An arrival number. With it a request keeps its position in the queue when it tries again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    pub(super) number: u64,
+    pub(super) arrived: Instant,
+}
+
+impl Ticket {
+    /// When the request arrived at the pool.
+    pub fn arrived(&self) -> Instant {
+        self.arrived
+    }
+}
+
+/// The number of a member. A pool never uses a number twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct MemberId(pub(super) NonZeroU64);
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A request's claim to a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

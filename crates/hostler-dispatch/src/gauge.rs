@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::roster::{MemberId, MemberState};
+use super::claim::MemberId;
+use super::roster::MemberState;
 use super::shared::PoolInner;
 
 /// Reads the load of one member, and changes its slots.
@@ -32,13 +33,6 @@ pub struct Load {
     pub queued: u64,
     /// How many requests wait there now.
     pub waiting: usize,
-}
-
-/// The waiting requests of a pool: how many now, and how many ever.
-#[derive(Clone, Copy)]
-pub(super) struct WaitingGauge {
-    pub now: usize,
-    pub ever: u64,
 }
 
 impl Load {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::queue::Ticket;
-use super::roster::{Grant, MemberId};
+use super::claim::{MemberId, Ticket};
+use super::roster::Grant;
 use super::shared::PoolInner;
 use super::tunnel_guard::TunnelGuard;
 

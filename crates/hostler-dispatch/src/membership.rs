@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::claim::MemberId;
 use super::gauge::Gauge;
-use super::roster::{Member, MemberId};
+use super::roster::Member;
 use super::shared::PoolInner;
 
 /// Keeps the member in the pool. When it is dropped, the member gets no new leases, running leases end normally, and

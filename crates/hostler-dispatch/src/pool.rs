@@ -9,44 +9,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::acquire::Acquire;
-use super::choice::MemberChoice;
-use super::claim::{Claim, Policy};
-use super::eject::{BackoffSettings, EjectSettings};
+use super::claim::{Claim, MemberId, Ticket};
 use super::membership::Membership;
-use super::queue::{QueuePosition, Ticket};
-use super::roster::MemberId;
+use super::queue::QueuePosition;
+use super::settings::PoolSettings;
 use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;
-
-/// The settings of a pool. [`Pool::update`] changes them later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolSettings {
-    /// How the pool chooses among members with a free slot.
-    pub choice: MemberChoice,
-    /// How many requests may wait. A request with a ticket does not count.
-    pub queue_limit: usize,
-    /// In which order waiting requests are served, and when they are refused.
-    pub policy: Policy,
-    /// How long a member that could not be reached gets no requests.
-    pub backoff: BackoffSettings,
-    /// When and for how long a member is ejected because requests time out on it.
-    pub eject: EjectSettings,
-    /// How many tunnels a member may have.
-    pub max_tunnels: usize,
-}
-
-impl Default for PoolSettings {
-    fn default() -> Self {
-        Self {
-            choice: MemberChoice::default(),
-            queue_limit: 100,
-            policy: Policy::default(),
-            backoff: BackoffSettings::default(),
-            eject: EjectSettings::default(),
-            max_tunnels: usize::MAX,
-        }
-    }
-}
 
 /// A queue with members. A clone is cheap and is the same pool.
 pub struct Pool<E> {

@@ -6,25 +6,10 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use super::acquire::AcquireError;
-use super::claim::{MemberPreference, Priority};
+use super::claim::{MemberPreference, Priority, Ticket};
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
-
-/// An arrival number. With it a request keeps its position in the queue when it tries again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket {
-    pub(super) number: u64,
-    pub(super) arrived: Instant,
-}
-
-impl Ticket {
-    /// When the request arrived at the pool.
-    pub fn arrived(&self) -> Instant {
-        self.arrived
-    }
-}
 
 /// The position of one `Acquire`. The serial number separates two positions that show the same ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +34,36 @@ pub(super) struct QueueSpan {
     pub until: Option<Instant>,
     pub tunnel: bool,
     pub preference: MemberPreference,
+}
+
+/// Why a request gets no lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AcquireError {
+    /// The queue already holds as many requests as its limit allows.
+    #[error("the queue is full: {limit} requests wait already")]
+    QueueFull {
+        /// The pool's queue limit.
+        limit: usize,
+    },
+    /// The pool is overloaded, and it could not have served this request in time. It refuses the request on arrival or
+    /// after a short wait.
+    #[error("the pool is overloaded")]
+    Overloaded,
+    /// The request may become a tunnel, and every member it may use already has the most tunnels allowed.
+    #[error("no member takes another tunnel")]
+    TooManyTunnels,
+    /// The pool has no member, or not the member that the claim requires.
+    #[error("the pool has no such member")]
+    NoMember,
+    /// The claim requires one member, and that member has no free slot.
+    #[error("the member has no free slot")]
+    MemberBusy,
+    /// The claim's deadline has passed.
+    #[error("no slot became free before the deadline")]
+    Expired,
+    /// The pool was closed.
+    #[error("the pool is closed")]
+    Closed,
 }
 
 /// How a wait has ended.

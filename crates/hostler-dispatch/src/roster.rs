@@ -1,27 +1,15 @@
 //! The members of a pool and the state of their slots. Knows nothing of the waiting requests.
 
-use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::claim::MemberPreference;
+use super::claim::{MemberId, MemberPreference};
 use super::eject::{BackoffSettings, EjectSettings};
-
-/// The number of a member. A pool never uses a number twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct MemberId(NonZeroU64);
-
-impl fmt::Display for MemberId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// What leases, the membership and the pool share about one member.
 pub(super) struct Member<E> {

@@ -7,14 +7,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::acquire::AcquireError;
-use super::claim::Claim;
+use super::claim::{Claim, MemberId};
 use super::eject::SUSPENSE;
-use super::gauge::WaitingGauge;
-use super::pool::PoolSettings;
-use super::queue::{QueuePosition, WaitOutcome};
-use super::roster::{Grant, Member, MemberId, Roster};
+use super::queue::{AcquireError, QueuePosition, WaitOutcome};
+use super::roster::{Grant, Member, Roster};
+use super::settings::PoolSettings;
 use super::state::PoolState;
+
+/// The waiting requests of a pool: how many now, and how many ever.
+#[derive(Clone, Copy)]
+pub(super) struct WaitingGauge {
+    pub now: usize,
+    pub ever: u64,
+}
 
 /// What all handles of a pool share.
 pub(super) struct PoolInner<E> {

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::acquire::AcquireError;
 use super::choice::Chooser;
-use super::claim::{Claim, MemberPreference, Policy, Priority};
+use super::claim::{Claim, MemberId, MemberPreference, Policy, Priority};
+use super::counters::PoolCounters;
 use super::overload::{OverloadDetector, ServedWaits};
 use super::pause::Pause;
-use super::pool::PoolSettings;
-use super::queue::{Queue, QueuePosition, QueueSpan, WaitOutcome};
-use super::roster::{Grant, MemberId, MemberState, Roster};
+use super::queue::{AcquireError, Queue, QueuePosition, QueueSpan, WaitOutcome};
+use super::roster::{Grant, MemberState, Roster};
 use super::service::{Pace, Service};
-use super::snapshot::PoolCounters;
+use super::settings::PoolSettings;
 
 /// A pool whose slots have not moved for this many mean holding times is stuck.
 const STUCK_HOLDINGS: u32 = 16;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::roster::{Member, MemberId};
+use super::claim::MemberId;
+use super::roster::Member;
 use super::shared::PoolInner;
 
 /// Holds a member without a slot. The member counts as busy until this is dropped. Derefs to the member's endpoint.

@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::answer::{ConnectionEnding, ReceivedAnswer};
 use crate::eventually::within;
 use crate::message::{MessageFraming, MessageHead, MessageReader};
-use crate::tls::ClientStream;
+use crate::stream::ClientStream;
 
 /// A connection to a server.
 pub struct Client {

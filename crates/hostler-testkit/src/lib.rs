@@ -16,6 +16,7 @@
 mod answer;
 mod authority;
 mod client;
+mod defaults;
 mod eventually;
 mod frames;
 mod log;
@@ -29,6 +30,7 @@ mod port;
 mod process;
 mod program;
 mod site;
+mod stream;
 mod tls;
 mod upstream;
 

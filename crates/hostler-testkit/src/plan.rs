@@ -9,6 +9,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use tempfile::TempDir;
 use toml::{Table, Value as Toml};
 
+use crate::defaults::{complete, table};
 use crate::process::{Output, outcome, run};
 use crate::site::Site;
 use crate::upstream::Upstream;
@@ -49,27 +50,6 @@ pub fn site(binary: &str, config: &str) -> SitePlan {
         descriptors: Vec::new(),
         is_activated: false,
     }
-}
-
-pub(crate) fn complete(config: &mut Table) {
-    let server = table(config, "server");
-    for (key, value) in [
-        ("listen", "127.0.0.1:0"),
-        ("admin", "127.0.0.1:0"),
-        ("drain_timeout", "1h"),
-        ("header_timeout", "1h"),
-        ("body_timeout", "1h"),
-        ("send_timeout", "1h"),
-        ("idle_timeout", "1h"),
-    ] {
-        server.entry(key).or_insert_with(|| value.into());
-    }
-    server.entry("threads").or_insert(Toml::Integer(1));
-}
-
-fn table<'a>(parent: &'a mut Table, key: &str) -> &'a mut Table {
-    let entry = parent.entry(key).or_insert_with(|| Table::new().into());
-    entry.as_table_mut().unwrap()
 }
 
 impl SitePlan {

@@ -13,9 +13,9 @@ use toml::Table;
 
 use crate::answer::ReceivedAnswer;
 use crate::client::{Client, client, client_from};
+use crate::defaults::complete;
 use crate::eventually::eventually;
 use crate::log::Log;
-use crate::plan::complete;
 use crate::process::{Output, run};
 
 /// How long a dropped site has to end.

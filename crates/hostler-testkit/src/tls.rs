@@ -2,23 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use crate::authority::{Authority, IssuedCertificate};
 use crate::client::Client;
 use crate::eventually::within;
+use crate::stream::ClientStream;
 
 /// Clients that trust one authority. All connections share the cache of sessions.
 pub struct TlsClients {
@@ -92,28 +89,6 @@ impl TlsClients {
     }
 }
 
-/// The transport of a client's connection.
-pub(crate) enum ClientStream {
-    Tcp(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl ClientStream {
-    pub fn tcp(&self) -> &TcpStream {
-        match self {
-            Self::Tcp(stream) => stream,
-            Self::Tls(stream) => stream.get_ref().0,
-        }
-    }
-
-    fn session(&self) -> &rustls::ClientConnection {
-        match self {
-            Self::Tcp(_) => panic!("not over TLS"),
-            Self::Tls(stream) => stream.get_ref().1,
-        }
-    }
-}
-
 /// The result of the handshake.
 impl Client {
     /// Whether the session was resumed.
@@ -135,37 +110,5 @@ impl Client {
     pub fn was_shown(&self, certificate: &IssuedCertificate) -> bool {
         let cert = CertificateDer::from_pem_slice(certificate.cert.as_bytes()).unwrap();
         self.stream().session().peer_certificates().unwrap()[0] == cert
-    }
-}
-
-impl AsyncRead for ClientStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, into),
-        }
-    }
-}
-
-impl AsyncWrite for ClientStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }

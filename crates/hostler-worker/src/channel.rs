@@ -9,28 +9,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::lines::{LineReader, Overlong};
-use super::message::{FromWorker, ToWorker};
+use super::message::FromWorker;
 use super::news::{Wire, WorkerNews};
+use super::speaker::Speaker;
 
 const LINE_LIMIT: usize = 1024 * 1024;
 /// An app needs one connection. The others are room for stray connections.
 const CONNECTIONS: usize = 8;
-
-/// Sends messages to the process at the other end of a connection.
-#[derive(Clone, Debug)]
-pub(super) struct Speaker(mpsc::Sender<ToWorker>);
-
-impl Speaker {
-    /// Returns whether the message is on its way. It may still go unread.
-    pub fn tell(&self, message: ToWorker) -> bool {
-        self.0.try_send(message).is_ok()
-    }
-
-    /// Whether the other end is still connected.
-    pub fn is_open(&self) -> bool {
-        !self.0.is_closed()
-    }
-}
 
 /// Reads messages over Node's IPC channel. The channel stays open as long as the worker: if it closed, the worker would
 /// take Hostler for dead.
@@ -85,6 +70,7 @@ async fn read_messages(stream: UnixStream, wire: Wire) {
 mod tests {
     use tokio::io::AsyncReadExt;
 
+    use super::super::message::ToWorker;
     use super::*;
 
     #[tokio::test]

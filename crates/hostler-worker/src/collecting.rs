@@ -8,9 +8,9 @@ use hostler_dispatch::{Gauge, Load};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::channel::Speaker;
 use super::message::{Garbage, ToWorker};
 use super::settings::WorkerSettings;
+use super::speaker::Speaker;
 use super::vitals::Vitals;
 
 /// How soon to look for an idle moment again, at first ...

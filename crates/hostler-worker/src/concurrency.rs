@@ -8,10 +8,12 @@
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::heartbeat::BEAT;
+/// How often a worker is asked for the load of its event loop.
+pub(super) const BEAT: Duration = Duration::from_millis(500);
 
 /// The most slots that are tried.
 const MOST: usize = 64;

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
-use super::process::end_of;
+use super::process_end::end_of;
 
 /// The guard removes only directories whose names begin like this.
 pub(super) const DIRECTORY_PREFIX: &str = "hostler-";

@@ -8,15 +8,13 @@ use hostler_dispatch::{Gauge, Load};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::channel::Speaker;
-use super::concurrency::{ConcurrencyTuner, Round};
+use super::concurrency::{BEAT, ConcurrencyTuner, Round};
 use super::message::{LoopTime, ToWorker};
 use super::news::{Wire, WorkerNews};
 use super::settings::{Slots, WorkerSettings};
+use super::speaker::Speaker;
 use super::vitals::Vitals;
 
-/// How often the worker is asked.
-pub(super) const BEAT: Duration = Duration::from_millis(500);
 /// If a beat comes this much too late, Hostler was held up, not the worker.
 const LATE: Duration = BEAT.saturating_mul(2);
 /// A longer span between two reports shows more of the pause between than of the work.

@@ -27,6 +27,7 @@ mod message;
 mod news;
 mod pool_supervisor;
 mod process;
+mod process_end;
 mod recycling;
 mod rollout;
 mod running;
@@ -34,6 +35,7 @@ mod settings;
 mod shared;
 mod snapshot;
 mod spawn;
+mod speaker;
 mod supervisor;
 mod vitals;
 mod worker_task;
@@ -43,10 +45,10 @@ pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSe
 pub use exit_watch::{ExitCause, ExitWatch};
 pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
-pub use rollout::RestartError;
+pub use rollout::{RestartError, Restarted};
 pub use settings::{
     Bind, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
     WorkerSettings,
 };
 pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
-pub use supervisor::{Restarted, Supervisor};
+pub use supervisor::Supervisor;

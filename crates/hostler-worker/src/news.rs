@@ -2,9 +2,9 @@
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::channel::Speaker;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
+use super::speaker::Speaker;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
 const MAILBOX: usize = 64;

@@ -14,12 +14,12 @@ use super::lifecycle::Standing;
 use super::log::{WorkerEvent, WorkerLog};
 use super::recycling::{self, Reason, Wear};
 use super::rollout::{
-    Plan, ReplaceCause, RestartError, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId,
+    Plan, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport, WorkerRole,
+    WorkerTaskId,
 };
 use super::settings::{Recycling, Spares, WorkerSettings};
 use super::shared::{PoolShared, WorkerCommand};
 use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
-use super::supervisor::Restarted;
 use super::worker_task::{WorkerSpec, WorkerTask};
 
 /// A command from the program.

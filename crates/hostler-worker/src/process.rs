@@ -1,16 +1,12 @@
 //! One worker's process group: how it is signalled, and how its end is awaited. Knows nothing of readiness.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpgid, kill_process_group, pidfd_open, test_kill_process,
-    test_kill_process_group, waitpgid,
+    Pid, Signal, WaitOptions, getpgid, kill_process_group, test_kill_process_group, waitpgid,
 };
-use tokio::io::unix::AsyncFd;
 use tokio::process::Child;
 use tokio::time::sleep;
 
@@ -18,9 +14,9 @@ use super::context::SupervisorContext;
 use super::exit_watch::ExitCause;
 use super::guard::WatchedGroup;
 use super::news::{Wire, WorkerNews};
+use super::process_end::{GLANCE, end_of};
 
-/// How often an orphaned group is checked. The system reports no event for the end of a process that is not our child.
-const GLANCE: Duration = Duration::from_millis(20);
+/// The most checks of an orphaned group before the wait ends.
 const GLANCES: u32 = 100;
 
 /// A process group. It is killed when this value is dropped.
@@ -117,31 +113,6 @@ pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
 pub(super) async fn tell_end(pid: u32, wire: Wire) {
     end_of(pid).await;
     wire.send(WorkerNews::Gone { pid }).await;
-}
-
-/// Waits for the end of any process, and reaps none.
-pub(super) async fn end_of(pid: u32) {
-    let Some(number) = Pid::from_raw(pid.cast_signed()) else { return };
-    match pidfd_open(number, PidfdFlags::NONBLOCK).map(watched) {
-        // The descriptor is readable when the process has ended, even before its parent has reaped it.
-        Ok(Ok(process)) => drop(process.readable().await),
-        Err(Errno::SRCH) => {}
-        // An old kernel, or no descriptor is left. A process number that is soon used again would be mistaken here, which
-        // is very rare.
-        _ => {
-            while test_kill_process(number).is_ok() {
-                sleep(GLANCE).await;
-            }
-        }
-    }
-}
-
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe for the sake of types that close what they lent; OwnedFd never does"
-)]
-fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::new(descriptor)
 }
 
 /// Whether no process of the group is left. Reaps those that are our children. Only for groups whose leader was reaped by

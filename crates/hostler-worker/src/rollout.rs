@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use super::recycling::Reason;
 
 use spares::Reserve;
-pub use words::RestartError;
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
+pub use words::{RestartError, Restarted};
 
 /// This many failed boots in a row of a new worker stop the rollout.
 const MOST_FAILED_BOOTS: u32 = 3;

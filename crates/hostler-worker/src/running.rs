@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::channel::{Speaker, read_control, read_ipc};
+use super::channel::{read_control, read_ipc};
 use super::collecting::Collecting;
 use super::exit_watch::ExitNotifier;
 use super::health;
@@ -20,6 +20,7 @@ use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time, tell_end};
 use super::settings::{WorkerAddress, WorkerSettings};
 use super::spawn::{Spawn, Ways};
+use super::speaker::Speaker;
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use hostler_dispatch::{MemberId, Pool};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -12,7 +11,7 @@ use super::budget::{Boots, Budget};
 use super::context::SupervisorContext;
 use super::lifecycle::Standing;
 use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
-use super::rollout::RestartError;
+use super::rollout::{RestartError, Restarted};
 use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::shared::PoolShared;
 use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
@@ -24,15 +23,6 @@ pub struct Supervisor {
     rollout: watch::Receiver<RolloutStatus>,
     budget: Arc<Mutex<Budget>>,
     commands: mpsc::UnboundedSender<SupervisorCommand>,
-}
-
-/// The result of a complete restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restarted {
-    /// How many workers there are. All of them are new.
-    pub workers: usize,
-    /// The time from the command to the end.
-    pub took: Duration,
 }
 
 impl Supervisor {

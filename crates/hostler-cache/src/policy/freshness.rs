@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::directives::{Scope, Seconds};
 use super::lifetime::{Lifetime, Word, has_validator, initial_age};
 use super::response_directives::{ResponseDirectives, may_be_kept};
-use super::{CachingRules, Method, RequestDirectives};
+use super::{CachingRules, Method, NotStored, RequestDirectives};
 use crate::{Head, Moment};
 
 /// How long a stored response may be served. Several machines share it, so times are by the wall clock.
@@ -33,27 +33,6 @@ pub struct Freshness {
     pub shared: bool,
     /// It has a validator, so it is useful even when it is stale.
     pub validates: bool,
-}
-
-/// Why a response is not stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NotStored {
-    /// The method is neither GET nor HEAD.
-    Method,
-    /// A cache does not store this status: it is interim, 206, 304, or excluded by `must-understand`.
-    Status,
-    /// The response or the request has `no-store`.
-    NoStore,
-    /// The response is for one user: `private`.
-    Private,
-    /// The request has `Authorization`, and the response does not allow other users.
-    Authorized,
-    /// The response or the request has cookies that make the response personal.
-    Cookie,
-    /// `Vary: *`: the response matches no other request.
-    Vary,
-    /// The response has no lifetime, or a lifetime of zero and no validator.
-    Lifetime,
 }
 
 impl Freshness {

@@ -7,7 +7,6 @@ use bytes::{Buf, BufMut, Bytes};
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
-use super::Packing;
 use crate::{Entry, FetchMark, Freshness, Vary};
 
 /// The version of the format. It is part of every name, so Hostlers of two versions that share a memcached do not see
@@ -15,6 +14,20 @@ use crate::{Entry, FetchMark, Freshness, Vary};
 const VERSION: u32 = 2;
 
 const MARK: &[u8; 4] = b"Hstl";
+
+/// The most seconds that an item stays, whatever its freshness. A purge must be remembered for this long.
+pub(super) const LONGEST_SECONDS: u64 = 24 * 60 * 60;
+
+/// How heads are written as bytes and read back.
+#[derive(Debug, Clone, Copy)]
+pub struct Packing<H> {
+    /// Appends the bytes of a head.
+    pub write: fn(&H, &mut Vec<u8>),
+    /// Reads a head. `None` if the bytes are not a head.
+    pub read: fn(&[u8]) -> Option<H>,
+    /// The memory of a head in bytes.
+    pub bytes: fn(&H) -> usize,
+}
 
 /// Why an item cannot be read.
 #[derive(Debug, PartialEq, Eq)]

@@ -23,10 +23,8 @@ use ring::Ring;
 use server::{MemcachedServer, Op, Reply, ServerFailure};
 use writer::{Write, WriteQueue};
 
+pub use item::Packing;
 pub use server::{Notice, ServerCounts, ServerStatus};
-
-/// The most seconds that an item stays, whatever its freshness. A purge must be remembered for this long.
-const LONGEST_SECONDS: u64 = 24 * 60 * 60;
 
 /// The servers, and how long to wait for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,17 +38,6 @@ pub struct TierSettings {
     pub timeout: Duration,
     /// The largest item in bytes. The default limit of memcached itself is 1 MiB.
     pub max_item: usize,
-}
-
-/// How heads are written as bytes and read back.
-#[derive(Debug, Clone, Copy)]
-pub struct Packing<H> {
-    /// Appends the bytes of a head.
-    pub write: fn(&H, &mut Vec<u8>),
-    /// Reads a head. `None` if the bytes are not a head.
-    pub read: fn(&[u8]) -> Option<H>,
-    /// The memory of a head in bytes.
-    pub bytes: fn(&H) -> usize,
 }
 
 /// The memcached servers of a site. Dropping it ends its tasks.

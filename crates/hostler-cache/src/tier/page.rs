@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::LONGEST_SECONDS;
+use super::item::LONGEST_SECONDS;
 use super::log::{Purges, random};
 use crate::{Purge, Under};
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::TierShared;
+use super::item::{self, LONGEST_SECONDS};
 use super::keeper::{self, UNHURRIED};
 use super::server::{MemcachedServer, Op, Reply, Set};
-use super::{LONGEST_SECONDS, TierShared, item};
 use crate::{Moment, Variants};
 
 /// The most writes that wait for a server. They are in memory meanwhile.

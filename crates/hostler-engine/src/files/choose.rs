@@ -8,9 +8,9 @@ use hostler_coding::Coding;
 use hostler_config::StaticFiles;
 use rustix::io::Errno;
 
-use super::NotServed;
 use super::open::{Folder, Opened};
-use super::serve::FileRequest;
+use super::request::FileRequest;
+use super::served::NotServed;
 
 /// A file to send.
 pub(super) struct Chosen {

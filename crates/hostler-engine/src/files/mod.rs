@@ -5,7 +5,9 @@ mod choose;
 mod conditions;
 mod open;
 mod place;
+mod request;
 mod serve;
+mod served;
 
 use std::io;
 use std::path::Path;
@@ -19,10 +21,13 @@ use hostler_wire::{Fields, Name, ResponseHead, tokens};
 use open::Blocking;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use place::{NoPlace, ends_in_slash, place};
-use serve::{FileLookup, FileRequest};
+use request::FileRequest;
+use serve::FileLookup;
 use tokio::task::spawn_blocking;
 
-use crate::exchange::{BodySource, Exchange};
+use crate::exchange::Exchange;
+
+pub use served::{NotServed, ServedFile};
 
 /// A folder that is served.
 #[derive(Debug)]
@@ -32,34 +37,6 @@ pub struct Files {
     takes_below: bool,
     /// The folder is on a local disk, so files in the page cache are read on the request's thread.
     is_local: bool,
-}
-
-/// An answer: a file or a part of it, 304, or a redirect.
-pub struct ServedFile {
-    /// The head, without fields that frame the message.
-    pub head: ResponseHead,
-    /// The length of the body. For HEAD: the length that the body would have.
-    pub length: u64,
-    pub body: Box<dyn BodySource>,
-}
-
-impl ServedFile {
-    fn bare(head: ResponseHead) -> Self {
-        Self { head, length: 0, body: Box::new(io::empty()) }
-    }
-}
-
-/// Why there is no file to serve.
-#[derive(Debug)]
-pub enum NotServed {
-    /// It does not exist or is not public. The text is for the operator.
-    Missing(Option<String>),
-    /// `If-Match` or `If-Unmodified-Since` is false.
-    Precondition,
-    /// The range begins after the end of the file, which has this length.
-    Range(u64),
-    /// It exists and cannot be read.
-    Unreadable(io::Error),
 }
 
 impl Files {

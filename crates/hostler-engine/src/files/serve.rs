@@ -4,30 +4,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use hostler_coding::Coding;
 use hostler_config::StaticFiles;
 use hostler_wire::{ResponseHead, content_range};
 
 use super::body::FileBody;
 use super::choose::{Chosen, FileRole, Miss, choose};
-use super::conditions::{ConditionOutcome, Conditions, FileValidators};
+use super::conditions::{ConditionOutcome, FileValidators};
 use super::open::{Blocking, Folder};
-use super::place::FilePath;
-use super::{NotServed, ServedFile};
+use super::request::FileRequest;
+use super::served::{NotServed, ServedFile};
 
 /// Caches may keep the file for a year without validation.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
-
-/// The parts of a request that matter for a file.
-pub(super) struct FileRequest {
-    pub place: FilePath,
-    /// True for GET, false for HEAD.
-    pub wants_body: bool,
-    pub conditions: Conditions,
-    /// In order of preference.
-    pub codings: Vec<Coding>,
-    pub takes_page: bool,
-}
 
 pub(super) enum FileLookup {
     Answer(ServedFile),

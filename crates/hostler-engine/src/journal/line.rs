@@ -6,7 +6,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::LogFormat;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Pretty,
+    /// JSON, except for exchanges, which have the format of Cloud Foundry's gorouter.
+    Gorouter,
+}
 
 /// The severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

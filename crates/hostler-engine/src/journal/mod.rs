@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub use error_output::ErrorOutput;
 pub use gorouter::Hop;
-pub use line::{Access, Level};
+pub use line::{Access, Level, LogFormat};
 pub use writer::WriterUsage;
 
 use writer::Writer;
@@ -24,16 +24,6 @@ use writer::Writer;
 const TIME_LIMIT: Duration = Duration::from_millis(800);
 
 use line::{Event, WorkerLine};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One JSON object per line.
-    Json,
-    /// For people.
-    Pretty,
-    /// JSON, except for exchanges, which have the format of Cloud Foundry's gorouter.
-    Gorouter,
-}
 
 /// A handle on the log. Cheap to clone.
 #[derive(Clone)]

@@ -82,6 +82,15 @@ pub(crate) enum ReplaceCause {
     Recycled(Reason),
 }
 
+/// The result of a complete restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// How many workers there are. All of them are new.
+    pub workers: usize,
+    /// The time from the command to the end.
+    pub took: Duration,
+}
+
 /// Why a restart did not replace all workers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestartError {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::WorkerTask;
-use crate::channel::Speaker;
 use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
 use crate::log::WorkerEvent;
 use crate::message::FromWorker;
@@ -13,6 +12,7 @@ use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::settings::Slots;
 use crate::shared::WorkerCommand;
+use crate::speaker::Speaker;
 
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);

@@ -11,20 +11,8 @@ use hostler_engine::cache::Stock;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::commands::{AdminCommand, CommandSender};
+use super::commands::{AdminCommand, CommandSender, Purging};
 use super::http::answer;
-
-/// What a purge removes. This process need not have any of it in memory: memcached may.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Purging {
-    /// Whole URLs, with or without `https://`.
-    pub urls: Vec<String>,
-    /// Prefixes of URLs.
-    pub prefixes: Vec<String>,
-    /// Tags from the fields `Cache-Tag` and `Surrogate-Key` of answers.
-    pub tags: Vec<String>,
-    pub all: bool,
-}
 
 #[derive(Debug, Serialize)]
 pub struct CacheReport {

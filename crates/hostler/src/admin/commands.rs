@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::cache::Purging;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminCommand {
     /// Replaces the workers of this pool, or of all pools.
@@ -20,6 +18,18 @@ pub enum AdminCommand {
     Reload,
     /// Hands over to a new process of the program as it is now on the disk.
     Upgrade,
+}
+
+/// What a purge removes. This process need not have any of it in memory: memcached may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purging {
+    /// Whole URLs, with or without `https://`.
+    pub urls: Vec<String>,
+    /// Prefixes of URLs.
+    pub prefixes: Vec<String>,
+    /// Tags from the fields `Cache-Tag` and `Surrogate-Key` of answers.
+    pub tags: Vec<String>,
+    pub all: bool,
 }
 
 /// What was done, one sentence each.

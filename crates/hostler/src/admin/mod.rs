@@ -18,8 +18,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
-pub use cache::Purging;
-pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand};
+pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use routes::as_text;
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};

@@ -6,7 +6,6 @@
 mod options;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, Event, ServerInfo, Subscriber};
@@ -19,9 +18,6 @@ use tokio::time::sleep;
 use hostler_engine::journal::{Journal, Level};
 
 pub use async_nats::Message;
-
-/// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
-const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// A connection. Cheap to clone; it ends with its last clone and its last listener.
 #[derive(Clone)]

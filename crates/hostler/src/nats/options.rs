@@ -6,10 +6,11 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use hostler_config::{Nats, NatsLogin};
 
-use super::MAX_PAUSE;
-
 /// How many messages each subscription may hold unread. Further ones are lost, and the log says so. gorouter has the same limit.
 const MAX_WAITING: usize = 131_072;
+
+/// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) fn of(settings: &Nats) -> ConnectOptions {
     let options = ConnectOptions::new()
