@@ -2,8 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+
+use paths::used_modules;
+use sources::{Broken, Source, all, sources};
+
+#[path = "tidy/inside.rs"]
+mod inside;
+#[path = "tidy/paths.rs"]
+mod paths;
+#[path = "tidy/sources.rs"]
+mod sources;
 
 /// The modules of the program, highest row first. A module may use the rows below its own, but no module of its own row or a higher one.
 const ROWS: &[&[&str]] = &[
@@ -63,32 +71,6 @@ const SAME_NAMES: &[(&str, &str)] = &[
 /// A file's lines without its tests.
 const MOST_LINES: usize = 400;
 
-#[derive(Clone)]
-struct Source {
-    /// Relative to the repository's root, with forward slashes.
-    path: String,
-    text: String,
-}
-
-impl Source {
-    /// The lines before the first module of tests, numbered from 1.
-    fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
-        let tests = self.text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
-        self.text[..tests].lines().enumerate().map(|(at, line)| (at + 1, line))
-    }
-
-    /// All lines except comments, numbered from 1.
-    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, line));
-        lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
-    }
-
-    /// A file that contains only tests.
-    fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
-    }
-}
-
 #[test]
 fn nobody_knows_a_neighbour_or_a_row_above() {
     let mut broken = Broken::default();
@@ -98,12 +80,10 @@ fn nobody_knows_a_neighbour_or_a_row_above() {
             broken.at(&source, 1, format_args!("module {own} has no row in tests/tidy.rs"));
             continue;
         };
-        for (line, text) in source.code() {
-            for used in used_modules(text) {
-                let allowed = used == own || row(used).is_some_and(|row| row > own_row);
-                if !allowed && row(used).is_some() {
-                    broken.at(&source, line, format_args!("{own} must not know {used}"));
-                }
+        for (used, line) in used_modules(&source) {
+            let allowed = used == own || row(&used).is_some_and(|row| row > own_row);
+            if !allowed && row(&used).is_some() {
+                broken.at(&source, line, format_args!("{own} must not know {used}"));
             }
         }
     }
@@ -243,22 +223,7 @@ fn defined_type(line: &str) -> Option<&str> {
     Some(first_word(name))
 }
 
-/// Fails with all violations of a rule at once.
-#[derive(Default)]
-struct Broken(String);
-
-impl Broken {
-    fn at(&mut self, source: &Source, line: usize, what: std::fmt::Arguments<'_>) {
-        writeln!(self.0, "{}:{line}: {what}", source.path).unwrap();
-    }
-
-    #[track_caller]
-    fn check(self) {
-        assert!(self.0.is_empty(), "\n{}", self.0);
-    }
-}
-
-/// The top module of a file of the program. None for the root of the library.
+/// The top module of a file of the program or its engine. None for the root of a library.
 fn module(path: &str) -> Option<&str> {
     let inside = path
         .strip_prefix("crates/hostler/src/")
@@ -269,19 +234,6 @@ fn module(path: &str) -> Option<&str> {
 
 fn row(module: &str) -> Option<usize> {
     ROWS.iter().position(|row| row.contains(&module))
-}
-
-/// The modules that a line names as `crate::x` (or `hostler::x`, as the binary does), `use crate::{x, y}` included.
-fn used_modules(line: &str) -> impl Iterator<Item = &str> {
-    let after = |root: &'static str| line.match_indices(root).map(move |(at, _)| &line[at + root.len()..]);
-    after("crate::").chain(after("hostler::")).chain(after("hostler_engine::")).flat_map(|rest| {
-        match rest.strip_prefix('{') {
-            Some(list) => {
-                list.split('}').next().unwrap_or_default().split(',').map(first_word).collect::<Vec<_>>()
-            }
-            None => vec![first_word(rest)],
-        }
-    })
 }
 
 fn first_word(text: &str) -> &str {
@@ -295,44 +247,8 @@ fn names_crate(line: &str, name: &str) -> bool {
     line.match_indices(&format!("{name}::")).any(|(at, _)| !is_word(line[..at].chars().next_back()))
 }
 
-/// All Rust sources of the repository.
-fn all() -> Vec<Source> {
-    [sources("crates"), sources("fuzz")].into_iter().flatten().collect()
-}
-
-fn sources(folder: &str) -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let mut found = Vec::new();
-    collect(&root.join(folder), &mut found);
-    found.sort();
-    let read = |path: PathBuf| Source {
-        text: std::fs::read_to_string(&path).unwrap(),
-        path: path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/"),
-    };
-    found.into_iter().map(read).collect()
-}
-
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-    // A planned library may have no folder yet.
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true if path.ends_with("target") => {}
-            true => collect(&path, found),
-            false if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
-            false => {}
-        }
-    }
-}
-
 #[test]
 fn the_rules_find_what_they_are_for() {
-    assert_eq!(
-        used_modules("use crate::{exchange::Exchange, gateway};").collect::<Vec<_>>(),
-        ["exchange", "gateway"]
-    );
-    assert_eq!(used_modules("    let x = crate::proxy::ask(1);").collect::<Vec<_>>(), ["proxy"]);
     assert_eq!(module("crates/hostler/src/listen/client.rs"), Some("listen"));
     assert_eq!(module("crates/hostler/src/main.rs"), Some("main"));
     assert!(

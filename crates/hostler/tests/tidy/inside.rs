@@ -1,0 +1,101 @@
+//! The rows inside the modules that have many files: which of these files may use which.
+
+use std::collections::BTreeSet;
+
+use crate::paths::Code;
+use crate::sources::{Broken, sources};
+
+type Rows = &'static [&'static [&'static str]];
+
+/// A crate, a module of it, and the rows inside. The module's `mod.rs` stands above them. What `mod.rs` itself defines, its files may use.
+pub const INSIDE: &[(&str, &str, Rows)] =
+    &[("hostler", "server", SERVER), ("hostler-engine", "gateway", GATEWAY)];
+
+const SERVER: Rows = &[
+    &["commands"],
+    &["reload"],
+    &["announce", "pool_drain", "stop", "upgrade", "watch", "tls_watch"],
+    &["running"],
+    &["boot", "routes"],
+    &["pools", "registrar", "successor"],
+    &["settings", "predecessor"],
+    &["pool_context", "tls", "lookups", "threads", "channel", "socket_activation", "notify"],
+    &[
+        "cache",
+        "tables",
+        "listeners",
+        "descriptors",
+        "environment",
+        "probe",
+        "program",
+        "signals",
+        "file_stamp",
+    ],
+];
+
+const GATEWAY: Rows = &[
+    &["cached"],
+    &["call", "platform"],
+    &["retry"],
+    &["files", "native", "redirect", "late", "wait"],
+    &["answer", "target"],
+    &["changes", "fallback"],
+    &["rewrite", "poison", "hypernova", "hops"],
+    &["refusal"],
+    &["suspects"],
+    &["identity", "toll", "spool", "health", "line"],
+];
+
+/// Parts of a module that use one of their own row or of a row above, and why.
+const UPWARDS: &[(&str, &str, &str, &str)] = &[
+    (
+        "gateway",
+        "refusal",
+        "platform",
+        "Refusal has all answers of our own, so also the Objection of a registered route",
+    ),
+    ("gateway", "target", "platform", "the Route of a registered route holds its Platform"),
+];
+
+#[test]
+fn a_part_of_the_server_or_the_gateway_uses_the_rows_below_its_own() {
+    let code = Code::read(&sources("crates"));
+    let mut broken = Broken::default();
+    let mut upwards = BTreeSet::new();
+    for (library, module, rows) in INSIDE {
+        let part = |path| part(path, library, module);
+        let files = code.files().filter_map(|(path, file)| Some((path, file, part(path)?)));
+        for (path, file, own) in files {
+            let Some(own_row) = row(rows, own) else {
+                broken.in_file(path, 1, format_args!("{own} has no row in tests/tidy/inside.rs"));
+                continue;
+            };
+            let used = code.used_by(file).into_iter();
+            for (used, named) in used.filter_map(|(path, named)| Some((part(path)?, named))) {
+                let is_below = used == own || row(rows, used).is_some_and(|row| row > own_row);
+                match UPWARDS
+                    .iter()
+                    .find(|(within, from, to, _)| (*within, *from, *to) == (*module, own, used))
+                {
+                    _ if is_below => {}
+                    Some((.., why)) => drop(upwards.insert(*why)),
+                    None => broken.in_file(path, named.line, format_args!("{own} must not use {used}")),
+                }
+            }
+        }
+    }
+    broken.check();
+    let needless: Vec<_> = UPWARDS.iter().filter(|(.., why)| !upwards.contains(why)).collect();
+    assert!(needless.is_empty(), "these are not needed any more: {needless:#?}");
+}
+
+/// The part of a module that a file belongs to: `late` for `gateway/late.rs`, `cached` for all below `gateway/cached/`.
+fn part<'a>(path: &'a str, library: &str, module: &str) -> Option<&'a str> {
+    let inside = path.strip_prefix(&format!("crates/{library}/src/{module}/"))?;
+    let name = inside.split('/').next()?;
+    Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|part| *part != "mod")
+}
+
+fn row(rows: Rows, name: &str) -> Option<usize> {
+    rows.iter().position(|row| row.contains(&name))
+}
