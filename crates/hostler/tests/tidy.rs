@@ -10,6 +10,8 @@ use sources::{Broken, Source, all, sources};
 mod inside;
 #[path = "tidy/paths.rs"]
 mod paths;
+#[path = "tidy/picture.rs"]
+mod picture;
 #[path = "tidy/sources.rs"]
 mod sources;
 
