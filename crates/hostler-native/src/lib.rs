@@ -9,46 +9,21 @@ mod openapi;
 pub mod postal;
 pub mod problem;
 mod query;
+mod request;
 pub mod tag;
 
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
-use form::AnswerFormat;
 use geo::Geo;
-use hostler_address::ClientAddress;
 use hostler_config::Origin;
-use hostler_wire::{RequestHead, Whole};
+use hostler_wire::Whole;
 use postal::Postal;
-use query::QueryString;
 
-/// The parts of a request that these services read.
-#[derive(Clone, Copy)]
-pub struct LookupRequest<'a> {
-    /// The head.
-    pub head: &'a RequestHead,
-    /// The address of its client.
-    pub client: ClientAddress,
-    /// The whole body. Empty if there is none.
-    pub body: &'a [u8],
-}
+pub use request::{LookupRequest, Nearest};
 
 /// The most bytes of a request's body. The largest batch is far smaller.
 pub const MOST_BODY: u64 = 1 << 20;
-
-/// The lookup of the nearest postal code, for the service that knows the place of an address.
-pub trait Nearest {
-    /// The record nearest to a point (latitude and longitude in degrees), with the fields that a query names. `None` if
-    /// there is no record at all.
-    ///
-    /// Errors: a sentence for the client.
-    fn nearest(
-        &self,
-        at: (f64, f64),
-        query: &QueryString,
-        form: AnswerFormat,
-    ) -> Result<Option<String>, String>;
-}
 
 /// The services of one route, below the route's prefix.
 pub struct Native {

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use paths::used_modules;
 use sources::{Broken, Source, all, sources};
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/inside.rs"]
 mod inside;
 #[path = "tidy/paths.rs"]

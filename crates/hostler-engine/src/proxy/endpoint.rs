@@ -9,8 +9,8 @@ use hostler_wire::MemberConnection;
 use hostler_worker::ExitWatch;
 use tokio::time::Instant;
 
+use super::checked::{self, Checked};
 use super::connector::{Connector, MemberProtocol};
-use super::health_check::{self, Checked};
 use super::http2::Http2Connections;
 use super::meter::Meter;
 use crate::exchange::Instance;
@@ -85,7 +85,7 @@ impl Endpoint {
 
     /// What checks of it have found; none if it has not been checked.
     pub fn checked(&self) -> Option<Checked> {
-        let checked = health_check::lock(self.checked.get()?).clone();
+        let checked = checked::lock(self.checked.get()?).clone();
         Some(Checked { member: self.label.clone(), ..checked })
     }
 

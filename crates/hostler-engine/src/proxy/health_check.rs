@@ -3,17 +3,17 @@
 
 use std::future::poll_fn;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hostler_dispatch::{Gauge, Membership};
 use hostler_wire::{CallError, MemberConnection};
 use http::Request;
-use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::ask::status_of;
+use super::checked::{Checked, lock};
 use super::{Connector, Endpoint, MemberNews, MemberProtocol, http2};
 use crate::journal::Level;
 
@@ -53,24 +53,6 @@ impl Drop for Checking {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// What the checks of a member have found so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Checked {
-    /// The member.
-    pub member: Arc<str>,
-    /// It gets no requests.
-    pub unhealthy: bool,
-    /// Checks that it has passed.
-    pub passed: u64,
-    /// Checks that it has failed.
-    pub failed: u64,
-    /// Why it has failed the last one; none if it has passed it.
-    pub last_failure: Option<String>,
-    /// Outcomes in a row that speak against what it counts as.
-    #[serde(skip)]
-    pub(super) streak: u32,
 }
 
 impl Checked {
@@ -193,10 +175,6 @@ async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -
         }
     }
     Ok(status)
-}
-
-pub(super) fn lock(checked: &Mutex<Checked>) -> std::sync::MutexGuard<'_, Checked> {
-    checked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod ask;
 mod call;
+mod checked;
 mod connector;
 mod ending;
 mod endpoint;
@@ -33,10 +34,11 @@ pub use crate::exchange::Instance;
 
 pub use ask::{WholeAnswer, ask, post};
 pub use call::Call;
+pub use checked::Checked;
 pub use connector::{Connector, MemberProtocol, MemberTls};
 pub use ending::{CallEnding, CallRemains};
 pub use endpoint::{Endpoint, MemberNews, OnHang, Ours};
-pub use health_check::{CheckSettings, Checked, Checking};
+pub use health_check::{CheckSettings, Checking};
 pub use interim::is_for_our_cache;
 pub use meter::{Meter, Spread, Times};
 #[cfg(test)]

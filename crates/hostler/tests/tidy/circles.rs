@@ -1,0 +1,131 @@
+//! Circles: two files that use each other. A reader of one must read the other, so each circle has its reason here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::paths::Code;
+use crate::sources::{Broken, sources};
+
+/// A folder below `crates/`, a file in it, the files that it is in a circle with, and why. "To be parted" says that the reason is a
+/// bad one: two things, of which one should not know the other.
+const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
+    (
+        "hostler-cache/src/tier",
+        "mod.rs",
+        &["keeper.rs", "writer.rs"],
+        "one thing: the tier, and the tasks on its TierShared",
+    ),
+    (
+        "hostler-cache/src/tier",
+        "log.rs",
+        &["page.rs"],
+        "one thing: the log of purges, and its page on a server",
+    ),
+    (
+        "hostler-worker/src",
+        "rollout.rs",
+        &["rollout/spares.rs"],
+        "one thing: the plan, and its part about spares",
+    ),
+    (
+        "hostler-config/src/resolve",
+        "mod.rs",
+        &["platform.rs", "server.rs", "tls.rs"],
+        "one thing: the Resolver, a file for each section",
+    ),
+    ("hostler-config/src", "lib.rs", &["resolve/mod.rs"], "to be parted: Surroundings is defined in lib.rs"),
+    (
+        "hostler/src/listen",
+        "mod.rs",
+        &["client.rs", "entrance.rs", "respond.rs", "shortage.rs", "tunnel.rs"],
+        "one thing: the Shard, a file for each stage of a connection",
+    ),
+    (
+        "hostler/src/listen",
+        "settings.rs",
+        &["admission.rs", "behind.rs", "https.rs"],
+        "to be parted: Settings holds a type of each file, and each file reads Settings",
+    ),
+    (
+        "hostler/src/listen",
+        "behind.rs",
+        &["response_body.rs"],
+        "to be parted: BufferKind is defined in behind.rs",
+    ),
+    (
+        "hostler-native/src/geo",
+        "mod.rs",
+        &["about.rs", "original.rs"],
+        "one thing: the service, a file for each kind of answer",
+    ),
+    (
+        "hostler-native/src/postal",
+        "dataset.rs",
+        &["batch.rs"],
+        "one thing: the data, and what a batch asks of it",
+    ),
+    ("hostler-engine/src/proxy", "call.rs", &["interim.rs"], "one thing: a call, and its interim answers"),
+    (
+        "hostler-engine/src/proxy",
+        "mod.rs",
+        &["http2/mod.rs"],
+        "to be parted: CallSettings and Failure are defined in mod.rs",
+    ),
+    (
+        "hostler/src/server",
+        "mod.rs",
+        &["listeners.rs", "running.rs"],
+        "to be parted: StartError is defined in mod.rs",
+    ),
+    (
+        "hostler-engine/src/gateway",
+        "mod.rs",
+        &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
+        "to be parted: what the files of platform use of the straight line is defined in mod.rs",
+    ),
+    (
+        "hostler-engine/src/proxy",
+        "ending.rs",
+        &["call.rs", "linger.rs", "mod.rs"],
+        "one thing: a call and its endings",
+    ),
+];
+
+#[test]
+fn two_files_use_each_other_for_a_reason_only() {
+    let code = Code::read(&sources("crates"));
+    let used: BTreeMap<_, _> = code.files().map(|(path, module)| (path, code.used_by(module))).collect();
+    let excused = excused();
+    let mut broken = Broken::default();
+    let mut circles = BTreeSet::new();
+    for (one, others) in &used {
+        for (other, named) in others.iter().filter(|(other, _)| one < *other) {
+            let Some(back) = used[other].get(one) else { continue };
+            let (there, back) = (named.segments.join("::"), back.segments.join("::"));
+            if !excused.contains(&pair(one, other)) {
+                broken.in_file(
+                    one,
+                    named.line,
+                    format_args!("uses {there}, and {other} uses {back}: a circle"),
+                );
+            }
+            circles.insert(pair(one, other));
+        }
+    }
+    broken.check();
+    let needless: Vec<_> = excused.difference(&circles).collect();
+    assert!(needless.is_empty(), "these are no circles: take them out of the list: {needless:#?}");
+}
+
+fn excused() -> BTreeSet<(String, String)> {
+    let pairs = |(folder, file, others, _): &(&str, &str, &[&str], &str)| {
+        let path = |file: &str| format!("crates/{folder}/{file}");
+        others.iter().map(|other| pair(&path(file), &path(other))).collect::<Vec<_>>()
+    };
+    CIRCLES.iter().flat_map(pairs).collect()
+}
+
+/// In the order of the alphabet.
+fn pair(one: &str, other: &str) -> (String, String) {
+    let (one, other) = if one < other { (one, other) } else { (other, one) };
+    (one.to_owned(), other.to_owned())
+}
