@@ -1,4 +1,5 @@
-//! The listening sockets and the HTTP/1.1 connections of clients. Knows the gateway, and neither routes nor members.
+//! Listening sockets, and connections with clients in HTTP/1.1 (`h2`: in HTTP/2). Knows the gateway, and of the modules below the
+//! gateway what passes to clients: a call's answer, a stored body, a tunnel.
 
 mod admission;
 mod behind;

@@ -59,6 +59,15 @@ impl Code {
         used
     }
 
+    /// The paths that a file uses, each from the root of its crate as far as that is known, with its line.
+    pub fn named_by(&self, module: &Module) -> impl Iterator<Item = (Module, usize)> {
+        let named = self.files[module].named.iter().filter(|named| !named.exported);
+        named.map(|named| {
+            let path = self.absolute(module, &named.segments).unwrap_or_else(|| named.segments.clone());
+            (path, named.line)
+        })
+    }
+
     /// A path from the root of its crate. `None`: it is of another crate, or what it begins with is not known here.
     fn absolute(&self, module: &Module, segments: &[String]) -> Option<Module> {
         let is_child = |name: &String| self.files.contains_key(&below(module, std::slice::from_ref(name)));
@@ -97,7 +106,7 @@ fn below(module: &[String], rest: &[String]) -> Module {
     [module, rest].concat()
 }
 
-/// The module that a file is: `crates/hostler/src/gateway/mod.rs` is `hostler::gateway`.
+/// The module that a file is: `crates/hostler/src/gateway/mod.rs` is `hostler_engine::gateway`.
 fn module(path: &str) -> Module {
     let (folder, inside) = path.split_once("/src/").unwrap_or_default();
     let name = folder.rsplit('/').next().unwrap_or_default().replace('-', "_");
