@@ -9,28 +9,11 @@ use hostler_engine::gateway::Refusal;
 use hostler_engine::journal::Level;
 use tokio::net::TcpStream;
 
+use super::settings::{ByKind, PerClient};
 use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
 
 /// How many refused connections of one client are closed slowly, so that their answer arrives. More of them are closed at once.
 const MOST_CLOSED_SLOWLY: usize = 16;
-
-/// How many connections and requests one client may have.
-#[derive(Debug, Clone, Copy)]
-pub struct PerClient {
-    /// Open connections.
-    pub connections: ByKind,
-    /// Requests in progress, including tunnels.
-    pub requests: ByKind,
-}
-
-/// A limit that depends on the kind of the client's address; `usize::MAX`: no limit.
-#[derive(Debug, Clone, Copy)]
-pub struct ByKind {
-    /// Loopback and private addresses: they often belong to proxies, balancers, container gateways and load tests.
-    pub near: usize,
-    /// All other addresses.
-    pub far: usize,
-}
 
 impl ByKind {
     fn of(self, ip: IpAddr) -> usize {

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_engine::exchange::{
-    Deadline, Exchange, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate,
-};
+use hostler_engine::exchange::{Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
 
-use super::Settings;
-use super::response_body::ResponseBody;
+use super::settings::{SendLimits, Settings};
 use super::spill::Spill;
 
 /// How many bytes of its answers each connection may hold in any case.
@@ -84,15 +81,6 @@ pub(super) struct Progress {
     pub now: u64,
 }
 
-/// How slow a client may be.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "each is its key in the [server] section")]
-pub struct SendLimits {
-    pub min_send_rate: u64,
-    pub min_slot_rate: u64,
-    pub send_timeout: Duration,
-}
-
 /// How many bytes of an answer are taken at a time while the client keeps up.
 pub(super) fn first_piece(settings: &Settings) -> usize {
     if settings.answer_memory.is_tight() { LEAST } else { PIECE }
@@ -101,16 +89,6 @@ pub(super) fn first_piece(settings: &Settings) -> usize {
 /// How many bytes of one answer may be in memory. `is_stored`: the answer is stored elsewhere too.
 pub(super) fn limit(settings: &Settings, is_stored: bool) -> usize {
     if is_stored { settings.answer_buffer.min(MOST_OF_STORED) } else { settings.answer_buffer }
-}
-
-/// How the answer is buffered when the client does not read it.
-pub(super) fn kind_of(response_body: Option<&ResponseBody>, exchange: &Exchange) -> BufferKind {
-    match response_body {
-        Some(_) if exchange.streams => BufferKind::Straight,
-        Some(response_body) => response_body.kind(),
-        // All of it has arrived.
-        None => BufferKind::Stored,
-    }
 }
 
 impl Behind {

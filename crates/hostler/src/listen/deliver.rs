@@ -15,7 +15,7 @@ use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
 use super::behind::{self, BufferKind, BufferPlace, Progress};
 use super::head::{self, Framing};
 use super::own;
-use super::response_body::ResponseBody;
+use super::response_body::{self, ResponseBody};
 use super::sink::{AnswerSink, DeliveryError, Transfer};
 
 /// How a delivery ended.
@@ -189,7 +189,7 @@ impl<S: AnswerSink> Transfer<S> {
             return Poll::Ready(Err(DeliveryError::Client(None)));
         }
         let kind = match self.behind {
-            Some(_) => behind::kind_of(self.body.as_ref(), exchange),
+            Some(_) => response_body::kind_of(self.body.as_ref(), exchange),
             // The kind matters only for a client that is behind.
             None => BufferKind::Stored,
         };
@@ -260,7 +260,7 @@ impl<S: AnswerSink> Transfer<S> {
         sent: bool,
     ) -> Result<bool, DeliveryError> {
         let progress = sink.progress();
-        let kind = behind::kind_of(self.body.as_ref(), exchange);
+        let kind = response_body::kind_of(self.body.as_ref(), exchange);
         let ended = self.body.is_none();
         let behind = self.behind.get_or_insert_with(|| sink.fall_behind());
         if sent {

@@ -6,17 +6,6 @@ use hostler_wire::{Name, ResponseHead, split_host, tokens};
 
 use super::Settings;
 
-/// The settings for requests of all listeners, with and without TLS.
-#[derive(Debug, Clone, Default)]
-pub struct Https {
-    /// Requests without TLS are redirected to this port.
-    pub redirect_to: Option<u16>,
-    /// The value of `Strict-Transport-Security`.
-    pub hsts: Option<Vec<u8>>,
-    /// Whether Hostler asks clients for certificates. It passes a certificate to the member, and removes the field that a client sent.
-    pub tells_certificates: bool,
-}
-
 impl Settings {
     /// The redirect to HTTPS, if the request needs one. Called before the route is looked up.
     pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Whole> {

@@ -1,5 +1,5 @@
-//! Listening sockets, and connections with clients in HTTP/1.1 (`h2`: in HTTP/2). Knows the gateway, and of the modules below the
-//! gateway what passes to clients: a call's answer, a stored body, a tunnel.
+//! The listening sockets and the connections of clients in HTTP/1.1 (`h2`: in HTTP/2). Knows the gateway, and of the modules below it only
+//! what goes to clients: a call's answer, a stored body, a tunnel.
 
 mod admission;
 mod behind;
@@ -48,11 +48,9 @@ use hostler_engine::exchange::{
 use hostler_engine::gateway::{Answer, Gateway, Refusal, access_line};
 use hostler_engine::journal::Journal;
 
-pub use admission::{ByKind, PerClient};
-pub use behind::{LEAST_ANSWER_MEMORY, SendLimits};
+pub use behind::LEAST_ANSWER_MEMORY;
 pub use h2::StreamTasks;
-pub use https::Https;
-pub use settings::{Http2, ListenerKind, Settings};
+pub use settings::{ByKind, Http2, Https, ListenerKind, PerClient, SendLimits, Settings};
 use socket::BACKLOG;
 pub use socket::bind;
 

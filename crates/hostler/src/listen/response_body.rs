@@ -302,3 +302,13 @@ impl From<Trouble> for Refusal {
         }
     }
 }
+
+/// How the answer is buffered when the client does not read it.
+pub(super) fn kind_of(response_body: Option<&ResponseBody>, exchange: &Exchange) -> BufferKind {
+    match response_body {
+        Some(_) if exchange.streams => BufferKind::Straight,
+        Some(response_body) => response_body.kind(),
+        // All of it has come.
+        None => BufferKind::Stored,
+    }
+}

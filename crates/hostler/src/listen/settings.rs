@@ -8,10 +8,6 @@ use hostler_wire::Limits;
 use ipnet::IpNet;
 use rustls::ServerConfig;
 
-use super::admission::PerClient;
-use super::behind::SendLimits;
-use super::https::Https;
-
 /// The limits and timeouts of client connections.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each is its key in the [server] section")]
@@ -64,4 +60,42 @@ pub struct Http2 {
     pub max_streams: u32,
     pub stream_window: u32,
     pub connection_window: u32,
+}
+
+/// How slow a client may be.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each is its key in the [server] section")]
+pub struct SendLimits {
+    pub min_send_rate: u64,
+    pub min_slot_rate: u64,
+    pub send_timeout: Duration,
+}
+
+/// How many connections and requests one client may have.
+#[derive(Debug, Clone, Copy)]
+pub struct PerClient {
+    /// Open connections.
+    pub connections: ByKind,
+    /// Requests in progress, including tunnels.
+    pub requests: ByKind,
+}
+
+/// A limit that depends on the kind of the client's address; `usize::MAX`: no limit.
+#[derive(Debug, Clone, Copy)]
+pub struct ByKind {
+    /// Loopback and private addresses: they often belong to proxies, balancers, container gateways and load tests.
+    pub near: usize,
+    /// All other addresses.
+    pub far: usize,
+}
+
+/// The settings for requests of all listeners, with and without TLS.
+#[derive(Debug, Clone, Default)]
+pub struct Https {
+    /// Requests without TLS are redirected to this port.
+    pub redirect_to: Option<u16>,
+    /// The value of `Strict-Transport-Security`.
+    pub hsts: Option<Vec<u8>>,
+    /// Whether Hostler asks clients for certificates. It passes a certificate to the member, and removes the field that a client sent.
+    pub tells_certificates: bool,
 }

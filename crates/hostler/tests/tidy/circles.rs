@@ -40,18 +40,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         "one thing: the Shard, a file for each stage of a connection",
     ),
     (
-        "hostler/src/listen",
-        "settings.rs",
-        &["admission.rs", "behind.rs", "https.rs"],
-        "to be parted: Settings holds a type of each file, and each file reads Settings",
-    ),
-    (
-        "hostler/src/listen",
-        "behind.rs",
-        &["response_body.rs"],
-        "to be parted: BufferKind is defined in behind.rs",
-    ),
-    (
         "hostler-native/src/geo",
         "mod.rs",
         &["about.rs", "original.rs"],
