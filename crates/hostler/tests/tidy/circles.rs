@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::paths::Code;
 use crate::sources::{Broken, sources};
 
-/// A folder below `crates/`, a file in it, the files that it is in a circle with, and why. "To be parted" says that the reason is a
-/// bad one: two things, of which one should not know the other.
+/// A folder below `crates/`, a file in it, the files with which it forms circles, and the reason. "To be parted" means that the circle
+/// should go: the files are two things, and one should not know the other.
 const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
     (
         "hostler-cache/src/tier",
@@ -112,7 +112,7 @@ fn excused() -> BTreeSet<(String, String)> {
     CIRCLES.iter().flat_map(pairs).collect()
 }
 
-/// In the order of the alphabet.
+/// The two paths in alphabetical order.
 fn pair(one: &str, other: &str) -> (String, String) {
     let (one, other) = if one < other { (one, other) } else { (other, one) };
     (one.to_owned(), other.to_owned())

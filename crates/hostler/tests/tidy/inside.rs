@@ -7,7 +7,7 @@ use crate::sources::{Broken, sources};
 
 type Rows = &'static [&'static [&'static str]];
 
-/// A crate, a module of it, and the rows inside. The module's `mod.rs` stands above them. What `mod.rs` itself defines, its files may use.
+/// A crate, a module of it, and the rows inside. The module's `mod.rs` is above them. All its files may use the types that `mod.rs` itself defines.
 pub const INSIDE: &[(&str, &str, Rows)] =
     &[("hostler", "server", SERVER), ("hostler-engine", "gateway", GATEWAY)];
 
@@ -46,7 +46,7 @@ const GATEWAY: Rows = &[
     &["identity", "toll", "spool", "health", "line"],
 ];
 
-/// Parts of a module that use one of their own row or of a row above, and why.
+/// Parts of a module that use a part of their own row or of a higher row, with the reason.
 const UPWARDS: &[(&str, &str, &str, &str)] = &[
     (
         "gateway",

@@ -1,10 +1,10 @@
-//! What the openings of files deny is true: a file that "knows no pools" names nothing of them. Knows the words that a path can show.
+//! Checks the openings of files. Example: a file that "knows no pools" must not name `Pool`. Checks only words that a path can show.
 
 use crate::paths::Code;
 use crate::sources::{Broken, sources};
 
-/// Words that an opening denies, and what a file that keeps its word does not name: modules from the root of their crate (but for
-/// the files of that module), types, or functions of types.
+/// Words in openings, and the names that a file with such an opening must not use: modules from the root of their crate, types, or
+/// functions of types. The files of a module may use its names.
 const WORDS: &[(&[&str], &[&str])] = &[
     (&["http"], &["http", "h2", "httparse", "axum", "hostler_wire"]),
     (&["http/2"], &["h2"]),
@@ -68,13 +68,13 @@ fn a_file_names_nothing_that_its_opening_denies() {
     broken.check();
 }
 
-/// The first paragraph of what a file says of itself, in one line.
+/// The first paragraph of a file's opening, in one line.
 fn opening(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// What an opening denies: "Knows no pools, routes or queues." gives pools, routes and queues.
+/// The words that an opening denies. Example: "Knows no pools, routes or queues." gives pools, routes and queues.
 fn denied(opening: &str) -> Vec<String> {
     let lower = opening.to_lowercase();
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ fn denied(opening: &str) -> Vec<String> {
     found
 }
 
-/// Whether a path is that of a module or lies below it; a type is found wherever it stands, but not the variant of an enum.
+/// Whether a path names this module or a part of it. A type counts at any position, except as the variant of an enum.
 fn is_of(path: &[String], name: &str) -> bool {
     let name: Vec<_> = name.split("::").collect();
     let is_type = |word: &str| word.starts_with(char::is_uppercase);

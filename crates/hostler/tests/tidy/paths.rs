@@ -10,7 +10,7 @@ pub type Module = Vec<String>;
 /// A path as a file names it: `super::refusal::Refusal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What stands between the `::`.
+    /// The names between the `::`.
     pub segments: Vec<String>,
     /// Counted from 1.
     pub line: usize,
@@ -31,7 +31,7 @@ struct File {
 }
 
 impl Code {
-    /// Of the sources in `src` folders, without their tests.
+    /// Reads the sources in `src` folders, without their tests.
     pub fn read(sources: &[Source]) -> Self {
         let of_program = sources.iter().filter(|source| source.path.contains("/src/") && !source.is_test());
         let file =
@@ -39,13 +39,13 @@ impl Code {
         Self { files: of_program.map(|source| (module(&source.path), file(source))).collect() }
     }
 
-    /// All files, each with the module that it is.
+    /// All files, each with its module.
     pub fn files(&self) -> impl Iterator<Item = (&str, &Module)> {
         self.files.iter().map(|(module, file)| (file.path.as_str(), module))
     }
 
-    /// The files of the same crate that a file uses, each with the first path that leads there. What a file only hands on
-    /// (`pub use`) it does not use.
+    /// The files of the same crate that a file uses, each with the first path that leads there. A re-export
+    /// (`pub use`) does not count as a use.
     pub fn used_by(&self, module: &Module) -> BTreeMap<&str, &Named> {
         let mut used = BTreeMap::new();
         for named in self.files[module].named.iter().filter(|named| !named.exported) {
@@ -68,7 +68,7 @@ impl Code {
         })
     }
 
-    /// A path from the root of its crate. `None`: it is of another crate, or what it begins with is not known here.
+    /// A path from the root of its crate. `None` if it belongs to another crate or its first name is unknown.
     fn absolute(&self, module: &Module, segments: &[String]) -> Option<Module> {
         let is_child = |name: &String| self.files.contains_key(&below(module, std::slice::from_ref(name)));
         let is_binary = module.last().is_some_and(|last| last == "main");
@@ -85,7 +85,7 @@ impl Code {
         }
     }
 
-    /// The file that defines what an absolute path names: what a module has from elsewhere is followed to there.
+    /// The file with the definition that an absolute path names. Follows imports to their source.
     fn end(&self, path: Module, depth: usize) -> Option<Module> {
         let known = (1..=path.len()).rev().find(|length| self.files.contains_key(&path[..*length]))?;
         let (module, rest) = (path[..known].to_vec(), &path[known..]);
@@ -106,7 +106,7 @@ fn below(module: &[String], rest: &[String]) -> Module {
     [module, rest].concat()
 }
 
-/// The module that a file is: `crates/hostler/src/gateway/mod.rs` is `hostler_engine::gateway`.
+/// The module of a file. Example: `crates/hostler-engine/src/gateway/mod.rs` is `hostler_engine::gateway`.
 fn module(path: &str) -> Module {
     let (folder, inside) = path.split_once("/src/").unwrap_or_default();
     let name = folder.rsplit('/').next().unwrap_or_default().replace('-', "_");
@@ -132,7 +132,7 @@ pub fn used_modules(source: &Source) -> Vec<(String, usize)> {
     absolute.chain(relative).filter_map(top).collect()
 }
 
-/// All paths of at least two parts that a text names, and each that a `use` brings in.
+/// All paths of at least two names in a text, and all paths that a `use` imports.
 fn named(text: &str) -> Vec<Named> {
     let text = blanked(text);
     let tokens = tokens(&text);
@@ -150,7 +150,7 @@ fn named(text: &str) -> Vec<Named> {
     found
 }
 
-/// A path in the midst of code. Returns where it ends.
+/// Reads a path outside a `use`. Returns the index after its end.
 fn read_path(tokens: &[(&str, usize)], start: usize, found: &mut Vec<Named>) -> usize {
     let mut segments = vec![tokens[start].0.to_owned()];
     let mut at = start + 1;
@@ -167,7 +167,7 @@ fn read_path(tokens: &[(&str, usize)], start: usize, found: &mut Vec<Named>) -> 
     at
 }
 
-/// A `use` with its tree. Returns where it ends. One for tests alone brings in nothing.
+/// Reads a `use` with its tree. Returns the index after its end. Skips a `use` with `#[cfg(test)]`.
 fn read_use(tokens: &[(&str, usize)], start: usize, found: &mut Vec<Named>) -> usize {
     let end =
         start + tokens[start..].iter().position(|(token, _)| *token == ";").unwrap_or(tokens.len() - start);
@@ -186,7 +186,7 @@ fn read_use(tokens: &[(&str, usize)], start: usize, found: &mut Vec<Named>) -> u
     end + 1
 }
 
-/// One tree of a `use`: a path, perhaps renamed, or a path and a list of trees.
+/// Reads one tree of a `use`: a path, with or without `as`, or a path and a list of trees.
 fn read_tree(tokens: &[(&str, usize)], prefix: &[String], found: &mut Vec<Named>) {
     let mut segments = prefix.to_vec();
     let Some(line) = tokens.first().map(|(_, line)| *line) else { return };
@@ -207,7 +207,7 @@ fn read_tree(tokens: &[(&str, usize)], prefix: &[String], found: &mut Vec<Named>
     found.push(Named { segments, line, imported_as, exported: false });
 }
 
-/// What stands between the outermost commas.
+/// The parts between the outermost commas.
 fn branches<'a, 'b>(tokens: &'a [(&'b str, usize)]) -> Vec<&'a [(&'b str, usize)]> {
     let mut depth = 0;
     let is_outer_comma = |(token, _): &(&str, usize)| {
@@ -242,7 +242,7 @@ fn tokens(text: &str) -> Vec<(&str, usize)> {
     found
 }
 
-/// The text without comments and without what stands in quotes; its lines stay.
+/// The text without comments and quoted text. The line numbers stay the same.
 fn blanked(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -265,7 +265,7 @@ fn blanked(text: &str) -> String {
     kept
 }
 
-/// How long the string in quotes is that a text begins with.
+/// The length of the quoted string at the start of a text.
 fn quoted(text: &str) -> usize {
     let mut escaped = false;
     let end = text.char_indices().skip(1).find(|(_, c)| {
@@ -276,7 +276,7 @@ fn quoted(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// The same of a raw string; 0 if there is none.
+/// The length of the raw string at the start of a text. 0 if there is none.
 fn raw(text: &str) -> usize {
     let hashes = text[1..].chars().take_while(|c| *c == '#').count();
     if !text[1 + hashes..].starts_with('"') {
@@ -287,7 +287,7 @@ fn raw(text: &str) -> usize {
     text[begin..].find(&close).map_or(text.len(), |end| begin + end + close.len())
 }
 
-/// The same of a character; 0 if it is a lifetime.
+/// The length of the character literal at the start of a text. 0 if it is a lifetime.
 fn character(text: &str) -> usize {
     let mut inside = text.chars().skip(1);
     match (inside.next(), inside.next()) {

@@ -1,4 +1,4 @@
-//! The picture of the rows in ARCHITECTURE.md: drawn here, and held fresh.
+//! Draws the pictures of the rows in ARCHITECTURE.md, and fails when they are stale. Knows no sources.
 
 use crate::inside::INSIDE;
 use crate::sources::root;
@@ -23,7 +23,7 @@ fn the_pictures_in_the_architecture_are_those_of_the_rows() {
     }
 }
 
-/// The program above its libraries, then each module that has rows inside.
+/// The picture of the program and its libraries, then one picture for each module with rows inside.
 fn pictures() -> String {
     let between = |rows: &[&[&str]]| rows.iter().map(|row| vec![row.join("   ")]).collect::<Vec<_>>();
     let program = [
@@ -39,7 +39,7 @@ fn pictures() -> String {
     blocks.map(|block| format!("\n```text\n{block}```\n")).collect::<String>() + "\n"
 }
 
-/// A line for each library that uses others, and below them those that use none.
+/// One line for each library that uses others, then one line with the libraries that use none.
 fn libraries() -> Vec<Vec<String>> {
     let name = |library: &str| library.replace('_', "-");
     let short = |library: &&str| name(library).replace("hostler-", "-");
@@ -52,7 +52,7 @@ fn libraries() -> Vec<Vec<String>> {
     vec![using.collect(), vec![format!("hostler{}", alone.join(", "))]]
 }
 
-/// Rows below each other in a frame, each of some lines.
+/// The rows in a frame, from top to bottom. A row has one or more lines.
 fn boxed(title: &str, rows: &[Vec<String>]) -> String {
     let width = rows.iter().flatten().map(String::len).max().unwrap_or(0).max(70);
     let title = format!(" {title} ");
