@@ -1,4 +1,4 @@
-//! What answers a request, and what a client gets where nothing does. Knows no routes and no client protocol.
+//! The answer to a request, and what the client gets if there is none. Knows no routes and no client protocol.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::cache::SharedBody;
 use crate::exchange::{BodySource, Whole};
 use crate::proxy::Call;
 
-/// What answers a request.
+/// Where the answer to a request comes from.
 pub enum Answer {
-    /// A member, whose answer's head has come.
+    /// A member. The head of its answer has arrived.
     Member(Box<Call>),
-    /// A member, which has switched protocols with 101.
+    /// A member that has switched protocols with a 101.
     Tunnel(Box<Call>),
-    /// We ourselves, with what lies in memory.
+    /// Hostler itself, with a body in memory.
     Whole(Whole),
-    /// We ourselves, with more than lies in memory.
+    /// Hostler itself, with a body that is read in pieces, such as a large file.
     Streamed(Box<Streamed>),
-    /// A member, who gives it to others as well.
+    /// A member. Other clients read the same answer from memory.
     Shared(Box<SharedBody>),
 }
 
@@ -31,7 +31,7 @@ impl From<Box<Call>> for Answer {
 }
 
 impl Answer {
-    /// What lies in memory; bit by bit where its route has it encoded.
+    /// An answer from memory. It is streamed if its route encodes answers.
     pub(super) fn of_own(whole: Whole, is_encoded: bool) -> Self {
         if !is_encoded {
             return Self::Whole(whole);
@@ -42,21 +42,19 @@ impl Answer {
     }
 }
 
-/// An answer of our own whose body comes bit by bit.
+/// An answer of Hostler's own whose body is read in pieces.
 pub struct Streamed {
-    /// Its head, without fields that frame the message.
+    /// Has no fields that frame the message (`Content-Length`, `Transfer-Encoding`).
     pub head: ResponseHead,
-    /// How long the body is; with an answer to HEAD, how long it would be.
+    /// The length of the body. For HEAD, the length that a GET would have.
     pub length: u64,
-    /// Where it comes from.
     pub body: Box<dyn BodySource>,
 }
 
-/// What a client gets instead of an answer.
+/// What a client gets if there is no answer.
 pub struct Failed {
-    /// Why there is none.
     pub refusal: Refusal,
-    /// What the route has for the case.
+    /// The route's fallback for this request.
     pub fallback: Option<StandIn>,
 }
 

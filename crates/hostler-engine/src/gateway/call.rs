@@ -1,4 +1,4 @@
-//! A call to a pool: a slot, a member, and where that fails and may be tried again, the same from the start. Knows no client protocol.
+//! A call to a pool: gets a slot, asks the member, and starts again if the call failed and may be repeated. Knows no client protocol.
 
 use hostler_dispatch::{Lease, MemberId};
 
@@ -11,7 +11,7 @@ use super::wait::{QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, Call, Endpoint};
 
-/// Has a member answer. The `policy` says which members the request is for, and whether a call that failed is tried again.
+/// Asks a member of the pool. `policy` says which members the request is for, and whether a failed call is tried again.
 pub(super) fn call<D: Downstream>(
     policy: impl RetryPolicy,
     at: (&Route, &PoolTarget),
@@ -22,7 +22,7 @@ pub(super) fn call<D: Downstream>(
     call_within(policy, WaitBudget::begin(), at, exchange, client, thread)
 }
 
-/// The same for a client that may have waited for others before: it has only the rest of its time.
+/// The same for a client that has already waited for a fetch of another request: only the rest of its time is left.
 pub(super) async fn call_within<D: Downstream>(
     policy: impl RetryPolicy,
     wait_budget: WaitBudget,
@@ -37,7 +37,7 @@ pub(super) async fn call_within<D: Downstream>(
     queue_wait.preference = policy.preference(exchange, target)?;
     let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
     loop {
-        // Boxed, as is all that few requests meet: each connection would carry the room for it.
+        // Boxed because few requests need it. Otherwise each connection would carry the room for it.
         if exchange.is_suspect || exchange.turn.is_some() {
             Box::pin(queue_wait.turn(exchange, client)).await?;
         }
@@ -47,7 +47,7 @@ pub(super) async fn call_within<D: Downstream>(
             Err(refusal) => return Err(last.filter(|_| policy.hides(&refusal)).unwrap_or(refusal)),
         };
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
-        // Others with its URL may have been convicted while it waited.
+        // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
         let Some((member, lease)) = begin(&policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
@@ -66,7 +66,7 @@ pub(super) async fn call_within<D: Downstream>(
         if !failure.was_never_sent() {
             sends += 1;
             if Box::pin(target.poison.blame(exchange, &mut toll)).await? {
-                // It may well end the next worker: those that wait get one first.
+                // The request may kill the next worker too: other requests get a slot first.
                 queue_wait.give_up_place();
             }
         }
@@ -80,8 +80,8 @@ pub(super) async fn call_within<D: Downstream>(
     }
 }
 
-/// Begins an attempt with this slot; none if every member has had an attempt. The lease goes in and out by value: what the loop borrows
-/// takes room in each connection.
+/// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop
+/// borrows takes room in each connection.
 fn begin(
     policy: &impl RetryPolicy,
     lease: Lease<Endpoint>,

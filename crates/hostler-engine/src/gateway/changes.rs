@@ -1,4 +1,4 @@
-//! What a route changes about a request and its answer on their way through. Knows no targets and no members.
+//! What a route changes in a request and in its answer. Knows no targets and no members.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use super::refusal::Refusal;
 use super::rewrite::Rewrite;
 use crate::exchange::{Edit, Exchange};
 
-/// What a route changes on the way through; mostly nothing.
+/// What a route changes. Mostly nothing.
 #[derive(Default)]
 pub struct Changes {
-    /// Of the head that its member gets.
+    /// Edits of the head for the member.
     pub to_member: Option<Arc<[Edit]>>,
-    /// Of the head that its client gets.
+    /// Edits of the head for the client.
     pub to_client: Option<Arc<[Edit]>>,
-    /// Of the target that its member, or a folder of files, is asked for.
+    /// Rewrites the request target for the member or the folder of files.
     pub rewrite: Option<Rewrite>,
-    /// Where its members are told that the client is.
+    /// Tells members in header fields where the client is (`geo_headers`).
     pub places: Option<Arc<Geo>>,
-    /// How answers are encoded; none for as they are.
+    /// How answers are encoded. None: not at all.
     pub compress: Option<Arc<EncodingPlan>>,
 }
 
 impl Changes {
-    /// Lets the exchange know what is changed about it.
+    /// Notes these changes in the exchange.
     pub(super) fn begin(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
         exchange.to_member.shared.clone_from(&self.to_member);
         exchange.to_client.shared.clone_from(&self.to_client);
         exchange.compress.clone_from(&self.compress);
         if let Some(rewrite) = &self.rewrite {
             let rewritten = rewrite.apply(exchange.head.target());
-            let why = "it is not one that this route's prefix can be taken away from";
+            let why = "it does not begin with the prefix that this route removes";
             exchange.rewritten = Some(rewritten.ok_or(Refusal::Target(why))?);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What stands in for a refusal, and for whom. Knows neither files nor connections.
+//! The fallback of a route: which answer replaces a refusal, and for which requests. Knows neither files nor connections.
 
 use std::sync::Arc;
 
@@ -10,16 +10,14 @@ use super::hypernova;
 use super::refusal::Refusal;
 use crate::exchange::Exchange;
 
-/// A route's fallback for one request.
 pub enum StandIn {
-    /// The same for everybody.
+    /// The same for all requests.
     File(Arc<LoadedFile>),
-    /// Made for this request: Hypernova's response, in JSON.
+    /// Made for this request: a Hypernova response in JSON.
     Batch(Bytes),
 }
 
 impl StandIn {
-    /// What it is.
     pub fn content_type(&self) -> &str {
         match self {
             Self::File(file) => &file.content_type,
@@ -27,7 +25,7 @@ impl StandIn {
         }
     }
 
-    /// All of it.
+    /// The whole body.
     pub fn body(&self) -> Bytes {
         match self {
             Self::File(file) => file.body.clone(),
@@ -36,7 +34,7 @@ impl StandIn {
     }
 }
 
-/// What this request may have; none gets the refusal.
+/// The fallback for this request. None: the client gets the refusal.
 pub(super) async fn stand_in(
     fallback: &Fallback,
     exchange: &mut Exchange,
@@ -51,13 +49,13 @@ pub(super) async fn stand_in(
     }
 }
 
-/// Only what asks for a page, and takes one: a POST must not be told that all is well.
+/// Only GET and HEAD requests, and HTML only if they accept it. A POST must not get a page that looks like success.
 fn is_for(file: &LoadedFile, exchange: &Exchange) -> bool {
     let asks = matches!(exchange.head.method(), b"GET" | b"HEAD");
     asks && (!file.content_type.starts_with("text/html") || accepts_html(exchange))
 }
 
-/// Whether `Accept` allows HTML (RFC 9110 section 12.5.1), as it does by its absence.
+/// Whether `Accept` allows HTML (RFC 9110 section 12.5.1). A missing `Accept` allows everything.
 fn accepts_html(exchange: &Exchange) -> bool {
     let fields = exchange.head.fields.iter();
     let mut values = fields.filter(|(_, name, _)| name.eq_ignore_ascii_case(b"accept")).peekable();
@@ -75,7 +73,7 @@ fn allows_html(value: &[u8]) -> bool {
     })
 }
 
-/// `q=0`, `q=0.000`: not acceptable.
+/// `q=0` or `q=0.000`: not acceptable.
 fn is_never(parameter: &[u8]) -> bool {
     let Some((b"q" | b"Q", weight)) = parameter.split_at_checked(1) else { return false };
     let weight = weight.trim_ascii_start().strip_prefix(b"=").unwrap_or_default().trim_ascii();

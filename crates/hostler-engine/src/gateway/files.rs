@@ -1,4 +1,4 @@
-//! Files as a target: what a request gets in the words of the straight line. Knows no file system.
+//! Files as the target of a route: turns their results into answers and refusals. Knows no file system.
 
 use super::answer::{Answer, Streamed};
 use super::refusal::Refusal;
@@ -6,7 +6,7 @@ use super::target::{Route, Target};
 use crate::exchange::Exchange;
 use crate::files::{Files, NotServed, ServedFile};
 
-/// Before its body is read: to say no, nobody needs that.
+/// Runs before the body is read, because a 405 does not need the body.
 pub(super) fn check_method(route: &Route, exchange: &Exchange) -> Result<(), Refusal> {
     match route.target {
         Target::Files(_) if !reads(exchange) => Err(Refusal::FileMethod),
@@ -18,13 +18,13 @@ fn reads(exchange: &Exchange) -> bool {
     matches!(exchange.head.method(), b"GET" | b"HEAD")
 }
 
-/// The file, or why there is none.
+/// The answer with the file, or the refusal.
 pub(super) async fn answer(files: &Files, exchange: &Exchange) -> Result<Answer, Refusal> {
     let ServedFile { head, length, body } = files.answer(exchange).await?;
     Ok(Answer::Streamed(Box::new(Streamed { head, length, body })))
 }
 
-/// The file that comes before the route's target, if there is one.
+/// The file from the folder that the route looks into before its target, if there is one.
 pub(super) async fn first(route: &Route, exchange: &Exchange) -> Result<Option<Answer>, Refusal> {
     let Some(files) = &route.files_first else { return Ok(None) };
     if !reads(exchange) || exchange.offer.is_some() {

@@ -1,5 +1,5 @@
-//! Whether clients are welcome, and whether the pools that count could serve them: what is answered to those who ask after our
-//! health. Knows neither how they ask nor who runs the members.
+//! Health checks of Hostler itself: is it alive, has it started, is it ready, and can a pool serve. Knows neither how the checks arrive nor
+//! what runs the members.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,33 +13,31 @@ use serde::Serialize;
 use crate::exchange::{Connections, Whole};
 use crate::proxy::Endpoint;
 
-/// What is asked.
+/// What a health check asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HealthProbe {
-    /// Whether the process works; restarting it would help if not. No pool and no drain changes that.
+    /// Whether the process works. No pool and no drain changes the answer; if it fails, a restart helps.
     Live,
-    /// Whether all pools that count have had a ready member at the same time, once since the start.
+    /// Whether all pools that count have had a ready member at the same time, at least once since the start.
     Startup,
-    /// Whether clients are welcome now, and all pools that count have a ready member.
+    /// Whether Hostler takes new clients, and all pools that count have a ready member.
     Ready,
-    /// The same for one pool that routes lead to.
+    /// Like `Ready`, for one pool that a route uses.
     Pool(String),
 }
 
-/// A pool that routes lead to.
+/// A pool that a route uses.
 #[derive(Clone)]
 pub struct Watched {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its members.
     pub pool: Pool<Endpoint>,
-    /// Its members are workers of ours.
+    /// The members are workers of this Hostler.
     pub has_workers: bool,
-    /// Without a ready member of it Hostler is not ready.
+    /// Hostler is not ready while this pool has no ready member.
     pub counts: bool,
 }
 
-/// What there is to know. One for the whole program.
+/// The state behind all health checks. There is one.
 pub struct Health {
     connections: Arc<Connections>,
     /// None before the first routes are in force.
@@ -49,23 +47,23 @@ pub struct Health {
     failed: AtomicU64,
 }
 
-/// For the Status.
+/// Health in the status.
 #[derive(Debug, Clone, Serialize)]
 pub struct HealthView {
-    /// What [`HealthProbe::Ready`] would be answered.
+    /// The result of [`HealthProbe::Ready`].
     pub ready: bool,
-    /// Why not, a sentence each.
+    /// Why Hostler is not ready, one sentence each.
     pub why: Vec<String>,
     /// All pools that count have been ready at the same time.
     pub started: bool,
     /// Health checks so far.
     pub checks: u64,
-    /// Those that were answered with 503.
+    /// Health checks that were answered with 503.
     pub failed: u64,
 }
 
 impl Health {
-    /// No pool is known yet. `connections` knows when the end is near.
+    /// No pool is known yet. `connections` knows whether the drain has begun.
     pub fn new(connections: Arc<Connections>) -> Self {
         Self {
             connections,
@@ -76,12 +74,12 @@ impl Health {
         }
     }
 
-    /// From now on these are the pools that routes lead to.
+    /// Sets the pools that routes use.
     pub fn watch(&self, pools: Vec<Watched>) {
         self.pools.store(Some(Arc::new(pools)));
     }
 
-    /// Asks, and counts. None: there is no such pool.
+    /// Runs one check and counts it. None: there is no such pool.
     pub fn ask(&self, probe: &HealthProbe) -> Option<Result<(), Vec<String>>> {
         let outcome = match probe {
             HealthProbe::Live => Ok(()),
@@ -96,7 +94,7 @@ impl Health {
         Some(outcome)
     }
 
-    /// The same as an answer, with the reasons in its body.
+    /// The result as an HTTP answer, with the reasons in its body.
     pub fn answer(&self, probe: &HealthProbe) -> Whole {
         match self.ask(probe) {
             Some(Ok(())) => plain(200, "ok\n".into()),
@@ -105,7 +103,7 @@ impl Health {
         }
     }
 
-    /// For the Status; not counted.
+    /// For the status. Not counted as a check.
     pub fn view(&self) -> HealthView {
         let why = self.ready().err().unwrap_or_default();
         HealthView {
@@ -126,10 +124,10 @@ impl Health {
     }
 
     fn ending(&self) -> Option<String> {
-        self.connections.is_end_announced().then(|| "draining: clients are to go elsewhere".into())
+        self.connections.is_end_announced().then(|| "draining: no new clients".into())
     }
 
-    /// Why pools that count cannot serve.
+    /// One sentence for each pool that counts and cannot serve.
     fn missing(&self) -> Vec<String> {
         let Some(pools) = self.pools.load_full() else {
             return vec!["starting: no routes are in force yet".into()];
@@ -144,14 +142,13 @@ impl Health {
     fn pool(&self, name: &str) -> Option<Result<(), Vec<String>>> {
         let pools = self.pools.load_full()?;
         let pool = pools.iter().find(|pool| *pool.name == *name)?;
-        let ending =
-            self.connections.is_end_announced().then(|| "draining: clients are to go elsewhere".into());
+        let ending = self.connections.is_end_announced().then(|| "draining: no new clients".into());
         Some(none(ending.into_iter().chain(pool.fault()).collect()))
     }
 }
 
 impl Watched {
-    /// Why it cannot serve. Names and numbers only: who asks may be anybody.
+    /// Why it cannot serve. Contains only names and numbers, because any client may ask.
     fn fault(&self) -> Option<String> {
         let (members, name) = (self.pool.reachable_members(), &self.name);
         match (members, self.has_workers) {
@@ -216,12 +213,12 @@ mod tests {
         let in_api = join(&api);
         assert_eq!((ready(HealthProbe::Ready), ready(HealthProbe::Startup)), (Ok(()), Ok(())));
         drop(in_api);
-        // Once started is started for good, and a process without workers is alive.
+        // `Startup` stays true after it was true once, and `Live` does not need workers.
         assert_eq!((ready(HealthProbe::Ready), ready(HealthProbe::Startup)), (why("api"), Ok(())));
         let _in_api = join(&api);
         connections.announce_end();
         for probe in [HealthProbe::Ready, HealthProbe::Pool("web".into())] {
-            assert_eq!(ready(probe), Err(vec!["draining: clients are to go elsewhere".into()]));
+            assert_eq!(ready(probe), Err(vec!["draining: no new clients".into()]));
         }
         assert_eq!((ready(HealthProbe::Startup), ready(HealthProbe::Live)), (Ok(()), Ok(())));
         let view = health.view();

@@ -1,5 +1,4 @@
-//! Whether a request may still go further: how far OPTIONS and TRACE may (RFC 9110 section 7.6.2), and that none goes in circles.
-//! Knows no member.
+//! Limits how far a request goes: `Max-Forwards` of OPTIONS and TRACE (RFC 9110 section 7.6.2), and loops. Knows no member.
 
 use std::borrow::Cow;
 
@@ -10,25 +9,26 @@ use crate::exchange::{Edit, Exchange, Whole, via};
 
 const MAX_FORWARDS: &str = "Max-Forwards";
 
-/// Refuses what has been here before: it would come round again until its head is too large for somebody.
+/// Refuses a request that has already passed through this Hostler. Without this it would circle until its head is too large for one of the
+/// proxies.
 pub(super) fn check_loop(exchange: &Exchange) -> Result<(), Refusal> {
     if via::has_been_here(&exchange.head.fields) { Err(Refusal::Loop) } else { Ok(()) }
 }
 
-/// Counts this hop; the answer, if it was the last. A TRACE goes on only where the route says so.
+/// Decrements `Max-Forwards`. Returns the answer if this was the last hop. A TRACE is passed on only if the route allows it.
 pub(super) fn count(exchange: &mut Exchange, traces: bool) -> Result<Option<Whole>, Refusal> {
     let is_options = match exchange.head.method() {
         b"OPTIONS" => true,
-        // What comes back may hold what a proxy in front has added, and what the client is not to see.
+        // The answer to TRACE may show fields that a proxy in front has added and the client must not see.
         b"TRACE" if !traces => return Err(Refusal::Trace),
         b"TRACE" => false,
         _ => return Ok(None),
     };
     match exchange.head.fields.get(MAX_FORWARDS).and_then(parse_digits) {
-        // What is no number is nothing that we understand, and goes on as it is.
+        // A value that is not a number is ignored and passed on.
         None => Ok(None),
         Some(0) if is_options => Ok(Some(Whole::new(ResponseHead::with_status(204), Vec::new()))),
-        // What we read is not for whoever may read the answer: it may hold what a proxy in front has added.
+        // Not echoed: the head may hold fields that a proxy in front has added.
         Some(0) => Err(Refusal::Trace),
         Some(hops) => {
             let value = (hops - 1).to_string().into_bytes();

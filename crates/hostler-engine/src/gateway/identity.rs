@@ -1,4 +1,4 @@
-//! What requests that are alike have in common: their URL, their path, their route, their client. Knows no suspects.
+//! What similar requests have in common: URL, path, route or client. Knows no suspects.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -9,48 +9,45 @@ use serde::Serialize;
 
 use crate::exchange::Exchange;
 
-/// What is kept of a URL, for people.
-const LONGEST_URL: usize = 200;
-/// A longer part of a path is taken for one that differs from request to request.
-const LONGEST_WORD: usize = 32;
-/// Of an IPv6 address, what one client has to itself is the rest.
+/// The longest part of a URL that is kept for logs and status.
+const MAX_URL: usize = 200;
+/// A longer path segment counts as one that differs between requests.
+const MAX_SEGMENT: usize = 32;
+/// The prefix length of an IPv6 network that counts as one client.
 const NETWORK_V6: u32 = 64;
 
-/// How much requests have in common, the closest first.
+/// What requests have in common, the most specific first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdentityKind {
     /// Method, host and URL.
     Request,
-    /// Method, host and path: without the query, and without what differs from one to the next, such as numbers.
+    /// Method, host and path, without the query and with `*` for segments that vary, such as numbers.
     Path,
-    /// The route.
     Route,
-    /// The client: its address, or for IPv6 its network.
+    /// The client's address, or for IPv6 its network.
     Client,
 }
 
 impl IdentityKind {
-    /// All of them.
     pub(super) const ALL: [Self; 4] = [Self::Request, Self::Path, Self::Route, Self::Client];
 }
 
-/// A request's place among others: one key for each [`IdentityKind`].
+/// The keys of a request, one for each [`IdentityKind`].
 pub(super) type Keys = [u64; IdentityKind::ALL.len()];
 
-/// A request's place among others, with a name for each key.
+/// The keys of a request, with a readable name for each.
 #[derive(Clone)]
 pub(super) struct RequestIdentity {
     pub keys: Keys,
     pub names: [Arc<str>; IdentityKind::ALL.len()],
 }
 
-/// Whose keys are nobody's to guess: nobody can choose URLs that collide.
+/// Hashes with a random key, so that clients cannot choose URLs whose keys collide.
 #[derive(Default)]
 pub(super) struct Keyring(RandomState);
 
 impl Keyring {
-    /// Where a request belongs.
     pub fn keys(&self, exchange: &Exchange) -> Keys {
         let (method, host) = (exchange.head.method(), exchange.host());
         [
@@ -61,11 +58,11 @@ impl Keyring {
         ]
     }
 
-    /// The same, with names.
+    /// The keys and their names.
     pub fn identity(&self, exchange: &Exchange) -> RequestIdentity {
         let [method, host, target] = [exchange.head.method(), exchange.host(), exchange.head.target()]
             .map(|bytes| String::from_utf8_lossy(bytes));
-        let url = |path: &str| -> String { host.chars().chain(path.chars()).take(LONGEST_URL).collect() };
+        let url = |path: &str| -> String { host.chars().chain(path.chars()).take(MAX_URL).collect() };
         let route = exchange.log_facts.route.as_deref().unwrap_or_default();
         let names = [
             format!("{method} {}", url(&target)),
@@ -77,7 +74,7 @@ impl Keyring {
     }
 }
 
-/// A path with `*` for each part that is likely to differ from one request to the next: that has a digit or an escape, or is long.
+/// A path with `*` for each segment that is likely to vary: one with a digit or an escape, or a long one.
 fn pattern(path: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(path.len());
     for (index, part) in path.split(|&byte| byte == b'/').enumerate() {
@@ -85,7 +82,7 @@ fn pattern(path: &[u8]) -> Vec<u8> {
             pattern.push(b'/');
         }
         let differs =
-            part.len() > LONGEST_WORD || part.iter().any(|byte| byte.is_ascii_digit() || *byte == b'%');
+            part.len() > MAX_SEGMENT || part.iter().any(|byte| byte.is_ascii_digit() || *byte == b'%');
         pattern.extend_from_slice(if differs { b"*" } else { part });
     }
     pattern
@@ -101,7 +98,7 @@ fn network(address: IpAddr) -> IpAddr {
 fn network_name(address: IpAddr) -> String {
     let mut name = network(address).to_string();
     if address.is_ipv6() {
-        // Into a String nothing fails.
+        // Writing to a String cannot fail.
         let _ = write!(name, "/{NETWORK_V6}");
     }
     name

@@ -1,4 +1,4 @@
-//! Answers that do not begin when they should: looked into long before their clients give up. Knows no refusals.
+//! Answers that are late: decides long before the client gives up whether another member gets the request. Knows no refusals.
 
 use std::time::Duration;
 
@@ -9,24 +9,29 @@ use super::target::PoolTarget;
 use crate::exchange::{Downstream, Exchange, Look};
 use crate::proxy::{self, Call, Endpoint, Failure};
 
-/// An answer is late after this part of the time that its client waits.
-const PART: u32 = 4;
-/// A member that is to prove itself has so long, before the request is sent to another one as well.
-const PROOF: Duration = Duration::from_secs(1);
+/// An answer is late after this part (a quarter) of the time that the client waits.
+const LATE_PART: u32 = 4;
+/// A member that is on trial after an ejection has this long, before the request is sent to another member as well.
+const TRIAL_TIME: Duration = Duration::from_secs(1);
 
-/// Sets the deadline of an answer, and when it is first looked for; at that moment nothing has been sent yet.
-pub(super) fn arrange(exchange: &mut Exchange, lease: &Lease<Endpoint>, target: &PoolTarget, until: Instant) {
-    let mut late_after = target.request_timeout / PART;
+/// Sets the deadline of the answer, and the moment from which it is late. Nothing has been sent yet.
+pub(super) fn set_deadline(
+    exchange: &mut Exchange,
+    lease: &Lease<Endpoint>,
+    target: &PoolTarget,
+    until: Instant,
+) {
+    let mut late_after = target.request_timeout / LATE_PART;
     if lease.is_wary() && proxy::is_repeatable(exchange) {
-        late_after = late_after.min(PROOF);
+        late_after = late_after.min(TRIAL_TIME);
     }
     let at = lease.since() + late_after;
     exchange.look = (at < until).then_some(Look { at, until });
     exchange.deadline.set_at(at.min(until));
 }
 
-/// Goes on waiting: at a member that somebody else runs only for as long as the pool counts on it, if the request can be sent to
-/// another one.
+/// Waits on. At a member that is not a worker of ours, waits only as long as the pool has not ejected it, if the request may be sent to
+/// another member.
 pub(super) async fn wait<D: Downstream>(
     mut call: Box<Call>,
     exchange: &mut Exchange,

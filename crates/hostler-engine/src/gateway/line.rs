@@ -1,11 +1,10 @@
-//! An exchange as a line of the access log. Knows not how that is written.
+//! Turns an exchange into a line of the access log. Does not know how the line is written.
 
 use hostler_wire::{Name, Version};
 
 use crate::exchange::{Exchange, Protocol};
 use crate::journal::Access;
 
-/// What the log says of it.
 pub fn access_line(exchange: &Exchange) -> Access<'_> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
     let field = |name| exchange.head.fields.first(name).map(text);
@@ -44,10 +43,10 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
     }
 }
 
-/// What the log says of a fetch that its client does not wait for.
+/// The line of a background fetch, for which no client waits.
 pub(super) fn refresh_line(exchange: &Exchange) -> Access<'_> {
     let line = access_line(exchange);
-    // The client has a line of its own.
+    // The client's request has its own line.
     Access {
         client: None,
         client_doubtful: false,

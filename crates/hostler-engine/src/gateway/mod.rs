@@ -1,4 +1,4 @@
-//! The straight line: what happens to a request, in the order in which it happens. Knows no client protocol.
+//! The steps of a request, in the order in which they happen. Knows no client protocol.
 
 mod answer;
 mod cached;
@@ -52,24 +52,24 @@ pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
 pub use target::{PoolTarget, PoolTargetSettings, Route, Target};
 
-/// The routes and what every request needs. One for the whole program.
+/// The routes and what all requests share. There is one.
 pub struct Gateway {
-    /// The table, swapped whole.
+    /// The route table. A reload replaces the whole table.
     pub routes: ArcSwap<Table<Arc<Route>>>,
-    /// Where bodies go that are read whole.
+    /// Where and how request bodies are read before a slot is taken.
     pub spool: ArcSwap<SpoolSettings>,
-    /// Memory for the bodies of all requests.
+    /// The memory budget for the bodies of all requests.
     pub request_memory: Arc<MemoryBudget>,
-    /// What holds for all registered routes; none where nobody can register.
+    /// The settings of all registered routes. None without a registrar.
     pub platform: ArcSwapOption<platform::PlatformRules>,
-    /// What those are told who ask after our health.
+    /// The state behind the health checks of Hostler itself.
     pub health: Arc<Health>,
-    /// Requests that no route matched, and those that were none.
+    /// Counts requests that matched no route, and input that was not a valid request.
     pub unrouted: Arc<Counters>,
 }
 
 impl Gateway {
-    /// Answers one request by its route, which the exchange keeps for what comes after the answer.
+    /// Answers one request by its route. The exchange keeps the route for what follows the answer.
     pub async fn answer<D: Downstream>(
         &self,
         exchange: &mut Exchange,
@@ -82,7 +82,7 @@ impl Gateway {
         let route = self.undisputed_route(exchange)?.ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         let answered = self.answer_by(&route, exchange, client, thread).await;
-        // Moved, not cloned: threads would get into each other's way over its count.
+        // Moved, not cloned: threads would contend for the reference count.
         exchange.route = Some(route);
         if let Ok(Answer::Whole(_) | Answer::Streamed(_) | Answer::Tunnel(_)) = &answered {
             exchange.let_route_go();
@@ -90,8 +90,7 @@ impl Gateway {
         answered
     }
 
-    /// The straight line. Read from top to bottom, this is the life of a request: it is prepared, answered with what is at hand, or
-    /// else by a pool.
+    /// Read from top to bottom, this is the life of a request: it is prepared, then answered with what is at hand, or else by a pool.
     async fn answer_by<D: Downstream>(
         &self,
         route: &Arc<Route>,
@@ -135,10 +134,10 @@ impl Gateway {
                 let policy = PlatformRetry::new(platform, exchange);
                 call(policy, at, exchange, client, thread).await.map(Answer::from)
             }
-            // Boxed, so that requests that are answered without a cache do not carry the room for it.
+            // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
-        // The ladder: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
+        // The order: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         match answered {
             Ok(answer) => {
                 if let Answer::Tunnel(_) = answer {
@@ -153,21 +152,21 @@ impl Gateway {
         }
     }
 
-    /// The answer to a balancer's health check, if it is one: whatever its host and path, and however it came.
+    /// The answer, if the request is a balancer's health check. Its host, path and scheme do not matter.
     pub fn health_check(&self, exchange: &mut Exchange) -> Option<Whole> {
         self.platform.load().as_ref().and_then(|rules| rules.health_check(exchange))
     }
 
-    /// The same for one whose `Host` is empty, which gorouter takes.
+    /// The same for a request with an empty `Host`, which gorouter accepts.
     pub fn health_without_host(&self, exchange: &mut Exchange) -> Option<Whole> {
         let rules = self.platform.load();
         rules.as_ref().filter(|rules| rules.is_compat()).and_then(|rules| rules.health_check(exchange))
     }
 
-    /// What a client gets whose answer broke off before any of it was sent: the rest of the ladder.
+    /// What the client gets after an answer broke off before any of it was sent: a stale answer, else the fallback, else the refusal.
     pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Failed> {
         if exchange.registered.is_some() {
-            platform::forget_answer(exchange);
+            platform::remove_answer_edits(exchange);
         }
         exchange.log_facts.bytes_out = 0;
         let Some(route) = exchange.route.take() else { return Err(refusal.into()) };
@@ -179,20 +178,20 @@ impl Gateway {
         outcome
     }
 
-    /// What has come is no request, and is refused in the words of those who count on them.
+    /// The input is not a valid request. Prepares the refusal in gorouter's words, if `compat` asks for that.
     pub fn enter_unread(&self, exchange: &mut Exchange) {
         if let Some(rules) = &*self.platform.load() {
             rules.enter_unread(exchange);
         }
     }
 
-    /// Counts an exchange that has ended, where it went.
+    /// Counts an exchange that has ended, on its route.
     pub fn settle(&self, exchange: &mut Exchange) {
         if exchange.is_health_check {
             return;
         }
         exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.log_facts);
-        // A kept-alive connection keeps its exchange; the route may be gone before its next request comes.
+        // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
         if (exchange.is_suspect || exchange.pending_end.is_some())
             && let Some(Route { target: Target::Pool(target), .. }) = route.as_ref().and_then(as_route)
@@ -201,25 +200,25 @@ impl Gateway {
         }
     }
 
-    /// Why a request is refused that no route has matched.
+    /// Why a request that matches no route is refused.
     fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
         self.platform.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted(exchange))
     }
 
-    /// The route by which it goes. To a pool only if no app could read its path as one that goes by another route; what answers here
-    /// reads paths as the routes do.
+    /// The route of the request. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the
+    /// like read paths exactly as the routes do, so they need no such check.
     fn undisputed_route(&self, exchange: &Exchange) -> Result<Option<Arc<Route>>, Refusal> {
         let (routes, host, path) = (self.routes.load(), exchange.host(), exchange.path());
         let Some(route) = routes.find(host, path) else { return Ok(None) };
         if let Target::Pool(_) = &route.target
             && routes.is_disputed(host, path, route)
         {
-            return Err(Refusal::Target("an app could read its path as one that goes by another route"));
+            return Err(Refusal::Target("an app could read its path as the path of another route"));
         }
         Ok(Some(route.clone()))
     }
 
-    /// Takes the request's body, whole unless the route streams it: no slot is held while a client sends.
+    /// Takes the request's body. It is read whole unless the route streams it: no slot is held while a client sends.
     async fn take_body<D: Downstream>(
         &self,
         exchange: &mut Exchange,
@@ -237,7 +236,7 @@ impl Gateway {
             BodyLength::Known(length) if length > route.max_body => {
                 return Err(refuse(exchange, BodyError::TooLarge(route.max_body)));
             }
-            // Whoever offers another protocol must have sent his request first.
+            // A request that offers another protocol is read whole before the switch.
             _ if route.streams_body && exchange.offer.is_none() => {
                 exchange.body = Body::Streaming;
                 return Ok(());
@@ -246,7 +245,7 @@ impl Gateway {
         }
         let mut spool = self.spool.load_full();
         if let Target::Native(_) = &route.target {
-            // Short, and read here and now: it need not come back from a disk.
+            // These bodies are short and read at once, so they stay in memory and never go to a file.
             Arc::make_mut(&mut spool).memory = usize::MAX;
         }
         let account = exchange.memory.get_or_insert_with(|| self.request_memory.account()).clone();
@@ -257,7 +256,7 @@ impl Gateway {
     }
 }
 
-/// What is to be checked of a request that goes to a pool; its answer, if it goes no further.
+/// Checks a request that goes to a pool. Returns the answer if the request must not go further.
 fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, Refusal> {
     let Target::Pool(_) = &route.target else { return Ok(None) };
     if let Some(platform) = &route.platform {
@@ -268,12 +267,11 @@ fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, 
     hops::count(exchange, route.traces)
 }
 
-/// A route as an exchange keeps it.
 fn as_route(route: &Arc<dyn Any + Send + Sync>) -> Option<&Route> {
     route.downcast_ref()
 }
 
-/// What the route has for an answer that broke off: one that is stored, else its fallback.
+/// What replaces an answer that broke off: a stored answer, else the fallback of the route.
 async fn stand_in(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Failed> {
     if let Some(caching) = &route.caching
         && let Some(stale) = cached::stand_in(caching, exchange, &refusal)
@@ -283,7 +281,7 @@ async fn stand_in(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> R
     Err(fall_back(route, exchange, refusal).await)
 }
 
-/// The last step but one: the route's fallback, for those that it is for.
+/// The route's fallback, if it has one for this request, together with the refusal.
 async fn fall_back(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Failed {
     let fallback = match &route.fallback {
         Some(fallback) if refusal.facts().may_fall_back => {

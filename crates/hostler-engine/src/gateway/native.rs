@@ -1,4 +1,4 @@
-//! What Hostler answers out of its own data, in the words of the straight line. Knows no data.
+//! The built-in services (`geo`, `postal`) as targets of a route. Knows no data.
 
 use hostler_native::{LookupRequest, Native};
 
@@ -8,7 +8,7 @@ use super::target::Route;
 use crate::exchange::{Body, BodyError, Exchange};
 use crate::route::with_plain_path;
 
-/// Where the route's members are told so: says in the head where the client is. Whatever reads the head from here on reads ours.
+/// Sets the header fields that tell the members where the client is, if the route has `geo_headers`. Values from the client are replaced.
 pub(super) fn introduce(route: &Route, exchange: &mut Exchange) {
     if let Some(geo) = &route.changes.places {
         let client = exchange.client;
@@ -16,7 +16,7 @@ pub(super) fn introduce(route: &Route, exchange: &mut Exchange) {
     }
 }
 
-/// Why a body did not come whole: told as these services tell whatever is wrong.
+/// The refusal of a body that did not arrive whole, in the format of the service's other errors.
 pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError) -> Refusal {
     let refusal = Refusal::from(error);
     let status = refusal.facts().status;
@@ -26,7 +26,7 @@ pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError)
     refusal
 }
 
-/// The answer; a body has been read before.
+/// The answer. The body has been read before.
 pub(super) fn answer(native: &Native, route: &Route, exchange: &Exchange) -> Answer {
     let whole = with_plain_path(exchange.path(), false, |path| native.answer(&asked(exchange), path));
     Answer::of_own(whole, route.has_encoded())

@@ -1,10 +1,10 @@
-//! Requests that workers die over, kept off their pool so that one URL or one client cannot take it down. Knows no queue.
+//! Requests that kill workers, kept off their pool so that one URL or one client cannot take it down. Knows no queue.
 //!
-//! A worker that ends while it holds a request, and was not told to, makes a suspect of every request that it held: of its method
-//! and URL, of its path, its route and its client. A suspect of which one is answered is none any more: what is found here
-//! kills *in a row*, each time sent after the last death. What has killed, or holds a worker for too long, is let in one at a
-//! time ([`super::wait`] waits for its turn). What has killed too often is refused for `keep_off`, without touching a worker.
-//! Decision 16 says what counts how much.
+//! If a worker ends unexpectedly, every request that it held becomes a suspect: by its method and URL, its path, its route and its client.
+//! When one request of a suspect is answered, the suspicion ends. So a conviction needs deaths *in a row*, each of a request that was sent
+//! after the death before. Requests of a suspect that has killed, or that holds a worker for too long, go to workers one at a time
+//! ([`super::wait`] waits for the turn). A suspect that has killed too often is refused for `keep_off`, without a worker. Decision 16 says
+//! how much each death counts.
 
 use std::any::Any;
 use std::pin::pin;
@@ -24,52 +24,50 @@ use super::toll::Toll;
 use crate::exchange::{Death, Exchange, PendingEnd};
 use crate::journal::{Journal, Level};
 
-/// So many may wait for theirs.
-const MOST_WAITING: usize = 100;
+/// How many requests may wait for their turn.
+const MAX_WAITING: usize = 100;
 
-/// What of it can be set.
 #[derive(Debug, Clone, Copy)]
 pub struct PoisonSettings {
-    /// Deaths over one request; 0: never mind.
+    /// Deaths after which a request is convicted. 0 switches this off.
     pub kills: usize,
-    /// How long it is kept off.
+    /// How long a convicted request is refused.
     pub keep_off: Duration,
     /// Workers hold several requests at once.
     pub crowded: bool,
-    /// How long a worker may be held by a request for which nobody waits any more.
+    /// After this long, a request whose client has left counts as holding its worker.
     pub suspect_after: Duration,
 }
 
-/// What is known of suspects, for the Status.
+/// The figures of suspects, for the status.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct SuspectsView {
-    /// URLs, paths, routes and clients that are let in one at a time.
+    /// URLs, paths, routes and clients whose requests are let in one at a time.
     pub one_at_a_time: usize,
     /// Requests that wait for their turn.
     pub waiting: usize,
-    /// Requests that were refused because their turn did not come; ever.
+    /// Requests that were refused because their turn did not come, since the start.
     pub refused: u64,
-    /// URLs, paths and clients that were kept off; ever.
+    /// URLs, paths and clients that were convicted, since the start.
     pub convicted: u64,
 }
 
-/// The suspects of one pool.
 pub struct Poison {
     pool: Arc<str>,
     settings: PoisonSettings,
     journal: Journal,
     keyring: Keyring,
-    /// How many suspects there are: as long as it is none, a request costs a look at this.
+    /// The number of suspects. While it is 0, a request costs one load of this.
     known: AtomicUsize,
     suspects: Mutex<Suspects>,
-    /// A turn has ended, or somebody is no suspect any more.
+    /// A turn has ended, or a suspicion has.
     changed: Notify,
     waiting: AtomicUsize,
     refused: AtomicU64,
     convicted: AtomicU64,
 }
 
-/// A suspect's turn: until this is dropped, those like it wait.
+/// The turn of one suspect. Until it is dropped, similar requests wait.
 struct Turn {
     poison: Arc<Poison>,
     keys: Keys,
@@ -83,7 +81,7 @@ impl Drop for Turn {
     }
 }
 
-/// One that waits for its turn; so many may.
+/// Counts one request that waits for its turn.
 struct TurnWait<'a>(&'a AtomicUsize);
 
 impl Drop for TurnWait<'_> {
@@ -92,25 +90,25 @@ impl Drop for TurnWait<'_> {
     }
 }
 
-/// Whose call it is that outlives its exchange.
+/// What is needed to follow up a call that outlives its exchange.
 pub(super) struct Following {
     poison: Arc<Poison>,
-    /// None where nobody minds.
+    /// None if `poison.kills` is 0.
     identity: Option<RequestIdentity>,
 }
 
 impl Following {
-    /// Follows up what the call has left behind.
+    /// Waits in a task for the end of the call.
     pub fn follow(self, pending_end: Option<PendingEnd>) {
         if let (Some(identity), Some(pending_end)) = (self.identity, pending_end) {
             let suspect_after = self.poison.settings.suspect_after;
-            self.poison.inquire_later(identity, pending_end, None, suspect_after);
+            self.poison.follow_up(identity, pending_end, None, suspect_after);
         }
     }
 }
 
 impl Poison {
-    /// For a pool of this name.
+    /// The suspects of the pool with this name.
     pub fn new(pool: Arc<str>, settings: PoisonSettings, journal: Journal) -> Self {
         Self {
             pool,
@@ -126,12 +124,11 @@ impl Poison {
         }
     }
 
-    /// What is kept off at this moment, at most a hundred of it.
+    /// The convicted requests that are refused now, at most a hundred.
     pub fn kept_off(&self) -> Vec<KeptOff> {
         self.with(|suspects| suspects.kept_off(Instant::now()))
     }
 
-    /// The figures of this moment.
     pub fn view(&self) -> SuspectsView {
         SuspectsView {
             one_at_a_time: self.with(|suspects| suspects.gated()),
@@ -141,7 +138,7 @@ impl Poison {
         }
     }
 
-    /// Refuses what is kept off, and marks suspects.
+    /// Refuses convicted requests, and marks suspects.
     pub(super) fn admit(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
         if self.known.load(Ordering::Relaxed) == 0 {
             return Ok(());
@@ -155,23 +152,23 @@ impl Poison {
         }
     }
 
-    /// A place among those that wait for their turn; so many have one.
-    pub(super) fn line_up(&self) -> Result<impl Drop + '_, Refusal> {
+    /// A place among the requests that wait for their turn. There are a hundred.
+    pub(super) fn take_place(&self) -> Result<impl Drop + '_, Refusal> {
         let place = TurnWait(&self.waiting);
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
             return Err(self.refuse());
         }
         Ok(place)
     }
 
-    /// A turn has ended, or somebody is no suspect any more.
+    /// Wakes when a turn or a suspicion has ended.
     pub(super) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Whether it may go on: as the one of its kind, or because nothing is against it.
+    /// Whether the request may go on: because it has the turn, or because nothing is against it.
     pub(super) fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Admission, Refusal> {
-        // Somebody like it may have been answered meanwhile, or convicted.
+        // Meanwhile a similar request may have been answered, or convicted.
         self.admit(exchange)?;
         if !exchange.is_suspect {
             return Ok(Admission::Free);
@@ -184,18 +181,18 @@ impl Poison {
         Ok(entry)
     }
 
-    /// Counts one whose turn did not come.
+    /// Counts a request whose turn did not come.
     pub(super) fn refuse(&self) -> Refusal {
         self.refused.fetch_add(1, Ordering::Relaxed);
         Refusal::Suspect
     }
 
-    /// Workers have several requests at once: one that is tried is to be alone with its worker.
+    /// Whether the request must be alone with its worker: it is on trial, and workers hold several requests at once.
     pub(super) fn isolates(&self, exchange: &Exchange) -> bool {
         self.settings.crowded && exchange.turn.is_some()
     }
 
-    /// The answer to this request is late: which of those like it are answered meanwhile is worth to be known.
+    /// The answer to this request is late. From now on, answers to similar requests are remembered.
     pub(super) fn watch(&self, exchange: &mut Exchange, until: Instant) {
         if self.settings.kills > 0 {
             let identity = self.identity(exchange);
@@ -204,8 +201,8 @@ impl Poison {
         }
     }
 
-    /// Asks whether a worker died over this request, as `toll` says of those before. One too many is a refusal. True if the worker ended
-    /// by its own doing and had no other request.
+    /// Finds out whether a worker died over this request, and adds the death to the toll. Too many deaths are a refusal. True if the worker
+    /// ended by itself and had no other request.
     pub(super) async fn blame(
         self: &Arc<Self>,
         exchange: &mut Exchange,
@@ -215,8 +212,8 @@ impl Poison {
         let Some(pending_end) = self.pending_end(exchange) else { return Ok(false) };
         let identity = self.identity(exchange);
         if pending_end.is_lingering() {
-            // Nobody waits for it any more, but the worker is still at it.
-            self.inquire_later(identity, pending_end, tried, Duration::ZERO);
+            // No client waits for the answer any more, but the worker still works on it.
+            self.follow_up(identity, pending_end, tried, Duration::ZERO);
             return Ok(false);
         }
         let Some(death) = pending_end.death().await else { return Ok(false) };
@@ -232,12 +229,12 @@ impl Poison {
         convicted.map_or(Ok(death.own && death.alone), |convicted| Err(Refusal::Poison(convicted)))
     }
 
-    /// An exchange has ended: what it left behind is followed up, and a suspect that was answered whole is none any more.
+    /// An exchange has ended. Follows up the call if it goes on. Ends the suspicion if the request was answered whole.
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         let tried = exchange.turn.take();
         if let Some(pending_end) = self.pending_end(exchange) {
             let identity = self.identity(exchange);
-            return self.inquire_later(identity, pending_end, tried, self.settings.suspect_after);
+            return self.follow_up(identity, pending_end, tried, self.settings.suspect_after);
         }
         let log_facts = &exchange.log_facts;
         if exchange.is_suspect && log_facts.refusal.is_none() && log_facts.aborted.is_none() {
@@ -245,7 +242,7 @@ impl Poison {
         }
     }
 
-    /// The answer was 101. The request has been answered, whatever becomes of the tunnel, and however long that takes.
+    /// The answer was 101. So the request counts as answered, whatever happens in the tunnel later.
     pub(super) fn settle_tunnel(self: &Arc<Self>, exchange: &mut Exchange) {
         self.settle(exchange);
         exchange.is_suspect = false;
@@ -256,7 +253,6 @@ impl Poison {
         self.changed.notify_waiters();
     }
 
-    /// What it has in common with others.
     pub(super) fn identity(&self, exchange: &Exchange) -> RequestIdentity {
         self.keyring.identity(exchange)
     }
@@ -271,8 +267,8 @@ impl Poison {
         Following { poison: self.clone(), identity }
     }
 
-    /// Waits for the end of what was left behind. From `suspect_after` on, the worker counts as held.
-    fn inquire_later(
+    /// Waits for the end of a call. After `suspect_after`, the worker counts as held.
+    fn follow_up(
         self: &Arc<Self>,
         identity: RequestIdentity,
         pending_end: PendingEnd,
@@ -283,7 +279,7 @@ impl Poison {
         let since = pending_end.since();
         let mut is_held = suspect_after.is_zero() && pending_end.is_lingering();
         if is_held {
-            // Before its client knows that it has waited in vain: the next one like it may come at once.
+            // At once, before the client gets its refusal: a similar request may follow immediately.
             self.hold(&identity, since);
         }
         tokio::spawn(async move {
@@ -301,7 +297,7 @@ impl Poison {
             if let Some(death) = &death {
                 poison.record(&identity, death, tried.is_some());
             }
-            // Not before the end: another suspect would end up with the same worker.
+            // Only after the end: otherwise another suspect would go to the same worker.
             drop(tried);
             if is_held {
                 poison.release(&identity);
@@ -310,20 +306,20 @@ impl Poison {
         });
     }
 
-    /// A worker that got a request like this at `since` does not finish.
+    /// A worker that got a similar request at `since` does not finish.
     pub(super) fn hold(&self, identity: &RequestIdentity, since: Instant) {
         let now = Instant::now();
         let until = now + self.settings.keep_off.max(self.settings.suspect_after);
         self.with(|suspects| suspects.hold(identity, since, until, now));
     }
 
-    /// It has finished, or is dead.
+    /// The worker has finished, or is dead.
     pub(super) fn release(&self, identity: &RequestIdentity) {
         self.with(|suspects| suspects.release(&identity.keys));
         self.changed.notify_waiters();
     }
 
-    /// Remembers a death; the verdict, if it was one too many.
+    /// Records a death. Returns the conviction, if this was one death too many.
     fn record(&self, identity: &RequestIdentity, death: &Death, tried: bool) -> Option<Convicted> {
         let rule = Rule { kills: self.settings.kills, keep_off: self.settings.keep_off };
         let verdicts = self.with(|suspects| suspects.record(identity, death, tried, rule, Instant::now()));

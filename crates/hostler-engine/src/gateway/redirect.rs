@@ -1,4 +1,4 @@
-//! A redirect: its URL, filled with parts of the request. Knows no connection.
+//! Redirects: builds the URL from parts of the request. Knows no connection.
 
 use hostler_config::{Piece, Redirect};
 use hostler_wire::{ResponseHead, split_host};
@@ -9,10 +9,9 @@ use super::refusal::Refusal;
 use super::rewrite::behind;
 use crate::exchange::{Exchange, Whole};
 
-/// What cannot stand in a field, or what browsers take for a slash.
-const ODD: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
+/// Characters that must not stand in a header field, and the backslash, which browsers read as a slash.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
 
-/// The answer.
 pub(super) fn answer(redirect: &Redirect, exchange: &Exchange) -> Result<Answer, Refusal> {
     if exchange.host().is_empty() && redirect.to.contains(&Piece::Host) {
         return Err(Refusal::Host("it is missing"));
@@ -30,20 +29,20 @@ fn location(redirect: &Redirect, host: &[u8], target: &[u8]) -> String {
         let part = match piece {
             Piece::Text(text) => text.as_bytes(),
             Piece::Host => split_host(host).0,
-            // `OPTIONS *` has none.
+            // The target of `OPTIONS *` has no path.
             Piece::Path if path.starts_with(b"/") => path,
             Piece::Path => b"/",
             Piece::Rest => {
                 let rest = behind(path, &redirect.prefix).unwrap_or_default();
                 let rest = rest.iter().skip_while(|byte| **byte == b'/').copied().collect::<Vec<_>>();
-                to.extend(percent_encode(&rest, ODD));
+                to.extend(percent_encode(&rest, ESCAPED));
                 continue;
             }
             Piece::Query => query,
         };
-        to.extend(percent_encode(part, ODD));
+        to.extend(percent_encode(part, ESCAPED));
     }
-    // To a browser two slashes are the beginning of another host.
+    // Browsers read two leading slashes as the beginning of another host.
     let extra = if to.starts_with('/') { to.len() - to.trim_start_matches('/').len() - 1 } else { 0 };
     to.split_off(extra)
 }
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_host_that_the_request_names() {
+    fn a_redirect_never_leads_to_a_host_that_the_request_names() {
         let text = |text: &str| Piece::Text(text.into());
         assert_eq!(filled(vec![text("/"), Piece::Rest], "/old//evil.org/x"), "/evil.org/x");
         assert_eq!(filled(vec![text("/"), Piece::Rest], "/old/\\evil.org"), "/%5Cevil.org");

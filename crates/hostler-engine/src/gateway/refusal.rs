@@ -1,5 +1,4 @@
-//! From failure to answer: every failure has its row of the table, and the status that Hostler itself gives is nowhere else. Knows no
-//! connection.
+//! Every failure as an answer. Each has one row in the table, and Hostler's own statuses are nowhere else. Knows no connection.
 
 mod examples;
 mod table;
@@ -17,94 +16,90 @@ use crate::proxy::{Failure, TlsFault};
 pub use examples::examples;
 pub use table::{ALL, RefusalCause, RefusalFacts};
 
-/// An answer of our own.
+/// An answer of Hostler's own because of a failure.
 #[derive(Debug)]
 pub enum Refusal {
     /// The head breaks HTTP.
     Head(HeadError),
-    /// The body's length is in doubt.
+    /// The length of the body is in doubt.
     Framing(FramingError),
-    /// Missing, repeated or malformed `Host`, or one that the target contradicts (RFC 9112 section 3.2).
+    /// `Host` is missing, repeated or malformed, or contradicts the target (RFC 9112 section 3.2).
     Host(&'static str),
-    /// The target's form is not one for a server (RFC 9112 section 3.2).
+    /// The target does not have a form for a server (RFC 9112 section 3.2).
     Target(&'static str),
     /// CONNECT is for forward proxies.
     Connect,
-    /// A TRACE: the route does not pass it on, or it was to end here (RFC 9110 section 7.6.2).
+    /// A TRACE that the route does not pass on, or that ends here (RFC 9110 section 7.6.2).
     Trace,
-    /// A WebSocket was wanted of what has none; only in HTTP/2, where an ordinary answer would open it.
+    /// The client asked for a WebSocket over HTTP/2, and the app gave an ordinary 2xx. In HTTP/2 that would open the WebSocket.
     NoWebSocket,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     Expectation,
-    /// The head did not come in `server.header_timeout`.
+    /// The head did not arrive in `server.header_timeout`.
     HeaderTimeout,
-    /// The body did not come whole.
+    /// The body did not arrive whole.
     Body(BodyError),
-    /// Without TLS where that is spoken.
+    /// Plain HTTP to an address that speaks TLS.
     PlainHttp,
-    /// More connections than `server.max_connections`.
+    /// There are more connections than `server.max_connections`.
     TooManyConnections,
-    /// More connections of one client than `server.client_connections`.
+    /// One client has more connections than `server.client_connections`.
     ClientConnections,
-    /// More requests of one client under way than `server.client_requests`.
+    /// One client has more requests in progress than `server.client_requests`.
     ClientRequests,
-    /// The request has been here before (RFC 9110 section 7.6.3).
+    /// The request has passed through this Hostler before (RFC 9110 section 7.6.3).
     Loop,
     /// No route matches.
     NoRoute,
-    /// There is no such file, or none for everybody.
+    /// There is no such file, or it may not be served.
     NoFile(Option<String>),
-    /// There are files here, and this is no method for them.
+    /// Files are served for GET and HEAD only.
     FileMethod,
     /// `If-Match` or `If-Unmodified-Since` do not hold.
     Precondition,
-    /// The part that is wanted lies behind the end of what has so many bytes.
+    /// The range begins behind the end of a body with this many bytes.
     Range(u64),
-    /// The file system does not give what it has.
+    /// The file exists, but the file system fails to read it.
     FileSystem(std::io::Error),
-    /// A registered route does not take it.
+    /// A registered route refuses it.
     Objection(Objection),
-    /// It was to be answered from memory alone, and there is nothing.
+    /// `only-if-cached`, and no stored answer fits.
     OnlyIfCached,
-    /// As many wait as may.
-    QueueFull {
-        /// The pool's queue limit.
-        limit: usize,
-    },
-    /// The pool gets more than it can do, and this one would not have been served in time.
+    /// The queue of the pool is full.
+    QueueFull { limit: usize },
+    /// The pool is overloaded, and the request would not be served in time.
     Overloaded,
-    /// No member takes another tunnel.
+    /// Every member has `max_tunnels` tunnels.
     TooManyTunnels,
     /// A registered route has no member.
     NoMember,
-    /// The one member that it is for has no free slot.
+    /// The request is for one instance, and that instance has no free slot.
     MemberBusy,
     /// No slot became free in time.
     QueueTimeout,
-    /// The pool takes no more: Hostler is stopping.
+    /// The pool takes no new requests: Hostler is stopping.
     Stopping,
-    /// Workers have died over requests like this one.
+    /// Workers have died over similar requests, and the request is kept off.
     Poison(Convicted),
-    /// Requests like it have taken workers, and are let in one at a time.
+    /// Similar requests have killed or held workers, and the turn of this one did not come in time.
     Suspect,
-    /// The client left while it waited; nobody reads this answer, it is for the log.
+    /// The client left while the request waited. For the log; it is never sent.
     ClientLeft,
-    /// No member could be reached until the deadline.
+    /// No member could be connected to before the deadline.
     Unreachable(std::io::Error),
-    /// No member could be spoken to over TLS until the deadline.
+    /// TLS failed with every member that was tried before the deadline.
     MemberTls(TlsFault, String),
-    /// The worker ended before it answered, or in the middle of it, and the request must not be sent again.
+    /// The worker ended before its answer was complete, and the request must not be sent again.
     WorkerLost(String),
     /// The worker's answer is not HTTP.
     BadAnswer(String),
     /// More interim answers than `server.max_interim_answers`, or longer ones than `server.max_header_size` allows.
     InterimAnswers(String),
-    /// No answer in `request_timeout`.
+    /// The answer did not begin in `request_timeout`.
     AnswerTimeout,
 }
 
 impl Refusal {
-    /// The table.
     pub fn facts(&self) -> RefusalFacts {
         match self {
             Self::Head(error) => of_head(error),
@@ -196,7 +191,7 @@ fn of_tls(fault: TlsFault) -> RefusalFacts {
     }
 }
 
-/// What the client reads: its own mistakes in full, nothing of what is behind us.
+/// The text for the client: its own mistakes in full, but nothing about the servers behind Hostler.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -211,9 +206,9 @@ impl fmt::Display for Refusal {
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
             Self::Connect => f.write_str("CONNECT: this is a server, not a forward proxy"),
-            Self::Trace => f.write_str("TRACE: what comes here is not sent back"),
-            Self::NoWebSocket => f.write_str("there is no WebSocket here"),
-            Self::Expectation => f.write_str("Expect: only 100-continue is known"),
+            Self::Trace => f.write_str("TRACE: this server does not echo requests"),
+            Self::NoWebSocket => f.write_str("there is no WebSocket at this URL"),
+            Self::Expectation => f.write_str("Expect: only 100-continue is supported"),
             Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
                 f.write_str("the request head did not arrive in time (server.header_timeout)")
@@ -228,26 +223,30 @@ impl fmt::Display for Refusal {
                 f.write_str("too many connections from this address (server.client_connections)")
             }
             Self::ClientRequests => {
-                f.write_str("too many requests under way from this address (server.client_requests)")
+                f.write_str("too many requests in progress from this address (server.client_requests)")
             }
-            Self::Loop => f.write_str("this request has been here before: it goes in circles (Via)"),
+            Self::Loop => {
+                f.write_str("this request has passed through this server before: it is in a loop (Via)")
+            }
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::NoFile(_) => f.write_str("there is no such file"),
-            Self::FileMethod => f.write_str("files are here for GET and HEAD"),
-            Self::Precondition => f.write_str("the file is not as the request expects it"),
-            Self::Range(length) => write!(f, "there are only {length} bytes"),
+            Self::FileMethod => f.write_str("files accept only GET and HEAD"),
+            Self::Precondition => f.write_str("the file does not meet the conditions of the request"),
+            Self::Range(length) => write!(f, "the range begins behind the end: there are {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
             Self::Objection(_) => f.write_str(self.facts().reason),
-            Self::OnlyIfCached => f.write_str("there is no stored answer, and no other was wanted"),
+            Self::OnlyIfCached => {
+                f.write_str("no stored answer fits, and the request accepts no other (only-if-cached)")
+            }
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
-            Self::NoMember => f.write_str("nobody serves this route at the moment"),
-            Self::MemberBusy => f.write_str("the instance that was asked for has enough to do"),
+            Self::NoMember => f.write_str("no member serves this route at the moment"),
+            Self::MemberBusy => f.write_str("the instance that the request names is busy"),
             Self::QueueTimeout => f.write_str("no worker became free in time"),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
-            Self::Poison(_) => f.write_str("the application has ended over this request before"),
+            Self::Poison(_) => f.write_str("requests like this one have ended the application before"),
             Self::Suspect => f.write_str("requests like this one are answered one at a time at the moment"),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
             Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
@@ -259,18 +258,18 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// The field that says what would have been right, where the status has one for it.
+    /// The field that tells the client what would be right, if the status has one.
     pub fn advice(&self) -> Option<(&'static str, String)> {
         match self {
             Self::FileMethod => Some(("Allow", "GET, HEAD".into())),
-            // RFC 9110 section 15.5.6 wants the field. Which of them the application takes is not known here.
+            // RFC 9110 section 15.5.6 requires `Allow`. Hostler does not know which of these methods the app accepts.
             Self::Trace => Some(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".into())),
             Self::Range(length) => Some(("Content-Range", format!("bytes */{length}"))),
             _ => None,
         }
     }
 
-    /// What the operator reads besides, in the log only.
+    /// Additional text for the operator, in the log only.
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::Unreachable(error) | Self::FileSystem(error) => Some(error.to_string()),
@@ -334,14 +333,14 @@ impl From<AcquireError> for Refusal {
     }
 }
 
-/// How a failed call is answered when it is not tried again.
+/// The refusal for a failed call that is not tried again.
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
             Failure::Unprocessed(detail) => Self::WorkerLost(detail),
-            Failure::Unspeakable => Self::Target("it cannot be said in HTTP/2, which the application speaks"),
+            Failure::Unspeakable => Self::Target("HTTP/2, which the application speaks, cannot express it"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error @ CallError::Interim { .. }) => Self::InterimAnswers(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),

@@ -1,4 +1,4 @@
-//! When a request is sent again, and to which members: what a call asks the kind of route for that it is made by. Knows no queue.
+//! When a request is sent again, and to which members: the retry policy of a kind of route. Knows no queue.
 
 use hostler_dispatch::{Lease, MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
@@ -10,28 +10,27 @@ use super::target::PoolTarget;
 use crate::exchange::Exchange;
 use crate::proxy::{self, Endpoint, Failure};
 
-/// How often a request may be sent that workers do not answer. One that they die over is stopped earlier, by its `poison`;
-/// this is for those that break connections off and live.
-const MOST_SENDS: u32 = 3;
+/// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier.
+const MAX_SENDS: u32 = 3;
 
-/// What the kind of a route decides about a call. Configured routes have one policy, registered routes have another.
+/// The retry policy of a kind of route. Configured routes have one policy, registered routes have another.
 pub(super) trait RetryPolicy {
     /// Which members the request is for, before its first attempt.
     fn preference(&self, exchange: &mut Exchange, target: &PoolTarget) -> Result<MemberPreference, Refusal>;
 
-    /// Whether the client hears why the last attempt failed, instead of why there is no slot for another attempt.
+    /// Whether the client is told why the last attempt failed, instead of why there is no slot for another attempt.
     fn hides(&self, no_slot: &Refusal) -> bool;
 
     /// Whether every member has had an attempt, so that this member need not have another one.
     fn has_tried_all(&self, attempt: &Attempt<'_>, exchange: &Exchange) -> bool;
 
-    /// An attempt begins, and nothing has been sent yet. Sets the deadline of the answer.
+    /// Runs before anything is sent. Sets the deadline of the answer.
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange);
 
-    /// A member has answered.
+    /// Runs when a member has answered.
     fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead);
 
-    /// An attempt has failed. An error ends the call; anything else is another attempt.
+    /// Runs after a failed attempt. An error ends the call; `Ok` leads to another attempt.
     fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal>;
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Attempt<'a> {
     pub lease: &'a Lease<Endpoint>,
     /// Which members it is for.
     pub preference: MemberPreference,
-    /// When the client waits for an answer no longer.
+    /// The deadline of the answer.
     pub until: Instant,
 }
 
@@ -49,7 +48,7 @@ pub(super) struct Attempt<'a> {
 pub(super) struct FailedAttempt {
     pub failure: Failure,
     pub member: MemberId,
-    /// How often the request may have been worked on, with this attempt.
+    /// In how many attempts the request may have been worked on, this one included.
     pub sends: u32,
     /// Which members the attempt was for.
     pub preference: MemberPreference,
@@ -59,14 +58,14 @@ pub(super) struct FailedAttempt {
 pub(super) struct NextAttempt {
     /// Which members the next attempt is for.
     pub preference: MemberPreference,
-    /// It loses its place in the queue.
+    /// The request loses its place in the queue.
     pub gives_up_place: bool,
-    /// What the client hears if there is no slot for it; none: what it would have heard before.
+    /// The refusal if there is no slot for the next attempt. None: the refusal of that wait.
     pub why: Option<Refusal>,
 }
 
-/// The policy of a configured route: what was never sent is sent to other members as long as there is time, at its old place in the queue.
-/// What may have been worked on is sent again if that does no harm, three times at most.
+/// The policy of a configured route. A request that was never sent goes to other members at its old place in the queue, until its time is
+/// over. A request that may have been worked on is sent again if it is idempotent, three times at most.
 pub(super) struct ConfiguredRetry;
 
 impl RetryPolicy for ConfiguredRetry {
@@ -75,7 +74,7 @@ impl RetryPolicy for ConfiguredRetry {
         Ok(MemberPreference { cautious, ..MemberPreference::default() })
     }
 
-    /// What kept it from a member says more than that it has waited.
+    /// The failure of a member says more than that the wait was too long.
     fn hides(&self, no_slot: &Refusal) -> bool {
         matches!(no_slot, Refusal::QueueTimeout)
     }
@@ -85,7 +84,7 @@ impl RetryPolicy for ConfiguredRetry {
     }
 
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange) {
-        late::arrange(exchange, attempt.lease, attempt.target, attempt.until);
+        late::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
     }
 
     fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}
@@ -96,10 +95,10 @@ impl RetryPolicy for ConfiguredRetry {
         if failure.was_never_sent() {
             return again(Some(failure.into()));
         }
-        if sends == MOST_SENDS || !proxy::may_repeat(&failure, exchange) {
+        if sends == MAX_SENDS || !proxy::may_repeat(&failure, exchange) {
             return Err(failure.into());
         }
-        // What kept it from an answer says more than that it has waited for another.
+        // The reason why it got no answer says more than that it waited for another member.
         again(failure.was_forsaken().then(|| failure.into()))
     }
 }

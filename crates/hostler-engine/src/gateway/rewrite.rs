@@ -1,4 +1,4 @@
-//! What a route makes of the target: a prefix less, another prefix more. Knows neither members nor files.
+//! Rewrites the request target: removes a prefix, adds another. Knows neither members nor files.
 
 use std::borrow::Cow;
 
@@ -7,27 +7,27 @@ use percent_encoding::percent_decode;
 use super::refusal::Refusal;
 use crate::exchange::Exchange;
 
-/// What becomes of a request's path; the query stays.
+/// How a path is rewritten. The query stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// What is taken away, decoded, without a slash at its end; empty for nothing.
+    /// The prefix that is removed: decoded, without a slash at its end. Empty for none.
     pub strip: Box<str>,
-    /// What is put in front, as it stands in a URL, without a slash at its end; empty for nothing.
+    /// The prefix that is added: as in a URL, without a slash at its end. Empty for none.
     pub add: Box<str>,
 }
 
-/// For a request to a pool: what is left of a path must be one, as what has come must.
+/// For a request to a pool: the rewritten path must pass the same checks as the original one.
 pub(super) fn check(exchange: &Exchange) -> Result<(), Refusal> {
     match &exchange.rewritten {
         Some(target) if target.starts_with(b"//") => {
-            Err(Refusal::Target("what is left of its path can be read as a host name"))
+            Err(Refusal::Target("without the prefix of the route, its path could be read as a host name"))
         }
         _ => Ok(()),
     }
 }
 
 impl Rewrite {
-    /// The new target; none for a path that does not begin with the prefix, or is none (`OPTIONS *`).
+    /// The new target. None if the path does not begin with the prefix, or is not a path (`OPTIONS *`).
     pub(super) fn apply(&self, target: &[u8]) -> Option<Box<[u8]>> {
         let path_end = memchr::memchr(b'?', target).unwrap_or(target.len());
         let rest = behind(&target[..path_end], &self.strip)?;
@@ -36,8 +36,8 @@ impl Rewrite {
     }
 }
 
-/// What follows `prefix` in a path, as sent: empty, or from a slash on (which may be an encoded one). A path is compared as the
-/// routes compare it: percent-decoded, and without dot segments, which are taken out only if there are any.
+/// What follows `prefix` in a path, as sent: empty, or from a slash on (which may be an encoded one). The path is compared as the routes
+/// compare it: percent-decoded and without dot segments. They are removed only if there are any.
 pub(super) fn behind<'a>(path: &'a [u8], prefix: &str) -> Option<Cow<'a, [u8]>> {
     if !path.starts_with(b"/") {
         return None;
@@ -59,7 +59,7 @@ fn behind_plainly<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     ends.then_some(rest)
 }
 
-/// The first byte that a path means, and how many it takes to say it.
+/// The first byte of the path after decoding, and how many bytes encode it.
 fn first_decoded(path: &[u8]) -> Option<(u8, usize)> {
     let digit = |at: usize| path.get(at).and_then(|&byte| char::from(byte).to_digit(16));
     let (&first, high, low) = (path.first()?, digit(1), digit(2));
@@ -73,9 +73,9 @@ fn has_dots(path: &[u8]) -> bool {
     path.split(|&byte| byte == b'/').any(|segment| dots(segment) > 0)
 }
 
-/// 1 for `.`, 2 for `..`, however they are written; else 0.
+/// 1 for `.`, 2 for `..`, encoded or not; else 0.
 fn dots(segment: &[u8]) -> usize {
-    // Nothing longer decodes to two dots.
+    // A longer segment cannot decode to two dots.
     if segment.len() > 6 {
         return 0;
     }

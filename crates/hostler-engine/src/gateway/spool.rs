@@ -1,4 +1,4 @@
-//! Reads a request's body whole before a slot is taken: in memory, past a limit in a temporary file. Knows no routes and no pools.
+//! Reads a request's body whole before a slot is taken: into memory, and above a limit into a temporary file. Knows no routes and no pools.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -9,19 +9,18 @@ use rustix::io::Errno;
 
 use crate::exchange::{Body, BodyError, Downstream, InMemory, MemoryAccount, SpoolAccount, SpoolFile};
 
-/// What is taken from the client at a time, whatever may stay in memory.
+/// How many bytes are read from the client at a time, whatever the limit for memory is.
 const PIECE: usize = 64 * 1024;
-/// So many bytes of a body no budget needs to know of: a connection takes as much by itself.
+/// This many bytes of each body are not counted in the memory budget: each connection uses as much anyway.
 const UNCOUNTED: usize = 4 * 1024;
 
-/// How bodies are read.
 #[derive(Debug, Clone)]
 pub struct SpoolSettings {
-    /// Bytes of one body that stay in memory; more go to a file. `usize::MAX`: none may.
+    /// Bytes of one body that stay in memory. The rest goes to a file. `usize::MAX`: never use a file.
     pub memory: usize,
 }
 
-/// Reads the body whole. The limit on its size is the client's side's business, which counts as it reads.
+/// Reads the body whole. The client's side limits its size while it reads.
 pub async fn read_whole<D: Downstream>(
     client: &mut D,
     length: BodyLength,
@@ -32,7 +31,7 @@ pub async fn read_whole<D: Downstream>(
         return Ok((Body::None, 0));
     }
     let mut spill = None;
-    // What a stranger announces is no reason to allocate; what it has sent is.
+    // Allocates for what the client has sent, not for the length that it announces.
     let mut piece = Vec::new();
     let mut reservation = account.reservation();
     loop {
@@ -64,7 +63,8 @@ pub async fn read_whole<D: Downstream>(
     }
 }
 
-/// Room for the next bytes of a body of that length. Where even an empty spool would have too little, the body is at fault.
+/// Reserves room for the next bytes of a body of that length. If even an empty spool were too small, the error says that the body is too
+/// large.
 fn claim(
     file: &mut SpoolFile,
     account: &SpoolAccount,
@@ -93,7 +93,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Whether there is no room at the moment: on the disk, in the quota, or for another descriptor.
+/// Whether there is no room at the moment: on the disk, in the quota, or for another file descriptor.
 fn is_full(error: &std::io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT | Errno::MFILE | Errno::NFILE))
 }

@@ -1,4 +1,5 @@
-//! Who is suspected of workers' deaths, and who is convicted. Plain data that is told the time; knows no requests and no workers.
+//! The suspects of a pool: whose requests may have killed workers, and which are convicted. Plain data that gets the time from its caller;
+//! knows no requests and no workers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,29 +13,29 @@ use super::identity::{IdentityKind, Keys, RequestIdentity};
 use super::toll::Toll;
 use crate::exchange::Death;
 
-/// Suspects that are remembered, at about 400 bytes each. A death makes as many as the worker had requests, and a few more.
-const MOST_SUSPECTS: usize = 2048;
-/// How many are listed in the status.
-const MOST_LISTED: usize = 100;
-/// For no longer does a trial keep others waiting: what is still under way then is an answer that takes long, or counts as held.
-const LONGEST_TURN: Duration = Duration::from_secs(60);
+/// How many suspects are remembered, at about 400 bytes each. A death adds one for each request of the worker, and a few more.
+const MAX_SUSPECTS: usize = 2048;
+/// How many convictions the status lists.
+const MAX_LISTED: usize = 100;
+/// A trial keeps similar requests waiting no longer than this. If the request is still in progress then, its answer takes long or it counts
+/// as held.
+const MAX_TURN: Duration = Duration::from_secs(60);
 
-/// What makes a conviction.
+/// After how many deaths a request is convicted, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
     pub kills: usize,
     pub keep_off: Duration,
 }
 
-/// All suspects of one pool.
 #[derive(Default)]
 pub(super) struct Suspects {
     by_key: HashMap<u64, Suspect>,
-    /// None is to be forgotten before.
+    /// No suspect expires before this.
     earliest: Option<Instant>,
     turns: u64,
-    /// In a pool whose workers have several requests at once, one URL at a time is tried.
-    crowd_turn: Option<TrialTurn>,
+    /// In a pool whose workers have several requests at once, only one URL is tried at a time.
+    url_turn: Option<TrialTurn>,
 }
 
 struct Suspect {
@@ -44,27 +45,26 @@ struct Suspect {
     last: Instant,
     until: Instant,
     kept_off: bool,
-    /// It has been kept off before: the next death is one too many.
+    /// It was kept off before: one more death convicts it again.
     paroled: bool,
-    /// Workers that are held by requests like it for too long ...
+    /// Workers that similar requests hold for too long.
     held: usize,
-    /// ... since when the last of them has begun.
+    /// When the last of these requests was sent.
     held_since: Instant,
-    /// One like it was answered then ...
+    /// When a similar request was last answered. Recorded only until `watched_until`.
     answered: Option<Instant>,
-    /// ... which matters as long as another takes long.
+    /// Set while another similar request takes long.
     watched_until: Instant,
     turn: Option<TrialTurn>,
 }
 
-/// Whose turn it is to be tried, and since when.
+/// The trial in progress, and when it began.
 #[derive(Clone, Copy)]
 struct TrialTurn {
     number: u64,
     since: Instant,
 }
 
-/// What is known of a request.
 pub(super) enum SuspectStanding {
     Unknown,
     Suspect,
@@ -75,31 +75,31 @@ pub(super) enum SuspectStanding {
 pub(super) enum Admission {
     /// Nothing is against it.
     Free,
-    /// As the one of its kind; the number is for [`Suspects::leave`].
+    /// It has the turn of its kind. The number is for [`Suspects::leave`].
     Alone(u64),
-    /// Not now. `risky`: what is like it has been seen to take workers, so it has to wait as long as it takes.
+    /// Not now. `risky`: similar requests have killed or held workers, so it must wait for its turn, however long that takes.
     Closed { risky: bool },
 }
 
-/// A request over which too many have died.
+/// A request over which too many workers have died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Convicted {
-    /// The processes that did.
+    /// The processes that died.
     pub killed: Vec<u32>,
-    /// What all have in common that are kept off, and for how much longer; none if only this one is refused.
+    /// What is kept off with it, and for how much longer. None if only this request is refused.
     pub kept_off: Option<(Arc<str>, Duration)>,
 }
 
-/// What is kept off, for the status.
+/// A conviction in the status.
 #[derive(Debug, Clone, Serialize)]
 pub struct KeptOff {
-    /// Method and URL, or what else those have in common.
+    /// Method and URL, or what else the requests have in common.
     pub request: Arc<str>,
-    /// Which of the two.
+    /// Which of these it is.
     pub kind: IdentityKind,
     /// The processes that died over it.
     pub killed: Vec<u32>,
-    /// For how much longer.
+    /// How much longer it is kept off.
     pub for_ms: u64,
 }
 
@@ -120,24 +120,24 @@ impl Suspects {
         standing
     }
 
-    /// One of these asks for a worker. `crowded`: workers have several at once.
+    /// A similar request asks for a worker. `crowded`: workers have several requests at once.
     pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Admission {
         let suspects = || keys.iter().filter_map(|key| self.by_key.get(key));
-        let is_tried_in_crowd = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.toll.total > 0);
+        let is_url_trial = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.toll.total > 0);
         let watched = || suspects().filter(|suspect| suspect.is_gated());
-        if !is_tried_in_crowd && watched().next().is_none() {
+        if !is_url_trial && watched().next().is_none() {
             return Admission::Free;
         }
         if watched().any(|suspect| suspect.is_closed() || is_taken(suspect.turn, now)) {
             return Admission::Closed { risky: true };
         }
-        if is_tried_in_crowd && is_taken(self.crowd_turn, now) {
+        if is_url_trial && is_taken(self.url_turn, now) {
             return Admission::Closed { risky: watched().next().is_some() };
         }
         self.turns += 1;
         let turn = Some(TrialTurn { number: self.turns, since: now });
-        if is_tried_in_crowd {
-            self.crowd_turn = turn;
+        if is_url_trial {
+            self.url_turn = turn;
         }
         for key in keys {
             if let Some(suspect) = self.by_key.get_mut(key)
@@ -156,7 +156,7 @@ impl Suspects {
                 *turn = None;
             }
         };
-        ends(&mut self.crowd_turn);
+        ends(&mut self.url_turn);
         for key in keys {
             if let Some(suspect) = self.by_key.get_mut(key) {
                 ends(&mut suspect.turn);
@@ -164,7 +164,7 @@ impl Suspects {
         }
     }
 
-    /// A request takes long: from now on, those like it that are answered are remembered.
+    /// A request takes long: from now on, answers to similar requests are remembered.
     pub fn watch(&mut self, identity: &RequestIdentity, until: Instant, now: Instant) {
         for kind in [IdentityKind::Path, IdentityKind::Route, IdentityKind::Client] {
             let suspect = self.suspect(identity, kind, until, now);
@@ -174,7 +174,7 @@ impl Suspects {
         self.note_expiry(until);
     }
 
-    /// A request holds its worker for too long; the worker got it at `since`.
+    /// A request that was sent at `since` holds its worker for too long.
     pub fn hold(&mut self, identity: &RequestIdentity, since: Instant, until: Instant, now: Instant) {
         self.watch(identity, until, now);
         for key in &identity.keys[1..] {
@@ -186,7 +186,7 @@ impl Suspects {
         }
     }
 
-    /// It does no more.
+    /// The request no longer holds a worker.
     pub fn release(&mut self, keys: &Keys) {
         for key in &keys[1..] {
             if let Some(suspect) = self.by_key.get_mut(key) {
@@ -195,7 +195,7 @@ impl Suspects {
         }
     }
 
-    /// A worker died over it, as one that was `tried` while those like it waited. Returns the verdicts, if that was one too many.
+    /// A worker died over the request. `tried`: it was on trial, while similar requests waited. Returns the convictions that follow.
     pub fn record(
         &mut self,
         identity: &RequestIdentity,
@@ -224,7 +224,7 @@ impl Suspects {
         verdicts
     }
 
-    /// One of these has been answered.
+    /// A similar request has been answered.
     pub fn acquit(&mut self, keys: &Keys, now: Instant) {
         for key in keys {
             let Some(suspect) = self.by_key.get_mut(key) else { continue };
@@ -237,7 +237,7 @@ impl Suspects {
         }
     }
 
-    /// At most a hundred of what is kept off.
+    /// At most a hundred convictions.
     pub fn kept_off(&self, now: Instant) -> Vec<KeptOff> {
         let kept_off = self.by_key.values().filter(|suspect| suspect.kept_off && now < suspect.until);
         let view = |suspect: &Suspect| KeptOff {
@@ -246,10 +246,10 @@ impl Suspects {
             killed: suspect.toll.pids.clone(),
             for_ms: (suspect.until - now).as_millis() as u64,
         };
-        kept_off.map(view).take(MOST_LISTED).collect()
+        kept_off.map(view).take(MAX_LISTED).collect()
     }
 
-    /// How many are let in one at a time.
+    /// How many suspects are let in one at a time.
     pub fn gated(&self) -> usize {
         self.by_key.values().filter(|suspect| !suspect.kept_off && suspect.is_gated()).count()
     }
@@ -279,9 +279,9 @@ impl Suspects {
         }
     }
 
-    /// The one that would be forgotten first makes room for another.
+    /// If the table is full, removes the suspect that would expire first.
     fn make_room(&mut self) {
-        if self.by_key.len() >= MOST_SUSPECTS
+        if self.by_key.len() >= MAX_SUSPECTS
             && let Some(&key) = self
                 .by_key
                 .iter()
@@ -294,7 +294,7 @@ impl Suspects {
 }
 
 fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
-    turn.is_some_and(|turn| now.saturating_duration_since(turn.since) < LONGEST_TURN)
+    turn.is_some_and(|turn| now.saturating_duration_since(turn.since) < MAX_TURN)
 }
 
 impl Suspect {
@@ -317,8 +317,8 @@ impl Suspect {
         }
     }
 
-    /// One that was sent before the last death met another worker in the same accident, or the same one while it was dying. Of a
-    /// URL that had company in its first death, only what happens in a trial counts.
+    /// Whether the death counts. A request that was sent before the last death does not: it met the same accident, or the same dying
+    /// worker. If the worker of a URL's first death had other requests too, only deaths in a trial count from then on.
     fn is_news(&self, death: &Death, tried: bool) -> bool {
         let counts = self.kind != IdentityKind::Request || tried || death.alone;
         self.toll.total == 0 || counts && death.since >= self.last && !self.toll.pids.contains(&death.pid)
@@ -328,15 +328,15 @@ impl Suspect {
         match self.kind {
             IdentityKind::Request => self.toll.is_enough(kills),
             _ if self.paroled => true,
-            // The more have it in common, the more it takes.
+            // The more requests share a key, the more deaths it takes.
             IdentityKind::Path => self.toll.is_enough(kills + 1),
             IdentityKind::Client => self.toll.is_enough(kills + 2),
-            // All that are innocent are on it, too.
+            // A route is never convicted, because innocent requests use it too.
             IdentityKind::Route => false,
         }
     }
 
-    /// Those like it are let in one at a time.
+    /// Whether its requests are let in one at a time.
     fn is_gated(&self) -> bool {
         let weight = self.toll.weight() + if self.is_held() { 2 * self.held } else { 0 };
         match self.kind {
@@ -346,17 +346,17 @@ impl Suspect {
         }
     }
 
-    /// A worker is held by one like it, and no other one has been answered since.
+    /// A worker is held by a similar request, and none was answered since.
     fn is_held(&self) -> bool {
         self.held > 0 && self.answered.is_none_or(|answered| answered < self.held_since)
     }
 
-    /// None like it is let in. A route stays open for one at a time: all that are innocent are on it, too.
+    /// Whether none of its requests is let in. A route still lets one in at a time, because innocent requests use it too.
     fn is_closed(&self) -> bool {
         self.kind != IdentityKind::Route && self.is_held()
     }
 
-    /// Whether it is still remembered, and as what.
+    /// Whether it is still remembered. Changes a conviction that has expired into a parole.
     fn stays(&mut self, now: Instant) -> bool {
         if now < self.until {
             return true;
@@ -366,7 +366,7 @@ impl Suspect {
         if paroles {
             (self.kept_off, self.paroled, self.toll) = (false, true, Toll::default());
         }
-        self.until = now + LONGEST_TURN;
+        self.until = now + MAX_TURN;
         stays
     }
 

@@ -16,75 +16,72 @@ use crate::exchange::{Counters, Whole};
 use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
-/// A route: what leads where, with its limits.
+/// A route with its target and its limits.
 pub struct Route {
-    /// The pattern as written: its name in logs and status.
+    /// The pattern as configured. It is the route's name in logs and status.
     pub pattern: Arc<str>,
-    /// Where it leads.
     pub target: Target,
-    /// Bytes of request body.
+    /// The largest request body in bytes.
     pub max_body: u64,
-    /// The body goes to the worker as it comes, and a slot is taken before (`buffer = "none"`).
+    /// The body is streamed to the worker, and the slot is taken first (`buffer = "none"`).
     pub streams_body: bool,
-    /// TRACE goes to the member.
+    /// TRACE is passed on to the member.
     pub traces: bool,
-    /// Its requests' class in the pool's queue.
+    /// The priority of its requests in the pool's queue.
     pub priority: Priority,
-    /// What makes it a registered one.
+    /// Set for a registered route.
     pub platform: Option<Arc<Platform>>,
-    /// What stands in for the pool's answer where there is none.
+    /// What stands in for the pool's answer if there is none.
     pub fallback: Option<Fallback>,
-    /// Files that come before its target.
+    /// A folder of files that is tried before the target.
     pub files_first: Option<Arc<Files>>,
-    /// How it answers from memory; only before a pool.
+    /// The cache settings. Only for routes to a pool.
     pub caching: Option<Arc<Caching>>,
-    /// What it changes on the way through.
+    /// What the route changes in requests and answers.
     pub changes: Changes,
-    /// What has been answered.
+    /// Counts its answers.
     pub counters: Arc<Counters>,
 }
 
 impl Route {
-    /// Its answers are encoded where their clients take that.
+    /// Whether answers are encoded for clients that accept it.
     pub(super) fn has_encoded(&self) -> bool {
         self.changes.compress.is_some()
     }
 }
 
-/// What a route leads to.
 pub enum Target {
-    /// An answer that needs no worker.
+    /// A fixed answer.
     Fixed(Whole),
-    /// A folder whose files are answers.
+    /// A folder of files.
     Files(Arc<Files>),
-    /// Another URL.
+    /// A redirect to another URL.
     Redirect(Redirect),
-    /// Services that Hostler answers itself.
+    /// A built-in service (`geo`, `postal`).
     Native(Native),
-    /// A queue with members.
+    /// A pool: a queue with members.
     Pool(PoolTarget),
 }
 
-/// A pool as one route uses it.
+/// A pool with the settings of one route.
 #[derive(Clone)]
 pub struct PoolTarget {
-    /// The pool's name.
     pub name: Arc<str>,
     /// The queue and its members.
     pub pool: Pool<Endpoint>,
     /// How long a request may wait for a slot.
     pub queue_timeout: Duration,
-    /// How long the client waits for its answer to begin, the queue included.
+    /// How long the client waits for its answer to begin. The time in the queue counts.
     pub request_timeout: Duration,
-    /// What calls need.
+    /// The settings of its calls.
     pub call: CallSettings,
-    /// Where the times go.
+    /// Where the times are recorded.
     pub meter: Arc<Meter>,
-    /// Requests that its workers have died over; the pool's, whichever route they came by.
+    /// The suspects of the pool, shared by all its routes.
     pub poison: Arc<Poison>,
 }
 
-/// What is set for a pool as one route uses it.
+/// The settings of a pool for one route.
 pub struct PoolTargetSettings {
     /// As in [`PoolTarget`].
     pub queue_timeout: Duration,
@@ -92,7 +89,7 @@ pub struct PoolTargetSettings {
     pub request_timeout: Duration,
     /// As in [`CallSettings`].
     pub connect_timeout: Duration,
-    /// How long a worker may hold a slot before it counts as hung; none for members that somebody else runs.
+    /// How long a worker may hold a slot before it counts as hung. None for members that are not workers of ours.
     pub hang_timeout: Option<Duration>,
     /// As in [`CallSettings`].
     pub tunnel_idle_timeout: Duration,
@@ -103,7 +100,7 @@ pub struct PoolTargetSettings {
 }
 
 impl PoolTarget {
-    /// The use of this pool, which records its times and the deaths of its workers there.
+    /// Records the times and the suspects in `meter` and `poison`.
     pub fn new(
         pool: Pool<Endpoint>,
         meter: Arc<Meter>,
@@ -113,7 +110,7 @@ impl PoolTarget {
         let PoolTargetSettings { queue_timeout, request_timeout, connect_timeout, .. } = settings;
         let hang_timeout = match settings.hang_timeout {
             Some(hang_timeout) => hang_timeout.max(request_timeout),
-            // Nobody can be killed there; this is only how long an abandoned answer is waited for.
+            // Such a member cannot be killed. This only limits how long an abandoned answer is waited for.
             None => request_timeout * 2,
         };
         let call = CallSettings {

@@ -1,4 +1,4 @@
-//! What tests of the gateway need: a pool without members, a request. Knows no case.
+//! Helpers for the tests of the gateway: a pool without members, and a request. Knows no test.
 
 mod reload;
 
@@ -22,7 +22,7 @@ pub(super) fn journal() -> Journal {
     Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap())
 }
 
-/// Queue 5 s, answer 30 s.
+/// A target with a queue timeout of 5 s and a request timeout of 30 s.
 pub(super) fn target() -> PoolTarget {
     let settings =
         PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false, suspect_after: seconds(1) };

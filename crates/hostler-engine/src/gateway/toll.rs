@@ -1,27 +1,26 @@
-//! Deaths of workers in a row, and how much they say together. Knows not over what they died.
+//! Deaths of workers in a row, and how much they weigh together. Does not know over which request they died.
 
-/// Processes that are named.
-const MOST_NAMED: usize = 8;
+/// How many processes are named.
+const MAX_PIDS: usize = 8;
 
-/// Deaths in a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Toll {
     /// The processes that died, the last few.
     pub pids: Vec<u32>,
     pub(super) total: usize,
-    /// By their own doing.
+    /// Deaths that the worker caused itself.
     own: usize,
-    /// By their own doing, and without another request: there is no doubt whose work it was.
+    /// Deaths that the worker caused itself while it had no other request. They prove which request did it.
     certain: usize,
 }
 
 impl Toll {
-    /// One more death; false if that process is known.
+    /// Adds a death. False if that process has already been counted.
     pub fn add(&mut self, pid: u32, own: bool, alone: bool) -> bool {
         if self.pids.contains(&pid) {
             return false;
         }
-        if self.pids.len() == MOST_NAMED {
+        if self.pids.len() == MAX_PIDS {
             self.pids.remove(0);
         }
         self.pids.push(pid);
@@ -31,13 +30,14 @@ impl Toll {
         true
     }
 
-    /// So many by their own doing, of which at most the first may have had other requests; or one more of whatever kind.
+    /// Whether this is enough for a conviction: `kills` deaths that the workers caused themselves, all but one of them certain, at
+    /// least one; or one death more, of whatever kind.
     pub fn is_enough(&self, kills: usize) -> bool {
         let certain = kills.saturating_sub(1).max(1);
         self.own >= kills && self.certain >= certain || self.total > kills
     }
 
-    /// A death without doubt weighs two, any other one.
+    /// A certain death weighs two, any other weighs one.
     pub fn weight(&self) -> usize {
         self.total + self.certain
     }

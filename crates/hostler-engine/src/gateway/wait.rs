@@ -1,4 +1,4 @@
-//! The wait for a slot, for as long as queue, request and client allow. Knows no calls.
+//! The wait for a slot, limited by the queue, the request and the client. Knows no calls.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -15,16 +15,16 @@ use super::target::PoolTarget;
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::Endpoint;
 
-/// How long a client waits for its answer to begin: once, whoever it waits for meanwhile.
+/// How long a client waits for its answer to begin. All waits of one request share it.
 #[derive(Clone, Copy)]
 pub(super) struct WaitBudget {
     began: Instant,
-    /// For how long the pool was paused while this request waited. Does not count, up to `request_timeout`: nobody is held
-    /// longer than twice that.
+    /// How long the pool was paused while this request waited. This time does not count, up to `request_timeout`: a request waits at most
+    /// twice its timeout.
     paused: Duration,
 }
 
-/// How long a pool had been paused, and what of that a request had got back, when it began to wait.
+/// How much pause this request had been given back, and how long the pool had been paused, when the wait began.
 type Before = (Duration, Duration);
 
 impl WaitBudget {
@@ -32,17 +32,17 @@ impl WaitBudget {
         Self { began: Instant::now(), paused: Duration::ZERO }
     }
 
-    /// When it ends.
+    /// The deadline of the answer.
     pub fn until(&self, target: &PoolTarget) -> Instant {
         self.began + target.request_timeout + self.paused
     }
 
-    /// A wait begins, or is about to end.
-    pub fn look(&self, target: &PoolTarget) -> Before {
+    /// The state that [`give_back`](Self::give_back) needs. To be taken when a wait begins.
+    pub fn before_wait(&self, target: &PoolTarget) -> Before {
         (self.paused, target.pool.paused_time())
     }
 
-    /// Counts what the pool has been paused since `before`. False if that is nothing new.
+    /// Adds the pause of the pool since `before`. False if nothing is added.
     pub fn give_back(&mut self, target: &PoolTarget, (earlier, before): Before) -> bool {
         let paused = earlier + target.pool.paused_time().saturating_sub(before);
         let paused = paused.min(target.request_timeout);
@@ -50,7 +50,7 @@ impl WaitBudget {
     }
 }
 
-/// A request at its pool: its class, its place, its time.
+/// The wait of a request at its pool: its priority, its place and its time.
 pub(super) struct QueueWait<'a> {
     target: &'a PoolTarget,
     priority: Priority,
@@ -65,12 +65,12 @@ impl<'a> QueueWait<'a> {
         Self { target, priority, wait_budget, ticket: None, preference: MemberPreference::default() }
     }
 
-    /// When the client waits for an answer no longer.
+    /// The deadline of the answer.
     pub fn until(&self) -> Instant {
         self.wait_budget.until(self.target)
     }
 
-    /// The next time it waits, it does so as one that has just come.
+    /// The next wait begins at the end of the queue.
     pub fn give_up_place(&mut self) {
         self.ticket = None;
     }
@@ -83,7 +83,7 @@ impl<'a> QueueWait<'a> {
     ) -> Result<Lease<Endpoint>, Refusal> {
         let asked = Instant::now();
         let (outcome, ahead) = self.wait(exchange, client, asked).await;
-        // Later tries do not come anew.
+        // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
         exchange.log_facts.in_use =
             outcome.as_ref().map_or(exchange.log_facts.in_use, |lease| Some(lease.beside()));
@@ -97,7 +97,7 @@ impl<'a> QueueWait<'a> {
         outcome
     }
 
-    /// The slot, and how many waited when this one came.
+    /// The slot, and how many requests waited when this one came.
     async fn wait<D: Downstream>(
         &mut self,
         exchange: &mut Exchange,
@@ -105,7 +105,7 @@ impl<'a> QueueWait<'a> {
         asked: Instant,
     ) -> (Result<Lease<Endpoint>, Refusal>, Option<usize>) {
         let target = self.target;
-        // In the pool's eyes the deadline stands still during a pause by itself.
+        // The pool itself does not count pauses against this deadline.
         let claim = Claim {
             ticket: self.ticket,
             priority: self.priority,
@@ -120,8 +120,8 @@ impl<'a> QueueWait<'a> {
         (outcome, acquire.ahead())
     }
 
-    /// Waits until nothing that is known of requests like this one is against it; until then those like it have one worker at a
-    /// time. This wait is a part of that for a slot, and has the same limits.
+    /// Waits until nothing is against requests like this one. Until then similar requests get one worker at a time. This wait is a part of
+    /// the wait for a slot and has the same limits.
     pub async fn turn<D: Downstream>(
         &mut self,
         exchange: &mut Exchange,
@@ -142,15 +142,15 @@ impl<'a> QueueWait<'a> {
         let poison = &self.target.poison;
         exchange.turn = None;
         let Admission::Closed { .. } = poison.enter(exchange)? else { return Ok(()) };
-        let _place = poison.line_up()?;
-        // The other half of its time is for the slot.
+        let _place = poison.take_place()?;
+        // The other half of the time is for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {
             let mut changed = pin!(poison.changed());
-            // Before the look: what changes after it is heard.
+            // Enabled before the check, so that a change after it is not missed.
             changed.as_mut().enable();
             let Admission::Closed { risky } = poison.enter(exchange)? else { return Ok(()) };
-            // One that is not risky goes on in company then, and proves nothing.
+            // A request that is not risky then goes to a worker together with others. Its answer proves nothing.
             let until = if risky { None } else { Some(company) };
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Ok(());
@@ -163,7 +163,7 @@ impl<'a> QueueWait<'a> {
         }
     }
 
-    /// What `awaited` gives, unless the client leaves or the time of the request is over first.
+    /// The result of `awaited`, unless the client leaves or the request's time ends first.
     async fn within<F: Future, D: Downstream>(
         &mut self,
         mut awaited: Pin<&mut F>,
@@ -173,7 +173,7 @@ impl<'a> QueueWait<'a> {
     ) -> Result<F::Output, Refusal> {
         let target = self.target;
         exchange.deadline.set_at(self.limit(exchange, asked));
-        // Asked for only when there is a wait.
+        // Created only if there is a wait.
         let mut pauses = None;
         let outcome = poll_fn(|cx| {
             loop {
@@ -183,7 +183,7 @@ impl<'a> QueueWait<'a> {
                 if client.poll_left(cx).is_ready() {
                     return Poll::Ready(Err(Refusal::ClientLeft));
                 }
-                let before = *pauses.get_or_insert_with(|| self.wait_budget.look(target));
+                let before = *pauses.get_or_insert_with(|| self.wait_budget.before_wait(target));
                 ready!(exchange.deadline.poll_due(cx));
                 if !self.wait_budget.give_back(target, before) {
                     return Poll::Ready(Err(Refusal::QueueTimeout));
@@ -198,8 +198,8 @@ impl<'a> QueueWait<'a> {
         outcome
     }
 
-    /// When the time is over of one that began to wait at `asked`. A request that comes back because its member was lost goes on
-    /// waiting; it does not begin anew.
+    /// When the wait of a request that began to wait at `asked` ends. A request that comes back after its member was lost goes on with the
+    /// old limit.
     fn limit(&self, exchange: &Exchange, asked: Instant) -> Instant {
         let queue_timeout = self.target.queue_timeout + self.wait_budget.paused;
         self.until().min(asked + queue_timeout.saturating_sub(exchange.timings.queue_wait))
@@ -231,7 +231,7 @@ mod tests {
         let operator = tokio::spawn(async move {
             sleep_until(began + seconds(20)).await;
             pool.resume();
-            // Of its own patience it has all that it had.
+            // The full time is left: the pause does not count.
             sleep_until(began + seconds(24)).await;
             let nowhere = Address::Unix("/nowhere".into());
             pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
@@ -242,13 +242,13 @@ mod tests {
         assert_eq!(
             queue_wait.until() - began,
             seconds(50),
-            "nor does the answer's time run while it cannot begin"
+            "the pause does not count against the time of the answer"
         );
         drop(operator.await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_waited_for_anothers_fetch_has_so_much_less_time_for_his_own() {
+    async fn a_wait_for_another_fetch_counts_against_the_time_of_the_request() {
         let (target, mut exchange) = (target(), exchange());
         let wait_budget = WaitBudget::begin();
         tokio::time::advance(seconds(28)).await;
@@ -273,7 +273,7 @@ mod tests {
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
     }
 
-    /// A request of a path that holds a worker, and how long it waits until it is refused.
+    /// A request of a path that holds a worker. Returns how long it waits until it is refused.
     async fn wait_in_vain(target: &PoolTarget) -> Duration {
         let mut exchange = exchange();
         let began = Instant::now();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_waited_for_its_turn_has_so_much_less_time_for_a_slot() {
+    async fn a_wait_for_a_turn_counts_against_the_time_for_a_slot() {
         let (target, mut exchange) = (target(), exchange());
         exchange.is_suspect = true;
         let identity = target.poison.identity(&exchange);

@@ -108,7 +108,7 @@ async fn from_the_first_moment_of_a_drain_on_nobody_is_ready_and_the_process_liv
         Some(asked(&site, "/healthz").await).filter(|answer| answer.status == 503)
     })
     .await;
-    assert_eq!(answer.text(), "draining: clients are to go elsewhere\n");
+    assert_eq!(answer.text(), "draining: no new clients\n");
     for path in ["/healthz/ready", "/healthz/ready/app"] {
         asked(&site, path).await.assert_status(503);
     }

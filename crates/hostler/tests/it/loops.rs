@@ -16,7 +16,7 @@ async fn a_request_that_comes_round_is_refused_at_its_second_pass() {
     one.rewrite(&format!("[pools.app]\nmembers = [\"{}\"]\n", two.address()));
     one.command(&["reload"]).await.assert_exit(0);
     let answer = one.get("/").await;
-    answer.assert_refused(508, "loop").assert_says("goes in circles");
+    answer.assert_refused(508, "loop").assert_says("it is in a loop");
     let lines = eventually("both lines of the first", async || {
         let lines = one.access_lines();
         (lines.len() == 2).then_some(lines)

@@ -1,5 +1,5 @@
-//! An answer on its way into memory: read from its member at that one's speed, by a task of its own, for all who wait for it and for
-//! those to come. Knows no client.
+//! An answer that is being read into memory. A task of its own reads it at the member's speed, for all requests that wait for it now or
+//! later. Knows no client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,35 +23,35 @@ use crate::gateway::refusal::Refusal;
 use crate::gateway::target::PoolTarget;
 use crate::proxy::{Call, CallEnding};
 
-/// What an entry takes besides its head and body, roughly.
+/// Bytes that an entry takes besides its head and body, roughly.
 const OVERHEAD: usize = 1024;
-/// For how long what was too large to be kept is taken to be still: its parts are asked for as they are wanted, and not the whole for
-/// each of them.
+/// After an answer was too large to store, its URL counts as too large for this long. Range requests for it then go to the member as they
+/// are; the whole answer is not fetched for each of them.
 const LARGE_MS: u64 = 10 * 60 * 1000;
 
-/// An answer that arrives.
+/// An answer that is being read.
 pub(super) struct Arrival {
-    /// The head that its own client gets, and nobody else.
+    /// The head for the client that caused the fetch. Other clients never get this one.
     own: Arc<ResponseHead>,
     pub coming: Arc<Coming>,
     tags: Box<[Box<str>]>,
     asked: FetchMark,
-    /// Others wait for it, or may come.
+    /// Other requests wait for this answer, or may join.
     flight: Option<Flight<FetchOutcome>>,
 }
 
-/// One that broke off before anybody was given any of it.
+/// An answer that broke off before any of it was passed on.
 pub(super) struct BrokenOff {
     pub refusal: Refusal,
-    /// Not settled.
+    /// Not settled yet.
     pub flight: Option<Flight<FetchOutcome>>,
 }
 
-/// For which requests an answer is, on which terms, its tags and its length.
+/// What decides who may get an answer and for how long: its `Vary`, its freshness, its cache tags and its length.
 pub(super) type Parts = (Vary, Result<Freshness, NotStored>, Box<[Box<str>]>, BodyLength);
 
 impl Arrival {
-    /// One that begins; none if it is too large to be kept, which then is its own client's alone.
+    /// None if the answer is too large to store. Then only the client that caused the fetch gets it.
     pub fn new(
         caching: &Arc<Caching>,
         key: &[u8],
@@ -72,7 +72,7 @@ impl Arrival {
         Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
     }
 
-    /// Reads what there is; and where that is not all, goes on apart.
+    /// Reads what has already arrived. If that is not all, a task reads the rest.
     pub fn pour(
         mut self,
         caching: &Caching,
@@ -109,7 +109,7 @@ impl Arrival {
         }
     }
 
-    /// To the end, whoever is there to read.
+    /// Reads to the end, even if no client reads along.
     async fn go_on(mut self, mut member: FetchSource, following: Following, wait_budget: Duration) {
         let coming = self.coming.clone();
         let pouring = coming.incoming_body.pouring();
@@ -139,7 +139,7 @@ impl Arrival {
         }
     }
 
-    /// All of it is there; the entry, where it is stored.
+    /// The whole answer is in memory. Returns the entry if it is stored.
     fn keep(&mut self, body: &Bytes) -> Option<Arc<Entry>> {
         let Coming { place, head, vary, freshness, .. } = &*self.coming;
         let entry = match freshness {
@@ -166,7 +166,8 @@ impl Arrival {
     }
 }
 
-/// Pours; a member that says nothing for so long is not waited for any more. What is too large is waited for by its readers.
+/// Fills the body. Gives up on a member that sends nothing for `wait_budget`. An answer that is too large to store has no such
+/// limit: its readers may be slow.
 async fn pour(
     incoming_body: &IncomingBody,
     pouring: &Pouring<'_>,
@@ -183,14 +184,13 @@ async fn pour(
     }
 }
 
-/// A member as the source of a body.
 struct FetchSource {
     call: Box<Call>,
     error: Option<CallError>,
 }
 
 impl FetchSource {
-    /// What has gone wrong, as its call has said it.
+    /// The error that ended the call.
     fn why(&mut self) -> CallError {
         self.error.take().unwrap_or(CallError::Cut)
     }

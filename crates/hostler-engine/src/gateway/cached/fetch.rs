@@ -1,4 +1,4 @@
-//! A request on its way to a member for the cache: what it asks for, and what becomes of what it brings. Knows no client protocol.
+//! A request that the cache sends to a member: what it asks for, and what happens with the answer. Knows no client protocol.
 
 mod validation;
 
@@ -25,25 +25,25 @@ use crate::gateway::target::{PoolTarget, Route};
 use crate::gateway::wait::WaitBudget;
 use crate::proxy::Call;
 
-/// A request on its way.
+/// A request that the cache sends to a member.
 pub(in crate::gateway) struct Fetch {
     pub(super) caching: Arc<Caching>,
     pub(super) asks: RequestDirectives,
     pub(super) key: Box<[u8]>,
-    /// Its member is told that it came over TLS.
+    /// The member is told that the request came over TLS.
     pub(super) secure: bool,
     why: Forward,
-    /// Its host is written as it is in the key: what it brings may be for others.
+    /// The host is written as in the cache key, so the answer may be for other clients too.
     pub(super) is_as_stored: bool,
-    /// What it brings may be stored.
+    /// The answer may be stored.
     pub(super) stores: bool,
-    /// What it has in the fields by which answers to it are chosen, as far as they are known.
+    /// The request fields that the last `Vary` names, with their values. Empty until one is known.
     selection: Vec<u8>,
-    /// Others wait for what it brings.
+    /// Other requests wait for this answer.
     flight: Option<Flight<FetchOutcome>>,
-    /// What is stored and may be good still; to be validated, and to stand in where its member fails.
+    /// A stored answer that needs validation. It is also served if the member fails.
     pub(super) stale: Option<Arc<Entry>>,
-    /// None: its wait has not begun.
+    /// None: the wait has not begun.
     pub(super) wait_budget: Option<WaitBudget>,
 }
 
@@ -63,7 +63,7 @@ impl Fetch {
             secure: request::is_secure(exchange),
             why,
             is_as_stored: request::is_as_stored(exchange),
-            // What HEAD brings is no answer to GET.
+            // An answer to HEAD cannot answer a GET.
             stores: caching.stores
                 && asks.method == Method::Get
                 && !asks.no_store
@@ -75,7 +75,7 @@ impl Fetch {
         })
     }
 
-    /// Whether others may have what it brings, as far as the request says.
+    /// Whether the request allows that its answer is shared with other clients.
     pub(super) fn may_share(&self) -> bool {
         let is_wanted_anew = self.asks.no_cache || self.asks.no_store || self.asks.max_age == Some(0);
         let is_usual =
@@ -83,14 +83,14 @@ impl Fetch {
         is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
     }
 
-    /// Equal requests have the same. Those whose answers are known to differ have not.
+    /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys.
     pub(super) fn flight_key(&self) -> Vec<u8> {
         let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
         [&*self.key, secure, &self.selection].concat()
     }
 
-    /// An answer to others is there, and says by what it was chosen: this request goes with those that are like it in that. False if
-    /// it has done so already.
+    /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request
+    /// joins requests with the same values. False if the key has these values already.
     pub(super) fn select(&mut self, exchange: &Exchange, answer: &ResponseHead) -> bool {
         let Ok(vary) = Vary::of(&HeadLines(&answer.fields), &MemberRequestView(exchange), self.secure) else {
             return false;
@@ -111,12 +111,12 @@ impl Fetch {
         self.flight = Some(flight);
     }
 
-    /// What all who wait get is stored already.
-    pub(super) fn land(&mut self, entry: &Arc<Entry>) {
+    /// A stored answer was found after all. All requests that wait get it.
+    pub(super) fn settle_stored(&mut self, entry: &Arc<Entry>) {
         self.settle(FlightOutcome::Shared(FetchOutcome::Stored(entry.clone())));
     }
 
-    /// What another has fetched, if it is for this request as well.
+    /// What another request has fetched, if it fits this request as well.
     pub(super) fn take(
         &self,
         exchange: &mut Exchange,
@@ -153,7 +153,7 @@ impl Fetch {
         Some(answer)
     }
 
-    /// Asks a member, and does with the answer what there is to do.
+    /// Sends the request to a member and handles the answer.
     pub async fn run<D: Downstream>(
         mut self: Box<Self>,
         (route, target): (&Route, &PoolTarget),
@@ -194,7 +194,7 @@ impl Fetch {
             if validates && status == 304 {
                 match self.confirmed(exchange, call, asked) {
                     Some(answer) => return answer,
-                    // It was about something that is gone.
+                    // The 304 is for an answer that is no longer stored.
                     None => continue,
                 }
             }
@@ -202,12 +202,12 @@ impl Fetch {
         }
     }
 
-    /// Changes what the member is asked for; true if it is asked whether what is stored is still good.
+    /// Changes the request for the member. True if the member is asked to validate the stored answer.
     fn prepare(&mut self, exchange: &mut Exchange) -> bool {
         let stale = self.stale.as_ref().filter(|_| self.stores).map(|stale| HeadLines(&stale.head.fields));
         let validators = stale.as_ref().map(Validators::of).unwrap_or_default();
         let validates = validators != Validators::default();
-        // One that cannot be shared, as far as we know, is its client's own business.
+        // As far as we know, the answer cannot be shared: the client's own conditions stay.
         if self.flight.is_none() && !validates {
             return false;
         }
@@ -223,7 +223,6 @@ impl Fetch {
         validates
     }
 
-    /// A member has answered.
     fn received(
         &mut self,
         exchange: &mut Exchange,
@@ -232,7 +231,7 @@ impl Fetch {
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {
-            self.keep_to_itself(call.answer().status);
+            self.settle_unshared(call.answer().status);
             return Ok(call.into());
         };
         self.note(exchange, Some(call.answer().status), arrival.coming.freshness.is_ok() && self.stores);
@@ -245,7 +244,7 @@ impl Fetch {
         }
     }
 
-    /// How an answer arrives that is stored, or that others wait for; none for one that is this client's alone.
+    /// How to read an answer that is stored or that others wait for. None if it is for this client alone.
     fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: FetchMark) -> Option<Arrival> {
         let (head, now) = (call.answer(), Moment::now());
         let lines = HeadLines(&head.fields);
@@ -258,17 +257,19 @@ impl Fetch {
         let is_fresh = freshness.is_ok_and(|freshness| is_servable(&freshness, now));
         let is_shared = is_fresh || self.may_collapse(freshness.err().unwrap_or(NotStored::Lifetime), head);
         if !is_shared {
-            self.keep_to_itself(head.status);
+            self.settle_unshared(head.status);
         }
         if freshness.is_err() {
-            // What its member does not want to be kept any more is not what stands in for it.
+            // The member no longer allows that the old answer is stored. An error status keeps it: the old answer may stand in for the
+            // error.
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
                 self.caching.stock.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
         }
-        // The end of a connection is the end of a body, unless it is an error (RFC 9112 section 8; over TLS also without
-        // close_notify). But the kernel closes as properly for a process that dies as for one that has finished, and ours may.
+        // A body may end where the connection ends, unless that is an error (RFC 9112 section 8; over TLS also without close_notify). But
+        // the kernel closes the connection of a killed process in the same way as that of a process that has finished, and our workers can
+        // be killed.
         let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
         if call.is_event_stream() || may_be_cut {
             return None;
@@ -283,16 +284,16 @@ impl Fetch {
         Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, self.flight.take())
     }
 
-    /// Nothing came.
+    /// No answer came.
     pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
-            // It is this client's own trouble: dropped unsettled, the flight goes to the next.
+            // The fault is this client's own. The flight is dropped unsettled, so the next request takes it over.
             return Err(refusal);
         }
         match self.serve_stale(exchange, None, Moment::now()) {
             Some(answer) => {
                 self.settle(FlightOutcome::Shared(FetchOutcome::Failed));
-                exchange.log_facts.detail = Some(in_place_of(&refusal));
+                exchange.log_facts.detail = Some(failure_detail(&refusal));
                 answer
             }
             None => {
@@ -302,7 +303,7 @@ impl Fetch {
         }
     }
 
-    /// What is stored stands in for what a member did not give.
+    /// Serves the stored answer in place of a member's failure.
     fn serve_stale(
         &self,
         exchange: &mut Exchange,
@@ -320,7 +321,7 @@ impl Fetch {
         self.caching.collapses && may_share(why, &self.asks, &HeadLines(&head.fields))
     }
 
-    /// What it has changed is void (RFC 9111 section 4.4).
+    /// An unsafe method makes the stored answers for its URL void (RFC 9111 section 4.4).
     fn invalidate(&self, exchange: &Exchange, answer: &ResponseHead) {
         let (host, target) = (exchange.host(), exchange.head.target());
         let lines = HeadLines(&answer.fields);
@@ -331,8 +332,8 @@ impl Fetch {
         }
     }
 
-    /// An answer with this status has come, and is for nobody else.
-    fn keep_to_itself(&mut self, status: u16) {
+    /// An answer with this status has come, and other requests must not get it.
+    fn settle_unshared(&mut self, status: u16) {
         self.settle(if is_failure(status) { FlightOutcome::Failed } else { FlightOutcome::Alone });
     }
 
@@ -348,13 +349,13 @@ impl Fetch {
     }
 }
 
-/// For the log: what the client is not told.
-fn in_place_of(refusal: &Refusal) -> String {
+/// For the log. The client does not see it.
+fn failure_detail(refusal: &Refusal) -> String {
     let reason = refusal.facts().reason;
     refusal.detail().map_or_else(|| reason.to_owned(), |detail| format!("{reason}: {detail}"))
 }
 
-/// Whether it may be served to whoever asks now, without anybody's being asked.
+/// Whether it may be served now without a request to a member.
 fn is_servable(freshness: &Freshness, now: Moment) -> bool {
     !freshness.no_cache && freshness.ttl(now) + i64::from(freshness.stale_while_revalidate) > 0
 }

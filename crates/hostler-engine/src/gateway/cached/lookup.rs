@@ -1,4 +1,4 @@
-//! What is stored for a request: found under its key, judged and served. Knows no flights and no members.
+//! Looks up the stored answer for a request, judges it and serves it. Knows no flights and no members.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,31 +13,34 @@ use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
 use crate::gateway::refusal::Refusal;
 
-/// What is found under a request's key.
+/// The result of a lookup.
 pub(super) enum CacheLookup {
     /// An answer that may be served.
     Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
-    /// None, or one that is good for something only once a member was asked; or only one for other requests.
+    /// None; or a stale one that needs validation first; or one for requests with other fields (`Vary`).
     Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>>, other: Option<Arc<Entry>> },
 }
 
 thread_local! {
-    /// A hit allocates nothing for its key.
+    /// Reused, so that a hit allocates nothing for its key.
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a request asks for, and whether it is one that may be answered from memory.
-pub(super) fn hear(caching: &Caching, exchange: &Exchange) -> (RequestDirectives, Result<(), Forward>) {
+/// What the request asks of the cache, and whether it may be answered from memory.
+pub(super) fn read_directives(
+    caching: &Caching,
+    exchange: &Exchange,
+) -> (RequestDirectives, Result<(), Forward>) {
     let asks = RequestDirectives::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
     let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
-    // Without a `Host` its member is told the address that it came to, which is not in the key.
+    // Without `Host` the member is told the local address, which is not in the key.
     let is_nowhere = exchange.host().is_empty();
     let admitted = if has_more || is_nowhere { Err(Forward::Bypass) } else { admit(&asks) };
     (asks, admitted)
 }
 
-/// What is stored for a request.
-pub(super) fn look(
+/// Looks up the stored answer for a request.
+pub(super) fn find(
     caching: &Caching,
     exchange: &Exchange,
     asks: &RequestDirectives,
@@ -66,7 +69,6 @@ pub(super) fn look(
     })
 }
 
-/// Serves what is stored.
 pub(super) fn serve(
     caching: &Caching,
     exchange: &mut Exchange,

@@ -1,4 +1,4 @@
-//! The cache in the straight line: what is answered from memory, and what somebody is asked for. Knows no client protocol.
+//! The cache as a step of the gateway: what is answered from memory, and what goes to a member. Knows no client protocol.
 
 mod arrival;
 mod fetch;
@@ -23,19 +23,18 @@ use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
 use crate::cache::{Caching, FetchOutcome};
 use crate::exchange::{Downstream, Exchange, Whole};
-use lookup::{CacheLookup, hear, look, serve};
+use lookup::{CacheLookup, find, read_directives, serve};
 
 pub(super) use fetch::Fetch;
 
-/// What the cache says to a request.
+/// What the cache decides for a request.
 pub(super) enum CacheAnswer {
-    /// This is the answer.
     Answered(Answer),
-    /// Somebody has to be asked.
+    /// A member has to be asked.
     Forward(Box<Fetch>),
 }
 
-/// Answers from memory, or says what has to be fetched; waits where somebody else does that already.
+/// Answers from memory, or returns the fetch to send. If another request fetches the same, waits for that one.
 pub(super) async fn ask<D: Downstream>(
     caching: &Arc<Caching>,
     (route, target): (&Arc<Route>, &PoolTarget),
@@ -43,14 +42,14 @@ pub(super) async fn ask<D: Downstream>(
     client: &mut D,
     thread: usize,
 ) -> Result<CacheAnswer, Refusal> {
-    let (asks, admitted) = hear(caching, exchange);
+    let (asks, admitted) = read_directives(caching, exchange);
     if let Err(why) = admitted {
-        return Ok(pass(caching, exchange, asks, why));
+        return Ok(pass_on(caching, exchange, asks, why));
     }
-    match look(caching, exchange, &asks, Moment::now()) {
+    match find(caching, exchange, &asks, Moment::now()) {
         CacheLookup::Good { entry, age, ttl, refresh } => {
-            // What HEAD brings is no answer to GET, and what a host brings that is written otherwise is none for the others: the next
-            // one fetches it.
+            // An answer to HEAD cannot answer a GET. If this request writes its host differently from the key, its answer is not for
+            // others. Then the next request refreshes the entry.
             let may_fetch = asks.method == Method::Get && request::is_as_stored(exchange);
             if let Some(key) = refresh.filter(|_| may_fetch) {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
@@ -64,25 +63,25 @@ pub(super) async fn ask<D: Downstream>(
             if let Some(known) = known {
                 fetch.select(exchange, &known.head);
             }
-            // Boxed: most requests never get here, and need no room for it.
-            Box::pin(embark(fetch, target, exchange, client)).await
+            // Boxed: most requests never get here, and should not carry the room for it.
+            Box::pin(join_flight(fetch, target, exchange, client)).await
         }
     }
 }
 
-/// What is stored for a request whose answer has broken off before its client had any of it, where that may stand in. All that is
-/// known of its fetch went with the answer, so it is looked for anew.
+/// The stored answer that may stand in after an answer broke off before the client had any of it. The state of the fetch went with the
+/// answer, so this looks the entry up again.
 pub(super) fn stand_in(
     caching: &Caching,
     exchange: &mut Exchange,
     refusal: &Refusal,
 ) -> Option<Result<Whole, Refusal>> {
-    let (asks, admitted) = hear(caching, exchange);
+    let (asks, admitted) = read_directives(caching, exchange);
     if admitted.is_err() || !refusal.facts().may_fall_back {
         return None;
     }
     let now = Moment::now();
-    let (entry, age) = match look(caching, exchange, &asks, now) {
+    let (entry, age) = match find(caching, exchange, &asks, now) {
         CacheLookup::Good { entry, age, .. } => (entry, age),
         CacheLookup::Nothing { stale, .. } => {
             let entry = stale?;
@@ -92,23 +91,28 @@ pub(super) fn stand_in(
     };
     exchange.log_facts.age = Some(age);
     if let Some(CacheStatus::Forwarded { stored, collapsed, .. }) = &mut exchange.log_facts.cache {
-        // So it had been, but for what came of it.
+        // The log facts said that the answer was stored and shared. It broke off, so neither is true.
         (*stored, *collapsed) = (false, false);
     }
     Some(show::at_hand(exchange, &asks, &entry))
 }
 
-/// It goes on as it is, and what comes is not stored.
-fn pass(caching: &Arc<Caching>, exchange: &Exchange, asks: RequestDirectives, why: Forward) -> CacheAnswer {
-    // Its key is asked for by nobody.
+/// The request goes to the member unchanged, and its answer is not stored.
+fn pass_on(
+    caching: &Arc<Caching>,
+    exchange: &Exchange,
+    asks: RequestDirectives,
+    why: Forward,
+) -> CacheAnswer {
+    // The fetch has no key: no other request can join it.
     let mut fetch = Fetch::new(caching, exchange, asks, Box::default(), why, None);
     fetch.stores = false;
     CacheAnswer::Forward(fetch)
 }
 
-/// Leads a flight, or waits for the one who does: for as long as this client would wait for its answer to begin, and what is left
-/// of that is what it may wait afterwards.
-async fn embark<D: Downstream>(
+/// Leads a flight, or waits for its leader. The wait counts against the time that the client waits for its answer: only the rest is left
+/// for what follows.
+async fn join_flight<D: Downstream>(
     mut fetch: Box<Fetch>,
     target: &PoolTarget,
     exchange: &mut Exchange,
@@ -141,7 +145,7 @@ async fn embark<D: Downstream>(
         if let Some(answer) = fetch.take(exchange, &fetch_outcome) {
             return answer.map(CacheAnswer::Answered);
         }
-        // It was for others. Those who are like this one may be many as well.
+        // The answer was for requests with other fields. Other requests like this one may wait too, so they share a flight of their own.
         if !fetch_outcome.head().is_some_and(|head| fetch.select(exchange, head)) {
             break;
         }
@@ -149,17 +153,17 @@ async fn embark<D: Downstream>(
     Ok(CacheAnswer::Forward(fetch))
 }
 
-/// Between the look and the lead another's answer may have come, or it lies where several Hostlers keep theirs: nobody is asked twice
-/// for that, and for all who wait one looks.
+/// Between the lookup and the start of the flight, another request may have stored the answer, or another Hostler may have put it into
+/// memcached. Then no member is asked. The leader looks it up once for all requests that wait.
 async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let caching = fetch.caching.clone();
     for is_fetched in [false, true] {
         if is_fetched && !(fetch.stores && caching.stock.fetch(&fetch.key).await) {
             break;
         }
-        match look(&caching, exchange, &fetch.asks, Moment::now()) {
+        match find(&caching, exchange, &fetch.asks, Moment::now()) {
             CacheLookup::Good { entry, age, ttl, .. } => {
-                fetch.land(&entry);
+                fetch.settle_stored(&entry);
                 return serve(&caching, exchange, &fetch.asks, &entry, (age, ttl)).map(Some);
             }
             CacheLookup::Nothing { stale, .. } => fetch.stale = stale.or(fetch.stale.take()),
@@ -175,7 +179,7 @@ async fn wait<D: Downstream>(
     client: &mut D,
 ) -> Result<Landed<FetchOutcome>, Refusal> {
     exchange.deadline.set_at(wait_budget.until(target));
-    let before = wait_budget.look(target);
+    let before = wait_budget.before_wait(target);
     let mut waiting = pin!(waiting);
     let outcome = poll_fn(|cx| {
         loop {
@@ -208,7 +212,7 @@ mod tests {
     use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, journal, seconds, target};
 
-    /// A request for what another fetches already.
+    /// A request for a URL that another request already fetches.
     fn second() -> (Exchange, Box<Fetch>, Flight<FetchOutcome>) {
         let mut exchange = exchange();
         exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
@@ -216,16 +220,16 @@ mod tests {
         let (rules, query) = (CachingRules::default(), Query::AsSent);
         let caching =
             Arc::new(Caching { rules, query, stores: true, collapses: false, stock, told: false.into() });
-        let (asks, _) = hear(&caching, &exchange);
+        let (asks, _) = read_directives(&caching, &exchange);
         let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
         let FlightRole::Leader(flight) = caching.stock.flights.join(&fetch.flight_key(), Moment::now())
         else {
-            panic!("nobody has come before");
+            panic!("there is no earlier request");
         };
         (exchange, fetch, flight)
     }
 
-    /// From here on.
+    /// Runs `then` after `wait`.
     async fn after(wait: Duration, then: impl FnOnce()) {
         sleep_until(Instant::now() + wait).await;
         then();
@@ -236,9 +240,9 @@ mod tests {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
-        let Ok(CacheAnswer::Forward(fetch)) = embark(fetch, &target, &mut exchange, &mut NoClient).await
+        let Ok(CacheAnswer::Forward(fetch)) = join_flight(fetch, &target, &mut exchange, &mut NoClient).await
         else {
-            panic!("it is up to this one now");
+            panic!("this request leads now");
         };
         assert_eq!(began.elapsed(), seconds(20));
         let until = fetch.wait_budget.map(|wait_budget| wait_budget.until(&target) - began);
@@ -246,12 +250,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_of_the_pool_costs_no_patience_with_others_either() {
+    async fn a_pause_of_the_pool_does_not_count_in_a_wait_for_another_fetch_either() {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();
         tokio::spawn(after(seconds(20), move || pool.resume()));
-        let asked = embark(fetch, &target, &mut exchange, &mut NoClient).await;
+        let asked = join_flight(fetch, &target, &mut exchange, &mut NoClient).await;
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");

@@ -1,18 +1,18 @@
-//! A stored answer fetched anew while its clients get the old one. Knows no client.
+//! Fetches a stored answer again while clients still get the old one. Knows no client.
 
 use std::sync::Arc;
 
 use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives};
 
 use super::fetch::Fetch;
-use super::lookup::{CacheLookup, look};
+use super::lookup::{CacheLookup, find};
 use crate::cache::{Caching, Cut, Entry};
 use crate::exchange::{Exchange, NoClient};
 use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
 use crate::gateway::target::{PoolTarget, Route, Target};
 
-/// Fetches it in a task of its own, unless somebody does already.
+/// Starts a task that fetches the answer, unless a fetch for it runs already.
 pub(super) fn begin(
     caching: &Arc<Caching>,
     route: &Arc<Route>,
@@ -29,9 +29,9 @@ pub(super) fn begin(
     fetch.lead(flight);
     let (route, exchange) = (route.clone(), exchange.again());
     tokio::spawn(async move {
-        // Of several Hostlers that share what they have, one is enough.
+        // If another Hostler that shares the memcached has already refreshed it, take that answer.
         if let Some(fresh) = fetched_by_others(&fetch, &exchange).await {
-            fetch.land(&fresh);
+            fetch.settle_stored(&fresh);
         } else if let Target::Pool(target) = &route.target {
             fetch_in_background(fetch, &route, target, exchange, thread).await;
         }
@@ -42,7 +42,7 @@ async fn fetched_by_others(fetch: &Fetch, exchange: &Exchange) -> Option<Arc<Ent
     if !fetch.caching.stock.fetch(&fetch.key).await {
         return None;
     }
-    match look(&fetch.caching, exchange, &fetch.asks, Moment::now()) {
+    match find(&fetch.caching, exchange, &fetch.asks, Moment::now()) {
         CacheLookup::Good { entry, refresh: None, .. } => Some(entry),
         CacheLookup::Good { .. } | CacheLookup::Nothing { .. } => None,
     }
@@ -56,7 +56,7 @@ async fn fetch_in_background(
     thread: usize,
 ) {
     let caching = fetch.caching.clone();
-    // What fails leaves the old answer where it is.
+    // If the fetch fails, the old answer stays.
     match fetch.run((route, target), &mut exchange, &mut NoClient, thread).await {
         Ok(Answer::Member(call) | Answer::Tunnel(call)) => call.abandon(&mut exchange),
         Ok(Answer::Shared(shared)) => {

@@ -1,4 +1,4 @@
-//! A request as its member will see it, which is what answers are chosen by. Knows no answers.
+//! A request as the member will see it, because `Vary` is about these fields. Knows no answers.
 
 use hostler_cache::{Head, is_host_of_key};
 use hostler_wire::{Field, Fields, Name};
@@ -7,17 +7,17 @@ use crate::cache::HeadLines;
 use crate::exchange::{Exchange, Scheme};
 use crate::proxy;
 
-/// What a client may not ask a member for where the whole answer is wanted.
+/// Fields that are not passed on to the member if the cache needs the whole answer.
 pub(super) const CONDITIONS: [&str; 6] =
     ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"];
 
-/// The lines that the client has sent.
+/// The header fields that the client has sent.
 pub(super) fn sent(exchange: &Exchange) -> HeadLines<'_> {
     HeadLines(&exchange.head.fields)
 }
 
-/// The lines that its member sees: the client's, less those that are removed, plus those of the route and what we write ourselves
-/// (`X-Forwarded-For` and its like). The members of a list may be lines of their own.
+/// The fields that the member sees: the client's, without the removed ones, plus those of the route and of Hostler (such as
+/// `X-Forwarded-For`). A list may be split over several lines.
 #[derive(Clone, Copy)]
 pub(super) struct MemberRequestView<'e>(pub &'e Exchange);
 
@@ -34,7 +34,7 @@ impl Head for MemberRequestView<'_> {
         };
         let client = fields.iter().filter(passes).map(|(_, _, value)| value);
         let edited = exchange.to_member.lines(fields).filter(move |(other, _)| is_it(other.as_bytes()));
-        // Mostly there are none, and nothing is allocated.
+        // Mostly this is empty, and an empty `Vec` allocates nothing.
         let mut own: Vec<&[u8]> = edited.map(|(_, value)| value).collect();
         let is_passed = || fields.iter().any(|line| passes(&line));
         own.extend(proxy::writes(exchange, name.as_bytes(), is_passed));
@@ -42,18 +42,18 @@ impl Head for MemberRequestView<'_> {
     }
 }
 
-/// Whether its member sees the host that its key holds: then its answer is for all who ask for that.
+/// Whether the member sees the host exactly as the cache key has it. Then the answer is valid for all requests with that key.
 pub(super) fn is_as_stored(exchange: &Exchange) -> bool {
     is_host_of_key(is_secure(exchange), exchange.host())
 }
 
-/// Whether its member is told that it came over TLS.
+/// Whether the member is told that the request came over TLS.
 pub(super) fn is_secure(exchange: &Exchange) -> bool {
     let ours = exchange.forwarded_proto.unwrap_or(exchange.scheme) == Scheme::Https;
     if !exchange.client.peer_trusted || exchange.forwarded_proto.is_some() {
         return ours;
     }
-    // What is not said is ours.
+    // If the client's proxy says nothing, our own scheme counts.
     let fields = &exchange.head.fields;
     let is_it = |(field, name, _): &(&Field, &[u8], &[u8])| {
         field.known == Name::XForwardedProto && proxy::goes_on(exchange, field, name)
@@ -71,7 +71,7 @@ mod tests {
     use crate::exchange::{Edit, Protocol};
     use crate::gateway::tests::exchange;
 
-    /// As a list field reads: how it is cut into lines says nothing.
+    /// Compares a list field by its members: how it is split into lines does not matter.
     fn list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
         let lines = lines.map(|line| String::from_utf8_lossy(line).into_owned());
         lines

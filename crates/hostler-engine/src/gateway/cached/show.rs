@@ -1,4 +1,4 @@
-//! What of an answer in memory one client gets: all, a part, or the word that it has it already; and in which form. Knows no members.
+//! Which part of a stored answer a client gets: all of it, a range or a 304, and in which encoding. Knows no members.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::exchange::{Exchange, RequestId, Whole};
 use crate::gateway::answer::{Answer, Streamed};
 use crate::gateway::refusal::Refusal;
 
-/// What it gets.
+/// The part of the body that the client gets.
 enum Share {
     All,
     Part(Range<u64>),
@@ -24,7 +24,6 @@ enum Share {
     Nothing,
 }
 
-/// A stored answer.
 pub(super) fn stored(
     caching: &Caching,
     exchange: &Exchange,
@@ -33,13 +32,13 @@ pub(super) fn stored(
 ) -> Result<Answer, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
     let share = share(exchange, asks, head, entry.freshness.received, Some(body.len() as u64))?;
-    Ok(match less(exchange, share, head, body) {
-        Some(less) => Answer::Whole(less),
+    Ok(match part_of(exchange, share, head, body) {
+        Some(part) => Answer::Whole(part),
         None => in_form(caching, exchange, entry),
     })
 }
 
-/// A stored answer as it lies there: nothing is made that could fail.
+/// A stored answer in a form that already exists. This cannot fail and encodes nothing.
 pub(super) fn at_hand(
     exchange: &Exchange,
     asks: &RequestDirectives,
@@ -47,11 +46,11 @@ pub(super) fn at_hand(
 ) -> Result<Whole, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
     let share = share(exchange, asks, head, entry.freshness.received, Some(body.len() as u64))?;
-    let whole = less(exchange, share, head, body).or_else(|| made(exchange, entry));
+    let whole = part_of(exchange, share, head, body).or_else(|| stored_form(exchange, entry));
     Ok(whole.unwrap_or_else(|| varying(entry)))
 }
 
-/// One of which all is there, with the head that is for this client.
+/// An answer whose body is complete, with the head for this client.
 pub(super) fn whole(
     exchange: &Exchange,
     asks: &RequestDirectives,
@@ -60,14 +59,14 @@ pub(super) fn whole(
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
     let share = share(exchange, asks, head, received, Some(body.len() as u64))?;
-    Ok(match less(exchange, share, head, body) {
-        Some(less) => Answer::Whole(less),
+    Ok(match part_of(exchange, share, head, body) {
+        Some(part) => Answer::Whole(part),
         None if exchange.compress.is_none() => Answer::Whole(as_it_is(head, body)),
-        None => to_be_dressed(head, body),
+        None => to_be_encoded(head, body),
     })
 }
 
-/// One whose body is still coming. `head`: as this client gets it, who may be the one who has fetched it.
+/// An answer whose body is still arriving. `head` is the head for this client, which may be the client that caused the fetch.
 pub(super) fn coming(
     exchange: &Exchange,
     asks: &RequestDirectives,
@@ -83,7 +82,7 @@ pub(super) fn coming(
     let shared =
         |head, length, reading, place| Answer::Shared(Box::new(SharedBody { head, length, reading, place }));
     Ok(match share(exchange, asks, head, received, known)? {
-        // Several parts are made of what is all there.
+        // Several ranges need the complete body.
         Share::All | Share::Parts(_) => {
             let is_stored = coming.freshness.is_ok() && Arc::ptr_eq(head, &coming.head);
             shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
@@ -114,15 +113,15 @@ fn share(
     match range(&sent, head.status, &lines, length) {
         Ranged::Whole => Ok(Share::All),
         Ranged::Part(part) => Ok(Share::Part(part)),
-        // `Content-Encoding` would be said of the parts together.
+        // `Content-Encoding` would then describe the multipart body instead of the parts.
         Ranged::Parts(_) if head.fields.first(Name::ContentEncoding).is_some() => Ok(Share::All),
         Ranged::Parts(parts) => Ok(Share::Parts(parts)),
         Ranged::Unsatisfiable => Err(Refusal::Range(length)),
     }
 }
 
-/// None for all of it.
-fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Option<Whole> {
+/// None if the client gets all of it.
+fn part_of(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Option<Whole> {
     match share {
         Share::All => None,
         Share::Part(part) => {
@@ -130,7 +129,7 @@ fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Byte
             Some(as_it_is(&Arc::new(head), &body.slice(part.start as usize..part.end as usize)))
         }
         Share::Parts(parts) => {
-            // Like no other, so that it is not in the body either.
+            // A random boundary, so that it does not occur in the body.
             let boundary = RequestId::made();
             let (head, body) = cache::parts(head, body, &parts, boundary.as_str());
             Some(as_it_is(&Arc::new(head), &body))
@@ -139,10 +138,10 @@ fn less(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Byte
     }
 }
 
-/// All of a stored answer, encoded where the route says so: as it was made once, or will be now.
+/// The whole stored answer. If the route encodes answers, it uses the stored encoded form or makes it now.
 fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
     let (head, body) = (&entry.head, &entry.body);
-    if let Some(whole) = made(exchange, entry) {
+    if let Some(whole) = stored_form(exchange, entry) {
         return Answer::Whole(whole);
     }
     let reading = IncomingBody::full(body.clone()).reading();
@@ -153,12 +152,12 @@ fn in_form(caching: &Caching, exchange: &Exchange, entry: &Entry) -> Answer {
             let place = Some(place(caching, exchange));
             Answer::Shared(Box::new(SharedBody { head, length, reading, place }))
         }
-        None => to_be_dressed(head, body),
+        None => to_be_encoded(head, body),
     }
 }
 
-/// The form of a stored answer that this client gets; none if it is still to be made.
-fn made(exchange: &Exchange, entry: &Entry) -> Option<Whole> {
+/// The stored form of the answer that this client gets. None if that form does not exist yet.
+fn stored_form(exchange: &Exchange, entry: &Entry) -> Option<Whole> {
     let (head, body) = (&entry.head, &entry.body);
     let Some(plan) = &exchange.compress else { return Some(as_it_is(head, body)) };
     match plan.verdict(&exchange.head.fields, head, Some(body.len() as u64)) {
@@ -178,20 +177,20 @@ fn as_it_is(head: &Arc<ResponseHead>, body: &Bytes) -> Whole {
     Whole { head: head.clone(), body: body.clone() }
 }
 
-fn to_be_dressed(head: &ResponseHead, body: &Bytes) -> Answer {
+fn to_be_encoded(head: &ResponseHead, body: &Bytes) -> Answer {
     let length = body.len() as u64;
     Answer::Streamed(Box::new(Streamed { head: head.clone(), length, body: Box::new(body.clone()) }))
 }
 
 fn not_modified(exchange: &Exchange, head: &ResponseHead) -> Whole {
     let head = cache::not_modified(head);
-    // Whoever got it encoded knows it by a weaker name.
+    // An encoded answer has a weak `ETag`, so the comparison is weak.
     let revalidated =
         exchange.compress.as_ref().and_then(|_| coding::revalidated(&exchange.head.fields, &head));
     as_it_is(&Arc::new(revalidated.unwrap_or(head)), &Bytes::new())
 }
 
-/// Where the answer to a request is stored.
+/// The storage key of the answer to a request.
 fn place(caching: &Caching, exchange: &Exchange) -> StorageKey {
     let mut key = Vec::new();
     let secure = request::is_secure(exchange);

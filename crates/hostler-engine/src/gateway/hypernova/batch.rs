@@ -1,5 +1,5 @@
-//! A Hypernova batch as its client has written it: tokens, names and data stay the texts they are, so that nothing is lost that JavaScript
-//! can read. Knows no markup.
+//! A Hypernova batch as the client wrote it. Tokens, names and data keep their JSON text, so nothing is lost that JavaScript can read.
+//! Knows no markup.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,41 +8,39 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A job of a few bytes is answered with some hundred; nobody has as many islands on a page.
-const MOST_JOBS: usize = 10_000;
+/// Each job of a few bytes is answered with some hundred bytes, so their number is limited. A page has far fewer islands.
+const MAX_JOBS: usize = 10_000;
 
-/// Jobs by their tokens, in the order in which these came first.
+/// Jobs by token, in the order in which the tokens first appear.
 pub(super) struct Batch<'a>(pub Vec<(Token<'a>, Job<'a>)>);
 
-/// What the client knows a job by.
+/// The client's name for a job.
 pub(super) struct Token<'a> {
     /// A JSON string.
     pub json: Cow<'a, str>,
     pub text: JsonText,
 }
 
-/// What is to be rendered.
 #[derive(Default)]
 pub(super) struct Job<'a> {
-    /// Any JSON; a component's name if it is a string.
+    /// Any JSON. A string is the component's name.
     pub name: Option<&'a RawValue>,
     /// Any JSON.
     pub data: Option<&'a RawValue>,
 }
 
-/// What a JSON string says, as UTF-8, but for halves of a surrogate pair, which JavaScript allows alone.
+/// The value of a JSON string in UTF-8. A half of a surrogate pair, which JavaScript allows, is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct JsonText(pub Vec<u8>);
 
 impl<'a> Batch<'a> {
-    /// An object, or an array: then the tokens are `"0"`, `"1"`, ...
+    /// Reads an object or an array. The tokens of an array are `"0"`, `"1"`, ...
     pub fn parse(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 }
 
 impl Job<'_> {
-    /// The component's name.
     pub fn component(&self) -> Option<JsonText> {
         self.name.and_then(|name| JsonText::of(name.get()).ok())
     }
@@ -66,7 +64,7 @@ impl<'de> Visitor<'de> for Jobs {
     type Value = Batch<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "up to {MOST_JOBS} jobs, in an object or an array")
+        write!(f, "up to {MAX_JOBS} jobs, in an object or an array")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -75,7 +73,7 @@ impl<'de> Visitor<'de> for Jobs {
         while let Some((json, job)) = map.next_entry::<&RawValue, Job>()? {
             let text = JsonText::of(json.get()).map_err(A::Error::custom)?;
             match places.get(&text) {
-                // As `JSON.parse` has it: the place of the first, the value of the last.
+                // Like `JSON.parse`: the position of the first, the value of the last.
                 Some(&place) => jobs[place].1 = job,
                 None => {
                     places.insert(text.clone(), jobs.len());
@@ -100,12 +98,12 @@ impl<'de> Visitor<'de> for Jobs {
 }
 
 fn at_most<E: Error>(jobs: usize) -> Result<(), E> {
-    if jobs <= MOST_JOBS { Ok(()) } else { Err(E::invalid_length(jobs, &Jobs)) }
+    if jobs <= MAX_JOBS { Ok(()) } else { Err(E::invalid_length(jobs, &Jobs)) }
 }
 
 impl<'de> Deserialize<'de> for Job<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // Taken as text first: serde_json reads that without recursion, however deep it is.
+        // Read as raw text first: serde_json does that without recursion, however deep the nesting is.
         let text = <&RawValue>::deserialize(from)?.get();
         let is_object = text.starts_with('{');
         let fields = if is_object {
@@ -117,7 +115,7 @@ impl<'de> Deserialize<'de> for Job<'de> {
     }
 }
 
-/// The fields of a job that is an object; any other has none.
+/// The fields of a job that is an object. A job of another type has no fields.
 #[derive(Default)]
 struct JobFields<'a>(Job<'a>);
 
@@ -148,7 +146,7 @@ impl<'de> Visitor<'de> for JobFields<'de> {
 
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // As bytes, not as `String`: that would refuse half a surrogate pair.
+        // As bytes, because `String` would refuse half a surrogate pair.
         from.deserialize_bytes(Bytes)
     }
 }

@@ -1,5 +1,5 @@
-//! What stands in for a worker that should have rendered a Hypernova batch: each job's client-side fallback, for the browser to render
-//! from. Knows no pools and no connections.
+//! The fallback for a Hypernova batch: the client-side fallback markup of each job, from which the browser renders. Knows no pools and no
+//! connections.
 
 mod batch;
 mod reply;
@@ -16,50 +16,52 @@ use crate::exchange::{Body, Exchange};
 use batch::Batch;
 use reply::RenderFailure;
 
-/// Bytes of a batch, inflated: what Hypernova takes. An answer may have eight times as many, and nobody knows how slowly it is read.
-const MOST: u64 = 1_024_000;
-/// A body up to this size is answered where it is: in less time than a thread takes to wake up.
-const SMALL: usize = 32 * 1024;
+/// The largest batch in bytes after decompression; the limit of Hypernova itself. The answer may be eight times as large, and the client
+/// may read it slowly.
+const MAX_BATCH: u64 = 1_024_000;
+/// A body up to this size is answered on the data-plane thread: that takes less time than to wake another thread.
+const MAX_INLINE: usize = 32 * 1024;
 
-/// Large batches that are answered at a time. They come when everything is late already, and must not take the processor from it.
-static TURNS: Semaphore = Semaphore::const_new(2);
+/// How many large batches are answered at a time. Fallbacks are needed when the machine is already overloaded, so they must not take the
+/// processor from the workers.
+static LARGE_BATCHES: Semaphore = Semaphore::const_new(2);
 
-/// How the body is packed.
+/// How the body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BatchCoding {
     Identity,
     Gzip,
-    /// As HTTP and Node mean it: with zlib's head.
+    /// As in HTTP and Node: with the zlib header.
     Deflate,
 }
 
-/// The answer to a batch that no worker has rendered. None for what is no batch, or one that Hypernova would not take: that gets its
-/// refusal.
+/// The answer to a batch that no worker has rendered. None if the body is not a batch, or one that Hypernova would not take: then the
+/// client gets the refusal.
 pub(super) async fn stand_in(exchange: &mut Exchange, refusal: &Refusal, max_body: u64) -> Option<Vec<u8>> {
     let coding = coding_of_batch(exchange)?;
-    let most = max_body.min(MOST);
+    let most = max_body.min(MAX_BATCH);
     let cause = RenderFailure::of(refusal, exchange.head.fields.first(Name::UserAgent));
-    // Nobody else needs it any more; the answer needs the room.
+    // Taken, not borrowed: nothing else needs the body, and the answer needs the memory.
     let body = std::mem::take(&mut exchange.body);
     let small =
-        matches!(&body, Body::Memory(bytes) if bytes.len() <= SMALL) && coding == BatchCoding::Identity;
+        matches!(&body, Body::Memory(bytes) if bytes.len() <= MAX_INLINE) && coding == BatchCoding::Identity;
     let answer = move || answer(&body, coding, most, &cause);
     if small {
         return answer();
     }
-    let _turn = TURNS.acquire().await.ok()?;
+    let _turn = LARGE_BATCHES.acquire().await.ok()?;
     tokio::task::spawn_blocking(answer).await.ok().flatten()
 }
 
 fn answer(body: &Body, coding: BatchCoding, most: u64, cause: &RenderFailure) -> Option<Vec<u8>> {
     let bytes = whole(body, coding, most).ok()?;
-    // Node decodes so: what is no UTF-8 becomes U+FFFD, and a byte order mark is none of the text.
+    // As Node decodes: invalid UTF-8 becomes U+FFFD, and a byte order mark is dropped.
     let text = String::from_utf8_lossy(&bytes);
     let batch = Batch::parse(text.strip_prefix('\u{feff}').unwrap_or(&text)).ok()?;
     reply::write(&batch, cause).ok()
 }
 
-/// How the body is packed, if Hypernova's body parser would take it for a batch.
+/// The encoding of the body, if Hypernova's body parser would take it for a batch.
 fn coding_of_batch(exchange: &Exchange) -> Option<BatchCoding> {
     let fields = &exchange.head.fields;
     let is_json = fields.first(Name::ContentType).is_some_and(is_utf8_json);
@@ -87,13 +89,13 @@ fn is_utf8_json(content_type: &[u8]) -> bool {
         })
 }
 
-/// The body as it was before it was packed. Never more than `most`, however small it has come.
+/// The decoded body. Fails if it is larger than `most`, however small the encoded one is.
 fn whole(body: &Body, coding: BatchCoding, most: u64) -> io::Result<Cow<'_, [u8]>> {
     let packed = match body {
         Body::Memory(bytes) if bytes.len() as u64 <= most => Cow::Borrowed(&bytes[..]),
         Body::Spilled(file, size) if *size <= most => {
             let mut bytes = vec![0; usize::try_from(*size).map_err(io::Error::other)?];
-            // At a place of its own: a call that was given up may still be reading.
+            // Reads at an explicit offset: an abandoned call may still read the same file.
             file.read_at(&mut bytes, 0)?;
             Cow::Owned(bytes)
         }

@@ -1,4 +1,4 @@
-//! Hypernova's response for a batch in which every job has failed, each with the markup from which the browser renders it. Knows not how
+//! The Hypernova response for a batch in which every job has failed, each with the markup from which the browser renders. Does not know how
 //! the batch came.
 
 use memchr::memchr3;
@@ -7,11 +7,11 @@ use serde_json::Result;
 use super::batch::{Batch, Job, JsonText, Token};
 use crate::gateway::refusal::Refusal;
 
-/// Why there is nothing better, and who is told.
+/// Why the batch failed, and which client gets the response.
 pub(super) struct RenderFailure {
     status: u16,
     message: String,
-    /// The client is built on axios, as hypernova-client is.
+    /// The client uses axios, as hypernova-client does.
     is_axios: bool,
 }
 
@@ -25,7 +25,7 @@ impl RenderFailure {
         }
     }
 
-    /// An error as Hypernova writes it. hypernova-ruby makes it an exception of the class of this name, so it must be one that Ruby has.
+    /// An error as Hypernova writes it. hypernova-ruby raises an exception class of this name, so Ruby must have that class.
     fn error(&self) -> Result<String> {
         let name = "RuntimeError";
         let (message, first) = (json(&self.message)?, json(&format!("{name}: {}", self.message))?);
@@ -33,8 +33,8 @@ impl RenderFailure {
     }
 }
 
-/// The response. The errors are the jobs' own, as where renders fail; only hypernova-client gets one for the whole batch, because it puts
-/// markup of its own, that no browser code finds, in place of that of a job with an error (docs/decisions/0009-hypernova-fallback.md).
+/// The response. Each job has its own error, as when a render fails. Only hypernova-client gets one error for the whole batch: for a job
+/// with an error it replaces the markup with its own, which no browser code finds (docs/decisions/0009-hypernova-fallback.md).
 pub(super) fn write(batch: &Batch<'_>, cause: &RenderFailure) -> Result<Vec<u8>> {
     let error = cause.error()?;
     let is_at_once = cause.is_axios && has_names_for_tokens(batch);
@@ -49,7 +49,7 @@ pub(super) fn write(batch: &Batch<'_>, cause: &RenderFailure) -> Result<Vec<u8>>
         }
         let html = match job.component() {
             Some(name) => json(&markup(&name, token, job))?,
-            // Nothing that a browser could render; each client makes of it what it makes of any failed job.
+            // No component name, so there is nothing to render. Each client treats it as a failed job.
             None => "null".into(),
         };
         let status = itoa::Buffer::new().format(cause.status).to_owned();
@@ -60,16 +60,16 @@ pub(super) fn write(batch: &Batch<'_>, cause: &RenderFailure) -> Result<Vec<u8>>
     Ok(out.into_bytes())
 }
 
-/// As hypernova-client has it, and no other client.
+/// Only hypernova-client does this.
 fn has_names_for_tokens(batch: &Batch<'_>) -> bool {
     !batch.0.is_empty()
         && batch.0.iter().all(|(token, job)| job.component().is_some_and(|name| name == token.text))
 }
 
-/// What `serialize` of the package `hypernova` writes for a component that has rendered nothing.
+/// What `serialize` of the package `hypernova` writes for a component that rendered nothing.
 fn markup(name: &JsonText, token: &Token<'_>, job: &Job<'_>) -> String {
     let (key, id) = (key(name), id(token));
-    // Without data there are no props; `null` is what the browser's code reads as that.
+    // Without data there are no props; the browser's code reads `null` as no props.
     let data = job.data.map_or("null", |data| data.get());
     let attributes = format!("data-hypernova-key=\"{key}\" data-hypernova-id=\"{id}\"");
     let mut markup = format!("<div {attributes}></div>\n<script type=\"application/json\" {attributes}><!--");
@@ -78,7 +78,7 @@ fn markup(name: &JsonText, token: &Token<'_>, job: &Job<'_>) -> String {
     markup
 }
 
-/// The name without what JavaScript's `\W` matches.
+/// The name without the characters that `\W` matches in JavaScript.
 fn key(name: &JsonText) -> String {
     name.0
         .iter()
@@ -87,8 +87,8 @@ fn key(name: &JsonText) -> String {
         .collect()
 }
 
-/// The browser's code undoes `&gt;` and `&amp;`, and `JSON.parse` the rest: `<` stands in strings only, so an escape can take its place,
-/// and then nothing in the data can end the script.
+/// The browser's code decodes `&gt;` and `&amp;`, and `JSON.parse` the rest. `<` occurs in strings only, so it can be written as a JSON
+/// escape. Then nothing in the data can end the script.
 fn encode(data: &str, out: &mut String) {
     let mut rest = data;
     while let Some(at) = memchr3(b'&', b'<', b'>', rest.as_bytes()) {
@@ -103,8 +103,8 @@ fn encode(data: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// The token where it is unique (pyramid-hypernova's are), as its client's own fallback has it; any other (`"0"`, a name) would come
-/// again with the next batch of the same page.
+/// The token, if it is a UUID (as with pyramid-hypernova), because the client's own fallback uses it too. Any other token (`"0"`, a name)
+/// could occur again in the next batch of the same page, so it gets a new id.
 fn id(token: &Token<'_>) -> String {
     match std::str::from_utf8(&token.text.0) {
         Ok(token) if is_uuid(token) => token.to_owned(),
@@ -120,7 +120,7 @@ pub(super) fn is_uuid(token: &str) -> bool {
         })
 }
 
-/// A UUID of version 4. It is to be unique, not secret.
+/// A UUID of version 4. It must be unique, but not secret.
 fn new_id() -> String {
     let id = fastrand::u128(..) & !(0xf000 << 64) & !(0xc000 << 48) | 0x4000 << 64 | 0x8000 << 48;
     let digits = format!("{id:032x}");

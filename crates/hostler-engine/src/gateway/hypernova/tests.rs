@@ -1,4 +1,4 @@
-//! What Hypernova's clients and its browser code read in an answer that was made for them, from batches of any kind.
+//! What Hypernova's clients and its browser code read in the fallback for batches of all kinds.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn cause(user_agent: &str) -> RenderFailure {
 
 fn answer_to(batch: &str) -> Option<Value> {
     let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
-    let bytes = answer(&body, BatchCoding::Identity, MOST, &cause("curl/8"))?;
+    let bytes = answer(&body, BatchCoding::Identity, MAX_BATCH, &cause("curl/8"))?;
     Some(serde_json::from_slice(&bytes).expect("what we answer is JSON"))
 }
 
@@ -26,7 +26,7 @@ fn results(batch: &str) -> Value {
     answer_to(batch).expect("it is a batch")["results"].take()
 }
 
-/// What stands in the page: key, id and data, as the browser's code reads them; or why a browser would read something else.
+/// The key, id and data that the browser's code finds in the page; or why a browser would read something else.
 fn read(html: &str) -> (String, String, String) {
     let rest = html.strip_prefix("<div data-hypernova-key=\"").expect(html);
     let (key, rest) = rest.split_once("\" data-hypernova-id=\"").expect(html);
@@ -96,7 +96,7 @@ fn hypernova_client_which_throws_the_markup_of_a_job_with_an_error_away_gets_one
         (&Value::Null, &false.into(), &503.into())
     );
     assert!(job["html"].as_str().unwrap().contains("data-hypernova-key=\"Bjs\""));
-    // Whoever else uses axios, or names for tokens, reads each job's error.
+    // Other clients that use axios, or that use names as tokens, read the error of each job.
     for (batch, agent) in
         [(r#"{"1":{"name":"A.js","data":{}}}"#, "axios/0.15.3"), (named, "curl/8"), ("{}", "axios/1")]
     {
@@ -110,7 +110,7 @@ fn hypernova_client_which_throws_the_markup_of_a_job_with_an_error_away_gets_one
 fn tokens_are_those_of_the_batch_in_its_order_and_the_last_of_equal_ones_wins() {
     let answer = |batch: &str| {
         let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
-        String::from_utf8(answer(&body, BatchCoding::Identity, MOST, &cause("")).unwrap()).unwrap()
+        String::from_utf8(answer(&body, BatchCoding::Identity, MAX_BATCH, &cause("")).unwrap()).unwrap()
     };
     let text = answer(
         r#"{"z":{"name":"Z"},"1":0,"\u007a":{"name":"Y"},"\ud800":{"name":"\udfffX\"<"},"":{"name":""}}"#,
@@ -259,7 +259,7 @@ fn a_batch_is_json_that_the_body_parser_would_take() {
     }
 }
 
-/// Strings of what could break out of a script, a comment, an attribute, or JSON.
+/// Strings with text that could end a script, a comment, an attribute or a JSON string.
 fn nasty() -> impl Strategy<Value = String> {
     let dangerous = select(vec![
         "</script >",
@@ -306,7 +306,7 @@ proptest! {
     fn no_bytes_whatever_break_it(bytes: Vec<u8>, parts in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\\ud8", "name", "data", "0"]), 0..40)) {
         for bytes in [bytes, parts.concat().into_bytes()] {
             for coding in [BatchCoding::Identity, BatchCoding::Gzip, BatchCoding::Deflate] {
-                answer(&Body::Memory(Arc::new(bytes.clone().into())), coding, MOST, &cause(""));
+                answer(&Body::Memory(Arc::new(bytes.clone().into())), coding, MAX_BATCH, &cause(""));
             }
         }
     }

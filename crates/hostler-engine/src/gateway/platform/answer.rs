@@ -1,4 +1,4 @@
-//! The answers that gorouter gives for itself, word for word. Knows no connection.
+//! The answers that gorouter itself gives, word for word. Knows no connection.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,14 @@ use crate::exchange::{Exchange, Registered};
 use crate::gateway::refusal::Refusal;
 use crate::proxy::TlsFault;
 
-/// An answer as gorouter gives it.
 #[derive(Debug)]
 pub struct Words {
     /// The head, without fields that frame the message.
     pub head: ResponseHead,
-    /// The body.
     pub body: String,
 }
 
-/// Gorouter's words for a refusal; none where the request is not by a registered route, or gorouter has no word for it.
+/// The words that gorouter has for a refusal. None if the route is not a registered one, or if gorouter has no such answer.
 pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
     let mut registered = exchange.registered.take()?;
     let host = String::from_utf8_lossy(exchange.host()).into_owned();
@@ -32,8 +30,7 @@ pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
     wording.map(|wording| wording.put(later))
 }
 
-/// What gorouter's clients get for a refusal by a registered route, for the reference. Where the reason of a member's failure would
-/// stand, it says `WHY`.
+/// The answer to a refusal by a registered route, for the reference. Shows `WHY` where the reason of a member's failure would stand.
 pub fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Words> {
     let mut registered = Registered::new(compat);
     registered.error = Some("endpoint_failure (WHY)".into());
@@ -41,14 +38,14 @@ pub fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Words> {
     Wording::of(refusal, host, &registered).map(|wording| wording.put(later))
 }
 
-/// Never to be kept, for a route that may come into being at any moment.
-const NEVER: Option<&str> = Some("no-cache, no-store");
-/// To be kept for a moment.
-const A_MOMENT: Option<&str> = Some("public,max-age=2");
+/// A registration may create the route at any moment, so the answer must not be stored.
+const NO_STORE: Option<&str> = Some("no-cache, no-store");
+/// The answer may be stored for two seconds.
+const TWO_SECONDS: Option<&str> = Some("public,max-age=2");
 
 struct Wording {
     status: u16,
-    /// What `X-Cf-RouterError` says.
+    /// The value of `X-Cf-RouterError`.
     error: Cow<'static, str>,
     /// The body without its last line break.
     body: String,
@@ -66,8 +63,8 @@ impl Wording {
         };
         let route = |what| format!("Requested route ('{host}') {what}.");
         Some(match refusal {
-            Refusal::NoRoute => named("unknown_route", NEVER, route("does not exist")),
-            Refusal::NoMember => named("no_endpoints", A_MOMENT, route("has no available endpoints")),
+            Refusal::NoRoute => named("unknown_route", NO_STORE, route("does not exist")),
+            Refusal::NoMember => named("no_endpoints", TWO_SECONDS, route("has no available endpoints")),
             Refusal::QueueFull { .. }
             | Refusal::Overloaded
             | Refusal::QueueTimeout
@@ -82,14 +79,14 @@ impl Wording {
             Refusal::Unreachable(_) | Refusal::WorkerLost(_) | Refusal::BadAnswer(_) => {
                 Self::failed(status, registered)
             }
-            Refusal::MemberTls(fault, _) => Self::untold(*fault, registered),
+            Refusal::MemberTls(fault, _) => Self::tls_failed(*fault, registered),
             Refusal::AnswerTimeout if registered.compat => Self::failed(502, registered),
             Refusal::AnswerTimeout => Self::failed(status, registered),
             _ => return None,
         })
     }
 
-    /// The endpoint is to blame, in words of its last attempt.
+    /// The endpoint failed. The error is that of the last attempt.
     fn failed(status: u16, registered: &Registered) -> Self {
         let error = match &registered.error {
             Some(error) => error.clone().into_string().into(),
@@ -99,8 +96,8 @@ impl Wording {
         Self { status, error, body: format!("{status} {}: {message}", reason_phrase(status)), cache: None }
     }
 
-    /// There was no endpoint that could be told anything.
-    fn untold(fault: TlsFault, registered: &Registered) -> Self {
+    /// TLS to the endpoint failed, so it never got the request.
+    fn tls_failed(fault: TlsFault, registered: &Registered) -> Self {
         let (status, body) = match fault {
             TlsFault::NotTls | TlsFault::Handshake => (525, "525 SSL Handshake Failed"),
             TlsFault::WrongName => (503, "503 Service Unavailable"),
@@ -119,7 +116,7 @@ impl Wording {
         if let Some(seconds) = retry_after {
             head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
         }
-        // Spelled as it comes out of Go.
+        // Spelled as Go writes it.
         head.fields.add(b"X-Cf-Routererror", error.as_bytes());
         if body.is_empty() {
             return Words { head, body };
@@ -138,9 +135,9 @@ impl Objection {
     ) -> Wording {
         let said = |text: &str| text.to_owned();
         match self {
-            Self::EmptyHost => named("empty_host", A_MOMENT, said("Request had empty Host header")),
+            Self::EmptyHost => named("empty_host", TWO_SECONDS, said("Request had empty Host header")),
             Self::AppInstance => {
-                named("invalid_cf_app_instance_header", NEVER, said("Invalid X-CF-App-Instance Header"))
+                named("invalid_cf_app_instance_header", NO_STORE, said("Invalid X-CF-App-Instance Header"))
             }
             Self::ProcessInstance => {
                 let message = said("Invalid X-CF-Process-Instance Header");
@@ -150,7 +147,7 @@ impl Objection {
                 let message = format!(
                     "Requested instance ('{index}') with guid ('{guid}') does not exist for route ('{host}')"
                 );
-                named("unknown_route", NEVER, message)
+                named("unknown_route", NO_STORE, message)
             }
             Self::RouteService => {
                 named("route_service_unsupported", None, said("Support for route services is disabled."))
@@ -190,7 +187,7 @@ mod tests {
         Objection::UnknownInstance { guid, index: "7".into() }.into()
     }
 
-    /// Host, refusal, length of the body, and all: the lengths are those of captured lines, where there are any.
+    /// Host, refusal, length of the body, and the expected text. The lengths come from captured log lines, where there are any.
     fn known() -> Vec<(&'static str, Refusal, usize, &'static str)> {
         let lost = || Refusal::WorkerLost(String::new());
         vec![

@@ -1,27 +1,26 @@
-//! The instance that a request names in a header. Knows no members.
+//! The instance that a request names in a header field. Knows no members.
 
 use hostler_wire::Fields;
 
 use super::objection::Objection;
 use crate::exchange::{Exchange, Instance};
 
-/// An instance that a request names, and by what its id is known.
+/// An instance that a request names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AskedInstance<'a> {
     id: &'a str,
-    /// None: any of them.
+    /// None: any instance of the app.
     index: Option<&'a str>,
     /// The id is that of a process, not of the application.
     process: bool,
 }
 
 impl AskedInstance<'_> {
-    /// The objection that there is none.
+    /// The error for an instance that does not exist.
     pub fn unknown(&self) -> Objection {
         Objection::UnknownInstance { guid: self.id.into(), index: self.index.unwrap_or_default().into() }
     }
 
-    /// Whether this is the instance.
     pub fn is(&self, instance: &Instance) -> bool {
         let id = match self.process {
             true => instance.tags.get("process_id").map_or("", String::as_str),
@@ -31,7 +30,7 @@ impl AskedInstance<'_> {
     }
 }
 
-/// The instance that a request asks for, if it does.
+/// The instance that the request names, if it names one.
 pub(super) fn asked_instance(exchange: &Exchange) -> Result<Option<AskedInstance<'_>>, Objection> {
     let fields = &exchange.head.fields;
     if let Some(value) = text(fields, "X-CF-App-Instance") {
@@ -44,7 +43,7 @@ pub(super) fn asked_instance(exchange: &Exchange) -> Result<Option<AskedInstance
 }
 
 fn text<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
-    // What is no text is in no form either.
+    // A value that is not UTF-8 becomes `?`, which has no valid form either.
     let value = fields.get(name)?;
     Some(std::str::from_utf8(value).unwrap_or("?")).filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What members and clients of registered routes read in heads. Knows no pools.
+//! The header fields that registered routes add for members and clients. Knows no pools.
 
 use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,14 +18,14 @@ const APP_INSTANCE: &str = "X-CF-App-Instance";
 const CLIENT_CERT: &str = "X-Forwarded-Client-Cert";
 
 impl Platform {
-    /// What holds for every member that the request may go to, and for every answer.
+    /// Edits that are the same for every member and every answer.
     pub(super) fn prepare(&self, exchange: &mut Exchange) {
         let settings = self.rules.settings();
         let compat = settings.compat == Compat::Gorouter;
         let registered = Registered::new(compat);
         let id: Vec<u8> = registered.id.as_str().into();
         exchange.registered = Some(registered);
-        // Gorouter takes everybody's word; whoever counts on that has a balancer in front that nobody gets round.
+        // Gorouter trusts all clients in this. With `compat`, a balancer in front must be the only way to Hostler.
         exchange.client.peer_trusted |= compat;
         exchange.forwarded_proto = match settings.forwarded_proto {
             ForwardedProto::Keep => None,
@@ -44,8 +44,8 @@ impl Platform {
         own.push(Edit::Default(REQUEST_ID.into(), id));
     }
 
-    /// What this member reads besides.
-    pub(super) fn introduce(&self, exchange: &mut Exchange, member: &Endpoint) {
+    /// Edits for this member.
+    pub(super) fn add_member_fields(&self, exchange: &mut Exchange, member: &Endpoint) {
         let instance = member.instance.clone();
         let (app, id, index) = match &instance {
             Some(instance) => (instance.app.as_str(), instance.id.as_str(), instance.index.as_str()),
@@ -63,7 +63,7 @@ impl Platform {
         }
     }
 
-    /// What the client of an answer reads besides: which instance it is to come back to, and by what its request came.
+    /// Edits of the answer for the client: the session cookie that names the instance, and the fields for which `X-Vcap-Trace` asks.
     pub(super) fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
         let settings = self.rules.settings();
         let Some(registered) = &exchange.registered else { return };
@@ -93,8 +93,8 @@ impl Platform {
     }
 }
 
-/// What a member's answer has brought is no part of an answer of our own that takes its place.
-pub(in crate::gateway) fn forget_answer(exchange: &mut Exchange) {
+/// Removes the edits that a member's answer caused, because an answer of our own replaces it.
+pub(in crate::gateway) fn remove_answer_edits(exchange: &mut Exchange) {
     exchange.to_client.own.retain(|edit| match edit {
         Edit::Add(name, _) => name != "Set-Cookie",
         Edit::Set(name, _) => !name.starts_with("X-Vcap-") && name != "X-Cf-Routeendpoint",
@@ -123,7 +123,7 @@ fn milliseconds() -> String {
     now.as_millis().to_string()
 }
 
-/// What a registration says, as far as it can stand in a head.
+/// Text from a registration, without characters that cannot stand in a header field.
 fn fit(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
         return text.into();
@@ -131,13 +131,13 @@ fn fit(text: &str) -> Cow<'_, str> {
     text.chars().filter(|letter| letter.is_ascii_graphic()).collect()
 }
 
-/// What can be the value of a cookie (RFC 6265 section 4.1.1).
+/// Whether the text can be the value of a cookie (RFC 6265 section 4.1.1).
 fn is_cookie_value(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
     !text.is_empty() && text.bytes().all(fits)
 }
 
-/// What a member has read in `X-Forwarded-For`, for the log: as in the head that was sent.
+/// The `X-Forwarded-For` that the member got, for the log.
 pub fn forwarded_for(exchange: &Exchange) -> String {
     let mut text = String::new();
     if exchange.client.peer_trusted {
@@ -149,7 +149,7 @@ pub fn forwarded_for(exchange: &Exchange) -> String {
     text + &exchange.peer_ip
 }
 
-/// What a member has read in `X-Forwarded-Proto`, for the log.
+/// The `X-Forwarded-Proto` that the member got, for the log.
 pub fn forwarded_proto(exchange: &Exchange) -> &str {
     let mut came = exchange.head.fields.all(Name::XForwardedProto);
     let came = came.find(|came| !came.is_empty()).filter(|_| exchange.client.peer_trusted);

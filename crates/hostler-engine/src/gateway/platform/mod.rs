@@ -1,5 +1,4 @@
-//! What registered routes do with requests, in the way of Cloud Foundry's gorouter.
-//! Knows no registry.
+//! Requests by registered routes, handled as Cloud Foundry's gorouter does. Knows no registry.
 
 mod answer;
 mod asked_instance;
@@ -15,7 +14,7 @@ mod sticky;
 mod tests;
 
 pub use answer::{Words, answer, shown};
-pub(super) use heads::forget_answer;
+pub(super) use heads::remove_answer_edits;
 pub use heads::{forwarded_for, forwarded_proto};
 pub use objection::Objection;
 pub(super) use policy::PlatformRetry;

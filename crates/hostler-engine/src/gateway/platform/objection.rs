@@ -1,25 +1,25 @@
-//! Why a request by a registered route is refused where another route would not refuse it. Knows no answers.
+//! Reasons for which only registered routes refuse a request. Knows no answers.
 
-/// Why a request by a registered route, or by none, is refused, besides what every route can refuse.
+/// Why a request is refused by a registered route, or because no route matches. Reasons that apply to all routes are not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection {
-    /// No host to go by.
+    /// The host is empty.
     EmptyHost,
-    /// `X-CF-App-Instance` is in no known form.
+    /// `X-CF-App-Instance` has no known form.
     AppInstance,
-    /// `X-CF-Process-Instance` is in no known form.
+    /// `X-CF-Process-Instance` has no known form.
     ProcessInstance,
-    /// There is no such instance.
+    /// No member of the route is this instance.
     UnknownInstance {
-        /// What was asked for.
+        /// The id from the request.
         guid: Box<str>,
-        /// Its number, if it was said.
+        /// The index from the request, if it had one.
         index: Box<str>,
     },
     /// The route is bound to a route service.
     RouteService,
-    /// And the request is for a WebSocket.
+    /// The route is bound to a route service, and the request is for a WebSocket.
     RouteServiceTunnel,
-    /// The one with whom the client negotiates its authentication is gone.
+    /// The instance with which the client negotiates its authentication has left.
     NoNegotiator,
 }

@@ -1,4 +1,4 @@
-//! What a registered route decides about its calls: which members they are for, and what follows where one fails. Knows no queue.
+//! The retry policy of a registered route: which members a request is for, and what follows a failure. Knows no queue.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::gateway::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use crate::gateway::target::PoolTarget;
 use crate::proxy::{self, Failure};
 
-/// To how many members a request goes that must not be sent for ever.
-const USUAL_ATTEMPTS: u32 = 3;
+/// How many members get the request, if the settings do not say.
+const DEFAULT_ATTEMPTS: u32 = 3;
 
 impl Platform {
-    /// A request has found its route: what is wrong with it is said before its body is read.
+    /// Checks the request after its route is found and before its body is read.
     pub(in crate::gateway) fn enter(&self, exchange: &mut Exchange) -> Result<(), Refusal> {
         self.prepare(exchange);
         if self.has_route_service {
@@ -36,8 +36,8 @@ impl Platform {
         Ok(())
     }
 
-    /// What follows from a failure: whether another attempt is due, in whose course the request may have been worked on so many
-    /// times.
+    /// What follows from a failure: whether there is another attempt. `sends` says in how many attempts the request may have been worked
+    /// on.
     fn goes_on(&self, exchange: &mut Exchange, failure: &Failure, member: MemberId, sends: u32) -> bool {
         let settings = self.rules.settings();
         let compat = settings.compat == Compat::Gorouter;
@@ -52,19 +52,19 @@ impl Platform {
         {
             on_failed(member);
         }
-        // What was never sent is no attempt at anything, but for gorouter.
+        // An attempt that sent nothing does not count. With `compat` it does, as with gorouter.
         let attempts = if compat { exchange.log_facts.attempts } else { sends };
-        let most = settings.max_attempts.map_or(USUAL_ATTEMPTS, |most| most.get() as u32);
+        let most = settings.max_attempts.map_or(DEFAULT_ATTEMPTS, |most| most.get() as u32);
         verdict.again && attempts < most
     }
 }
 
-/// The policy of a registered route for one request. What fails goes to another member: at the same place in the queue, or, as gorouter
-/// does it, without a place.
+/// The policy of a registered route for one request. A failed request goes to another member. It keeps its place in the queue, or has none,
+/// as with gorouter.
 pub(in crate::gateway) struct PlatformRetry<'a> {
     platform: &'a Platform,
     compat: bool,
-    /// Where the changes to the head begin that name a member.
+    /// The index of the first head edit that is for one member only.
     mark: usize,
 }
 
@@ -81,8 +81,8 @@ impl RetryPolicy for PlatformRetry<'_> {
         Ok(MemberPreference { cautious: !self.compat && !proxy::is_repeatable(exchange), ..preference })
     }
 
-    /// What kept it from a member says more than that no member is left, or that it has waited. If the client has gone, no failure of a
-    /// member is the reason.
+    /// A member's failure says more than that no member is left or that the wait was too long. But if the client has left, that is the
+    /// reason.
     fn hides(&self, no_slot: &Refusal) -> bool {
         !matches!(no_slot, Refusal::ClientLeft)
     }
@@ -95,7 +95,7 @@ impl RetryPolicy for PlatformRetry<'_> {
 
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange) {
         exchange.to_member.own.truncate(self.mark);
-        self.platform.introduce(exchange, attempt.lease);
+        self.platform.add_member_fields(exchange, attempt.lease);
         exchange.timings.connecting = Duration::ZERO;
         if let Some(registered) = &mut exchange.registered {
             registered.attempted = Some(Instant::now());
@@ -103,7 +103,7 @@ impl RetryPolicy for PlatformRetry<'_> {
         if self.compat {
             exchange.deadline.set_at(attempt.until);
         } else {
-            late::arrange(exchange, attempt.lease, attempt.target, attempt.until);
+            late::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
         }
     }
 
@@ -111,7 +111,7 @@ impl RetryPolicy for PlatformRetry<'_> {
         self.platform.answered(exchange, answer);
     }
 
-    /// A request that tries again takes any member, one that it has not been to if there is one.
+    /// A repeated request takes any member, preferably one that it has not tried.
     fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
         let FailedAttempt { failure, member, sends, preference } = failed;
         if !self.platform.goes_on(exchange, &failure, member, sends) {

@@ -1,4 +1,4 @@
-//! To which member a request wants to go: by its cookies, or by a header that names an instance. Knows no calls.
+//! Which member a request prefers, from its cookies or from a header field that names an instance. Knows no calls.
 
 use hostler_config::ZonePreference;
 use hostler_dispatch::{MemberId, MemberPreference, Pool};
@@ -12,7 +12,7 @@ use crate::gateway::refusal::Refusal;
 use crate::proxy::Endpoint;
 
 impl Platform {
-    /// Which members of its pool a request is for.
+    /// Which members of the pool the request is for.
     pub(super) fn preference(
         &self,
         exchange: &mut Exchange,
@@ -42,7 +42,7 @@ impl Platform {
         }
         match (negotiates, found) {
             (false, wanted) => Ok(MemberPreference { wanted, ..preference }),
-            // The handshake is with that one; another could only begin it anew.
+            // The handshake state is at that member; any other would begin the handshake again.
             (true, Some(only)) => Ok(MemberPreference { only: Some(only), ..preference }),
             (true, None) => Err(Objection::NoNegotiator.into()),
         }

@@ -1,4 +1,4 @@
-//! What makes a route a registered one. Knows no requests.
+//! What a route has only if it is registered. Knows no requests.
 
 use std::sync::Arc;
 
@@ -6,17 +6,19 @@ use hostler_dispatch::MemberId;
 
 use super::rules::PlatformRules;
 
-/// A member has failed in such a way that one which is never pruned by age (one with TLS) is to be taken out of its route. Called on the data plane: must neither block nor use the pool.
+/// Called when a member fails in a way that removes it from its route, although it is never removed by age (a member with TLS). Called on
+/// the
+/// data plane: must neither block nor use the pool.
 pub type OnFailed = Arc<dyn Fn(MemberId) + Send + Sync>;
 
-/// What makes a route a registered one. Made by the registrar for each; what they have in common is shared.
+/// What a route has only if it is registered. The registrar makes one for each route; `rules` is shared.
 pub struct Platform {
-    /// What holds for all.
+    /// The rules of all registered routes.
     pub rules: Arc<PlatformRules>,
-    /// The path of the route's uri, `/` if it has none: that of its sticky cookie.
+    /// The path of the route's URI, `/` if it has none. It is the path of the sticky cookie.
     pub context_path: Box<str>,
-    /// It is bound to a route service, which we have not: every request is refused.
+    /// The route is bound to a route service. Hostler has no route services, so every request is refused.
     pub has_route_service: bool,
-    /// Who is told of a member that failed.
+    /// Called for a member that failed.
     pub on_failed: Option<OnFailed>,
 }

@@ -7,17 +7,16 @@ use hostler_wire::{CallError, HeadError};
 use crate::exchange::{Body, Exchange};
 use crate::proxy::{self, Failure};
 
-/// What gorouter's matrix says of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryDecision {
     /// Another member may be asked.
     pub again: bool,
-    /// The member is not what it was registered as; one with TLS is to leave its route.
+    /// The member is not the one that was registered. If it uses TLS, it leaves its route.
     pub unfit: bool,
 }
 
-/// The matrix. Without `compat` more is sent again: all that may be repeated (RFC 9110 section 9.2.2), however the member hung up,
-/// since bodies have been read whole.
+/// Gorouter's table of retryable failures. Without `compat` more requests are repeated: all that RFC 9110 section 9.2.2 allows, however
+/// the member closed the connection, because their bodies have been read whole.
 pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> RetryDecision {
     let again = match failure {
         Failure::Unreachable(_) | Failure::Tls(..) => true,
@@ -31,7 +30,7 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> R
     RetryDecision { again, unfit: failure.was_never_sent() }
 }
 
-/// GET, HEAD, OPTIONS or TRACE, or a request that brings a key for it; in either case without a body.
+/// A request without a body that is GET, HEAD, OPTIONS or TRACE, or has an idempotency key.
 fn is_repeatable_by_gorouter(exchange: &Exchange) -> bool {
     let fields = &exchange.head.fields;
     let has_key = || ["Idempotency-Key", "X-Idempotency-Key"].iter().any(|name| fields.get(name).is_some());
@@ -39,10 +38,10 @@ fn is_repeatable_by_gorouter(exchange: &Exchange) -> bool {
     matches!(exchange.body, Body::None) && (is_safe || has_key())
 }
 
-/// What `X-Cf-RouterError` says of a failure: in Go's words, and with the member's address only for those who count on it.
+/// The value of `X-Cf-RouterError` for a failure, in Go's words. The member's address is in it only with `compat`.
 pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
     let what = match failure {
-        Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dialled(error.kind())),
+        Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dial_error(error.kind())),
         Failure::Unreachable(error) => error.kind().to_string(),
         Failure::Tls(fault, detail) if compat => format!("{fault}: {detail}"),
         Failure::Tls(fault, _) => fault.to_string(),
@@ -60,12 +59,12 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
         Failure::TimedOut | Failure::Forsaken => "context deadline exceeded".into(),
         Failure::Body(_) => "context canceled".into(),
     };
-    // Part of it may be what a member has said, and it stands in a head.
+    // Part of the text may come from a member, and it becomes a header field.
     let what: String = what.chars().filter(|letter| (' '..='~').contains(letter)).collect();
     format!("endpoint_failure ({what})")
 }
 
-fn dialled(kind: ErrorKind) -> String {
+fn dial_error(kind: ErrorKind) -> String {
     match kind {
         ErrorKind::TimedOut => "i/o timeout".into(),
         ErrorKind::HostUnreachable => "connect: no route to host".into(),
@@ -96,8 +95,8 @@ mod tests {
         kind.into()
     }
 
-    /// Each failure with whether it is sent again: without and with compat, for a GET, a PUT with a body, a POST with one, and a POST
-    /// without but with a key.
+    /// Each failure, and whether it is repeated without and with `compat`: for a GET, a PUT with a body, a POST with a body, and a POST
+    /// without a body but with an idempotency key.
     #[test]
     fn the_matrix() {
         let body = || Body::Memory(Arc::new(b"x".to_vec().into()));

@@ -1,4 +1,4 @@
-//! What holds for all registered routes, and for what none of them has matched. Knows no members.
+//! The rules of all registered routes, and of requests that no route matches. Knows no members.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::exchange::{Exchange, Registered, Whole};
 use crate::gateway::health::{Health, HealthProbe};
 use crate::gateway::refusal::Refusal;
 
-/// The settings of `[platform]` and what is always answered alike. One for the whole program.
+/// The settings of `[platform]`, and the answers to balancers' health checks. There is one.
 pub struct PlatformRules {
     settings: ArcSwap<Platform>,
     health: Arc<Health>,
@@ -21,7 +21,7 @@ pub struct PlatformRules {
 }
 
 impl PlatformRules {
-    /// `health` knows what balancers are told.
+    /// `health` decides the answers to balancers' health checks.
     pub fn new(settings: Platform, health: Arc<Health>) -> Self {
         let answer = |status, body: &'static str| {
             let mut head = ResponseHead::with_status(status);
@@ -38,27 +38,27 @@ impl PlatformRules {
         }
     }
 
-    /// The settings of this moment; not for keeping.
+    /// The current settings. Not to be kept, because a reload replaces them.
     pub fn settings(&self) -> Guard<Arc<Platform>> {
         self.settings.load()
     }
 
-    /// Other settings, for requests that come from now on.
+    /// Replaces the settings for requests that come from now on.
     pub fn update(&self, settings: Platform) {
         self.settings.store(Arc::new(settings));
     }
 
-    /// Whether gorouter's habits count where Hostler's are safer.
+    /// Whether gorouter's behaviour counts where Hostler's is safer.
     pub fn is_compat(&self) -> bool {
         self.settings.load().compat == Compat::Gorouter
     }
 
-    /// How many may wait for a slot of a registered route.
+    /// How many requests may wait for a slot of a registered route.
     pub fn queue_limit(&self, usual: usize) -> usize {
         if self.is_compat() { 0 } else { usual }
     }
 
-    /// The answer to a balancer's health check, which has neither host nor path that mean anything.
+    /// The answer to a balancer's health check. Its host and path do not matter.
     pub(in crate::gateway) fn health_check(&self, exchange: &mut Exchange) -> Option<Whole> {
         let agent = exchange.head.fields.first(Name::UserAgent)?;
         let settings = self.settings.load();
@@ -72,14 +72,14 @@ impl PlatformRules {
         Some(if is_ready { &self.healthy } else { &self.ending }.clone())
     }
 
-    /// Nobody knows for which route it would have been.
+    /// The input is not a valid request, so its route is unknown.
     pub(in crate::gateway) fn enter_unread(&self, exchange: &mut Exchange) {
         if self.is_compat() {
             exchange.registered = Some(Registered::new(true));
         }
     }
 
-    /// Why a request that no route has matched is refused.
+    /// Why a request that matches no route is refused.
     pub(in crate::gateway) fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
         exchange.registered = Some(Registered::new(self.is_compat()));
         let host = exchange.host();

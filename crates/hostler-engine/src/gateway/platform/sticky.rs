@@ -1,4 +1,4 @@
-//! Sticky sessions: the cookie that names an instance, read and written. Knows no pools.
+//! Sticky sessions: reads and writes the cookie that names an instance. Knows no pools.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use hostler_wire::Fields;
 /// The cookie that names an instance.
 const VCAP_ID: &str = "__VCAP_ID__";
 
-/// The instance to which a request's session belongs: it carries one of the `sessions` cookies, or negotiates, and ours.
+/// The instance of the request's session. The request must have one of the `sessions` cookies or negotiate its authentication, and have our
+/// cookie.
 pub(super) fn instance(fields: &Fields, sessions: &[String], negotiates: bool) -> Option<Box<str>> {
     let mut is_sticky = negotiates;
     let mut instance = None;
@@ -20,13 +21,13 @@ pub(super) fn instance(fields: &Fields, sessions: &[String], negotiates: bool) -
     instance.filter(|value| is_sticky && !value.is_empty()).map(Into::into)
 }
 
-/// Whether a request is a step of such an authentication (RFC 4559).
+/// Whether the request is a step of a negotiated authentication (RFC 4559).
 pub(super) fn negotiates(fields: &Fields) -> bool {
     fields.get("Authorization").is_some_and(is_negotiate)
 }
 
-/// What an answer is given along so that its client comes back to `instance`: nothing, or the value of a `Set-Cookie`.
-/// `stale` says that the request named another one.
+/// The value of the `Set-Cookie` field that brings the client back to `instance`. None if the answer needs none. `stale`: the request named
+/// another instance.
 pub(super) fn cookie(
     answer: &Fields,
     instance: &str,
@@ -35,7 +36,7 @@ pub(super) fn cookie(
 ) -> Option<String> {
     let mut attributes = None;
     for line in answer.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"Set-Cookie")) {
-        // One that is not text is not one of those that we look for.
+        // A line that is not UTF-8 is not one of the session cookies.
         let Some(set) = std::str::from_utf8(line.2).ok().and_then(StickyHeader::parse) else { continue };
         if set.name == VCAP_ID {
             return None;
@@ -57,19 +58,18 @@ pub(super) fn cookie(
     Some(attributes.for_instance(instance, place))
 }
 
-/// Where cookies are for, and which count.
+/// The settings of the sticky cookie.
 pub(super) struct StickyCookie<'a> {
-    /// The path of the route.
     pub path: &'a str,
-    /// Cookies that begin a session.
+    /// The names of the cookies that begin a session.
     pub sessions: &'a [String],
-    /// Ours is always `Secure`.
+    /// Our cookie is always `Secure`.
     pub secure: bool,
-    /// An authentication that is negotiated is a session as well.
+    /// A negotiated authentication is a session as well.
     pub negotiates: bool,
 }
 
-/// A `Set-Cookie` of an app, as far as ours takes after it (RFC 6265 section 4.1.1).
+/// The attributes of an app's `Set-Cookie` that our cookie copies (RFC 6265 section 4.1.1).
 #[derive(Default)]
 struct StickyHeader<'a> {
     name: &'a str,
@@ -108,7 +108,7 @@ impl<'a> StickyHeader<'a> {
         let mut line = format!("{VCAP_ID}={instance}; Path={}", place.path);
         for (key, value) in [("Expires", self.expires), ("Max-Age", self.max_age)] {
             if let Some(value) = value {
-                // Writing to a String does not fail.
+                // Writing to a String cannot fail.
                 let _ = write!(line, "; {key}={value}");
             }
         }

@@ -11,7 +11,6 @@ use crate::gateway::Convicted;
 use crate::gateway::platform::Objection;
 use crate::proxy::TlsFault;
 
-/// One of each, in no particular order.
 pub fn examples() -> Vec<Refusal> {
     let mut all = of_clients();
     all.extend(of_bodies().into_iter().map(Refusal::Body));

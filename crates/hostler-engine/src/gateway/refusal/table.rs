@@ -1,36 +1,34 @@
-//! What is to be known of each refusal: its status, what follows from it, and what its operator reads of it. Knows no error.
+//! The table of refusals: the status of each, what follows from it, and the text of the reference. Knows no errors.
 
-/// Whose doing a refusal is.
+/// Whose fault a refusal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalCause {
     /// The client sent something wrong, too much or too slowly.
     Client,
-    /// The application, or the member that runs it, failed.
+    /// The application failed, or the member that runs it.
     App,
-    /// The configuration or the machine.
+    /// The configuration or the machine is at fault.
     Operator,
     /// More requests come than can be served.
     Overload,
 }
 
-/// What the table says about a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusalFacts {
-    /// The status code; 499, as nginx writes it, is never sent.
+    /// The status code. 499 is never sent; nginx writes it into its log too.
     pub status: u16,
     /// Its name in logs, counters and the `Hostler-Refusal` field.
     pub reason: &'static str,
-    /// Seconds for `Retry-After`, where trying again makes sense.
+    /// Seconds for `Retry-After`, if another try makes sense.
     pub retry_after: Option<u32>,
-    /// The connection is of no use any more.
+    /// The connection is closed after the answer.
     pub closes: bool,
-    /// It is not the client's doing: the route's fallback may stand in.
+    /// The route's fallback may stand in, because the client is not at fault.
     pub may_fall_back: bool,
-    /// Whose doing it is.
     pub cause: RefusalCause,
     /// When it happens, for the reference.
     pub when: &'static str,
-    /// What the operator can do about it, for the reference.
+    /// What the operator can do, for the reference.
     pub remedy: &'static str,
 }
 
@@ -52,7 +50,7 @@ impl RefusalFacts {
     }
 }
 
-/// The client's doing, or too little room for it.
+/// The client is at fault, or there is no room for what it sends.
 const fn plain(status: u16, reason: &'static str) -> RefusalFacts {
     RefusalFacts {
         status,
@@ -71,27 +69,26 @@ const fn closing(status: u16, reason: &'static str) -> RefusalFacts {
     plain(status, reason).closed()
 }
 
-/// Not the client's doing.
+/// The client is not at fault.
 const fn ours(status: u16, reason: &'static str) -> RefusalFacts {
     RefusalFacts { may_fall_back: true, ..plain(status, reason) }
 }
 
-/// Not the client's doing, and it passes.
+/// The client is not at fault, and may try again later.
 const fn later(reason: &'static str) -> RefusalFacts {
     ours(503, reason).for_a_moment()
 }
 
-/// Each row as a constant of its own, and all of them in their order.
+/// Makes one constant per row, and `ALL` in the order of the rows.
 macro_rules! rows {
     ($($name:ident: $facts:expr, $cause:ident, $when:literal, $remedy:literal;)*) => {
         $(pub(in crate::gateway) const $name: RefusalFacts = $facts.told(RefusalCause::$cause, $when, $remedy);)*
 
-        /// Every row.
         pub const ALL: &[RefusalFacts] = &[$($name),*];
     };
 }
 
-// A row: name: status and reason, whose fault, when it happens, what the operator can do.
+// A row: name, status and reason, cause, when it happens, what the operator can do.
 rows! {
     BAD_HEAD: closing(400, "bad_head"), Client,
         "The request line or a header field breaks RFC 9112: for example a line that ends in a bare LF, or a folded line.",
@@ -134,7 +131,7 @@ rows! {
         "Raise `server.header_timeout` if honest clients are this slow.";
     BODY_TIMEOUT: closing(408, "body_timeout"), Client,
         "The client paused for longer than `server.body_timeout` while it sent the body.",
-        "Raise `server.body_timeout` if honest clients pause for so long.";
+        "Raise `server.body_timeout` if honest clients pause that long.";
     MIN_RECEIVE_RATE: closing(408, "min_receive_rate"), Client,
         "The client sent the body more slowly than `server.min_receive_rate`.",
         "Lower `server.min_receive_rate` if honest clients are this slow.";

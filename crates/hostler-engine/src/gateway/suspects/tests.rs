@@ -1,28 +1,27 @@
-//! What makes a suspect, what makes a conviction, and what ends both, on a clock that is told.
+//! What makes a suspect, what makes a conviction and what ends both, with the time set by the test.
 
 use super::*;
 
 const RULE: Rule = Rule { kills: 2, keep_off: Duration::from_secs(60) };
 
-/// Whose doing a death was, and with how much company.
+/// Who caused a death, and how many requests the worker had.
 #[derive(Clone, Copy)]
 enum How {
-    /// By its own doing, over one request.
+    /// By the worker itself, with one request.
     Alone,
-    /// By its own doing, over several.
+    /// By the worker itself, with several requests.
     InCompany,
-    /// Killed by somebody else, over one request.
+    /// From outside, with one request.
     Outside,
 }
 use How::{Alone, InCompany, Outside};
 
-/// A pool's suspects, and a clock.
 struct Court {
     suspects: Suspects,
     start: Instant,
 }
 
-/// A request by its URL, which is of a path, by a route, from a client.
+/// A request with this URL, path and client, by one route.
 fn request(url: u64, path: u64, client: u64) -> RequestIdentity {
     let keys = [url, 1000 + path, 2000, 3000 + client];
     let names =
@@ -30,7 +29,7 @@ fn request(url: u64, path: u64, client: u64) -> RequestIdentity {
     RequestIdentity { keys, names: names.map(Into::into) }
 }
 
-/// One that has nothing in common with others but the route.
+/// A request that has only the route in common with others.
 fn single(url: u64) -> RequestIdentity {
     request(url, url, url)
 }
@@ -44,7 +43,7 @@ impl Court {
         self.start + Duration::from_secs(second)
     }
 
-    /// The process died at `at` over a request that it got at `since`. Returns what is kept off for that.
+    /// A process died at `at` over a request that was sent at `since`. Returns what is kept off because of it.
     fn death(&mut self, of: &RequestIdentity, pid: u32, (since, at): (u64, u64), how: How) -> Vec<String> {
         let (own, alone) = (!matches!(how, Outside), !matches!(how, InCompany));
         let death = Death { pid, since: self.at(since), at: self.at(at), own, alone };
@@ -90,7 +89,7 @@ async fn two_kills_from_outside_convict_nobody_and_a_third_one_does() {
     assert!(court.death(&unlucky, 10, (0, 1), Outside).is_empty());
     assert!(court.death(&unlucky, 11, (1, 2), Outside).is_empty());
     assert_eq!(court.death(&unlucky, 12, (2, 3), Outside), ["GET /1?1"]);
-    // One from outside, and one by its own doing.
+    // One death from outside, and one by the worker itself.
     let other = single(2);
     assert!(court.death(&other, 13, (3, 4), Outside).is_empty());
     assert!(court.death(&other, 14, (4, 5), Alone).is_empty());
@@ -119,7 +118,7 @@ async fn a_death_in_company_makes_suspects_and_convicts_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_one_kill_a_death_in_company_convicts_nobody_either() {
+async fn with_one_kill_a_death_in_company_convicts_no_request_either() {
     let mut court = Court::new();
     let rule = Rule { kills: 1, ..RULE };
     let death = |alone| Death { pid: 10, since: court.start, at: court.start, own: true, alone };
@@ -135,13 +134,13 @@ async fn of_ever_new_urls_of_one_path_one_at_a_time_is_let_in_until_the_path_is_
     court.death(&first, 10, (0, 1), Alone);
     let turn = court.enters(&second, 1).unwrap().expect("in its turn");
     assert_eq!(court.enters(&third, 1), Err(true), "one at a time");
-    assert_eq!(court.enters(&single(9), 1), Ok(None), "and all others as ever");
+    assert_eq!(court.enters(&single(9), 1), Ok(None), "all others are let in as before");
     assert!(court.death(&second, 11, (1, 2), Alone).is_empty());
     court.suspects.leave(&second.keys, turn);
     assert!(court.enters(&third, 2).is_ok());
     assert_eq!(court.death(&third, 12, (2, 3), Alone), ["GET /1"]);
     assert_eq!((court.standing(&fourth, 62), court.standing(&single(9), 4)), ("convicted", "suspect"));
-    // Let out, it has one more chance.
+    // After the time of `keep_off`, one more death convicts it again.
     assert_eq!(court.standing(&fourth, 63), "suspect");
     assert!(court.enters(&fourth, 63).unwrap().is_some());
     assert_eq!(court.death(&fourth, 13, (63, 64), Alone), ["GET /1"]);
@@ -153,7 +152,7 @@ async fn one_that_is_answered_clears_its_path() {
     let good = request(2, 1, 2);
     for pid in 10..20 {
         let second = u64::from(pid);
-        // The URL itself is another matter; here it is a new one each time.
+        // The URL is a new one each time, so only the path counts.
         let bad = request(100 + second, 1, second);
         assert!(court.death(&bad, pid, (second, second), Alone).is_empty());
         court.suspects.acquit(&good.keys, court.at(second));
@@ -168,7 +167,7 @@ async fn a_worker_that_is_held_beyond_all_patience_keeps_those_like_it_waiting()
     court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
     assert_eq!(court.enters(&next, 30), Err(true));
     court.suspects.release(&held.keys);
-    assert_eq!(court.enters(&next, 40), Ok(None), "it has finished, or the worker is dead and that is known");
+    assert_eq!(court.enters(&next, 40), Ok(None), "it has finished, or the death of the worker is known");
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +176,7 @@ async fn a_route_that_holds_workers_lets_others_in_one_at_a_time_until_one_is_an
     for held in [single(1), single(2)] {
         court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
     }
-    assert_eq!(court.enters(&single(1), 30), Err(true), "the path that holds one");
+    assert_eq!(court.enters(&single(1), 30), Err(true), "a request of its path holds a worker");
     let turn = court.enters(&single(3), 30).unwrap().expect("in its turn");
     assert_eq!(court.enters(&single(4), 30), Err(true), "one at a time");
     court.suspects.acquit(&single(3).keys, court.at(31));
@@ -203,13 +202,13 @@ async fn a_client_of_ever_new_paths_is_let_in_one_at_a_time_and_then_kept_off() 
     for url in 1..=4 {
         let second = url * 2;
         let turn = court.enters(&of_client(url), second).unwrap();
-        assert_eq!(turn.is_some(), url > 2, "two may be chance");
+        assert_eq!(turn.is_some(), url > 2, "two deaths may be chance");
         if turn.is_some() {
             assert_eq!(court.enters(&of_client(90 + url), second), Err(true));
         }
         kept_off = court.death(&of_client(url), url as u32, (second, second + 1), Alone);
         court.suspects.leave(&of_client(url).keys, turn.unwrap_or(0));
-        // Others are answered all the time, by the same route.
+        // Others on the same route are answered all the time.
         court.suspects.acquit(&single(50).keys, court.at(second + 1));
     }
     assert_eq!(kept_off, ["client 7"]);
@@ -223,9 +222,9 @@ async fn a_client_of_ever_new_paths_is_let_in_one_at_a_time_and_then_kept_off() 
 #[tokio::test(start_paused = true)]
 async fn suspects_are_so_many_and_no_more() {
     let mut court = Court::new();
-    for url in 0..3 * MOST_SUSPECTS as u64 {
+    for url in 0..3 * MAX_SUSPECTS as u64 {
         court.death(&single(url), 10, (0, url / 1000), Alone);
     }
-    assert_eq!(court.suspects.len(), MOST_SUSPECTS);
-    assert_eq!(court.standing(&single(3 * MOST_SUSPECTS as u64 - 1), 7), "suspect");
+    assert_eq!(court.suspects.len(), MAX_SUSPECTS);
+    assert_eq!(court.standing(&single(3 * MAX_SUSPECTS as u64 - 1), 7), "suspect");
 }

@@ -1,4 +1,4 @@
-//! Requests that are under way while the routes change: each one ends by the rules of its own route. Knows no reload.
+//! Requests in progress while the routes change: each one ends by the rules of its own route.
 
 use std::sync::{Arc, Weak};
 
@@ -15,7 +15,7 @@ use crate::gateway::{Answer, Changes, Gateway, Health, PoolTarget, Route, SpoolS
 use crate::proxy::{Call, Endpoint};
 use crate::route::Table;
 
-/// A gateway whose routes are about to change, with a request that has come by the old one.
+/// A gateway whose routes are about to change, and a request by the old route.
 struct Reload {
     gateway: Gateway,
     exchange: Exchange,
@@ -24,7 +24,7 @@ struct Reload {
     _member: (Upstream, Membership<Endpoint>),
 }
 
-/// A route for everything, with a page that names it as its fallback.
+/// A route for all paths, with a page with its name as fallback.
 fn route(name: &str, target: PoolTarget) -> Arc<Route> {
     let page =
         LoadedFile { path: name.into(), content_type: "text/plain".into(), body: name.to_owned().into() };

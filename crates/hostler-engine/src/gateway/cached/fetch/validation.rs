@@ -1,4 +1,4 @@
-//! What becomes of a stored answer whose member says that it is good still, or is not. Knows no client protocol.
+//! What happens to a stored answer after the member says whether it is still valid. Knows no client protocol.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::gateway::refusal::Refusal;
 use crate::proxy::Call;
 
 impl Fetch {
-    /// A 304 has come for what is stored: it is as good as new, but for a 304 that is about something else.
+    /// A 304 confirms the stored answer, unless it is about another answer.
     pub(super) fn confirmed(
         &mut self,
         exchange: &mut Exchange,
@@ -45,7 +45,7 @@ impl Fetch {
                     FlightOutcome::Alone
                 });
             }
-            // It must not be stored any more.
+            // The new head forbids that it is stored.
             Err(_) => {
                 stock.forget(&self.key);
                 self.settle(FlightOutcome::Alone);
@@ -56,8 +56,8 @@ impl Fetch {
         Some(show::stored(&self.caching, exchange, &self.asks, &entry))
     }
 
-    /// A 200 to HEAD has come, and says what a GET would bring: a stored answer that is the same is as good as new, and one that
-    /// is not is stale from now on (RFC 9111 section 4.3.5).
+    /// A 200 to HEAD says what a GET would return. If the stored answer is the same, it is fresh again; if not, it is stale from now on
+    /// (RFC 9111 section 4.3.5).
     pub(super) fn compare(&self, exchange: &Exchange, answer: &ResponseHead, asked: FetchMark) {
         let may_change = self.caching.stores && self.is_as_stored && !self.asks.no_store;
         let Some(stored) = self.stale.as_ref().filter(|_| may_change) else { return };
@@ -84,7 +84,7 @@ impl Fetch {
         }
     }
 
-    /// What is stored under its new head, and the terms that this brings. A new `Vary` counts as well: it is for fewer now.
+    /// The stored answer under its new head and the new freshness. The new `Vary` counts as well: fewer requests may match it.
     fn renewed(
         &self,
         exchange: &Exchange,
@@ -102,7 +102,7 @@ impl Fetch {
     }
 }
 
-/// The same answer with another head, on other terms.
+/// The same body with another head and freshness.
 fn with(
     stored: &Entry,
     (head, vary): (Arc<ResponseHead>, Vary),
@@ -121,7 +121,7 @@ fn with(
     }
 }
 
-/// What was made of a body is as good as the body, under the head that this has now.
+/// An encoded form stays valid as long as the body does. It gets the new head too.
 fn with_head(form: &StoredForm<ResponseHead>, head: &ResponseHead) -> Option<StoredForm<ResponseHead>> {
     let coding = Coding::named(form.coding)?;
     Some(StoredForm { head: Arc::new(coding::encoded(head, coding)), ..form.clone() })

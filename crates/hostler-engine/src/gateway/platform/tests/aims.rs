@@ -1,4 +1,4 @@
-//! To which member a request by a registered route goes.
+//! Which member gets a request by a registered route.
 
 use super::*;
 

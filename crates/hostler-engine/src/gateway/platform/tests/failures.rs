@@ -1,4 +1,4 @@
-//! What becomes of a request that no member answers: another member, or words.
+//! What happens to a request that no member answers: another member, or gorouter's words.
 
 use super::*;
 
@@ -53,13 +53,17 @@ async fn what_was_never_sent_goes_to_another_member_whatever_the_method() {
         let registered = got.exchange.registered.as_ref().unwrap();
         assert_eq!((registered.failed_attempts, got.exchange.log_facts.attempts), (1, 2));
         assert_eq!(registered.instance.as_ref().unwrap().id, "inst-B");
-        assert_eq!(seen(&b).head.all("X-CF-InstanceID"), ["inst-B"], "what was for the other is gone");
+        assert_eq!(
+            seen(&b).head.all("X-CF-InstanceID"),
+            ["inst-B"],
+            "the fields for the other member are gone"
+        );
         assert_eq!(*edge.failed.lock().unwrap(), [gone.id()]);
     }
 }
 
 #[tokio::test]
-async fn gorouter_asks_nobody_twice_and_waits_for_nobody() {
+async fn with_compat_no_member_is_asked_twice_and_no_request_waits() {
     let pool = PoolSettings { queue_limit: 0, ..long_bench() };
     let edge = edge_with(gorouter(), pool, false);
     let dead = no_upstream();
@@ -127,5 +131,9 @@ async fn a_health_check_is_answered_for_any_host_until_the_end_is_announced() {
     edge.connections.announce_end();
     edge.ask("GET /any", fields, b"").await.assert(503, "");
     let other = "Host: app.test\r\nUser-Agent: HTTP-Monitor/1.10\r\n";
-    assert_eq!(edge.ask("GET /", other, b"").await.body.lines().count(), 1, "a request like any other");
+    assert_eq!(
+        edge.ask("GET /", other, b"").await.body.lines().count(),
+        1,
+        "it is handled like all other requests"
+    );
 }

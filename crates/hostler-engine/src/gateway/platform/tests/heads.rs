@@ -1,4 +1,4 @@
-//! What members and clients of registered routes read.
+//! The header fields that members and clients of registered routes read.
 
 use super::*;
 
@@ -42,7 +42,7 @@ async fn what_a_registration_says_cannot_break_out_of_its_line() {
 }
 
 #[tokio::test]
-async fn who_is_forwarded_for_is_believed_as_gorouter_does_only_with_compat() {
+async fn forwarded_for_from_any_client_is_trusted_only_with_compat() {
     let fields = "X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Client-Cert: c\r\n";
     for (compat, address, proto, cert) in [
         (Compat::None, "127.0.0.1", "http", None),
@@ -103,7 +103,7 @@ async fn a_clients_certificate_is_what_the_settings_say() {
 }
 
 #[tokio::test]
-async fn who_knows_the_key_is_told_the_way() {
+async fn a_request_with_the_trace_key_learns_its_router_and_member() {
     let edge = edge(config::Platform { trace_key: Some("22".into()), ..Default::default() });
     let member = named("a").await;
     let _joined = edge.join(&member, Instance::default());

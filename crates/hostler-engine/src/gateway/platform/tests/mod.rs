@@ -1,4 +1,4 @@
-//! Registered routes with real members: what reaches these, and what the client gets.
+//! Registered routes with real members: what the members get, and what the client gets.
 
 mod aims;
 mod failures;
@@ -42,13 +42,13 @@ struct Edge {
 /// What the client got.
 struct Got {
     status: u16,
-    /// Field lines that are not the member's own, as `name: value`.
+    /// Field lines that the member has not sent, as `name: value`.
     lines: Vec<String>,
     body: String,
     exchange: Exchange,
 }
 
-/// A client with a body, that waits.
+/// A client with a body. It never leaves.
 struct Client(Vec<u8>);
 
 impl Downstream for Client {
@@ -189,7 +189,7 @@ impl Edge {
 }
 
 fn answer_words(exchange: &mut Exchange, refusal: &crate::gateway::Refusal) -> Words {
-    answer(exchange, refusal).unwrap_or_else(|| panic!("gorouter has a word for {refusal:?}"))
+    answer(exchange, refusal).unwrap_or_else(|| panic!("gorouter has words for {refusal:?}"))
 }
 
 fn added(edits: &Edits, fields: &Fields) -> Vec<String> {
@@ -230,10 +230,10 @@ fn seen(member: &Upstream) -> Seen {
     member.requests().pop().unwrap()
 }
 
-/// An answer with which a session begins.
+/// The first answer of a session.
 const SESSION: &str = "HTTP/1.1 200 OK\r\nSet-Cookie: JSESSIONID=1; Secure\r\nX-CF-Proxy-Signature: s\r\nContent-Length: 0\r\n\r\n";
 
-/// Half a minute: nobody comes back from there in a test.
+/// An ejected member does not come back during a test.
 fn long_bench() -> PoolSettings {
     let backoff = BackoffSettings { min: Duration::from_secs(30), max: Duration::from_secs(30) };
     PoolSettings { choice: MemberChoice::RoundRobin, backoff, ..PoolSettings::default() }
