@@ -11,8 +11,8 @@ use crate::proxy::{self, Call, Endpoint, Failure};
 
 /// An answer is late after this part (a quarter) of the time that the client waits.
 const LATE_PART: u32 = 4;
-/// A member that is on trial after an ejection has this long, before the request is sent to another member as well.
-const TRIAL_TIME: Duration = Duration::from_secs(1);
+/// A member that has not answered since its ejection has this long, before the request is sent to another member as well.
+const WARY_TIME: Duration = Duration::from_secs(1);
 
 /// Sets the deadline of the answer, and the moment from which it is late. Nothing has been sent yet.
 pub(super) fn set_deadline(
@@ -23,7 +23,7 @@ pub(super) fn set_deadline(
 ) {
     let mut late_after = target.request_timeout / LATE_PART;
     if lease.is_wary() && proxy::is_repeatable(exchange) {
-        late_after = late_after.min(TRIAL_TIME);
+        late_after = late_after.min(WARY_TIME);
     }
     let at = lease.since() + late_after;
     exchange.look = (at < until).then_some(Look { at, until });
@@ -40,7 +40,7 @@ pub(super) async fn wait<D: Downstream>(
 ) -> Result<Box<Call>, Failure> {
     target.poison.watch(exchange, Instant::now() + target.request_timeout);
     if proxy::is_repeatable(exchange) {
-        call.may_be_had_elsewhere();
+        call.watch_ejection();
     }
     call.wait_on(exchange, client).await
 }

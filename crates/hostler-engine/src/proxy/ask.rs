@@ -1,4 +1,4 @@
-//! One request of our own: a health check, a warm-up, a question or an order to another Hostler. Knows no client and no lease.
+//! A single request of Hostler's own: a health check, a warm-up, or a request to another Hostler. Knows no client and no lease.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -10,16 +10,13 @@ use tokio::time::timeout;
 
 const USER_AGENT: &str = concat!("hostler/", env!("CARGO_PKG_VERSION"));
 
-/// An answer in memory.
 #[derive(Debug)]
 pub struct WholeAnswer {
-    /// The status code.
     pub status: u16,
-    /// The body.
     pub body: Vec<u8>,
 }
 
-/// Gets `path` on a connection of its own. The error is a sentence for an operator.
+/// Gets `path` over a connection of its own. The error is a sentence for the operator.
 pub async fn ask(address: &Address, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
     within(time_limit, send(address, "GET", path, &[])).await
 }
@@ -59,7 +56,7 @@ async fn send(
     Ok(WholeAnswer { status, body })
 }
 
-/// Sends a request without a body, and reads the heads of its answer. Gives the status of the final one.
+/// Sends a request without a body and reads the heads of the answer. Returns the final status.
 pub(super) async fn status_of(
     connection: &mut MemberConnection,
     method: &str,

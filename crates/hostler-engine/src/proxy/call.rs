@@ -1,4 +1,4 @@
-//! One request on its way over one connection: sent and read side by side, and then the answer's body. Knows no client protocol.
+//! One request over one connection: sends it, reads the answer's head at the same time, then the body. Knows no client protocol.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,22 +16,20 @@ use super::upload::Upload;
 use super::{CallSettings, Endpoint, Failure, TlsFault, request};
 use crate::exchange::{BodyError, Downstream, Exchange};
 
-/// A call to a member. It owns the lease: the slot is free when this has ended, or when what it left behind has.
-///
-/// Mostly in a box: it is handed on a dozen times, from one place in its request's future to another.
+/// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
+/// Mostly in a box, because its request's future moves it about a dozen times.
 pub struct Call {
     pub(super) lease: Lease<Endpoint>,
     pub(super) link: Link,
     pub(super) settings: CallSettings,
     pub(super) to_head: bool,
-    /// The final head has come.
     pub(super) headed: bool,
-    /// The final head is 101: HTTP has ended.
+    /// The final head is a 101: the connection no longer speaks HTTP.
     switched: bool,
     pub(super) upload: Upload,
     began: Instant,
     pub(super) thread: usize,
-    /// Ready when the member is given up; asked for only when the answer is late.
+    /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     pub(super) interims: Interims,
 }
@@ -91,9 +89,9 @@ impl Call {
         })
     }
 
-    /// Waits for the head of the answer; interim ones go to the client. It may be late, which is to be looked into before it is waited
-    /// for again ([`Self::is_late`]). After a failure the lease comes back, unless it
-    /// still belongs to a member that has not finished.
+    /// Waits for the head of the answer, and passes interim ones to the client. Also returns when the answer is late, so that the caller
+    /// can react before it waits on ([`Self::is_late`]). After a failure the lease comes back, unless it belongs to a member that still
+    /// works on the request.
     pub(super) async fn head<D: Downstream>(
         mut self: Box<Self>,
         exchange: &mut Exchange,
@@ -135,14 +133,14 @@ impl Call {
                     return self.poll_switch(cx, exchange);
                 }
                 Ok(()) if !self.link.head().is_interim() => {
-                    // One that is cut off by now has not cost the client a byte, and may be had elsewhere.
+                    // If the answer has been cut off by now, the client has got no byte of it, and another member may be asked.
                     let ahead = self.link.poll_ahead(cx);
                     return Poll::Ready(match ahead {
                         Poll::Ready(Err(error)) => Err(self.failure(error)),
                         _ => Ok(()),
                     });
                 }
-                // The client was told to go on when its body was read.
+                // The client got its 100 (Continue) when its body was read.
                 Ok(()) if self.link.head().status == 100 => {}
                 Ok(()) => client.interim(cx, self.link.head()),
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
@@ -156,7 +154,7 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
-    /// The request ends before the new protocol begins (RFC 9110 section 7.8), however early the member says that it will.
+    /// The whole request must be sent before the protocol changes (RFC 9110 section 7.8), even if the member answers earlier.
     fn poll_switch(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Failure>> {
         if self.upload.is_done() && !self.link.has_unsent() {
             return Poll::Ready(Ok(()));
@@ -188,14 +186,14 @@ impl Call {
         }
     }
 
-    /// The head has not come by the time it is first looked for.
+    /// The answer is late: the head has not come by the moment that `late` has set.
     pub fn is_late(&self) -> bool {
         !self.headed
     }
 
-    /// From now on an answer is not waited for any longer once the member is given up; if it was to prove itself with this one, at
-    /// once.
-    pub fn may_be_had_elsewhere(&mut self) {
+    /// From now on the call waits only until the pool gives the member up. If the member has not answered since its last ejection, the wait
+    /// ends at once.
+    pub fn watch_ejection(&mut self) {
         if self.lease.is_ours() {
             return;
         }
@@ -205,7 +203,7 @@ impl Call {
         });
     }
 
-    /// Goes on waiting for the head of a late answer.
+    /// Waits on for the head of a late answer.
     pub async fn wait_on<D: Downstream>(
         self: Box<Self>,
         exchange: &mut Exchange,
@@ -214,14 +212,14 @@ impl Call {
         self.head(exchange, client).await.map_err(end_lease)
     }
 
-    /// The member answers.
+    /// The member has answered, so it works.
     pub(super) fn reached(&self) {
         if self.lease.reached() {
             self.lease.tell("answers again");
         }
     }
 
-    /// Sends what is left of the request; ready when all is sent, or the member takes no more.
+    /// Sends what is left of the request. Ready when all is sent, or when the member takes no more.
     pub fn poll_upload<D: Downstream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -230,22 +228,20 @@ impl Call {
         self.upload.poll_push(cx, &mut self.link, client)
     }
 
-    /// The answer is 101: what follows is not HTTP, and [`Self::switch`] has it.
+    /// The answer is a 101: what follows is not HTTP. Go on with [`Self::switch`].
     pub fn has_switched(&self) -> bool {
         self.switched
     }
 
-    /// The answer's head.
     pub fn answer(&self) -> &ResponseHead {
         self.link.head()
     }
 
-    /// The length of the answer's body.
     pub fn body_length(&self) -> BodyLength {
         self.link.body_length()
     }
 
-    /// Appends some of the answer's body; `true` when it is complete.
+    /// Appends some of the answer's body. True when it is complete.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -255,23 +251,22 @@ impl Call {
         self.link.poll_body(cx, into, max)
     }
 
-    /// The trailers of an answer that is complete.
+    /// The trailers of a complete answer.
     pub fn trailers(&self) -> Option<&Fields> {
         self.link.trailers()
     }
 
-    /// The member is a worker of ours.
     pub fn is_by_worker(&self) -> bool {
         self.lease.exit_watch().is_some()
     }
 
-    /// The answer goes on for as long as somebody listens.
+    /// The answer is a stream of events. It goes on as long as the client reads.
     pub fn is_event_stream(&self) -> bool {
         let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();
         kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
     }
 
-    /// The member wants its answer to go to the client as it makes it, as nginx knows it.
+    /// The member asks that its answer is not buffered (`X-Accel-Buffering: no`, as with nginx).
     pub fn refuses_buffering(&self) -> bool {
         let wish = self.answer().fields.get("x-accel-buffering").unwrap_or_default();
         wish.eq_ignore_ascii_case(b"no")

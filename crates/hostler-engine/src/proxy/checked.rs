@@ -7,17 +7,17 @@ use serde::Serialize;
 /// What the checks of a member have found so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// The member.
+    /// The name of the member.
     pub member: Arc<str>,
-    /// It gets no requests.
+    /// The member is unhealthy and gets no requests.
     pub unhealthy: bool,
     /// Checks that it has passed.
     pub passed: u64,
     /// Checks that it has failed.
     pub failed: u64,
-    /// Why it has failed the last one; none if it has passed it.
+    /// Why the last check failed. None if it passed.
     pub last_failure: Option<String>,
-    /// Outcomes in a row that speak against what it counts as.
+    /// Results in a row that contradict the current state.
     #[serde(skip)]
     pub(super) streak: u32,
 }

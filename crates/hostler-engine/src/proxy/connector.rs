@@ -1,4 +1,4 @@
-//! How a member is reached, and what is spoken to it. Knows no connections that are there already.
+//! How to connect to a member, and which protocol to speak. Knows no existing connections.
 
 use std::io;
 use std::sync::Arc;
@@ -15,35 +15,32 @@ use tokio_rustls::{TlsConnector, TlsStream};
 use super::Failure;
 use super::tls::TlsFault;
 
-/// The way to a member.
 #[derive(Debug, Clone)]
 pub struct Connector {
-    /// Where it listens.
     pub address: Address,
-    /// How it proves who it is; none for plain text. Only over TCP.
+    /// TLS settings. None for plain text. TLS is only possible over TCP.
     pub tls: Option<Box<MemberTls>>,
-    /// What is spoken to it.
+    /// The protocol to speak.
     pub protocol: MemberProtocol,
-    /// Addresses of ours: a name that others have given must not lead to them.
+    /// Hostler's own addresses. The member's name must not resolve to one of them.
     pub shuns: Option<Arc<OwnAddresses>>,
 }
 
-/// TLS to a member.
 #[derive(Debug, Clone)]
 pub struct MemberTls {
-    /// Whom to trust, and who we are: one for all members that go by the same. Its `alpn_protocols` are not looked at.
+    /// The trusted authorities and our client certificate. Members with the same settings share it. Its `alpn_protocols` are ignored.
     pub config: Arc<ClientConfig>,
-    /// Whom its certificate has to name; sent as SNI as well, unless it is an address.
+    /// The name that the certificate must have. It is also sent as SNI, unless it is an address.
     pub name: ServerName<'static>,
 }
 
-/// What is spoken to a member.
+/// The protocol of a member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MemberProtocol {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2: agreed upon in the TLS handshake, or known beforehand. Tunnels still begin in HTTP/1.1.
+    /// HTTP/2, by ALPN or by prior knowledge. Tunnels still use HTTP/1.1.
     Http2,
 }
 
@@ -55,7 +52,7 @@ impl From<Address> for Connector {
 }
 
 impl Connector {
-    /// A new connection, over which this protocol may be spoken, in so much time.
+    /// Opens a new connection for this protocol, within `time_limit`.
     pub async fn connect(&self, protocol: MemberProtocol, time_limit: Duration) -> Result<Stream, Failure> {
         let until = Instant::now() + time_limit;
         let connected = timeout_at(until, Stream::connect(&self.address)).await;
@@ -64,29 +61,31 @@ impl Connector {
         match (stream, &self.tls) {
             (stream, None) => Ok(stream),
             (Stream::Tcp(stream), Some(tls)) => {
-                let shaking = timeout_at(until, tls.shake_hands(stream, protocol)).await;
+                let shaking = timeout_at(until, tls.handshake(stream, protocol)).await;
                 shaking.unwrap_or_else(|_| Err(TlsFault::Handshake.with("no handshake in time")))
             }
-            (_, Some(_)) => Err(TlsFault::Handshake.with("there is no TLS but over TCP")),
+            (_, Some(_)) => Err(TlsFault::Handshake.with("TLS to a member is possible only over TCP")),
         }
     }
 }
 
 impl Connector {
-    /// Names lead where their servers say, and that may change from one look-up to the next: only a connection knows.
+    /// A name may resolve to another address at any time, so only the connected peer shows where it leads.
     fn check_peer(&self, stream: Stream) -> io::Result<Stream> {
         if let (Some(own), Stream::Tcp(tcp)) = (&self.shuns, &stream)
             && let Some(found) = own.find(tcp.peer_addr()?)
         {
-            return Err(io::Error::other(format!("it leads to {found}, an address of this Hostler itself")));
+            return Err(io::Error::other(format!(
+                "its name resolves to {found}, an address of this Hostler itself"
+            )));
         }
         Ok(stream)
     }
 }
 
 impl MemberTls {
-    async fn shake_hands(&self, stream: TcpStream, protocol: MemberProtocol) -> Result<Stream, Failure> {
-        // Whoever speaks several is told which of them it is.
+    async fn handshake(&self, stream: TcpStream, protocol: MemberProtocol) -> Result<Stream, Failure> {
+        // A server that speaks several protocols chooses by ALPN.
         let alpn = match protocol {
             MemberProtocol::Http1 => &b"http/1.1"[..],
             MemberProtocol::Http2 => b"h2",

@@ -17,7 +17,7 @@ use crate::exchange::{Exchange, PendingEnd};
 /// |---|---|---|---|
 /// | `Whole` | kept for the next call, if it is fit | returned | |
 /// | `Unwanted`, `Forsaken` | read to its end in the background | returned when the member has finished | |
-/// | `TimedOut` | the same | the same | a strike against a member that somebody else runs |
+/// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours |
 /// | `Unwanted` for a stream of events, `ClientFailed` | the member is told to stop | the same | |
 /// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
 /// | `BadAnswer`, `Released` | closed | returned | |
@@ -44,16 +44,15 @@ pub enum CallEnding {
     Released,
 }
 
-/// What a call leaves behind.
 pub struct CallRemains {
-    /// How long the slot was held, for the log; none for a call that did not end well.
+    /// How long the slot was held, for the log. None if the answer was not complete.
     pub slot_hold: Option<Duration>,
-    /// What is left at a worker of ours: its death, or the rest of the answer.
+    /// What goes on at a worker of ours: its death, or the rest of the answer.
     pub pending_end: Option<PendingEnd>,
 }
 
-/// Another lease beside one's own in the last moment before a worker broke off may have broken off with it.
-const A_MOMENT: Duration = Duration::from_secs(1);
+/// A request counts as alone at its worker if the worker had no other one for this long before it broke off.
+const ALONE_TIME: Duration = Duration::from_secs(1);
 
 impl Call {
     /// Ends the call.
@@ -87,18 +86,18 @@ impl Call {
         CallRemains { slot_hold, pending_end }
     }
 
-    /// The member has finished: the slot is free from here on, whether or not the client has all.
+    /// The member has finished. The slot is free now, even if the client has not read everything.
     pub fn finish(self, exchange: &mut Exchange) {
         self.end(CallEnding::Whole).note(exchange);
         exchange.let_route_go();
     }
 
-    /// The client has gone.
+    /// The client has left.
     pub fn abandon(self, exchange: &mut Exchange) {
         self.end(CallEnding::Unwanted).note(exchange);
     }
 
-    /// The answer is broken: nothing more can be learnt from this connection.
+    /// The answer is broken. Nothing more can be read from this connection.
     pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
         let (failure, remains) = self.break_off(error);
         remains.note(exchange);
@@ -112,7 +111,7 @@ impl Call {
         (failure, self.end(how))
     }
 
-    /// The head of the answer does not come. The lease comes back, unless it still belongs to a member that has not finished.
+    /// No head comes. Returns the lease, unless it belongs to a member that still works on the request.
     pub(super) fn without_answer(
         self,
         exchange: &mut Exchange,
@@ -122,7 +121,7 @@ impl Call {
             Failure::Forsaken => CallEnding::Forsaken,
             Failure::TimedOut => CallEnding::TimedOut,
             Failure::Body(_) => CallEnding::ClientFailed,
-            // The connection is of no use any more; nor is there a way left to learn when the member finishes.
+            // The connection is closed, so nothing can tell when the member finishes.
             _ => {
                 exchange.pending_end = self.broken_off();
                 return (failure, Some(self.lease));
@@ -132,7 +131,7 @@ impl Call {
         (failure, None)
     }
 
-    /// Gives the slot back and the connection away.
+    /// Returns the slot and keeps the connection for the tunnel.
     pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
         exchange.timings.slot_hold = Some(self.record_slot_hold(Instant::now()));
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
@@ -142,10 +141,10 @@ impl Call {
         MemberEnd { stream, early, is_websocket, idle_timeout, tunnel_guard: self.lease.tunnel_guard() }
     }
 
-    /// Gives the connection back for another call if it is fit, then the slot; in that order, so that whoever gets the
-    /// slot finds the connection. Says how long the slot was held.
+    /// Returns the connection for the next call if it is fit, then the slot. In this order, so that the next holder of the slot finds the
+    /// connection. Says how long the slot was held.
     fn finish_whole(self) -> Duration {
-        // One look at the clock for all that ends here: it costs more than the rest.
+        // The clock is read once for everything here, because it costs more than the rest.
         let now = Instant::now();
         let slot_hold = self.record_slot_hold(now);
         let Self { lease, link, upload, thread, .. } = self;
@@ -159,7 +158,7 @@ impl Call {
         slot_hold
     }
 
-    /// The member has let it wait in vain.
+    /// Counts a request that the member has not answered in time.
     pub(super) fn strike(&self) {
         if let Some(out) = self.lease.strike() {
             self.lease.tell_ejected(out);
@@ -168,7 +167,7 @@ impl Call {
 
     /// The member has no other request.
     pub(super) fn is_alone(&self) -> bool {
-        self.lease.is_alone(A_MOMENT)
+        self.lease.is_alone(ALONE_TIME)
     }
 
     fn broken_off(&self) -> Option<PendingEnd> {
@@ -184,7 +183,7 @@ impl Call {
 }
 
 impl CallRemains {
-    /// Keeps them with the exchange.
+    /// Notes them in the exchange.
     fn note(self, exchange: &mut Exchange) {
         if self.slot_hold.is_some() {
             exchange.timings.slot_hold = self.slot_hold;
@@ -195,12 +194,13 @@ impl CallRemains {
     }
 }
 
-/// Ends the lease of a call without an answer, if it came back. A worker that has hung up is likely to be dying: others are tried first.
+/// Ends the lease of a call without an answer, if it came back. A worker that has closed the connection is probably dying, so other workers
+/// are tried first.
 pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
     let Some(lease) = lease else { return failure };
     let how = match &failure {
         failure if failure.was_never_sent() => {
-            // A member that let us wait for a connection will do so again: it is gone, or does not get to it.
+            // A member that was silent while we connected will be silent again: it is gone or overloaded.
             let is_silent =
                 matches!(failure, Failure::Unreachable(error) if error.kind() == ErrorKind::TimedOut);
             if is_silent

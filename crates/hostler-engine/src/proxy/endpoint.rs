@@ -1,4 +1,4 @@
-//! A member's address and its idle connections. Knows nothing of what is sent over them.
+//! A member's address and its idle connections. Knows nothing about the requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,56 +19,54 @@ use crate::journal::{Journal, Level};
 /// Called when a worker has held a slot longer than `hang_timeout`.
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;
 
-/// What there is to a worker of our own besides its address.
+/// What a worker of our own has besides its address.
 pub struct Ours {
-    /// To be told that it hangs.
+    /// Called when the worker hangs.
     pub on_hang: OnHang,
-    /// What becomes of it.
+    /// Tells when the worker ends.
     pub exit_watch: ExitWatch,
 }
 
-/// Where a pool's members are talked about.
+/// Where events of a pool's members are logged.
 #[derive(Clone)]
 pub struct MemberNews {
-    /// The log.
     pub journal: Journal,
-    /// The pool's name.
     pub pool: Arc<str>,
 }
 
-/// A member, as the pool holds it: where to connect, and what is connected already.
+/// A member as the pool holds it: how to connect, and its idle connections.
 pub struct Endpoint {
-    /// How it is reached.
+    /// How to connect to it.
     pub connector: Connector,
-    /// Its name in logs and status: a worker's number, or the address.
+    /// Its name in logs and status: a worker's number, or an address.
     pub label: Arc<str>,
     /// Where its times are recorded.
     pub meter: Arc<Meter>,
-    /// What its registration says; none for a member that was not registered.
+    /// The data of its registration. None for a member that was not registered.
     pub instance: Option<Arc<Instance>>,
-    /// Whom to tell of its ejections, and in which pool it is.
+    /// Where its ejections are logged.
     pub news: Option<MemberNews>,
-    /// What checks of it have found, if there are any.
+    /// The result of its health checks, if there are any.
     pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
-    /// Our own workers never close an idle connection (the preload sees to that); other members may at any moment.
+    /// Workers of our own never close an idle connection (the preload sees to that). Other members may close one at any moment.
     ours: Option<Ours>,
-    /// One list a data-plane thread: a connection stays with the thread that made it.
+    /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[Mutex<Vec<Parked>>]>,
-    /// Connections that calls share, as many lists; none for a member that speaks HTTP/1.1 only.
+    /// Shared HTTP/2 connections, one list per thread. Empty if the member speaks only HTTP/1.1.
     http2_connections: Box<[Http2Connections]>,
 }
 
-/// An idle connection in the box that it came in.
+/// An idle connection. It stays in the box that it came in.
 struct Parked(Box<MemberConnection>);
 
 impl Endpoint {
-    /// For how long an idle connection to a member that may close it is good for a request that must not be sent twice:
-    /// well under the shortest keep-alive in the field (Node's 5 s), so that the race is not even run.
+    /// An idle connection to a member that may close it is used for a non-idempotent request only below this age. That is well under the
+    /// shortest keep-alive timeout in common use (Node's 5 s), so the race between close and request does not occur.
     const SAFE_IDLE: Duration = Duration::from_secs(1);
-    /// Idle connections beyond this age are not worth the risk of a useless round trip.
-    const MOST_IDLE: Duration = Duration::from_secs(60);
+    /// An idle connection above this age is closed: it would often fail.
+    const MAX_IDLE: Duration = Duration::from_secs(60);
 
-    /// An endpoint that serves so many data-plane threads.
+    /// An endpoint for this many data-plane threads.
     pub fn new(
         connector: Connector,
         label: Arc<str>,
@@ -83,23 +81,23 @@ impl Endpoint {
         Self { connector, label, meter, instance: None, news: None, checked, ours, idle, http2_connections }
     }
 
-    /// What checks of it have found; none if it has not been checked.
+    /// The result of the health checks. None if there are none.
     pub fn checked(&self) -> Option<Checked> {
         let checked = checked::lock(self.checked.get()?).clone();
         Some(Checked { member: self.label.clone(), ..checked })
     }
 
-    /// A worker of our own, which closes no connection while it lives.
+    /// A worker of our own, which closes no idle connection while it lives.
     pub fn is_ours(&self) -> bool {
         self.ours.is_some()
     }
 
-    /// The idle connection of this thread that was used last, if any is fit.
+    /// The idle connection of this thread that was used last, if one is fit.
     pub fn checkout(&self, thread: usize, idempotent: bool, now: Instant) -> Option<Box<MemberConnection>> {
-        let most = if idempotent { self.most_idle() } else { self.most_idle().map(|_| Self::SAFE_IDLE) };
+        let most = if idempotent { self.max_idle() } else { self.max_idle().map(|_| Self::SAFE_IDLE) };
         let mut idle = self.idle(thread);
         while let Some(Parked(mut connection)) = idle.pop() {
-            // What must not be sent twice must not be sent to a member that has closed, not even if that is news.
+            // A request that must not be sent twice must not go over a connection that the member has just closed.
             let sure = idempotent || self.is_ours() || connection.is_quiet_now();
             if sure && connection.is_fresh(now, most) {
                 return Some(connection);
@@ -108,25 +106,23 @@ impl Endpoint {
         None
     }
 
-    /// Lets go of what is of no more use: a member that has closed its side would otherwise leave us half a connection until
-    /// somebody wants it.
+    /// Drops idle connections that are too old or closed. Without this, one that the member has closed would stay half open until the next
+    /// request.
     pub fn prune(&self, thread: usize) {
-        let (now, most) = (Instant::now(), self.most_idle());
+        let (now, most) = (Instant::now(), self.max_idle());
         self.idle(thread).retain_mut(|Parked(connection)| connection.is_fresh(now, most));
         if let Some(http2_connections) = self.http2_connections.get(thread) {
-            http2_connections.prune(Self::MOST_IDLE);
+            http2_connections.prune(Self::MAX_IDLE);
         }
     }
 
-    /// Our own workers wait for ever.
-    fn most_idle(&self) -> Option<Duration> {
-        if self.is_ours() { None } else { Some(Self::MOST_IDLE) }
+    /// Connections to our own workers have no limit.
+    fn max_idle(&self) -> Option<Duration> {
+        if self.is_ours() { None } else { Some(Self::MAX_IDLE) }
     }
 
-    /// The connections of this thread that calls share.
-    ///
     /// # Panics
-    /// Where HTTP/2 is not spoken.
+    /// If the member does not speak HTTP/2.
     pub(super) fn http2_connections(&self, thread: usize) -> &Http2Connections {
         &self.http2_connections[thread]
     }
@@ -136,30 +132,30 @@ impl Endpoint {
         self.idle(thread).push(Parked(connection));
     }
 
-    /// Says that the worker behind this member hangs; nothing to do for a member that somebody else runs.
+    /// Reports that the worker behind this member hangs. Does nothing for a member that is not a worker of ours.
     pub fn report_hang(&self, member: MemberId) {
         if let Some(ours) = &self.ours {
             (ours.on_hang)(member);
         }
     }
 
-    /// Says what has become of the member.
+    /// Logs an event of the member.
     pub fn tell(&self, what: &str) {
         if let Some(MemberNews { journal, pool }) = &self.news {
             journal.event(Level::Info, &format!("{pool}: member {} {what}", self.label));
         }
     }
 
-    /// Says that the member is ejected for so long.
+    /// Logs that the member is ejected for this long.
     pub(super) fn tell_ejected(&self, long: Duration) {
         if let Some(MemberNews { journal, pool }) = &self.news {
             let (member, seconds) = (&self.label, long.as_secs_f64().ceil());
-            let why = "requests have waited in vain for its answer";
+            let why = "it did not answer requests in time";
             journal.event(Level::Warn, &format!("{pool}: member {member} is ejected for {seconds} s: {why}"));
         }
     }
 
-    /// What becomes of the worker behind this member; nobody knows of one that somebody else runs.
+    /// Tells when the worker behind this member ends. None for a member that is not a worker of ours.
     pub fn exit_watch(&self) -> Option<&ExitWatch> {
         self.ours.as_ref().map(|ours| &ours.exit_watch)
     }
@@ -199,7 +195,7 @@ mod tests {
         assert_eq!(endpoint.idle(0).len(), 2);
         drop(closed);
         while endpoint.idle(0).len() == 2 {
-            // The runtime hears of the close when it next looks.
+            // The runtime notices the close only when it polls the next time.
             tokio::task::yield_now().await;
             endpoint.prune(0);
         }

@@ -1,5 +1,4 @@
-//! Health checks of members that somebody else runs: one request each so often, on connections of their own. Knows no clients, and
-//! takes no slots.
+//! Health checks of members that are not workers of ours, on connections of their own. Knows no clients, and takes no slots.
 
 use std::future::poll_fn;
 use std::ops::RangeInclusive;
@@ -17,34 +16,32 @@ use super::checked::{Checked, lock};
 use super::{Connector, Endpoint, MemberNews, MemberProtocol, http2};
 use crate::journal::Level;
 
-/// The first check comes within this.
-const SOON: Duration = Duration::from_secs(1);
-/// Bytes of an answer's body that are read, so that a member need not see its connection reset.
-const MOST_READ: usize = 64 << 10;
+/// The first check runs within this time, at a random moment.
+const MAX_FIRST_DELAY: Duration = Duration::from_secs(1);
+/// How much of an answer's body is read, so that the member does not see its connection reset.
+const MAX_READ: usize = 64 << 10;
 const USER_AGENT: &str = concat!("hostler-health-check/", env!("CARGO_PKG_VERSION"));
 
-/// What is asked, how often, and what is made of the answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckSettings {
-    /// Begins with a slash.
+    /// The path of the request. Begins with a slash.
     pub path: String,
     /// The `Host` field.
     pub host: String,
-    /// Between two checks.
+    /// The time between two checks.
     pub interval: Duration,
-    /// For one check.
+    /// The time limit of one check.
     pub timeout: Duration,
     /// Failures in a row that make a member unhealthy.
     pub unhealthy: u32,
     /// Successes in a row that make it healthy again.
     pub healthy: u32,
-    /// What a healthy member answers.
+    /// The statuses that count as a success.
     pub status: RangeInclusive<u16>,
 }
 
-/// The checks of one member; they end when this is dropped.
+/// The health checks of one member. They stop when this is dropped.
 pub struct Checking {
-    /// By what they go.
     pub settings: CheckSettings,
     task: JoinHandle<()>,
 }
@@ -56,7 +53,7 @@ impl Drop for Checking {
 }
 
 impl Checked {
-    /// Takes in one outcome; what the member counts as from now on, if that is news.
+    /// Adds one result. Returns the new state of the member if it changes.
     fn note(&mut self, outcome: Result<(), String>, settings: &CheckSettings) -> Option<bool> {
         let is_good = outcome.is_ok();
         self.passed += u64::from(is_good);
@@ -77,7 +74,7 @@ impl Checked {
 }
 
 impl Checking {
-    /// Begins to check a member. It counts as healthy until its checks say otherwise, or as what earlier ones have said.
+    /// Starts the checks of a member. It begins as healthy, or in the state that earlier checks found.
     pub fn begin(membership: &Membership<Endpoint>, settings: CheckSettings) -> Self {
         let endpoint = membership.endpoint();
         let checker = Checker {
@@ -92,7 +89,7 @@ impl Checking {
     }
 }
 
-/// What the checks of one member need of it. It must not keep the member in its pool.
+/// What the checks need of the member. They must not keep the member in its pool.
 struct Checker {
     gauge: Gauge<Endpoint>,
     connector: Connector,
@@ -103,7 +100,7 @@ struct Checker {
 
 impl Checker {
     async fn check(&self, settings: &CheckSettings) {
-        let mut pause = settings.interval.min(SOON).mul_f64(fastrand::f64());
+        let mut pause = settings.interval.min(MAX_FIRST_DELAY).mul_f64(fastrand::f64());
         loop {
             sleep(pause).await;
             let asked = timeout(settings.timeout, ask(&self.connector, settings)).await;
@@ -143,7 +140,7 @@ impl Checker {
     }
 }
 
-/// The status of the answer, or a reason for an operator.
+/// The status of the answer, or a reason for the operator.
 async fn ask(connector: &Connector, settings: &CheckSettings) -> Result<u16, String> {
     let stream = connector
         .connect(connector.protocol, settings.timeout)
@@ -168,9 +165,9 @@ async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -
     let fields = [("Host", host.as_str()), ("User-Agent", USER_AGENT), ("Connection", "close")];
     let status = status_of(&mut connection, "GET", path, &fields).await?;
     let mut body = Vec::new();
-    while body.len() < MOST_READ {
-        // The head has said what there is to know.
-        if poll_fn(|cx| connection.poll_body(cx, &mut body, MOST_READ)).await.unwrap_or(true) {
+    while body.len() < MAX_READ {
+        // The head has decided the check; an error in the body does not matter.
+        if poll_fn(|cx| connection.poll_body(cx, &mut body, MAX_READ)).await.unwrap_or(true) {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! The heads that a member sends before and with its answer: how many, and what a worker may not say in them. Knows no clients.
+//! Reads the heads that a member sends: counts the interim ones, and removes fields that only Hostler may set. Knows no clients.
 
 use std::task::{Context, Poll, ready};
 
@@ -7,7 +7,6 @@ use hostler_wire::{CallError, ResponseHead};
 use super::CallSettings;
 use super::call::Call;
 
-/// The interim heads of one call.
 #[derive(Default)]
 pub(super) struct Interims {
     count: usize,
@@ -35,15 +34,15 @@ impl Call {
             self.interims.note(head, &self.settings)?;
         }
         if self.is_by_worker() {
-            disown(self.link.head_mut());
+            remove_own_fields(self.link.head_mut());
         }
         Poll::Ready(Ok(()))
     }
 }
 
-/// Removes the fields in which Hostler speaks of itself. A final head keeps what our cache has yet to read (`Hostler-Cache-Control`,
-/// RFC 9213); that goes no further either.
-fn disown(head: &mut ResponseHead) {
+/// Removes the fields in which Hostler describes itself. A final head keeps what our cache has yet to read (`Hostler-Cache-Control`, RFC
+/// 9213). The client does not get that either.
+fn remove_own_fields(head: &mut ResponseHead) {
     let is_final = !head.is_interim();
     let is_strange = |name: &[u8]| is_of_hostlers(name) && !(is_final && is_for_our_cache(name));
     if head.fields.iter().any(|(_, name, _)| is_strange(name)) {
@@ -51,7 +50,7 @@ fn disown(head: &mut ResponseHead) {
     }
 }
 
-/// `Hostler-*` and `Cache-Status` (RFC 9211). An underscore is as good as a hyphen: to many readers it is one.
+/// `Hostler-*` and `Cache-Status` (RFC 9211). An underscore counts as a hyphen, because many programs read it as one.
 fn is_of_hostlers(name: &[u8]) -> bool {
     let is = |name: &[u8], of: &[u8]| {
         let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
@@ -64,8 +63,8 @@ fn is_of_hostlers(name: &[u8]) -> bool {
     }
 }
 
-/// A targeted field for Hostler's cache, whatever else its name says (`routes.cache.targeted`). It ends here: a cache further on
-/// has fields of its own, such as `CDN-Cache-Control`.
+/// A targeted field for Hostler's cache, under any name that the route sets (`routes.cache.targeted`). Clients do not get it: caches in
+/// front of Hostler have fields of their own, such as `CDN-Cache-Control`.
 pub fn is_for_our_cache(name: &[u8]) -> bool {
     const END: &[u8] = b"cache-control";
     matches!(name.first(), Some(b'h' | b'H'))
@@ -86,7 +85,7 @@ mod tests {
         for status in [200, 103] {
             let mut head = ResponseHead::new(status, "");
             names.iter().chain(&others).for_each(|name| head.fields.add(name.as_bytes(), b"x"));
-            disown(&mut head);
+            remove_own_fields(&mut head);
             let left: Vec<_> = head.fields.iter().map(|(_, name, _)| String::from_utf8_lossy(name)).collect();
             let expected: Vec<_> =
                 others.iter().filter(|name| status == 200 || **name != "Hostler-Cache-Control").collect();

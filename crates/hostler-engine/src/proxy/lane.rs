@@ -1,5 +1,5 @@
-//! One direction of a tunnel: bytes from a source to a sink, without a buffer while the sink keeps up. Knows nothing of the other
-//! direction, and of WebSockets only where their frames end.
+//! One direction of a tunnel: moves bytes from a source to a sink, without a buffer while the sink keeps up. Knows nothing of the other
+//! direction, and of WebSockets only where frames end.
 
 use std::mem;
 use std::pin::Pin;
@@ -11,61 +11,60 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::exchange::Deadline;
 
-/// One direction.
 pub(super) struct Lane {
-    /// Read, and not yet taken by the sink. As long as there is any, nothing more is read.
+    /// Bytes that were read and the sink has not yet taken. While there are any, nothing more is read.
     waiting: Vec<u8>,
     sent: usize,
-    /// Where frames end, for a WebSocket.
+    /// Finds the frame ends of a WebSocket.
     frames: Option<Frames>,
-    course: LaneState,
-    /// A WebSocket that ends without a Close frame is not to look as if it had none to send.
+    state: LaneState,
+    /// A WebSocket that ends without a Close frame must not look as if it ended in order: its end is not passed on.
     withholds_end: bool,
     /// The source has ended.
     ended: bool,
-    /// Whatever the source still says, the sink is told that nothing more will come.
+    /// The sink gets its end now, even if the source sends more.
     cut: bool,
-    /// The sink has been told so, or is gone.
+    /// The sink has got its end, or is gone.
     finished: bool,
     moved: bool,
     /// When the sink has taken nothing for too long.
     stalled: Deadline,
     time_limit: Duration,
-    /// What the source said to the sink.
+    /// Bytes from the source to the sink.
     pub bytes: u64,
 }
 
-/// What becomes of what the source says.
+/// What happens with the bytes of the source.
 enum LaneState {
-    /// It is passed on.
+    /// They are passed on.
     On,
-    /// It is passed on to the end of the frame that has begun; then this is, and nothing more.
+    /// They are passed on to the end of the current frame. Then the sink gets these bytes, and nothing more.
     ToEndOfFrame(Vec<u8>),
-    /// It is read, looked at, and forgotten.
+    /// They are read, scanned for frames, and dropped.
     Nowhere,
 }
 
-/// Who broke a direction off.
+/// Which end broke the direction off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LaneError {
-    /// It cannot be read.
+    /// The source cannot be read.
     Source,
-    /// It cannot be written to.
+    /// The sink cannot be written to.
     Sink,
-    /// The sink takes nothing for too long.
+    /// The sink took nothing for too long.
     Stalled,
 }
 
-/// What the sink is to get first.
+/// Bytes that the sink gets first.
 pub(super) struct Ahead {
-    /// Not said by the source.
+    /// Bytes that do not come from the source.
     pub head: Vec<u8>,
-    /// What the source has said already.
+    /// Bytes from the source that were read before the tunnel began.
     pub early: Vec<u8>,
 }
 
 impl Lane {
-    /// A direction whose sink waits so long.
+    /// A direction whose sink may stall for `time_limit`.
     pub fn new(ahead: Ahead, frames: Option<Frames>, stalled: Deadline, time_limit: Duration) -> Self {
         let Ahead { head: mut waiting, early } = ahead;
         stalled.clear();
@@ -73,7 +72,7 @@ impl Lane {
             waiting: Vec::new(),
             sent: 0,
             frames,
-            course: LaneState::On,
+            state: LaneState::On,
             withholds_end: false,
             ended: false,
             cut: false,
@@ -95,7 +94,7 @@ impl Lane {
         self
     }
 
-    /// Moves what can be moved. Ready when the source has ended, and the sink has all.
+    /// Moves bytes. Ready when the source has ended and the sink has everything.
     pub fn poll<R, W>(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,7 +108,7 @@ impl Lane {
         loop {
             ready!(self.poll_flush(cx, to))?;
             if (self.cut || self.ended && !self.is_end_withheld()) && !self.finished {
-                // One that is gone needs no farewell.
+                // If the sink is gone, its shutdown fails, which does not matter.
                 let _ = ready!(Pin::new(&mut *to).poll_shutdown(cx));
                 self.finished = true;
             }
@@ -138,7 +137,7 @@ impl Lane {
             }
         }
         if self.sent > 0 {
-            // Ten thousand that idle after a burst must not keep ten thousand buffers.
+            // Many tunnels that idle after a burst must not keep their buffers.
             self.waiting = Vec::new();
             self.sent = 0;
         }
@@ -165,29 +164,29 @@ impl Lane {
             return;
         }
         self.moved = true;
-        let passed = match self.course {
+        let passed = match self.state {
             LaneState::On => bytes.len(),
             LaneState::ToEndOfFrame(_) => self.frames.as_mut().map_or(0, |frames| frames.take_to_end(bytes)),
             LaneState::Nowhere => 0,
         };
         self.pass(cx, &bytes[..passed], to);
-        match mem::replace(&mut self.course, LaneState::Nowhere) {
+        match mem::replace(&mut self.state, LaneState::Nowhere) {
             LaneState::ToEndOfFrame(close) => {
                 if self.is_between_frames() {
-                    self.say_last(close);
+                    self.push_close(close);
                 } else {
-                    self.course = LaneState::ToEndOfFrame(close);
+                    self.state = LaneState::ToEndOfFrame(close);
                 }
                 self.look(&bytes[passed..]);
             }
             as_before => {
-                self.course = as_before;
+                self.state = as_before;
                 self.look(bytes);
             }
         }
     }
 
-    /// What was read goes to the sink from where it lies; only what that does not take is kept.
+    /// Writes the bytes to the sink from where they lie. Only what the sink does not take is copied.
     fn pass<W: AsyncWrite + Unpin>(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut W) {
         if bytes.is_empty() {
             return;
@@ -195,7 +194,7 @@ impl Lane {
         self.bytes += bytes.len() as u64;
         let taken = match Pin::new(to).poll_write(cx, bytes) {
             Poll::Ready(Ok(taken)) => taken,
-            // A sink that has failed shows in the next write.
+            // A failure of the sink is reported by the next write.
             _ => 0,
         };
         self.waiting.extend_from_slice(&bytes[taken..]);
@@ -207,41 +206,39 @@ impl Lane {
         }
     }
 
-    /// Ends a WebSocket's direction with this frame, where the one that has begun ends; nothing goes beyond it. Other protocols
-    /// have no such word.
+    /// Ends a WebSocket's direction with this Close frame, after the current frame. Nothing follows it. Other protocols have no such frame.
     pub fn close(&mut self, close: Vec<u8>) {
         self.withholds_end = false;
         if self.frames.is_none() {
             return;
         }
         if self.is_between_frames() {
-            self.say_last(close);
+            self.push_close(close);
         } else if self.ended {
-            self.course = LaneState::Nowhere;
+            self.state = LaneState::Nowhere;
         } else {
-            self.course = LaneState::ToEndOfFrame(close);
+            self.state = LaneState::ToEndOfFrame(close);
         }
     }
 
-    /// Tells the sink that nothing more will come, as soon as it has what waits.
+    /// Ends the sink as soon as it has the bytes that wait.
     pub fn cut(&mut self) {
         self.cut = true;
-        self.course = LaneState::Nowhere;
+        self.state = LaneState::Nowhere;
     }
 
-    /// Goes on without an end that has failed.
-    pub fn bear(&mut self, broken: LaneError) {
+    /// Goes on although one end has failed.
+    pub fn tolerate(&mut self, broken: LaneError) {
         match broken {
             LaneError::Source => self.ended = true,
             LaneError::Sink | LaneError::Stalled => {
                 self.waiting = Vec::new();
                 (self.sent, self.finished) = (0, true);
-                self.course = LaneState::Nowhere;
+                self.state = LaneState::Nowhere;
             }
         }
     }
 
-    /// The source has ended.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -251,27 +248,27 @@ impl Lane {
         self.frames.as_ref().is_some_and(Frames::has_closed)
     }
 
-    /// The frame that has begun is waited for.
+    /// The rest of the current frame has not come yet.
     pub fn is_inside_frame(&self) -> bool {
-        matches!(self.course, LaneState::ToEndOfFrame(_)) && !self.ended
+        matches!(self.state, LaneState::ToEndOfFrame(_)) && !self.ended
     }
 
-    /// The sink has all, and the source has said its last word.
+    /// The sink has everything, and the source will send nothing more.
     pub fn is_settled(&self) -> bool {
-        let is_last = matches!(self.course, LaneState::Nowhere) && self.has_closed();
+        let is_last = matches!(self.state, LaneState::Nowhere) && self.has_closed();
         self.waiting.is_empty() && (self.ended || is_last)
     }
 
-    /// Whether anything has moved since this was asked last.
+    /// Whether any bytes have moved since the last call.
     pub fn has_moved(&mut self) -> bool {
         mem::take(&mut self.moved)
     }
 
-    fn say_last(&mut self, close: Vec<u8>) {
+    fn push_close(&mut self, close: Vec<u8>) {
         if !self.has_closed() && !self.finished {
             self.waiting.extend_from_slice(&close);
         }
-        self.course = LaneState::Nowhere;
+        self.state = LaneState::Nowhere;
     }
 
     fn is_between_frames(&self) -> bool {
@@ -354,7 +351,7 @@ mod tests {
         lengths.iter().map(|&length| [&[0x82, length][..], &vec![0x88; length.into()]].concat()).collect()
     }
 
-    /// Whatever is cut where, and whenever the word comes: whole frames, then the Close frame, then nothing.
+    /// At every cut and every moment of the close: whole frames, then the Close frame, then nothing.
     async fn closes_between_frames(
         lengths: Vec<u8>,
         pieces: Vec<usize>,
@@ -371,8 +368,8 @@ mod tests {
         let mut received = Vec::new();
         let (mut sent, mut pieces) = (early, pieces.iter().cycle());
         for step in 0.. {
-            assert!(step < 100_000, "it stands still");
-            // Otherwise the runtime soon has all of them wait.
+            assert!(step < 100_000, "nothing moves any more");
+            // Otherwise tokio's cooperative budget soon makes all of them wait.
             tokio::task::yield_now().await;
             if step == at {
                 lane.close(going_away(None));

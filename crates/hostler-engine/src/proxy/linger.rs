@@ -1,4 +1,5 @@
-//! What goes on after the client has its answer, or has left: the member works on, and its slot stays taken until it has finished.
+//! What goes on in the background after the client has its answer or has left: the slot stays taken until the member has finished. Knows no
+//! client.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -10,10 +11,10 @@ use tokio::time::timeout;
 use super::{Call, CallEnding};
 use crate::exchange::{Ending, NoClient, PendingEnd};
 
-/// A worker whose event loop turns answers a FIN with its own at once; one that does not in this time is stuck.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
+const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads and forgets the rest of the answer; past `hang_timeout` the member is taken for hung.
+/// Reads and drops the rest of the answer. After `hang_timeout` the worker counts as hung.
 pub(super) fn until_finished(mut call: Call) -> Option<PendingEnd> {
     let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
@@ -23,36 +24,36 @@ pub(super) fn until_finished(mut call: Call) -> Option<PendingEnd> {
             call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
             return;
         }
-        // An answer that has begun and does not end may be a stream without end: ask before judging.
-        if call.headed && timeout(FAREWELL, hang_up(&mut call)).await.is_ok() {
+        // An answer that has begun may be a stream without end: close our side first and see whether the worker reacts.
+        if call.headed && timeout(FIN_TIMEOUT, hang_up(&mut call)).await.is_ok() {
             tell(finished, End::Whole, &call);
             call.end(CallEnding::Released);
             return;
         }
-        condemn(call, finished).await;
+        await_kill(call, finished).await;
     });
     pending_end
 }
 
-/// Tells the member that nobody listens any more; its own FIN says that it has understood.
+/// Closes our side. The member's own FIN shows that it has noticed.
 pub(super) fn after_hanging_up(mut call: Call) -> Option<PendingEnd> {
     let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
         let time_limit =
-            call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FAREWELL);
+            call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FIN_TIMEOUT);
         if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
             tell(finished, End::Whole, &call);
             call.end(CallEnding::Released);
             return;
         }
-        condemn(call, finished).await;
+        await_kill(call, finished).await;
     });
     pending_end
 }
 
 type Finished = Option<oneshot::Sender<Ending>>;
 
-/// For whoever wants to know whether the worker dies over this call.
+/// Lets the exchange learn whether the worker dies over this call.
 fn followed(call: &Call) -> (Option<PendingEnd>, Finished) {
     let followed = call
         .lease
@@ -61,10 +62,10 @@ fn followed(call: &Call) -> (Option<PendingEnd>, Finished) {
     followed.unzip()
 }
 
-/// One that broke off is for the other end to judge. The call still has its slot.
+/// Reports how the call ended. The receiver decides what a break means. The call still has its slot.
 fn tell(finished: Finished, end: End, call: &Call) {
     if let Some(finished) = finished {
-        // Nobody need wait for it.
+        // The receiver may be gone.
         let _ = finished.send(match end {
             End::Whole => Ending::Whole,
             End::Broken => Ending::Lost { alone: call.is_alone() },
@@ -72,22 +73,20 @@ fn tell(finished: Finished, end: End, call: &Call) {
     }
 }
 
-/// How an answer ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Whole,
     Broken,
 }
 
-/// The supervisor ends the worker, and with it the connection; only then is the slot given back (to a member that has
-/// left by then).
-async fn condemn(mut call: Call, finished: Finished) {
+/// The supervisor kills the worker, which closes the connection. Only then is the slot given back (the member has left the pool by then).
+async fn await_kill(mut call: Call, finished: Finished) {
     let lost = Ending::Lost { alone: call.is_alone() };
     if !call.lease.is_ours() && !call.headed {
         call.strike();
     }
     call.lease.report_hang(call.lease.member());
-    let _ = timeout(FAREWELL, drain(&mut call)).await;
+    let _ = timeout(FIN_TIMEOUT, drain(&mut call)).await;
     if let Some(finished) = finished {
         let _ = finished.send(lost);
     }
@@ -106,7 +105,7 @@ async fn drain(call: &mut Call) -> End {
 
 /// Ready when the answer is complete, or the connection has ended.
 fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<End> {
-    // What is left of a request that was read whole is still sent: a worker that waits for it would never finish.
+    // The rest of a request that was read whole is still sent: a worker that waits for it would never finish.
     let _ = call.poll_upload(cx, &mut NoClient);
     while !call.headed && !call.has_switched() {
         if ready!(call.poll_next_head(cx)).is_err() {
@@ -115,12 +114,12 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
         let head = call.link.head();
         call.headed = !head.is_interim() || head.status == 101;
         if call.headed {
-            // Late, but it answers: no reason to do without it.
+            // The member is slow, but it answers: no reason to give it up.
             call.reached();
         }
     }
     if call.link.head().status == 101 {
-        // A tunnel to nobody ends with its connection, at once.
+        // The tunnel has no client, so its connection is closed at once.
         return Poll::Ready(End::Whole);
     }
     loop {

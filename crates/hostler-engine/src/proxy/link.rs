@@ -1,4 +1,4 @@
-//! What a call goes over: a connection of its own in HTTP/1.1, or a stream of HTTP/2. Knows no leases.
+//! The connection of a call: an HTTP/1.1 connection of its own, or an HTTP/2 stream. Knows no leases.
 
 use std::task::{Context, Poll};
 
@@ -6,9 +6,8 @@ use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, Resp
 
 use super::http2::MemberStream;
 
-/// What a call goes over.
 pub(super) enum Link {
-    /// Boxed once and for all its calls: it is handed on a dozen times for each.
+    /// Boxed once for all its calls, because each call moves it about a dozen times.
     Http1(Box<MemberConnection>),
     Http2(Box<MemberStream>),
 }
@@ -23,12 +22,12 @@ macro_rules! either {
 }
 
 impl Link {
-    /// More of the request; append only after [`poll_send`](Self::poll_send) was ready, so that it stays bounded.
+    /// The next part of the request. Append only after [`poll_send`](Self::poll_send) was ready, so that it stays bounded.
     pub fn outbox(&mut self) -> &mut Vec<u8> {
         either!(self, link => link.outbox())
     }
 
-    /// All of the request has been put into the outbox; in HTTP/1.1 its framing has said so.
+    /// The whole request is in the outbox. HTTP/1.1 needs nothing more, because the framing says where it ends.
     pub fn end(&mut self, trailers: Option<Fields>) {
         if let Self::Http2(stream) = self {
             stream.end(trailers);
@@ -86,7 +85,7 @@ impl Link {
         either!(self, link => link.trailers())
     }
 
-    /// Tells the member that nothing more will come and nobody reads on.
+    /// Closes our side: nothing more will be sent, and the answer is not read.
     pub fn poll_hang_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Http1(connection) => connection.poll_hang_up(cx),
@@ -97,12 +96,12 @@ impl Link {
         }
     }
 
-    /// True while something of the request waits to be sent.
+    /// True while a part of the request waits to be sent.
     pub fn has_unsent(&self) -> bool {
         matches!(self, Self::Http1(connection) if connection.has_unsent())
     }
 
-    /// What is left once the member has switched protocols, which it does in HTTP/1.1 only.
+    /// The raw connection, after the member has switched protocols. That exists only in HTTP/1.1.
     pub fn into_stream(self) -> Option<(Stream, Vec<u8>)> {
         match self {
             Self::Http1(connection) => Some(connection.into_stream()),

@@ -1,4 +1,4 @@
-//! Histograms of where a pool's requests spend their time, one set a data-plane thread. Knows no requests.
+//! Histograms of the times of a pool's requests, one set per data-plane thread. Knows no requests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +7,16 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// An hour, in microseconds; longer times count as this.
-const LONGEST: u64 = 3_600_000_000;
-/// The most seconds that anybody is asked to stay away, before the random part.
-const LONGEST_RETRY: u32 = 20;
+/// One hour in microseconds. Longer times count as one hour.
+const MAX_TIME: u64 = 3_600_000_000;
+/// The largest `Retry-After` in seconds, before the random part.
+const MAX_RETRY_AFTER: u32 = 20;
 
-/// The three times of one pool.
+/// The recorded times of one pool.
 #[derive(Debug)]
 pub struct Meter {
     threads: Box<[Mutex<Recorded>]>,
-    /// Whole seconds that the last request waited. Written when it changes: in a calm pool it never does.
+    /// How long the last request waited, in whole seconds. Written only when it changes: without load it never does.
     last_wait: AtomicU32,
 }
 
@@ -27,7 +27,7 @@ struct Recorded {
     worker_time: Histogram<u32>,
 }
 
-/// The three times, over all threads. Microseconds; two significant digits.
+/// The times of all threads, in microseconds with two significant digits.
 #[derive(Debug, Clone, Serialize)]
 pub struct Times {
     /// From the request's arrival (body included) to its slot.
@@ -38,7 +38,7 @@ pub struct Times {
     pub worker_time: Spread,
 }
 
-/// A distribution.
+/// Percentiles of one time.
 #[derive(Debug, Clone, Serialize)]
 #[expect(missing_docs, reason = "percentiles are named by themselves")]
 pub struct Spread {
@@ -52,13 +52,13 @@ pub struct Spread {
 }
 
 impl Meter {
-    /// A meter for so many threads.
+    /// A meter for this many threads.
     pub fn new(threads: usize) -> Self {
         let threads = (0..threads).map(|_| Mutex::new(Recorded::new())).collect();
         Self { threads, last_wait: AtomicU32::new(0) }
     }
 
-    /// A request has got its slot after this long.
+    /// A request got its slot after this long.
     pub fn record_queue_wait(&self, thread: usize, time: Duration) {
         self.note_wait(time);
         self.with(thread, |times| record(&mut times.queue_wait, time));
@@ -72,24 +72,23 @@ impl Meter {
         }
     }
 
-    /// Seconds after which another try makes sense: what the last one waited, and up to half as much again, so that those who
-    /// were refused together do not come back together.
+    /// Seconds for `Retry-After`: what the last request waited, and up to half as much again at random, so that refused clients do not all
+    /// come back at the same time.
     pub fn retry_after(&self) -> u32 {
-        let least = self.last_wait.load(Ordering::Relaxed).clamp(1, LONGEST_RETRY);
+        let least = self.last_wait.load(Ordering::Relaxed).clamp(1, MAX_RETRY_AFTER);
         least + fastrand::u32(0..=least / 2)
     }
 
-    /// A slot has come back after this long.
+    /// A slot was returned after this long.
     pub fn record_slot_hold(&self, thread: usize, time: Duration) {
         self.with(thread, |times| record(&mut times.slot_hold, time));
     }
 
-    /// A worker's answer has begun after this long.
+    /// A worker's answer began after this long.
     pub fn record_worker_time(&self, thread: usize, time: Duration) {
         self.with(thread, |times| record(&mut times.worker_time, time));
     }
 
-    /// The figures of this moment.
     pub fn times(&self) -> Times {
         let mut sum = Recorded::new();
         for thread in 0..self.threads.len() {
@@ -109,7 +108,7 @@ impl Meter {
 
 impl Recorded {
     fn new() -> Self {
-        let empty = Histogram::new_with_bounds(1, LONGEST, 2).expect("invariant: constant bounds are valid");
+        let empty = Histogram::new_with_bounds(1, MAX_TIME, 2).expect("invariant: constant bounds are valid");
         Self { queue_wait: empty.clone(), slot_hold: empty.clone(), worker_time: empty }
     }
 
@@ -135,7 +134,7 @@ impl Spread {
 }
 
 fn record(histogram: &mut Histogram<u32>, time: Duration) {
-    histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(LONGEST));
+    histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(MAX_TIME));
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! One request to one member, and its answer. Knows no routes, no queue and no retries: it gets a lease and says how it went.
+//! Sends one request to one member and reads the answer. Knows no routes, no queue and no retries: it gets a lease and reports how the call
+//! went.
 
 mod ask;
 mod call;
@@ -7,7 +8,6 @@ mod connector;
 mod ending;
 mod endpoint;
 mod health_check;
-mod hearsay;
 mod http2;
 mod interim;
 mod lane;
@@ -16,6 +16,7 @@ mod link;
 mod meter;
 mod request;
 mod tls;
+mod trusted_fields;
 mod tunnel;
 mod upload;
 
@@ -49,49 +50,49 @@ pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 use ending::end_lease;
 
-/// What a call needs besides the exchange.
+/// The settings of a call.
 #[derive(Debug, Clone)]
 pub struct CallSettings {
-    /// How long connecting may take.
+    /// The time limit for connecting.
     pub connect_timeout: Duration,
-    /// How long a call that nobody waits for any more may go on before its worker counts as hung.
+    /// How long a call may go on after its client has left, before its worker counts as hung.
     pub hang_timeout: Duration,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,
-    /// How large an answer's head may be; all interim heads of an answer together may be as large.
+    /// Limits of an answer's head. All interim heads of an answer together have the same limit.
     pub limits: Limits,
     /// How many interim heads an answer may have.
     pub max_interim_answers: usize,
 }
 
-/// Why there is no answer. The lease is back, or it goes on alone until the member has finished.
+/// Why there is no answer. Either the lease has come back, or it stays taken until the member has finished.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// No connection could be made: the request was never sent.
+    /// No connection could be made. The request was never sent.
     #[error("could not connect: {0}")]
     Unreachable(std::io::Error),
-    /// A connection, but not one over which the member may be told anything: the request was never sent.
+    /// TLS failed. The request was never sent.
     #[error("{0}: {1}")]
     Tls(TlsFault, String),
-    /// The member has said that it has not looked at the request.
+    /// The member says that it has not processed the request.
     #[error("{0}")]
     Unprocessed(String),
-    /// The member's protocol has no way to say what the request says.
-    #[error("the request cannot be said in HTTP/2")]
+    /// HTTP/2, the member's protocol, cannot express the request.
+    #[error("HTTP/2 cannot express the request")]
     Unspeakable,
-    /// The connection ended without a byte of an answer: the request may have been worked on.
+    /// The connection ended before the first byte of an answer. The request may have been worked on.
     #[error("{0}")]
     Unanswered(CallError),
-    /// The connection ended in the middle of an answer of which nothing was passed on.
+    /// The connection ended in the middle of an answer, before any of it was passed on.
     #[error("{0}")]
     Broken(CallError),
-    /// What came is not HTTP.
+    /// The answer is not HTTP.
     #[error("{0}")]
     BadAnswer(CallError),
-    /// The deadline came first; the slot stays taken until the member has finished.
+    /// The deadline has passed. The slot stays taken until the member has finished.
     #[error("no answer in time")]
     TimedOut,
-    /// The member has been given up while it was waited for; it may have worked on the request.
+    /// The pool gave the member up during the wait. It may have worked on the request.
     #[error("the member does not answer")]
     Forsaken,
     /// The client's side failed while its body was being passed on.
@@ -100,28 +101,28 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The member has seen nothing of the request, which may be sent to any other.
+    /// The member got nothing of the request, so any other member may get it.
     pub fn was_never_sent(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Tls(..))
     }
 
-    /// The member has seen the request, and left it alone.
+    /// The member got the request, and says that it has not processed it.
     pub fn was_unprocessed(&self) -> bool {
         matches!(self, Self::Unprocessed(_))
     }
 
-    /// Its answer was late, and others may have one.
+    /// The answer was late, and another member may be asked.
     pub fn was_forsaken(&self) -> bool {
         matches!(self, Self::Forsaken)
     }
 
-    /// The member hung up without a word against the request: another may answer it.
+    /// The member closed the connection without an answer to the request: another may answer it.
     pub fn was_cut_off(&self) -> bool {
         matches!(self, Self::Unanswered(_) | Self::Broken(_))
     }
 }
 
-/// Sends the request to the leased member and waits for the head of its answer.
+/// Sends the request to the leased member and waits for the head of the answer.
 pub async fn forward<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
@@ -130,17 +131,17 @@ pub async fn forward<D: Downstream>(
     thread: usize,
 ) -> Result<Box<Call>, Failure> {
     exchange.log_facts.member = Some(lease.label.clone());
-    // Few of those who speak HTTP/2 know tunnels in it; nearly all speak HTTP/1.1 beside it.
+    // Few HTTP/2 servers support tunnels, and nearly all of them speak HTTP/1.1 too.
     if lease.connector.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
         return Box::pin(http2::forward(exchange, client, lease, settings, thread)).await;
     }
-    // The slot has been given just now: the clock need not be read again.
+    // The slot was granted just now, so its time is the current time.
     let now = lease.since();
     if let Some(idle) = lease.checkout(thread, exchange.is_idempotent(), now) {
         let call = Call::begin(exchange, lease, idle, settings, thread, now);
         match call.head(exchange, client).await {
-            // Members of others may close a kept-alive connection in the moment in which it is used again. That is no word
-            // on the member: the same lease tries once more, on a new connection. A worker of ours never does; it is dying.
+            // A member that is not a worker of ours may close a kept-alive connection at the moment in which it is reused. That is not the
+            // member's failure, so the same lease tries once more on a new connection. A worker of ours never does this; it is dying.
             Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
                 return Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
             }
@@ -150,7 +151,7 @@ pub async fn forward<D: Downstream>(
     Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
 }
 
-/// Boxed where it is called: most requests find a connection, and need not carry the room for it.
+/// The caller boxes this: most requests find an idle connection and should not carry the room for it.
 async fn on_new_connection<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
@@ -172,7 +173,7 @@ async fn on_new_connection<D: Downstream>(
     }
 }
 
-/// Connects, in `connect_timeout` and before the request's own deadline; only the first is the member's fault.
+/// Connects within `connect_timeout` and the request's own deadline. Only the first counts against the member.
 async fn connect(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
@@ -188,13 +189,13 @@ async fn connect(
     .await
 }
 
-/// True when the request, though it was sent, may be sent again, and can be.
+/// True if the request was sent, but may and can be sent again.
 pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
     failure.was_unprocessed() && !matches!(exchange.body, Body::Streaming)
         || (failure.was_cut_off() || failure.was_forsaken()) && is_repeatable(exchange)
 }
 
-/// True when the request, though it may have been worked on, may be sent again, and can be.
+/// True if the request may and can be sent again although it may have been worked on.
 pub fn is_repeatable(exchange: &Exchange) -> bool {
     exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
 }

@@ -1,4 +1,4 @@
-//! The head that a member gets: the client's own, less what was meant for us, plus what we know. Knows no connection.
+//! The head of a request for a member: the client's fields, without those for Hostler itself, plus Hostler's own. Knows no connection.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use hostler_wire::{
     BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
 };
 
-use super::hearsay::{is_hearsay, is_in_disguise, is_ours};
+use super::trusted_fields::{is_ours, is_underscore_alias, needs_trust};
 use crate::exchange::trust::joined;
 use crate::exchange::{Exchange, via};
 
@@ -17,7 +17,7 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
     let mut seen = ForwardedSeen::default();
     head.fields.copy_lines(out, |field, name| {
         let fate = fate(exchange, field, name);
-        if let FieldFate::Hearsay = fate {
+        if let FieldFate::Trusted = fate {
             seen.note(field.known);
         }
         fate != FieldFate::None
@@ -32,49 +32,49 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
     }
     match framing {
         Some(length @ (BodyLength::Known(_) | BodyLength::Chunked)) => write_body_length(out, length),
-        // `Content-Length: 0` says what a POST without a body would leave open.
+        // A POST without a body gets `Content-Length: 0`, so that its length is not in doubt.
         _ if head.fields.first(Name::ContentLength).is_some() => write_body_length(out, BodyLength::Known(0)),
         _ => {}
     }
     write_head_end(out);
 }
 
-/// Whether a line of the client's goes on to the member as it is.
+/// Whether a field line from the client is passed on unchanged.
 pub fn goes_on(exchange: &Exchange, field: &Field, name: &[u8]) -> bool {
     fate(exchange, field, name) != FieldFate::None
 }
 
-/// What becomes of a line of the client's.
+/// What happens with a field line from the client.
 #[derive(PartialEq, Eq)]
 enum FieldFate {
     None,
     Plain,
-    /// It goes on because a trusted proxy has said so.
-    Hearsay,
+    /// It is passed on because the proxy that set it is trusted.
+    Trusted,
 }
 
 fn fate(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
         return FieldFate::None;
     }
-    if field.known == Name::Other && is_in_disguise(name, &exchange.to_member) {
+    if field.known == Name::Other && is_underscore_alias(name, &exchange.to_member) {
         return FieldFate::None;
     }
-    let hearsay = !field.own && is_hearsay(field.known, name);
-    if hearsay
+    let is_trusted_only = !field.own && needs_trust(field.known, name);
+    if is_trusted_only
         && (!exchange.client.peer_trusted || is_settled(exchange, field) || says_nothing(exchange, field))
     {
         return FieldFate::None;
     }
     let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
-    match (kept, hearsay) {
+    match (kept, is_trusted_only) {
         (false, _) => FieldFate::None,
         (true, false) => FieldFate::Plain,
-        (true, true) => FieldFate::Hearsay,
+        (true, true) => FieldFate::Trusted,
     }
 }
 
-/// Which fields of a trusted proxy are passed on as they came.
+/// Which fields of a trusted proxy are passed on unchanged.
 #[derive(Default)]
 struct ForwardedSeen {
     proto: bool,
@@ -88,12 +88,12 @@ impl ForwardedSeen {
     }
 }
 
-/// What it says is known already, whatever it says.
+/// The settings decide the value, so the field is removed.
 fn is_settled(exchange: &Exchange, field: &Field) -> bool {
     field.known == Name::XForwardedProto && exchange.forwarded_proto.is_some()
 }
 
-/// A proxy that writes the field and has nothing to write into it knows no more than one that does not.
+/// An empty field from a proxy counts as if the field were missing.
 fn says_nothing(exchange: &Exchange, field: &Field) -> bool {
     tokens(&exchange.head.fields.bytes()[field.value()]).next().is_none()
 }
@@ -110,7 +110,7 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
         write_field(out, b"X-Forwarded-Proto", scheme);
     }
     if exchange.host().is_empty() && exchange.to_member.keeps(b"host") {
-        // An HTTP/1.0 request may come without; HTTP/1.1 to the member must not go without.
+        // An HTTP/1.0 request may have no `Host`, but HTTP/1.1 to the member needs one.
         out.extend_from_slice(b"Host: ");
         // Writing to memory does not fail.
         let _ = write!(out, "{}", exchange.local);
@@ -120,12 +120,12 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
         write_field(out, b"X-Forwarded-Host", host);
     }
     write_field(out, b"X-Request-Id", exchange.id.as_bytes());
-    // RFC 9110 section 7.6.3: a gateway must say that it was there.
+    // RFC 9110 section 7.6.3 requires that a gateway adds `Via`.
     write_field(out, b"Via", via::value(exchange.protocol));
 }
 
-/// The values of the lines that we write under this name, in an exchange whose client has sent a `Host`; `passes`: lines of the
-/// client's under this name go on. For who must know what a member sees before it is asked.
+/// The values that Hostler writes under this name, for an exchange whose client has sent a `Host`. `passes`: lines of the client with this
+/// name are passed on too. The cache needs to know this before a member is asked.
 pub fn writes<'e>(
     exchange: &'e Exchange,
     name: &[u8],
@@ -145,19 +145,19 @@ pub fn writes<'e>(
     hops.into_iter().flatten().chain(own)
 }
 
-/// The way that the request came, as far as we believe it.
+/// The earlier hops in `X-Forwarded-For`, if the peer is trusted.
 fn earlier_hops(exchange: &Exchange) -> impl Iterator<Item = &[u8]> {
     let trusted = exchange.client.peer_trusted;
     trusted.then(|| joined(&exchange.head.fields, Name::XForwardedFor)).into_iter().flatten()
 }
 
-/// None: a trusted proxy has said it, and that goes on.
+/// None if a trusted proxy has set the field: its value is passed on.
 fn our_scheme(exchange: &Exchange, is_said: bool) -> Option<&'static [u8]> {
     let scheme = exchange.forwarded_proto.unwrap_or(exchange.scheme);
     (!(is_said && exchange.client.peer_trusted)).then(|| scheme.as_str().as_bytes())
 }
 
-/// None: there is none to tell of, or as [`our_scheme`].
+/// None if there is no host, or as in [`our_scheme`].
 fn our_host(exchange: &Exchange, is_said: bool) -> Option<&[u8]> {
     let host = exchange.host();
     let needs_none = host.is_empty() || is_said && exchange.client.peer_trusted;

@@ -1,4 +1,4 @@
-//! What it means when TLS to a member fails. Knows no HTTP.
+//! What a failed TLS connection to a member means. Knows no HTTP.
 
 use std::fmt;
 use std::io;
@@ -7,28 +7,28 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 use super::Failure;
 
-/// What is wrong between us and a member. In no case has it seen a request.
+/// Why TLS to a member failed. The member has never got the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsFault {
-    /// What answers there is not TLS.
+    /// The server there does not speak TLS.
     NotTls,
-    /// Its certificate is for somebody else.
+    /// The certificate is for another name.
     WrongName,
-    /// Its certificate is not by anybody whom we trust, or out of date.
+    /// The certificate is not from a trusted authority, or has expired.
     Untrusted,
-    /// It wants a certificate of ours and got none, or none that it takes.
+    /// The member requires a client certificate, and does not accept ours or got none.
     ClientCertificate,
-    /// The handshake failed otherwise, or did not end in time.
+    /// The handshake failed in another way, or did not end in time.
     Handshake,
 }
 
 impl TlsFault {
-    /// As a failure, with what there is to say about it.
+    /// This fault as a [`Failure`], with details.
     pub(super) fn with(self, detail: impl fmt::Display) -> Failure {
         Failure::Tls(self, detail.to_string())
     }
 
-    /// Why a handshake has failed.
+    /// Why a handshake failed.
     pub(super) fn of_handshake(error: io::Error) -> Failure {
         match inner(&error) {
             Some(inner) => Self::of(inner).with(inner),
@@ -36,7 +36,7 @@ impl TlsFault {
         }
     }
 
-    /// Why nothing was answered: in TLS 1.3 our side of the handshake is over before the member has looked at our certificate.
+    /// Why the member sent no answer. In TLS 1.3 our handshake ends before the member has checked our certificate.
     pub(super) fn of_silence(error: &io::Error) -> Option<Failure> {
         let inner = inner(error)?;
         (Self::of(inner) == Self::ClientCertificate).then(|| Self::ClientCertificate.with(inner))
@@ -68,10 +68,10 @@ impl TlsFault {
 impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotTls => "no TLS is spoken there",
-            Self::WrongName => "the certificate is for somebody else",
-            Self::Untrusted => "the certificate is not to be trusted",
-            Self::ClientCertificate => "our certificate is missing or not accepted",
+            Self::NotTls => "the server there does not speak TLS",
+            Self::WrongName => "the certificate is for another name",
+            Self::Untrusted => "the certificate is not trusted",
+            Self::ClientCertificate => "our client certificate is missing or not accepted",
             Self::Handshake => "the TLS handshake failed",
         })
     }

@@ -1,4 +1,4 @@
-//! A tunnel: two directions between a client and a member that have left HTTP, and their common end. Knows no queue and no requests.
+//! A tunnel: two directions between a client and a member that no longer speak HTTP, and their common end. Knows no queue and no requests.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -13,27 +13,26 @@ use super::Endpoint;
 use super::lane::{Ahead, Lane, LaneError};
 use crate::exchange::Deadline;
 
-/// How long an end may take to finish the frame that it has begun before it hears no more.
-const FRAME: Duration = Duration::from_secs(5);
-/// How long an answer to our Close frame is waited for; and how long other protocols may end by themselves.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the current frame of an end may take to complete, before the direction is cut.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for the answer to our Close frame. Other protocols get the same time to end by themselves.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long both ends may take to close after that.
-const LINGER: Duration = Duration::from_secs(1);
-/// What an app does about a connection that has closed, it does after that; and a worker gets its signal when its last tunnel has
-/// gone. Few apps take that as a reason to finish anything first.
-const AFTERWARDS: Duration = Duration::from_millis(500);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a tunnel to a worker still counts after its end. An app reacts to a closed connection only after the close, and a worker gets
+/// its signal when its last tunnel has gone. Few apps delay their exit for that work.
+const EXIT_DELAY: Duration = Duration::from_millis(500);
 
-/// The client's side of a tunnel to be.
+/// The client's side of a future tunnel.
 pub struct ClientEnd {
-    /// Its connection.
     pub stream: Stream,
-    /// What it is still to get of HTTP: the head that says 101.
+    /// The head of the 101, which the client has not got yet.
     pub head: Vec<u8>,
-    /// What has come from it behind its request.
+    /// Bytes that the client has sent behind its request.
     pub early: Vec<u8>,
-    /// Deadlines of its connection that HTTP does not need any more.
+    /// Deadlines of the connection that HTTP no longer needs.
     pub deadlines: [Deadline; 3],
-    /// How long either end may take nothing at all.
+    /// How long either end may take nothing.
     pub send_timeout: Duration,
 }
 
@@ -46,26 +45,26 @@ pub struct MemberEnd {
     pub(super) tunnel_guard: TunnelGuard<Endpoint>,
 }
 
-/// How a tunnel came to its end.
+/// How a tunnel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Both ends have said that they are done.
+    /// Both ends have closed in order.
     Whole,
-    /// The member has left, or all is ending.
+    /// The member has left its pool, or Hostler is stopping.
     Dismissed,
     /// Nothing has moved for too long.
     Idle,
-    /// The client has gone without a word.
+    /// The client has closed without the end of its protocol.
     Client,
     /// The client has taken nothing for too long.
     ClientStalled,
-    /// The member has gone without a word.
+    /// The member has closed without the end of its protocol.
     Worker,
     /// The member has taken nothing for too long.
     WorkerStalled,
 }
 
-/// A tunnel, which holds its member without a slot.
+/// A tunnel. It holds its member without a slot.
 pub struct Tunnel {
     client: Stream,
     member: Stream,
@@ -80,7 +79,6 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Between these two.
     pub fn new(client: ClientEnd, member: MemberEnd) -> Self {
         client.stream.keep_alive();
         member.stream.keep_alive();
@@ -101,13 +99,13 @@ impl Tunnel {
         }
     }
 
-    /// Bytes of either direction, from the client and to it.
+    /// The bytes from the client and to the client.
     pub fn bytes(&self) -> (u64, u64) {
         (self.up.bytes, self.down.bytes)
     }
 
-    /// Carries on until it ends. Once it is to end, it stays for as long as `delay` says: those that end together need not come
-    /// back together.
+    /// Runs the tunnel until it ends. When it must end, it stays for `delay` longer, so that clients that are disconnected together do not
+    /// come back together.
     pub async fn carry(&mut self, is_ending: bool, delay: impl FnOnce() -> Duration) -> Ended {
         self.idle.set_after(self.idle_timeout);
         let mut ended = if is_ending {
@@ -128,7 +126,7 @@ impl Tunnel {
             _ => self.abort(),
         }
         if ended == Ended::Dismissed && self.tunnel_guard.is_ours() {
-            sleep(AFTERWARDS).await;
+            sleep(EXIT_DELAY).await;
         }
         ended
     }
@@ -149,7 +147,7 @@ impl Tunnel {
                 return Poll::Ready(self.judge(broken, Ended::Worker, Ended::Client));
             }
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ended::Whole),
-            // It should have sent a Close frame first; whoever waits for more of this member waits in vain.
+            // The member closed without a Close frame. Nothing more comes from it.
             (_, Poll::Ready(Ok(()))) if self.is_websocket && !self.down.has_closed() => {
                 return Poll::Ready(Ended::Worker);
             }
@@ -175,39 +173,42 @@ impl Tunnel {
         }
     }
 
-    /// Ends it politely, in bounded time: a WebSocket with a Close frame to each end and its answer, another protocol when it has
-    /// ended by itself, or not.
+    /// Ends the tunnel in order and in bounded time. A WebSocket gets a Close frame to each end and waits for the answers; another protocol
+    /// gets time to end by itself.
     async fn close(&mut self) {
         if self.is_websocket {
             self.down.close(going_away(None));
             self.up.close(going_away(Some(fastrand::u32(..).to_be_bytes())));
-            self.go_on(FRAME, |tunnel| !tunnel.up.is_inside_frame() && !tunnel.down.is_inside_frame()).await;
-            // Whoever is still inside a frame cannot be told what a frame says.
+            self.go_on(FRAME_TIMEOUT, |tunnel| {
+                !tunnel.up.is_inside_frame() && !tunnel.down.is_inside_frame()
+            })
+            .await;
+            // A Close frame cannot be sent inside another frame.
             for lane in [&mut self.up, &mut self.down].into_iter().filter(|lane| lane.is_inside_frame()) {
                 lane.cut();
             }
         }
-        self.go_on(FAREWELL, |tunnel| tunnel.up.is_settled() && tunnel.down.is_settled()).await;
+        self.go_on(CLOSE_TIMEOUT, |tunnel| tunnel.up.is_settled() && tunnel.down.is_settled()).await;
         self.up.cut();
         self.down.cut();
-        self.go_on(LINGER, |tunnel| tunnel.up.has_ended() && tunnel.down.has_ended()).await;
+        self.go_on(LINGER_TIMEOUT, |tunnel| tunnel.up.has_ended() && tunnel.down.has_ended()).await;
     }
 
-    /// Moves what can be moved until it is enough, whatever fails meanwhile, for no longer than this.
+    /// Moves bytes until `is_enough`, whatever fails meanwhile, for at most `time_limit`.
     async fn go_on(&mut self, time_limit: Duration, is_enough: impl Fn(&Self) -> bool) {
         let moving = poll_fn(|cx| {
             while let Poll::Ready(Err(broken)) = self.up.poll(cx, &mut self.client, &mut self.member) {
-                self.up.bear(broken);
+                self.up.tolerate(broken);
             }
             while let Poll::Ready(Err(broken)) = self.down.poll(cx, &mut self.member, &mut self.client) {
-                self.down.bear(broken);
+                self.down.tolerate(broken);
             }
             if is_enough(self) { Poll::Ready(()) } else { Poll::Pending }
         });
         let _ = timeout(time_limit, moving).await;
     }
 
-    /// Breaks off what is left, so that neither end takes what it has for the whole.
+    /// Aborts the connections that are left, so that neither end mistakes what it has for the whole.
     fn abort(&mut self) {
         self.client.abort();
         self.member.abort();

@@ -1,4 +1,4 @@
-//! The request's body on its way to a member, whatever it comes from. Knows no heads.
+//! The request's body on its way to a member, from memory, a file or the client. Knows no heads.
 
 use std::io;
 use std::sync::Arc;
@@ -7,22 +7,21 @@ use std::task::{Context, Poll, ready};
 use hostler_wire::{BodyLength, ChunkStart, Fields, Name, write_end};
 use tokio::task::JoinHandle;
 
-use super::hearsay::{is_hearsay, is_in_disguise, is_ours};
 use super::link::Link;
+use super::trusted_fields::{is_ours, is_underscore_alias, needs_trust};
 use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, SpoolFile};
 
-/// What is handed to the connection at a time.
+/// How much is handed to the connection at a time.
 const PIECE: usize = 64 * 1024;
-/// A body up to this size goes out with the head, in one write.
-const SMALL: usize = 16 * 1024;
+/// A body up to this size is written together with the head.
+const MAX_WITH_HEAD: usize = 16 * 1024;
 
-/// A body being sent.
 pub(super) struct Upload {
     source: UploadSource,
     chunked: bool,
-    /// Boxed, as all is here that is rare: a call is handed on a dozen times.
+    /// Boxed, because a call is moved about a dozen times and few requests have this.
     trailers: Option<Box<Fields>>,
-    /// What trailers that are still to come must not say.
+    /// Edits of the route that trailers must obey too.
     edits: Option<Box<Edits>>,
     done: bool,
 }
@@ -34,7 +33,6 @@ enum UploadSource {
     Streaming(BodyLength),
 }
 
-/// A body in a file.
 struct Spilled {
     file: Arc<SpoolFile>,
     at: u64,
@@ -45,7 +43,7 @@ struct Spilled {
 type UploadReading = JoinHandle<io::Result<Vec<u8>>>;
 
 impl Upload {
-    /// A body whose end only its framing can tell.
+    /// A body whose end the HTTP/1.1 framing must show.
     pub fn new(exchange: &Exchange) -> Self {
         let mut upload = Self::unframed(exchange);
         // Only the chunked coding can carry trailers.
@@ -54,7 +52,7 @@ impl Upload {
         upload
     }
 
-    /// A body whose end is told by other means.
+    /// A body whose end is shown by other means, as in HTTP/2.
     pub fn unframed(exchange: &Exchange) -> Self {
         let source = match &exchange.body {
             Body::None => UploadSource::None,
@@ -71,7 +69,7 @@ impl Upload {
         Self { done: matches!(source, UploadSource::None), source, chunked: false, trailers, edits }
     }
 
-    /// How the head is to announce it; none for no body.
+    /// How the head announces the body. None: there is no body.
     pub fn framing(&self) -> Option<BodyLength> {
         match &self.source {
             UploadSource::None => None,
@@ -82,10 +80,10 @@ impl Upload {
         }
     }
 
-    /// Puts a small body behind the head.
+    /// Appends a small body to the head.
     pub fn start(&mut self, outbox: &mut Vec<u8>) {
         if let UploadSource::Memory(bytes, at @ 0) = &mut self.source
-            && bytes.len() <= SMALL
+            && bytes.len() <= MAX_WITH_HEAD
         {
             *at = bytes.len();
             append(outbox, bytes, self.chunked);
@@ -93,12 +91,12 @@ impl Upload {
         }
     }
 
-    /// True when all has been handed to the connection.
+    /// True when everything has been handed to the connection.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Sends; ready when all is sent, or the member takes no more.
+    /// Sends the body. Ready when all is sent, or when the member takes no more.
     pub fn poll_push<D: Downstream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -169,11 +167,11 @@ impl Upload {
     }
 }
 
-/// The trailers that a member may get: none that say what only we, the route or the head may say.
+/// The trailers that a member may get: without fields that only Hostler, the route or the head may set.
 fn fit(trailers: &Fields, edits: &Edits) -> Option<Box<Fields>> {
     let is_said_by_others = |name: &[u8]| {
         let known = Name::of(name);
-        is_ours(known) || is_hearsay(known, name) || is_in_disguise(name, edits) || !edits.keeps(name)
+        is_ours(known) || needs_trust(known, name) || is_underscore_alias(name, edits) || !edits.keeps(name)
     };
     trailers.trailing(|name| !is_said_by_others(name)).map(Box::new)
 }
@@ -187,8 +185,7 @@ fn append(outbox: &mut Vec<u8>, piece: &[u8], chunked: bool) {
 }
 
 impl Spilled {
-    /// Reads the next piece on a thread that may block. Reads at a place of its own: a call that was given up may still be
-    /// reading the same file.
+    /// Reads the next piece on a thread that may block. Reads at an explicit offset: an abandoned call may still read the same file.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
         let task = self.reading.get_or_insert_with(|| {
             let (file, at) = (self.file.clone(), self.at);

@@ -1,4 +1,4 @@
-//! HTTP/2 connections to one member, each shared by as many calls as the member allows. Knows no requests.
+//! HTTP/2 connections to one member. Calls share each of them, up to the limit that the member sets. Knows no requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -12,15 +12,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::proxy::{Connector, Failure, MemberProtocol};
 
-/// How much of one answer may come before it is asked for.
+/// How much of one answer the member may send before we read it.
 const STREAM_WINDOW: u32 = 128 << 10;
-/// The same for all answers on a connection: far more than one, so that a slow client holds nobody up but itself.
+/// The same for all answers on a connection. It is far more than one answer's window, so that one slow client does not block the others.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// All connections of one data-plane thread to one member.
 pub(in crate::proxy) struct Http2Connections {
     open: Mutex<Vec<Http2Connection>>,
-    /// Only one at a time connects: the others will find room on what it has connected.
+    /// Only one task at a time opens a connection: the others then find room on it.
     turn: Semaphore,
 }
 
@@ -29,7 +28,7 @@ struct Http2Connection {
     load: Arc<Mutex<ConnectionLoad>>,
 }
 
-/// What a connection carries.
+/// The load of one connection.
 struct ConnectionLoad {
     streams: usize,
     idle_since: Instant,
@@ -46,7 +45,7 @@ impl Http2Connections {
         Self { open: Mutex::default(), turn: Semaphore::new(1) }
     }
 
-    /// Room for a stream, on a new connection if there is none on those that are open.
+    /// Room for a stream. Opens a new connection if the open ones are full.
     pub async fn permit(
         &self,
         connector: &Connector,
@@ -64,7 +63,7 @@ impl Http2Connections {
         }
         let left = until.saturating_duration_since(Instant::now());
         let stream = connector.connect(MemberProtocol::Http2, left).await?;
-        let requests = shake_hands(stream, limits).await.map_err(Failure::Unreachable)?;
+        let requests = handshake(stream, limits).await.map_err(Failure::Unreachable)?;
         let load = Arc::new(Mutex::new(ConnectionLoad { streams: 0, idle_since: Instant::now() }));
         let http2_connection = Http2Connection { requests, load };
         let permit = http2_connection.take();
@@ -72,22 +71,22 @@ impl Http2Connections {
         Ok(permit)
     }
 
-    /// Room on a connection that is open; those that are so no more are forgotten.
+    /// Room on an open connection. Drops connections that have failed.
     fn find(&self) -> Option<StreamPermit> {
         let mut open = self.open();
         open.retain_mut(|http2_connection| http2_connection.is_of_use());
         open.iter().find(|http2_connection| http2_connection.has_room()).map(Http2Connection::take)
     }
 
-    /// A call on it has had no answer in time: nobody else is to wait for this connection, which may be dead. Those that are on it
-    /// already may yet be served.
+    /// A call on this connection got no answer in time, so the connection may be dead. New calls no longer use it; calls that are already
+    /// on it may still finish.
     pub fn avoid(&self, permit: &StreamPermit) {
         self.open().retain(|http2_connection| !Arc::ptr_eq(&http2_connection.load, &permit.load));
     }
 
-    /// Lets go of connections that nobody has needed for this long.
-    pub fn prune(&self, most_idle: Duration) {
-        let is_idle = |load: &ConnectionLoad| load.streams == 0 && load.idle_since.elapsed() > most_idle;
+    /// Drops connections that have had no stream for this long.
+    pub fn prune(&self, max_idle: Duration) {
+        let is_idle = |load: &ConnectionLoad| load.streams == 0 && load.idle_since.elapsed() > max_idle;
         self.open().retain_mut(|http2_connection| {
             http2_connection.is_of_use() && !is_idle(&lock(&http2_connection.load))
         });
@@ -99,7 +98,7 @@ impl Http2Connections {
 }
 
 impl Http2Connection {
-    /// False once it has failed, or the member takes no new streams on it: for good (GOAWAY), or at all.
+    /// False if it has failed, or if the member takes no new streams on it: after a GOAWAY, or because it allows none.
     fn is_of_use(&mut self) -> bool {
         let ready = self.requests.poll_ready(&mut Context::from_waker(Waker::noop()));
         let is_open = !matches!(ready, Poll::Ready(Err(_)));
@@ -124,8 +123,8 @@ impl Drop for StreamPermit {
     }
 }
 
-async fn shake_hands(stream: Stream, limits: &Limits) -> std::io::Result<SendRequest<Bytes>> {
-    // A connection that many wait on must not depend on the member's word for it that it is alive.
+async fn handshake(stream: Stream, limits: &Limits) -> std::io::Result<SendRequest<Bytes>> {
+    // TCP keep-alive: many calls may wait on this connection, so a dead peer must be noticed.
     stream.keep_alive();
     let most_head = u32::try_from(limits.max_size).unwrap_or(u32::MAX);
     let shaking = client::Builder::new()
@@ -137,7 +136,7 @@ async fn shake_hands(stream: Stream, limits: &Limits) -> std::io::Result<SendReq
         .await;
     let (requests, connection) =
         shaking.map_err(|error| error.into_io().unwrap_or(std::io::ErrorKind::Other.into()))?;
-    // How it ends, its streams learn by themselves; and without any, and with nobody who could open one, it ends.
+    // The streams learn by themselves how the connection ends. It ends when no stream is left and none can be opened.
     tokio::spawn(async move { drop(connection.await) });
     Ok(requests)
 }

@@ -1,4 +1,4 @@
-//! Heads between HTTP/1.1, in which everything else thinks, and HTTP/2. Knows no connections.
+//! Converts heads between HTTP/1.1, which the rest of Hostler uses, and HTTP/2. Knows no connections.
 
 use hostler_wire::{
     CallError, Fields, Limits, Name, ResponseHead, may_trail, write_field, write_head_end, write_status_line,
@@ -7,10 +7,10 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Uri, Version};
 
-/// What a target may have in it that a URI may not, and `http` does not take: it is sent as what it stands for.
+/// Characters that a target may contain but a URI may not, and that `http` refuses. They are sent percent-encoded.
 const NOT_IN_URIS: &[u8] = b"\"<>\\^`{|}";
 
-/// A request's head for a member, from the same head in HTTP/1.1. None if HTTP/2 has no way to say it.
+/// Converts the head of a request for a member. None if HTTP/2 cannot express it.
 pub(super) fn request(text: &[u8], scheme: Scheme, takes_trailers: bool) -> Option<Request<()>> {
     let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let mut words = lines.next()?.split(|&byte| byte == b' ');
@@ -50,14 +50,14 @@ fn encoded(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads an answer's head as strictly as one in HTTP/1.1.
+/// Reads the head of an answer as strictly as in HTTP/1.1.
 pub(super) fn answer(
     into: &mut ResponseHead,
     status: u16,
     fields: &HeaderMap,
     limits: &Limits,
 ) -> Result<(), CallError> {
-    // It may switch nothing: that is for HTTP/1.1 (RFC 9113 section 8.6).
+    // A 101 exists only in HTTP/1.1 (RFC 9113 section 8.6).
     if status == 101 {
         return Err(CallError::Switched);
     }
@@ -70,14 +70,12 @@ pub(super) fn answer(
     Ok(into.parse(&text, limits)?)
 }
 
-/// Trailer fields of an answer.
 pub(super) fn trailers(fields: &HeaderMap) -> Option<Fields> {
     let mut found = Fields::default();
     fields.iter().for_each(|(name, value)| found.add(name.as_str().as_bytes(), value.as_bytes()));
     (!found.is_empty()).then_some(found)
 }
 
-/// Trailer fields of a request.
 pub(super) fn trailers_to_send(fields: &Fields) -> HeaderMap {
     let mut found = HeaderMap::new();
     for (_, name, value) in fields.iter().filter(|(_, name, _)| may_trail(name)) {

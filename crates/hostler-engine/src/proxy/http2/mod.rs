@@ -1,4 +1,4 @@
-//! Calls to members in HTTP/2. Knows no client protocol.
+//! Calls to members over HTTP/2. Knows no client protocol.
 
 mod connection;
 mod head;
@@ -21,7 +21,7 @@ use super::upload::Upload;
 use super::{Call, CallSettings, Endpoint, Failure, request};
 use crate::exchange::{Body, Downstream, Exchange};
 
-/// Sends the request to the leased member and waits for the head of its answer.
+/// Sends the request to the leased member and waits for the head of the answer.
 pub(super) async fn forward<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
@@ -40,8 +40,8 @@ pub(super) async fn forward<D: Downstream>(
             Err(failed) => Err(failed),
         };
         match outcome {
-            // A connection may be told to end while a request is on its way to it. That is no word on the member: the same
-            // lease tries once more.
+            // A member may close a connection while a request is on its way to it. That is not the member's failure, so the same lease
+            // tries once more.
             Err((Failure::Unprocessed(_), Some(again)))
                 if is_first && !matches!(exchange.body, Body::Streaming) =>
             {
@@ -52,21 +52,21 @@ pub(super) async fn forward<D: Downstream>(
     }
 }
 
-/// One request of our own on a connection of its own; the status of its answer.
+/// Sends one request of our own over a connection of its own. Returns the status.
 pub(super) async fn ask(stream: Stream, request: Request<()>) -> Result<u16, h2::Error> {
     let (requests, connection) = h2::client::handshake(stream).await?;
     let asking = async {
         let (answer, _) = requests.ready().await?.send_request(request, true)?;
         Ok(answer.await?.status().as_u16())
     };
-    // It has to be driven, and ends with us.
+    // The connection must be polled for the request to proceed. It ends with this function.
     tokio::select! {
         status = asking => status,
         ended = connection => Err(ended.err().unwrap_or_else(|| h2::Reason::NO_ERROR.into())),
     }
 }
 
-/// Room on a connection, in `connect_timeout` and before the request's own deadline.
+/// Room on a connection, within `connect_timeout` and the request's own deadline.
 async fn permit(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
@@ -103,12 +103,12 @@ fn begin(
     }
 }
 
-/// What a member gets in HTTP/1.1 is what it gets here.
+/// The same head as in HTTP/1.1, converted.
 fn head_for(exchange: &Exchange, lease: &Lease<Endpoint>, upload: &Upload) -> Option<Request<()>> {
     let mut text = Vec::with_capacity(1024);
     request::write_head(&mut text, exchange, upload.framing());
     let scheme = if lease.connector.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-    // Unlike other fields about a connection it is for this one as well: some members send none otherwise.
+    // `TE` is about one connection, but it is sent on this one too, because some members send trailers only then.
     let mut wanted = exchange.head.fields.all(Name::Te).flat_map(tokens);
     head::request(&text, scheme, wanted.any(|token| token.eq_ignore_ascii_case(b"trailers")))
 }

@@ -1,4 +1,4 @@
-//! One call on one stream: sent as the member's windows allow, read as it is asked for. Knows no pools, and sets no deadlines.
+//! A call on one HTTP/2 stream: sends as the member's window allows, reads on demand. Knows no pools, and sets no deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -13,44 +13,43 @@ use http::Request;
 use super::connection::StreamPermit;
 use super::head;
 
-/// A call on a stream of its own.
 pub(in crate::proxy) struct MemberStream {
     permit: StreamPermit,
-    /// More of the request's body, to be sent.
+    /// The next part of the request's body.
     outbox: Vec<u8>,
     sending: Bytes,
-    /// None once nothing more is to be sent.
+    /// None after everything has been sent.
     to_send: Option<SendStream<Bytes>>,
-    /// All of the body has been handed in; with these trailers.
+    /// Set when the whole body is in the outbox; with the trailers.
     ending: Option<Option<Fields>>,
     send_failed: bool,
     answer: StreamAnswer,
     head: ResponseHead,
     length: BodyLength,
     trailers: Option<Fields>,
-    /// Something of an answer has come.
+    /// Something of the answer has arrived.
     answered: bool,
     fault: Option<Fault>,
 }
 
 enum StreamAnswer {
     Awaited(ResponseFuture),
-    /// What has come of its body, and is not asked for yet; and the rest.
+    /// The part of the body that has arrived but is not read yet, and the stream of the rest.
     Coming(Bytes, RecvStream),
     Whole,
 }
 
-/// What went wrong, as far as it is not the same in HTTP/1.1.
+/// Errors that HTTP/1.1 does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum Fault {
-    /// The member has said that it has not looked at the request (RFC 9113 section 8.7).
+    /// The member says that it has not processed the request (RFC 9113 section 8.7).
     Unprocessed,
     /// The member breaks the protocol.
     Malformed,
 }
 
 impl MemberStream {
-    /// Sends the head of a request. An error means that none of it was sent.
+    /// Sends the head of a request. An error means that nothing of it was sent.
     pub fn begin(mut permit: StreamPermit, request: Request<()>, has_body: bool) -> Result<Self, h2::Error> {
         let (answer, sending) = permit.requests.send_request(request, !has_body)?;
         Ok(Self {
@@ -69,7 +68,6 @@ impl MemberStream {
         })
     }
 
-    /// The connection that it is on.
     pub fn permit(&self) -> &StreamPermit {
         &self.permit
     }
@@ -87,7 +85,7 @@ impl MemberStream {
         self.send_failed
     }
 
-    /// Sends what is in the outbox, as far as the member wants it. One that wants no more may answer all the same.
+    /// Sends the outbox, as far as the member's window allows. A member that refuses the rest of the body may still answer.
     pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.send_failed && ready!(self.poll_push(cx)).is_err() {
             self.send_failed = true;
@@ -127,7 +125,7 @@ impl MemberStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for a head, interim or final; as with HTTP/1.1.
+    /// Waits for a head, interim or final, as in HTTP/1.1.
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -148,7 +146,7 @@ impl MemberStream {
         let (parts, body) = answer.into_parts();
         head::answer(&mut self.head, parts.status.as_u16(), &parts.headers, limits)?;
         self.length = match response_body(&self.head, to_head)? {
-            // Whatever its length is, an end to it is certain.
+            // A stream always has a definite end, so a body without a length can be sent on with chunked coding.
             BodyLength::UntilClose if body.is_end_stream() => BodyLength::Known(0),
             BodyLength::UntilClose => BodyLength::Chunked,
             length => length,
@@ -184,7 +182,7 @@ impl MemberStream {
         self.trailers.as_ref()
     }
 
-    /// Appends some of the body, at most `max` bytes; `true` when it is complete.
+    /// Appends some of the body, at most `max` bytes. True when it is complete.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -201,7 +199,7 @@ impl MemberStream {
                 let taken = held.len().min(max);
                 into.extend_from_slice(&held[..taken]);
                 held.advance(taken);
-                // A stream that is over needs no more room.
+                // Fails only if the stream has ended, and then the window does not matter.
                 let _ = stream.flow_control().release_capacity(taken);
                 if held.is_empty() && stream.is_end_stream() {
                     self.answer = StreamAnswer::Whole;
@@ -220,31 +218,31 @@ impl MemberStream {
         }
     }
 
-    /// Looks a little way ahead: an answer that has broken off by now is known before any of it is passed on.
+    /// Looks a little way ahead: an answer that has broken off by now is noticed before any of it is passed on.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         let StreamAnswer::Coming(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
         if held.is_empty() && !stream.is_end_stream() {
             match ready!(stream.poll_data(cx)) {
                 Some(Ok(data)) => *held = data,
                 Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
-                // Trailers, which are asked for behind the body.
+                // Trailers, which are read after the body.
                 None => {}
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Tells the member that nobody waits for its answer.
+    /// Tells the member that its answer is not needed.
     pub fn hang_up(&mut self) {
         self.send_failed = true;
-        // Without anything that refers to it, a stream is reset.
+        // Dropping both handles resets the stream.
         (self.to_send, self.answer) = (None, StreamAnswer::Whole);
     }
 
     fn fault(&mut self, error: h2::Error) -> CallError {
         let is_refused =
             error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
-        // With GOAWAY only those streams fail that the member says it has not looked at.
+        // After a GOAWAY, only the streams fail that the member has not processed.
         if is_refused || error.is_remote() && error.is_go_away() {
             self.fault = Some(Fault::Unprocessed);
         } else if error.is_library() {

@@ -1,16 +1,17 @@
-//! Names of fields that say who the client is and how it came, in every spelling that an app could take for them. Knows no values.
+//! Names of header fields that only a trusted proxy may set (who the client is and how it came), in every spelling that an app could read
+//! as them. Knows no values.
 
 use hostler_wire::Name;
 
 use crate::exchange::Edits;
 
-/// Fields that we write ourselves, or that ended with us: we have answered the expectation and framed the body anew.
+/// Fields that Hostler writes itself, or has consumed: it has answered the expectation and frames the body anew.
 pub(super) fn is_ours(name: Name) -> bool {
     matches!(name, Name::ContentLength | Name::Expect | Name::XForwardedFor | Name::XRequestId)
 }
 
-/// Fields that say who the client is, what it asked for and how it came: worth something only from a peer that is trusted.
-pub(super) fn is_hearsay(known: Name, name: &[u8]) -> bool {
+/// Fields that say who the client is, what it asked for or how it came. They count only if the peer is trusted.
+pub(super) fn needs_trust(known: Name, name: &[u8]) -> bool {
     match known {
         Name::Forwarded
         | Name::XForwardedProto
@@ -21,14 +22,14 @@ pub(super) fn is_hearsay(known: Name, name: &[u8]) -> bool {
         | Name::XRealIp
         | Name::CfConnectingIp
         | Name::TrueClientIp => true,
-        Name::Other => begins_like_hearsay(name),
+        Name::Other => has_trusted_prefix(name),
         _ => false,
     }
 }
 
-/// Beginnings of names, by their first letter. Certificates: RFC 9440, and what nginx, Apache, HAProxy, Azure and AWS call it.
-/// Targets: what IIS and nginx's `auth_request` write, and some frameworks route by. Addresses: what balancers write.
-fn begins_like_hearsay(name: &[u8]) -> bool {
+/// Prefixes of names, by their first letter. Certificates: RFC 9440, and the names that nginx, Apache, HAProxy, Azure and AWS use. Targets:
+/// names that IIS and nginx's `auth_request` write, and that some frameworks route by. Addresses: names that balancers write.
+fn has_trusted_prefix(name: &[u8]) -> bool {
     let begins = |beginnings: &[&[u8]]| beginnings.iter().any(|beginning| starts_with(name, beginning));
     match name.first().map_or(0, |first| first | 0x20) {
         b'x' => match name.get(2).map_or(0, |third| third | 0x20) {
@@ -55,10 +56,10 @@ fn begins_like_hearsay(name: &[u8]) -> bool {
     }
 }
 
-/// `X_Real_IP` is another name than `X-Real-IP` to us and to Node, but the same to whatever is made after CGI (WSGI, Rack, PHP),
-/// where it would take the place of ours. That holds for what the route writes as well. No proxy needs such a name, so that it is
-/// believed from none: those that let their clients' underscores through are many.
-pub(super) fn is_in_disguise(name: &[u8], edits: &Edits) -> bool {
+/// Hostler and Node treat `X_Real_IP` and `X-Real-IP` as two names. CGI-like interfaces (WSGI, Rack, PHP) treat them as one, so the first
+/// could replace ours. The same holds for fields that the route writes. No proxy needs such a name, and many pass on their clients'
+/// underscores, so it is removed even from trusted proxies.
+pub(super) fn is_underscore_alias(name: &[u8], edits: &Edits) -> bool {
     if memchr::memchr(b'_', name).is_none() {
         return false;
     }
@@ -66,7 +67,7 @@ pub(super) fn is_in_disguise(name: &[u8], edits: &Edits) -> bool {
     let known = Name::of(&dashed);
     is_ours(known)
         || known.is_hop_by_hop()
-        || is_hearsay(known, &dashed)
+        || needs_trust(known, &dashed)
         || starts_with(&dashed, b"hostler-")
         || edits.writes_other_than(name, &dashed)
 }
@@ -81,11 +82,11 @@ mod tests {
     use crate::exchange::Edit;
 
     fn heard(name: &str) -> bool {
-        is_hearsay(Name::of(name.as_bytes()), name.as_bytes())
+        needs_trust(Name::of(name.as_bytes()), name.as_bytes())
     }
 
     #[test]
-    fn what_only_a_proxy_can_know_is_hearsay() {
+    fn fields_that_only_a_proxy_can_know_need_trust() {
         for name in [
             "Client-Cert",
             "client-cert-chain",
@@ -135,15 +136,15 @@ mod tests {
             "HOSTLER_X",
             "TRANSFER_ENCODING",
         ] {
-            assert!(is_in_disguise(name.as_bytes(), &none), "{name}");
+            assert!(is_underscore_alias(name.as_bytes(), &none), "{name}");
         }
         for name in ["my_own", "X-Real-IP", "X_User"] {
-            assert!(!is_in_disguise(name.as_bytes(), &none), "{name}");
+            assert!(!is_underscore_alias(name.as_bytes(), &none), "{name}");
         }
         let own =
             vec![Edit::Set("X-User".into(), b"me".to_vec()), Edit::Set("x_kept".into(), b"me".to_vec())];
         let edits = Edits { own, ..Edits::default() };
-        assert!(is_in_disguise(b"X_USER", &edits));
-        assert!(!is_in_disguise(b"X_Kept", &edits));
+        assert!(is_underscore_alias(b"X_USER", &edits));
+        assert!(!is_underscore_alias(b"X_Kept", &edits));
     }
 }
