@@ -18,6 +18,8 @@ mod paths;
 mod picture;
 #[path = "tidy/sources.rs"]
 mod sources;
+#[path = "tidy/words.rs"]
+mod words;
 
 /// The modules of the program, highest row first. A module may use the rows below its own, but no module of its own row or a higher one.
 const ROWS: &[&[&str]] = &[

@@ -1,8 +1,9 @@
 //! One word for one thing: the glossary of ARCHITECTURE.md, and the fields of the status and the log that the guide explains.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+
+use super::defined_type;
+use super::sources::{Source, root, sources};
 
 /// The pages that explain the fields of the status and of the log.
 const PAGES: &[&str] = &[
@@ -67,13 +68,9 @@ fn a_word_of_the_glossary_means_one_thing() {
     let twice: Vec<_> = words.iter().filter(|word| !seen.insert(*word)).collect();
     assert!(twice.is_empty(), "in the glossary twice: {twice:?}");
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (path, text) in sources() {
-        // What the configuration defines is the same thing as it is written.
-        if path.starts_with("crates/hostler-config/") {
-            continue;
-        }
+    for Source { path, text } in program() {
         for line in text.lines() {
-            let Some(name) = defined(line) else { continue };
+            let Some(name) = defined_type(line) else { continue };
             // The same thing under the same name, with the program's parameters.
             if line.contains(&format!("::{name}<")) {
                 continue;
@@ -111,20 +108,20 @@ fn glossary() -> Vec<String> {
     cells.flat_map(|cell| cell.split(", ")).map(|word| word.trim().to_owned()).collect()
 }
 
-/// All structures that derive `Serialize`, but those of the configuration and of tests.
+/// All structures of the program that derive `Serialize`.
 fn written() -> Vec<Written> {
     let mut found = Vec::new();
-    for (path, text) in sources() {
-        if path.starts_with("crates/hostler-config/") || path.starts_with("crates/hostler-testkit/") {
-            continue;
-        }
+    for Source { path, text } in
+        program().filter(|source| !source.path.starts_with("crates/hostler-testkit/"))
+    {
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
             if !(line.starts_with("#[derive(") && line.contains("Serialize")) {
                 continue;
             }
             let Some(head) = lines.by_ref().find(|line| !line.starts_with("#[")) else { break };
-            let Some(name) = defined(head).filter(|_| head.contains("struct ") && head.ends_with('{')) else {
+            let Some(name) = defined_type(head).filter(|_| head.contains("struct ") && head.ends_with('{'))
+            else {
                 continue;
             };
             let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "}").collect();
@@ -156,51 +153,17 @@ fn fields(body: &[&str]) -> Vec<String> {
     names
 }
 
-/// The type that a line at the outermost level defines.
-fn defined(line: &str) -> Option<&str> {
-    let rest = match line.strip_prefix("pub") {
-        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
-        Some(rest) => rest.trim_start(),
-        None => line,
+/// The sources of all crates, without tests and without the configuration: what it defines is the same thing as it is written.
+fn program() -> impl Iterator<Item = Source> {
+    let is_looked_at = |source: &Source| {
+        let in_config = source.path.starts_with("crates/hostler-config/");
+        source.path.contains("/src/") && !source.is_test() && !in_config
     };
-    let kinds = ["struct ", "enum ", "trait ", "type "];
-    let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
-    name.split(|c: char| !c.is_alphanumeric()).next()
-}
-
-/// The sources of the program and its libraries, without tests.
-fn sources() -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for library in std::fs::read_dir(root().join("crates")).unwrap() {
-        collect(&library.unwrap().path().join("src"), &mut found);
-    }
-    let name = |path: &PathBuf| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-    let is_test = |path: &PathBuf| {
-        path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
-    };
-    found.retain(|path| !is_test(path));
-    found.sort();
-    found.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
-}
-
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => collect(&path, found),
-            false if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
-            false => {}
-        }
-    }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    sources("crates").into_iter().filter(is_looked_at)
 }
 
 #[test]
-fn the_rules_find_what_they_are_for() {
+fn fields_and_words_are_found() {
     let body = [
         "    /// A thing: here.",
         "    pub name: Arc<str>,",
@@ -214,6 +177,5 @@ fn the_rules_find_what_they_are_for() {
         "    pub seen: Option<u8>,",
     ];
     assert_eq!(fields(&body), ["name", "uptime_ms", "seen"]);
-    assert_eq!(defined("pub(super) struct Turn<'a> {"), Some("Turn"));
     assert!(explained().contains("queue_wait_ms"));
 }
