@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
+use super::event_loop::EventLoop;
 use super::roster::MemberState;
 use super::shared::PoolInner;
 
@@ -64,9 +65,15 @@ impl<E> Gauge<E> {
         })
     }
 
-    /// Sets the number of slots from now on. Leases above the new number end normally.
+    /// Sets the number of slots, which alone decides from now on. Leases above the new number end normally.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.id, slots);
+    }
+
+    /// From now on the event loop of the member decides whether it gets one more request, up to this many at once. If an
+    /// event loop is observed already, only the limit changes.
+    pub fn observe(&self, most: usize, event_loop: Arc<dyn EventLoop>) {
+        self.shared.observe(self.id, most, event_loop);
     }
 
     /// Sets the health of the member, as its health check reports it. An unhealthy member gets no requests, and requests

@@ -51,6 +51,12 @@ impl<E> Lease<E> {
         self.grant.since
     }
 
+    /// The request has been sent to the member. If the pool observes the member's event loop, the loop shows from now on
+    /// whether it has begun the request.
+    pub fn sent(&self) {
+        self.grant.sent();
+    }
+
     /// How many other slots of the member were in use when this one was granted.
     pub fn beside(&self) -> usize {
         self.grant.beside

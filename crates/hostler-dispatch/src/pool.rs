@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::acquire::Acquire;
 use super::claim::{Claim, MemberId, Ticket};
+use super::event_loop::EventLoop;
 use super::membership::Membership;
 use super::queue::QueuePosition;
 use super::settings::PoolSettings;
@@ -30,7 +31,7 @@ impl<E> Clone for Pool<E> {
 impl<E: Send + Sync + 'static> Pool<E> {
     /// An empty pool.
     pub fn new(name: impl Into<Arc<str>>, settings: PoolSettings) -> Self {
-        Self { shared: Arc::new(PoolInner::new(name.into(), settings)) }
+        Self { shared: PoolInner::new(name.into(), settings) }
     }
 
     /// The name given to [`Self::new`].
@@ -40,17 +41,35 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Adds a member with this many slots. It stays as long as the returned membership is kept.
     pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
-        self.join_as(endpoint, slots, false)
+        self.join_as(endpoint, slots, false, None)
     }
 
     /// Adds a member as in [`Self::join`]. Claims that prefer near members choose it first.
     pub fn join_near(&self, endpoint: E, slots: usize) -> Membership<E> {
-        self.join_as(endpoint, slots, true)
+        self.join_as(endpoint, slots, true, None)
     }
 
-    fn join_as(&self, endpoint: E, slots: usize, near: bool) -> Membership<E> {
+    /// Adds a member whose event loop is observed: it gets one more request only if its loop can begin it at once, and at
+    /// most this many.
+    pub fn join_observed(&self, endpoint: E, most: usize, event_loop: Arc<dyn EventLoop>) -> Membership<E> {
+        self.join_as(endpoint, most, false, Some(event_loop))
+    }
+
+    fn join_as(
+        &self,
+        endpoint: E,
+        slots: usize,
+        near: bool,
+        event_loop: Option<Arc<dyn EventLoop>>,
+    ) -> Membership<E> {
         let (held, gone) = oneshot::channel();
-        let member = self.shared.change(|state, _| state.roster.add(endpoint, slots, near, held));
+        let member = self.shared.change(|state, _| {
+            let member = state.roster.add(endpoint, slots, near, held);
+            if let Some(event_loop) = event_loop {
+                state.roster.observe(member.id, slots, event_loop);
+            }
+            member
+        });
         Membership::new(Arc::clone(&self.shared), member, gone)
     }
 

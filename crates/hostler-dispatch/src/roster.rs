@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::claim::{MemberId, MemberPreference};
 use super::eject::{BackoffSettings, EjectSettings};
+use super::event_loop::{EventLoop, LoopState};
 
 /// What leases, the membership and the pool share about one member.
 pub(super) struct Member<E> {
@@ -20,6 +21,8 @@ pub(super) struct Member<E> {
     failures: AtomicU32,
     /// The member ended a request without an answer and has not answered any since. Written and read like `failures`.
     suspected: AtomicBool,
+    /// Granted requests that have not been sent to the member yet. Counted only if its event loop is observed.
+    unsent: AtomicUsize,
     /// The tunnels are to end, because the member or the pool has left.
     dismissed: watch::Sender<bool>,
     /// The member is given up. Requests that wait for its answer should try another member.
@@ -29,6 +32,16 @@ pub(super) struct Member<E> {
 }
 
 impl<E> Member<E> {
+    /// Granted requests that have not been sent yet.
+    fn unsent(&self) -> usize {
+        self.unsent.load(Ordering::Acquire)
+    }
+
+    /// A granted request has been sent.
+    pub fn sent(&self) {
+        self.unsent.fetch_sub(1, Ordering::Release);
+    }
+
     pub fn is_doubted(&self) -> bool {
         self.failures.load(Ordering::Relaxed) > 0
     }
@@ -73,11 +86,25 @@ pub(super) struct Grant<E> {
     pub tunnel: bool,
     /// How many other slots of the member were in use at the grant.
     pub beside: usize,
+    /// The pool waits to hear that the request has been sent.
+    pub unsent: AtomicBool,
+}
+
+impl<E> Grant<E> {
+    /// The request has been sent to the member, or will not be.
+    pub fn sent(&self) {
+        if self.unsent.load(Ordering::Relaxed) && self.unsent.swap(false, Ordering::Relaxed) {
+            self.member.sent();
+        }
+    }
 }
 
 pub(super) struct MemberState<E> {
     pub member: Arc<Member<E>>,
+    /// The most requests that it gets at the same time.
     pub slots: usize,
+    /// Decides below that number whether it gets one more.
+    pub event_loop: Option<LoopState>,
     /// Preferred by claims that ask for a near member.
     pub near: bool,
     pub in_use: usize,
@@ -117,7 +144,27 @@ impl<E> MemberState<E> {
         self.ejected_until.is_some_and(|until| now < until)
     }
 
+    /// Whether it can begin a request now.
     pub fn has_free_slot(&self, now: Instant) -> bool {
+        self.has_room(now) && self.can_begin(now)
+    }
+
+    /// As [`Self::has_free_slot`], but does not observe the event loop. After a `true`, ask [`Self::can_begin`].
+    pub fn may_have_free_slot(&self, now: Instant) -> bool {
+        let may_begin =
+            |event_loop: &LoopState| event_loop.may_begin(self.in_use, self.member.unsent(), now);
+        self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
+    }
+
+    /// Whether its event loop, if that is observed, can begin one more request.
+    pub fn can_begin(&self, now: Instant) -> bool {
+        let can_begin =
+            |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), now);
+        self.event_loop.as_ref().is_none_or(can_begin)
+    }
+
+    /// Whether its number of slots and its state allow one more request.
+    fn has_room(&self, now: Instant) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
         let is_shut = self.left || self.held_back || self.exclusive || self.unhealthy;
         self.in_use < self.slots && !is_shut && !is_tried && !self.is_ejected(now)
@@ -132,6 +179,12 @@ impl<E> MemberState<E> {
     /// It gets no requests at the moment, for any reason.
     pub fn is_out(&self, now: Instant) -> bool {
         self.unhealthy || self.is_ejected(now)
+    }
+
+    /// The requests that it works on at the same time, for estimates of the pool's speed. While requests wait, a member
+    /// with an observed event loop has as many as it can take.
+    pub fn parallel(&self) -> usize {
+        if self.event_loop.is_some() { self.in_use.max(1) } else { self.slots }
     }
 
     /// Whether it may have one more tunnel.
@@ -201,12 +254,14 @@ impl<E> Roster<E> {
     ) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
-        let (failures, suspected) = (AtomicU32::new(0), AtomicBool::new(false));
+        let (failures, suspected, unsent) = Default::default();
         let (dismissed, forsaken) = (watch::Sender::new(false), watch::Sender::new(false));
-        let member = Arc::new(Member { id, endpoint, failures, suspected, dismissed, forsaken, _held: held });
+        let member =
+            Arc::new(Member { id, endpoint, failures, suspected, unsent, dismissed, forsaken, _held: held });
         self.states.push(MemberState {
             member: Arc::clone(&member),
             slots,
+            event_loop: None,
             near,
             in_use: 0,
             tunnels: 0,
@@ -234,7 +289,7 @@ impl<E> Roster<E> {
         self.turns += 1;
         let alone = wanted.alone && self.present().nth(1).is_some();
         let state = &mut self.states[index];
-        debug_assert!(state.has_free_slot(now), "only a free slot is granted");
+        debug_assert!(state.may_have_free_slot(now), "only a free slot is granted");
         state.lease_time(now);
         let beside = state.in_use;
         state.in_use += 1;
@@ -244,11 +299,17 @@ impl<E> Roster<E> {
         state.on_trial |= trial;
         state.exclusive |= alone;
         let wary = state.ejections > 0;
-        Grant { member: Arc::clone(&state.member), since: now, trial, wary, alone, tunnel, beside }
+        if let Some(event_loop) = &state.event_loop {
+            event_loop.give(now);
+            state.member.unsent.fetch_add(1, Ordering::Relaxed);
+        }
+        let unsent = AtomicBool::new(state.event_loop.is_some());
+        Grant { member: Arc::clone(&state.member), since: now, trial, wary, alone, tunnel, beside, unsent }
     }
 
     /// Returns a slot. The caller holds the member, so no endpoint is dropped under the lock.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
+        grant.sent();
         self.turns += 1;
         let (id, turns) = (grant.member.id, self.turns);
         let Some(state) = self.state_mut(id) else { return };
@@ -313,7 +374,7 @@ impl<E> Roster<E> {
         }
         state.late += 1;
         state.member.suspected.store(true, Ordering::Relaxed);
-        let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.slots.max(1));
+        let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.parallel().max(1));
         let is_enough = state.late as usize >= most || state.ejections > 0;
         if settings.failures == 0 || !is_enough || !settings.allows(members, others) {
             return None;
@@ -365,7 +426,21 @@ impl<E> Roster<E> {
     pub fn set_slots(&mut self, id: MemberId, slots: usize) {
         if let Some(state) = self.state_mut(id) {
             state.slots = slots;
+            state.event_loop = None;
         }
+    }
+
+    /// Observes the event loop of the member from now on. The member gets at most this many requests at once.
+    pub fn observe(&mut self, id: MemberId, most: usize, event_loop: Arc<dyn EventLoop>) {
+        if let Some(state) = self.state_mut(id) {
+            state.slots = most;
+            state.event_loop.get_or_insert_with(|| LoopState::new(event_loop));
+        }
+    }
+
+    /// Whether the event loop of any member is observed, and decides whether it gets a request.
+    pub fn is_observed(&self) -> bool {
+        self.states.iter().any(|state| !state.left && state.event_loop.is_some())
     }
 
     /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.

@@ -1,7 +1,7 @@
 //! The one lock of a pool. Wakes and drops happen after unlocking. Does not decide the order of requests.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use tokio::time::Instant;
 
 use super::claim::{Claim, MemberId};
 use super::eject::SUSPENSE;
+use super::event_loop::EventLoop;
 use super::queue::{AcquireError, QueuePosition, WaitOutcome};
+use super::recheck::{self, Recheck, Rechecked};
 use super::roster::{Grant, Member, Roster};
 use super::settings::PoolSettings;
 use super::state::PoolState;
@@ -26,14 +28,21 @@ pub(super) struct PoolInner<E> {
     pub name: Arc<str>,
     pub next_number: AtomicU64,
     state: Mutex<PoolState<E>>,
+    /// This value, for the thread of `recheck`.
+    this: Weak<dyn Recheck>,
+}
+
+impl<E: Send + Sync + 'static> PoolInner<E> {
+    /// A pool without members.
+    pub fn new(name: Arc<str>, settings: PoolSettings) -> Arc<Self> {
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let this: Weak<dyn Recheck> = this.clone();
+            Self { name, next_number: AtomicU64::new(1), state: Mutex::new(PoolState::new(settings)), this }
+        })
+    }
 }
 
 impl<E> PoolInner<E> {
-    /// A pool without members.
-    pub fn new(name: Arc<str>, settings: PoolSettings) -> Self {
-        Self { name, next_number: AtomicU64::new(1), state: Mutex::new(PoolState::new(settings)) }
-    }
-
     /// One poll of an [`Acquire`]. `queued` stores whether its position is in the queue, `ahead` how many requests waited
     /// before it.
     pub fn poll_grant(
@@ -51,7 +60,9 @@ impl<E> PoolInner<E> {
         let answer = {
             let mut state = self.lock();
             *ahead = Some(state.queue.len());
-            state.enter(place, claim, waker, now, &mut woken)
+            let answer = state.enter(place, claim, waker, now, &mut woken);
+            self.recheck_if_needed(&mut state);
+            answer
         };
         *queued = answer.is_pending();
         woken.into_iter().for_each(Waker::wake);
@@ -204,9 +215,14 @@ impl<E> PoolInner<E> {
         });
     }
 
-    /// Sets the number of slots of a member. Leases above the new number end normally.
+    /// Sets the number of slots of a member, which alone decides from now on. Leases above the new number end normally.
     pub fn set_slots(&self, id: MemberId, slots: usize) {
         self.change(|state, _| state.roster.set_slots(id, slots));
+    }
+
+    /// Observes the event loop of the member from now on. The member gets at most this many requests at once.
+    pub fn observe(&self, id: MemberId, most: usize, event_loop: Arc<dyn EventLoop>) {
+        self.change(|state, _| state.roster.observe(id, most, event_loop));
     }
 
     /// Reads or changes the members under the lock. The `WaitingGauge` tells how many requests wait.
@@ -235,15 +251,42 @@ impl<E> PoolInner<E> {
             if !state.queue.is_empty() {
                 state.dispatch(now, &mut woken);
             }
+            self.recheck_if_needed(&mut state);
             value
         };
         woken.into_iter().for_each(Waker::wake);
         value
     }
 
+    fn recheck_if_needed(&self, state: &mut PoolState<E>) {
+        if !state.rechecked && state.needs_recheck() {
+            state.rechecked = true;
+            recheck::add(self.this.clone());
+        }
+    }
+
     /// A poisoned lock is safe to use: no foreign code runs under it, so a panic elsewhere cannot have left the state
     /// half changed.
     pub fn lock(&self) -> MutexGuard<'_, PoolState<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E: Send + Sync> Recheck for PoolInner<E> {
+    fn recheck(&self) -> Rechecked {
+        let mut woken = Vec::new();
+        let more = {
+            let mut state = self.lock();
+            state.dispatch(Instant::now(), &mut woken);
+            state.rechecked = state.needs_recheck();
+            state.rechecked
+        };
+        let gave = !woken.is_empty();
+        woken.into_iter().for_each(Waker::wake);
+        match (more, gave) {
+            (false, _) => Rechecked::Empty,
+            (true, true) => Rechecked::Gave,
+            (true, false) => Rechecked::Waits,
+        }
     }
 }

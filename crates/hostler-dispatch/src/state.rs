@@ -26,6 +26,8 @@ pub(super) struct PoolState<E> {
     pub pause: Pause,
     pub service: Service,
     pub closed: bool,
+    /// The thread of `recheck` asks this pool.
+    pub rechecked: bool,
     detectors: [OverloadDetector; Priority::COUNT],
     last_chosen: Option<MemberId>,
     last_grant: Option<Instant>,
@@ -50,6 +52,7 @@ impl<E> PoolState<E> {
             pause: Pause::default(),
             service: Service::default(),
             closed: false,
+            rechecked: false,
             detectors: Default::default(),
             last_chosen: None,
             last_grant: None,
@@ -246,6 +249,11 @@ impl<E> PoolState<E> {
         untaken
     }
 
+    /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.
+    pub fn needs_recheck(&self) -> bool {
+        !self.queue.is_empty() && !self.pause.is_on() && !self.closed && self.roster.is_observed()
+    }
+
     /// How the wait at this position has ended, if it has. The caller releases a slot that comes too late.
     pub fn outcome(&mut self, place: QueuePosition, now: Instant) -> Option<Result<Grant<E>, Late<E>>> {
         match self.queue.take_outcome(place)? {
@@ -295,7 +303,7 @@ impl<E> PoolState<E> {
             .states()
             .iter()
             .filter(|member_state| !member_state.left)
-            .map(|member_state| member_state.slots)
+            .map(MemberState::parallel)
             .sum()
     }
 
@@ -340,10 +348,19 @@ impl<E> PoolState<E> {
     fn choose(&self, now: Now, tunnel: bool, preference: &MemberPreference) -> Option<usize> {
         let PoolSettings { choice, max_tunnels, .. } = self.settings;
         let is_free = |member_state: &MemberState<E>| {
-            member_state.has_free_slot(now.real) && (!tunnel || member_state.has_room_for_tunnel(max_tunnels))
+            member_state.may_have_free_slot(now.real)
+                && (!tunnel || member_state.has_room_for_tunnel(max_tunnels))
         };
-        Chooser { choice, roster: &self.roster, last: self.last_chosen, tunnel, now: now.real, is_free }
-            .state(preference)
+        let roster = &self.roster;
+        let chooser = Chooser { choice, roster, last: self.last_chosen, tunnel, now: now.real, is_free };
+        // An observation costs some microseconds, so only a member that would be chosen is observed. If it cannot begin
+        // the request, `is_free` is false for it from then on.
+        loop {
+            let index = chooser.state(preference)?;
+            if roster.states()[index].can_begin(now.real) {
+                return Some(index);
+            }
+        }
     }
 
     fn grant(&mut self, now: Now, tunnel: bool, preference: &MemberPreference) -> Option<Grant<E>> {

@@ -7,22 +7,25 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::log::WorkerLog;
 use super::news::{Wire, WorkerNews};
+use super::port_owner::port_owner;
 use super::settings::{Probe, WorkerAddress};
 
 const PAUSE: Duration = Duration::from_millis(50);
 /// A request for the health path that takes longer is repeated: the first requests to a booting app may hang for good.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Waits until the port accepts a connection.
-pub(super) async fn until_connectable(address: SocketAddr, wire: Wire) {
+/// Waits until the port accepts a connection. A process of this group listens on it.
+pub(super) async fn until_connectable(address: SocketAddr, group: u32, wire: Wire) {
     while TcpStream::connect(address).await.is_err() {
         sleep(PAUSE).await;
     }
-    wire.send(WorkerNews::Connectable).await;
+    let owner = spawn_blocking(move || port_owner(address.port(), group)).await;
+    wire.send(WorkerNews::Connectable { owner: owner.ok().flatten() }).await;
 }
 
 /// Waits until the health path answers 2xx.

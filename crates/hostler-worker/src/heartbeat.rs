@@ -8,6 +8,7 @@ use hostler_dispatch::{Gauge, Load};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::capacity::Capacity;
 use super::concurrency::{BEAT, ConcurrencyTuner, Round};
 use super::message::{LoopTime, ToWorker};
 use super::news::{Wire, WorkerNews};
@@ -25,6 +26,7 @@ pub(super) struct Heartbeat<E> {
     pub gauge: Gauge<E>,
     pub vitals: Arc<Vitals>,
     pub concurrency: Arc<ConcurrencyTuner>,
+    pub capacity: Arc<Capacity>,
     /// The newest settings.
     pub settings: watch::Receiver<Arc<WorkerSettings>>,
 }
@@ -61,11 +63,16 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
         }
     }
 
+    /// Sets the number of slots that the tuner has computed, if it is in charge.
     fn set_slots(&self, load: Load) {
-        let slots = self.concurrency.slots();
-        if self.settings.borrow().slots == Slots::Auto && slots != load.slots {
-            self.gauge.set_slots(slots);
+        let slots = self.settings.borrow().slots;
+        if self.is_tuned() && self.capacity.slots(slots) != load.slots {
+            self.capacity.apply(&self.gauge, slots);
         }
+    }
+
+    fn is_tuned(&self) -> bool {
+        matches!(self.settings.borrow().slots, Slots::Auto { .. }) && self.capacity.main_thread().is_none()
     }
 
     fn take_report(&self, time: Option<LoopTime>, last: Option<HeartbeatReport>) -> Option<HeartbeatReport> {
@@ -75,7 +82,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
         let report = HeartbeatReport { at: Instant::now(), time: time?, load: self.gauge.load()? };
         if let Some(round) = last.and_then(|last| report.since(&last)) {
             self.vitals.works(round.utilisation);
-            if self.settings.borrow().slots == Slots::Auto {
+            if self.is_tuned() {
                 self.concurrency.report(round, report.at);
             }
         }

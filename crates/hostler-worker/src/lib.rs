@@ -11,6 +11,7 @@
 //! decides what happens to one worker. The plan decides which workers exist.
 
 mod budget;
+mod capacity;
 mod channel;
 mod collecting;
 mod concurrency;
@@ -23,9 +24,11 @@ mod inspector;
 mod lifecycle;
 mod lines;
 mod log;
+mod main_thread;
 mod message;
 mod news;
 mod pool_supervisor;
+mod port_owner;
 mod process;
 mod process_end;
 mod recycling;

@@ -19,7 +19,10 @@ pub(super) enum WorkerNews {
     /// The process that listens has ended. It is not the one that Hostler started.
     Gone { pid: u32 },
     /// The port accepts connections.
-    Connectable,
+    Connectable {
+        /// The process that listens on the port, if it was found.
+        owner: Option<u32>,
+    },
     /// The health path answered 2xx.
     Healthy,
     /// The health path answered something else.

@@ -47,6 +47,8 @@ pub(super) struct RunningProcess {
     listener: Option<u32>,
     /// The process that listens is gone.
     claim_lost: bool,
+    /// With `bind = "port"`: the process that listens on the port, once it is known.
+    pub port_owner: Option<u32>,
     notices: Notices,
     wire: Wire,
     /// Sends messages to the preload in the process that listens.
@@ -70,8 +72,9 @@ impl RunningProcess {
             output.spawn(log.clone().read(OutputStream::Stderr, pipe, tail.clone(), notices.clone()));
         }
         tasks.spawn(read_ipc(spawned.channel, wire.clone()));
+        let group = spawned.process.pid();
         match &mut spawned.ways {
-            Ways::Port(port) => drop(tasks.spawn(health::until_connectable(port.address, wire.clone()))),
+            Ways::Port(port) => drop(tasks.spawn(health::until_connectable(port.address, group, wire.clone()))),
             Ways::Socket { control, .. } => {
                 if let Some(listener) = control.take() {
                     tasks.spawn(read_control(listener, wire.clone()));
@@ -91,6 +94,7 @@ impl RunningProcess {
             output,
             listener: None,
             claim_lost: false,
+            port_owner: None,
             notices,
             wire,
             preload: None,
@@ -104,6 +108,14 @@ impl RunningProcess {
     /// The process that listens, or else the process that Hostler started.
     pub fn pid(&self) -> u32 {
         self.listener.unwrap_or(self.process.pid())
+    }
+
+    /// The process that serves the requests, if that is known.
+    pub fn serving_pid(&self) -> Option<u32> {
+        match &self.ways {
+            Ways::Socket { .. } => self.listener,
+            Ways::Port(_) => self.port_owner,
+        }
     }
 
     /// A process reports where it listens. An app may close its server and listen again elsewhere. Returns whether the

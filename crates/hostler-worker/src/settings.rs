@@ -75,13 +75,26 @@ impl WorkerSettings {
 }
 
 /// Requests at once for one worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slots {
-    /// As many as somebody has said.
+    /// This number.
     Fixed(usize),
-    /// As many as keep its event loop busy without queueing inside Node.
-    #[default]
-    Auto,
+    /// As many as its event loop can begin at once.
+    Auto {
+        /// The limit.
+        most: usize,
+    },
+}
+
+impl Slots {
+    /// The limit of [`Self::Auto`] without another one.
+    pub const MOST: usize = 1_000;
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::Auto { most: Self::MOST }
+    }
 }
 
 /// How many workers stand by, ready and without requests, to take the place of one that dies.

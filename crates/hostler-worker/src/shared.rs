@@ -40,6 +40,8 @@ pub(super) struct PoolShared<E> {
     pub context: SupervisorContext,
     pub board: watch::Sender<Vec<WorkerStatus>>,
     pub concurrency: Arc<ConcurrencyTuner>,
+    /// Advice about the number of slots was logged.
+    pub advised: Arc<AtomicBool>,
     pub reports: mpsc::UnboundedSender<(WorkerTaskId, WorkerReport)>,
     /// The CPU time that boots after deaths may still use.
     pub budget: Arc<Mutex<Budget>>,

@@ -8,9 +8,10 @@ use hostler_dispatch::json::milliseconds;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::concurrency::ConcurrencyTuner;
+use super::capacity::Capacity;
 use super::lifecycle::Standing;
 use super::rollout::WorkerTaskId;
+use super::settings::Slots;
 use super::vitals::Vitals;
 
 /// The state of a worker.
@@ -159,7 +160,9 @@ pub(super) struct WorkerStatus {
     pub stack: Option<Vec<String>>,
     pub hung_at: Option<Instant>,
     pub vitals: Arc<Vitals>,
-    pub concurrency: Option<Arc<ConcurrencyTuner>>,
+    pub capacity: Option<Arc<Capacity>>,
+    /// The settings to which the capacity belongs.
+    pub slots: Slots,
     pub member: Option<MemberId>,
 }
 
@@ -185,7 +188,8 @@ impl WorkerStatus {
             stack: None,
             hung_at: None,
             vitals: Arc::default(),
-            concurrency: None,
+            capacity: None,
+            slots: Slots::default(),
             member: None,
         }
     }
@@ -207,7 +211,7 @@ impl WorkerStatus {
             stack: self.stack.clone(),
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
             utilisation: self.vitals.utilisation(),
-            slots_reason: self.concurrency.as_ref().map(|concurrency| concurrency.reason()),
+            slots_reason: self.capacity.as_ref().and_then(|capacity| capacity.reason(self.slots, &self.vitals)),
             collections,
             collecting: (collections > 0).then_some(collecting),
             memory: self.pid.and_then(resident_bytes),

@@ -51,6 +51,7 @@ impl Supervisor {
             context,
             board,
             concurrency,
+            advised: Arc::default(),
             reports,
             budget: Arc::clone(&budget),
             restarting: AtomicBool::new(false),

@@ -66,16 +66,22 @@ pub struct Pool {
     /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
     /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
     pub restart_cpu: Count<1, 100>,
-    /// The number of slots of each worker or member: the requests that it gets at the same time.
+    /// How many requests each worker or member gets at the same time.
     ///
-    /// - `1` is right for work that keeps the CPU busy, such as rendering.
-    /// - More is right for work that waits, such as an API in front of a database.
-    /// - `"auto"` finds the number, from 1 to 64, by how busy the worker's event loop is. It works only for workers
-    ///   with `bind = "socket"`.
+    /// - `"auto"`, only for workers: a worker gets one more request if its event loop can begin it at once. So a page
+    ///   that computes has its worker alone, and an API that waits for a database gets all requests that come.
+    /// - A number: the slots of each worker or member. Set it if you know it better, for example `1` if an app must
+    ///   not begin a second request while the first one waits.
     ///
-    /// If all slots are taken, requests wait in the queue.
-    #[schemars(with = "Slots", extend("x-default" = "1 for workers, 64 for members"))]
+    /// The other requests wait in the queue. See docs/concepts/concurrency.md.
+    #[schemars(with = "Slots", extend("x-default" = "\"auto\" for workers, 64 for members"))]
     pub concurrency: Option<Slots>,
+    /// The most requests that a worker with `concurrency = "auto"` gets at the same time.
+    ///
+    /// Each request that waits inside a worker takes memory there. Lower it if a worker's memory grows too much under a
+    /// burst.
+    #[schemars(with = "Count<1, 100_000>", extend("x-default" = "1000"))]
+    pub max_concurrency: Option<Count<1, 100_000>>,
     /// Which of the free workers or members gets the next request.
     pub choice: Choice,
     /// How a worker gets the address on which it listens.
@@ -191,6 +197,7 @@ impl Default for Pool {
             spares: Spares::Auto,
             restart_cpu: Count(50),
             concurrency: None,
+            max_concurrency: None,
             choice: Choice::Warm,
             bind: Bind::Socket,
             port: None,
@@ -223,7 +230,8 @@ pub struct Queue {
     ///
     /// Over it, Hostler answers 503 (`queue_full`) with `Retry-After` at once. `0`: no request waits; it gets a
     /// free slot or 503. Raise it if bursts of requests get 503 although the workers could serve them in time.
-    pub limit: Count<0, 1_000_000>,
+    #[schemars(with = "Count<0, 1_000_000>", extend("x-default" = "1000 with concurrency = \"auto\", otherwise 100"))]
+    pub limit: Option<Count<0, 1_000_000>>,
     /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with
     /// `Retry-After`.
     pub timeout: Period,
@@ -233,7 +241,7 @@ pub struct Queue {
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { limit: Count(100), timeout: Period::seconds(5), policy: Policy::Adaptive }
+        Self { limit: None, timeout: Period::seconds(5), policy: Policy::Adaptive }
     }
 }
 

@@ -49,8 +49,8 @@ fn kept(config: &Config) -> usize {
     let of_pools = config.pools.iter().map(|pool| {
         let slots = match pool.slots() {
             Slots::Fixed(slots) => slots,
-            // The number that most apps reach.
-            Slots::Auto => 8,
+            // Many apps have this many requests at once.
+            Slots::Auto { most } => most.min(32),
         };
         match &pool.source {
             PoolMembers::Workers(workers) => workers.count * (OF_WORKER + slots * threads),

@@ -23,6 +23,18 @@ const MEMBERS_ONLY: [(&str, &str); 4] = [
     ("ejection", "Hostler replaces a worker that hangs, after hang_timeout"),
 ];
 
+/// The default limit of a queue before slots of a fixed number.
+pub(super) const QUEUE_LIMIT: usize = 100;
+
+/// Workers whose event loops are observed get requests one after the other, so a burst waits in the queue although the
+/// workers can take it.
+fn default_queue_limit(source: &PoolMembers) -> usize {
+    match source {
+        PoolMembers::Workers(workers) if matches!(workers.slots, hostler_worker::Slots::Auto { .. }) => 1_000,
+        _ => QUEUE_LIMIT,
+    }
+}
+
 impl Resolver<'_> {
     /// The meaning of `[pools.NAME]`.
     pub(super) fn pool(&mut self, name: &str, written: &file::Pool, routes: &[Route]) -> Pool {
@@ -51,11 +63,10 @@ impl Resolver<'_> {
         };
         Pool {
             name: name.into(),
-            source,
             announce: written.announce.0.iter().map(|name| name.0.clone()).collect(),
             choice: written.choice,
             queue: Queue {
-                limit: written.queue.limit.get(),
+                limit: written.queue.limit.map_or_else(|| default_queue_limit(&source), |limit| limit.get()),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
             },
@@ -65,20 +76,21 @@ impl Resolver<'_> {
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
+            source,
         }
     }
 
-    /// `"auto"` depends on what the preload reports.
     fn slots(&mut self, path: &KeyPath, written: &file::Pool) -> hostler_worker::Slots {
         match written.concurrency {
-            None => hostler_worker::Slots::Fixed(1),
-            Some(Slots::Fixed(slots)) => hostler_worker::Slots::Fixed(slots.into()),
-            Some(Slots::Auto) => {
-                if written.bind == Bind::Port {
-                    self.refuse(path, format!("\"auto\" {NEEDS_PRELOAD}; write a number"));
+            Some(Slots::Fixed(slots)) => {
+                if written.max_concurrency.is_some() {
+                    self.refuse(&path.key("max_concurrency"), "is for concurrency = \"auto\" only");
                 }
-                hostler_worker::Slots::Auto
+                hostler_worker::Slots::Fixed(slots.into())
             }
+            Some(Slots::Auto) | None => hostler_worker::Slots::Auto {
+                most: written.max_concurrency.map_or(hostler_worker::Slots::MOST, |most| most.get()),
+            },
         }
     }
 
@@ -131,7 +143,7 @@ impl Resolver<'_> {
                 Spares::Auto => hostler_worker::Spares::Auto,
             },
             boot_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
-            slots: self.slots(&path.key("concurrency"), written),
+            slots: self.slots(path, written),
             bind: match written.bind {
                 Bind::Socket => hostler_worker::Bind::Socket,
                 Bind::Port => hostler_worker::Bind::Port,

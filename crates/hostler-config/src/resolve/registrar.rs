@@ -1,6 +1,7 @@
 //! The meaning of `[registrar]`. Knows no connections: Hostler looks up servers and reads files when it connects to NATS.
 
 use super::Resolver;
+use super::pool::QUEUE_LIMIT;
 use crate::client_tls::{ClientTls, TrustedAuthorities};
 use crate::document::KeyPath;
 use crate::file;
@@ -49,7 +50,7 @@ impl Resolver<'_> {
             concurrency: written.concurrency.get(),
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
             queue: Queue {
-                limit: written.queue.limit.get(),
+                limit: written.queue.limit.map_or(QUEUE_LIMIT, |limit| limit.get()),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
             },

@@ -159,11 +159,12 @@ fn a_route_overrides_the_limits_of_server_and_pool() {
 #[test]
 fn slots_are_a_number_or_auto() {
     let concurrency = |site: super::Site| site.flag("pools.web.command", "x").config().pools[0].slots();
-    assert_eq!(concurrency(site("")), Slots::Fixed(1));
+    assert_eq!(concurrency(site("")), Slots::Auto { most: 1_000 });
     assert_eq!(concurrency(site("pools.web.concurrency = 4")), Slots::Fixed(4));
-    assert_eq!(concurrency(site("pools.web.concurrency = \"auto\"")), Slots::Auto);
+    assert_eq!(concurrency(site("pools.web.concurrency = \"auto\"")), Slots::Auto { most: 1_000 });
+    assert_eq!(concurrency(site("pools.web.max_concurrency = 50")), Slots::Auto { most: 50 });
     assert_eq!(concurrency(site("").flag("pools.web.concurrency", "1024")), Slots::Fixed(1024));
-    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "auto")), Slots::Auto);
+    assert_eq!(concurrency(site("").flag("pools.web.concurrency", "auto")), Slots::Auto { most: 1_000 });
     assert_eq!(
         concurrency(site("pools.web.workers = 1").variable("HOSTLER_POOLS_WEB_CONCURRENCY", "8")),
         Slots::Fixed(8)

@@ -97,7 +97,14 @@ impl Call {
         exchange: &mut Exchange,
         client: &mut D,
     ) -> Result<Box<Self>, (Failure, Option<Lease<Endpoint>>)> {
-        match poll_fn(|cx| self.poll_head(cx, exchange, client)).await {
+        let outcome = poll_fn(|cx| {
+            let outcome = self.poll_head(cx, exchange, client);
+            if !self.link.has_unsent() {
+                self.lease.sent();
+            }
+            outcome
+        });
+        match outcome.await {
             Ok(()) => {
                 self.headed = true;
                 let worker_time = self.began.elapsed();

@@ -121,7 +121,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     fn warm_up(&mut self) {
         let Some(until) = self.life.warm_by() else { return };
-        let at_once = self.slots();
+        let at_once = self.warmups_at_once();
         if let Some(running) = &mut self.running
             && let Some(address) = running.address.clone()
         {
@@ -143,7 +143,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         };
         let endpoint = (self.shared.endpoint)(address, facts);
         let is_first = self.status.ready_at.is_none();
-        self.membership = Some(self.shared.pool.join(endpoint, self.slots()));
+        self.enter(endpoint);
         if !is_first && self.life.standing() == Standing::Spare {
             self.log.event(WorkerEvent::StepsIn { pid });
         }

@@ -10,7 +10,6 @@ use crate::news::WorkerNews;
 use crate::process::Exit;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
-use crate::settings::Slots;
 use crate::shared::WorkerCommand;
 use crate::speaker::Speaker;
 
@@ -41,11 +40,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// Applies the settings that a running worker can take. The others wait for the next boot.
     pub(super) fn adopt_settings(&mut self) {
         let settings = self.settings.borrow_and_update().clone();
-        if let (Some(membership), Slots::Fixed(slots)) = (&self.membership, settings.slots) {
-            membership.set_slots(slots);
+        if let (Some(membership), Some(capacity)) = (&self.membership, &self.status.capacity) {
+            capacity.apply(&membership.gauge(), settings.slots);
         }
+        self.status.slots = settings.slots;
         self.life.adopt(settings);
-        self.update_slots_reason();
     }
 
     /// The process is gone. First the worker leaves the pool, then its last output goes to the log.
@@ -97,7 +96,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let running = self.running.as_mut()?;
         match news {
             WorkerNews::Said { message, speaker } => self.listen_to(message, speaker),
-            WorkerNews::Connectable => self.moved(RunningProcess::accepts),
+            WorkerNews::Connectable { owner } => {
+                running.port_owner = owner;
+                // It may be in the pool already, because the app said that it is ready. Then its event loop was not known.
+                if owner.is_some() && self.membership.is_some() {
+                    self.join();
+                }
+                self.moved(RunningProcess::accepts)
+            }
             WorkerNews::Gone { pid } => running.is_gone(pid).then_some(LifecycleEvent::Orphaned),
             WorkerNews::Unhealthy(answer) => {
                 running.health = Some(answer);

@@ -3,27 +3,40 @@
 use std::sync::Arc;
 
 use super::WorkerTask;
+use crate::capacity::{Capacity, CapacityWatch};
 use crate::collecting::Collecting;
 use crate::heartbeat::Heartbeat;
+use crate::running::RunningProcess;
 use crate::settings::Slots;
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
-    /// The number of slots of a worker that joins now.
-    pub(super) fn slots(&self) -> usize {
+    /// How many warm-up requests a worker gets at once.
+    pub(super) fn warmups_at_once(&self) -> usize {
         match self.settings.borrow().slots {
             Slots::Fixed(slots) => slots,
-            Slots::Auto => self.shared.concurrency.slots(),
+            Slots::Auto { .. } => 1,
         }
+    }
+
+    /// Adds the worker to the pool.
+    pub(super) fn enter(&mut self, endpoint: E) {
+        let pid = self.running.as_ref().and_then(RunningProcess::serving_pid);
+        let capacity = Arc::new(Capacity::of(pid, Arc::clone(&self.shared.concurrency)));
+        let slots = self.settings.borrow().slots;
+        self.membership = Some(capacity.join(&self.shared.pool, endpoint, slots));
+        self.status.capacity = Some(capacity);
+        self.status.slots = slots;
     }
 
     /// Begins to measure the worker, which has just joined.
     pub(super) fn attend(&mut self) {
-        let Some(membership) = &self.membership else { return };
+        let (Some(membership), Some(capacity)) = (&self.membership, &self.status.capacity) else { return };
         self.status.vitals = Arc::default();
         let heartbeat = Heartbeat {
             gauge: membership.gauge(),
             vitals: Arc::clone(&self.status.vitals),
             concurrency: Arc::clone(&self.shared.concurrency),
+            capacity: Arc::clone(capacity),
             settings: self.settings.clone(),
         };
         let collecting = Collecting {
@@ -31,15 +44,23 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             vitals: Arc::clone(&self.status.vitals),
             settings: self.settings.clone(),
         };
-        if !self.running.as_mut().is_some_and(|running| running.attend(heartbeat, collecting)) {
+        let Some(running) = &mut self.running else { return };
+        let has_preload = running.attend(heartbeat, collecting);
+        if !has_preload {
             self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be measured");
         }
-        self.update_slots_reason();
-    }
-
-    /// Sets or removes the reason for the number of slots in the status.
-    pub(super) fn update_slots_reason(&mut self) {
-        let is_auto = self.settings.borrow().slots == Slots::Auto;
-        self.status.concurrency = is_auto.then(|| Arc::clone(&self.shared.concurrency));
+        if let Some(pid) = running.serving_pid() {
+            let watch = CapacityWatch {
+                gauge: membership.gauge(),
+                capacity: Arc::clone(capacity),
+                vitals: Arc::clone(&self.status.vitals),
+                settings: self.settings.clone(),
+                pid,
+                has_preload,
+                log: self.log.clone(),
+                advised: Arc::clone(&self.shared.advised),
+            };
+            running.tasks.spawn(watch.run());
+        }
     }
 }

@@ -1,82 +1,144 @@
-//! Slots computed from the event loops of real workers.
+//! How many requests real workers get at once.
 
-use hostler_dispatch::Claim;
-use hostler_worker::{Bind, Slots};
+use std::time::Instant;
+
+use hostler_dispatch::{Claim, Lease};
+use hostler_worker::{Bind, Slots, WorkerAddress};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
 use super::support::*;
 
-/// Clients that send requests without pause, so that a request always waits for a slot.
+const AUTO: Slots = Slots::Auto { most: 1_000 };
+
+/// Answers after half a second, as an app that waits for a database.
+const WAITS: &str = "require('http').createServer((req, res) => setTimeout(() => res.end('ok'), 500)).listen(process.env.PORT || 3000);";
+/// Computes for 50 ms, as a page that is rendered.
+const COMPUTES: &str = "require('http').createServer((req, res) => {
+        const end = performance.now() + 50;
+        while (performance.now() < end);
+        res.end('ok');
+    }).listen(3000);";
+
+/// One request, as Hostler's proxy makes it: it tells the pool when the request has been sent.
+async fn request(lease: &Lease<WorkerAddress>) {
+    match &**lease {
+        WorkerAddress::Unix(path) => exchange(UnixStream::connect(path).await.unwrap(), lease).await,
+        WorkerAddress::Tcp(address) => exchange(TcpStream::connect(address).await.unwrap(), lease).await,
+    }
+}
+
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, lease: &Lease<WorkerAddress>) {
+    stream.write_all(b"GET / HTTP/1.0\r\nhost: test\r\n\r\n").await.unwrap();
+    lease.sent();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("ok"), "{answer}");
+}
+
+/// Clients that send requests without pause.
 fn clients(test_pool: &TestPool, count: usize) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for _ in 0..count {
         let pool = test_pool.pool.clone();
         clients.spawn(async move {
             while let Ok(lease) = pool.acquire(Claim::default()).await {
-                get(&lease, "/").await.unwrap();
+                request(&lease).await;
             }
         });
     }
     clients
 }
 
-fn slots(test_pool: &TestPool) -> usize {
-    test_pool.pool.snapshot().members[0].figures.slots
+/// The requests at the first worker.
+fn in_use(test_pool: &TestPool) -> usize {
+    test_pool.pool.snapshot().members[0].figures.in_use
 }
 
 #[tokio::test]
-async fn an_app_that_waits_gets_as_many_slots_as_there_may_be() {
-    let app =
-        "require('http').createServer((req, res) => setTimeout(() => res.end('ok'), 500)).listen(3000);";
-    let test_pool = test_pool(app).with(|settings| settings.slots = Slots::Auto).started().await;
-    assert_eq!(slots(&test_pool), 1);
+async fn an_app_that_waits_gets_all_requests_that_come() {
+    let test_pool = test_pool(WAITS).with(|settings| settings.slots = AUTO).started().await;
+    let began = Instant::now();
     let _clients = clients(&test_pool, 90);
-    eventually("all slots", || slots(&test_pool) == 64).await;
-    let worker = test_pool.worker();
-    assert!(worker.utilisation.is_some(), "{worker:?}");
-    let reason = worker.slots_reason.unwrap();
-    assert!(reason.starts_with("event loop ") && reason.ends_with(" requests: 64 slots"), "{reason}");
+    eventually("all 90 at the worker", || in_use(&test_pool) == 90).await;
+    // The first of them have not been answered yet: no figure had to be learnt.
+    assert_eq!(test_pool.pool.snapshot().counters.granted, 90, "after {:?}", began.elapsed());
+    eventually("the reason", || {
+        let reason = test_pool.worker().slots_reason.unwrap();
+        reason.starts_with("event loop observed, ") && reason.ends_with(" % busy: at most 1000 requests")
+    })
+    .await;
     test_pool.stop().await;
 }
 
 #[tokio::test]
-async fn an_app_that_works_all_the_time_is_given_no_more_than_it_can_do() {
-    let app = "require('http').createServer((req, res) => {
-        const end = performance.now() + 100;
-        while (performance.now() < end);
-        res.end('ok');
-    }).listen(3000);";
-    let test_pool = test_pool(app).with(|settings| settings.slots = Slots::Auto).started().await;
+async fn an_app_that_computes_gets_one_request_at_a_time() {
+    let test_pool = test_pool(COMPUTES).with(|settings| settings.slots = AUTO).started().await;
     let _clients = clients(&test_pool, 8);
+    let mut most = 0;
     eventually("many requests", || {
-        // Two slots if other processes take the CPU from the clients.
-        assert!(slots(&test_pool) <= 2, "{:?}", test_pool.worker().slots_reason);
+        most = most.max(in_use(&test_pool));
         test_pool.pool.snapshot().counters.granted > 50
     })
     .await;
-    let reason = test_pool.worker().slots_reason.unwrap();
-    assert!(reason.starts_with("event loop "), "{reason}");
+    // Two for a moment: the worker has answered, and the client has not read the answer yet.
+    assert!(most <= 2, "{most}");
     test_pool.stop().await;
 }
 
 #[tokio::test]
-async fn an_app_that_cannot_be_asked_stays_at_one_and_the_reason_says_why() {
-    let app = "require('http').createServer((req, res) => res.end('ok')).listen(process.env.PORT);";
-    let test_pool = test_pool(app)
-        .with(|settings| (settings.slots, settings.bind) = (Slots::Auto, Bind::Port))
+async fn max_concurrency_limits_the_requests_at_a_worker() {
+    let most = Slots::Auto { most: 7 };
+    let test_pool = test_pool(WAITS).with(|settings| settings.slots = most).started().await;
+    let _clients = clients(&test_pool, 20);
+    eventually("two rounds of answers", || {
+        assert!(in_use(&test_pool) <= 7);
+        test_pool.pool.snapshot().counters.granted > 14
+    })
+    .await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn the_event_loop_behind_a_port_and_a_shell_is_observed_too() {
+    let test_pool = test_pool(WAITS)
+        .with(|settings| {
+            (settings.slots, settings.bind) = (AUTO, Bind::Port);
+            // The shell stays, because another command follows.
+            let app = settings.command.join(" ");
+            settings.command = vec!["sh".into(), "-c".into(), format!("{app}; exit 0")];
+        })
         .started()
         .await;
-    assert_eq!(
-        test_pool.worker().slots_reason.unwrap(),
-        "with bind = \"port\" its event loop cannot be measured: 1 slot"
-    );
-    assert_eq!(slots(&test_pool), 1);
+    let _clients = clients(&test_pool, 30);
+    eventually("all 30 at the worker", || in_use(&test_pool) == 30).await;
+    eventually("the share of time that it computes", || test_pool.worker().utilisation.is_some()).await;
     test_pool.stop().await;
 }
 
 #[tokio::test]
-async fn configured_slots_have_no_reason() {
-    let test_pool = test_pool(PLAIN).started().await;
+async fn a_full_thread_pool_lowers_the_limit() {
+    let app = "const { pbkdf2 } = require('crypto');
+        require('http').createServer((req, res) => pbkdf2('', '', 200_000, 64, 'sha512', () => res.end('ok'))).listen(3000);";
+    let test_pool = test_pool(app).with(|settings| settings.slots = AUTO).started().await;
+    let _clients = clients(&test_pool, 40);
+    eventually("as many requests as threads, about", || {
+        (1..=10).contains(&test_pool.pool.snapshot().members[0].figures.slots)
+    })
+    .await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn too_few_slots_are_told_once() {
+    let test_pool = test_pool(WAITS).with(|settings| settings.slots = Slots::Fixed(1)).started().await;
     assert_eq!(test_pool.worker().slots_reason, None);
+    let _clients = clients(&test_pool, 3);
+    eventually("advice", || {
+        let reason = test_pool.worker().slots_reason.unwrap_or_default();
+        reason.starts_with("requests wait for one of 1 slots, which are held for 5")
+    })
+    .await;
     test_pool.stop().await;
 }

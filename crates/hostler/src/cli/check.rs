@@ -99,7 +99,7 @@ fn of_pool(pool: &Pool) -> String {
     };
     let slots = match pool.slots() {
         Slots::Fixed(slots) => format!("{slots} each"),
-        Slots::Auto => "auto, by how busy a worker is".into(),
+        Slots::Auto { most } => format!("auto, at most {most} each"),
     };
     let order = match queue.policy {
         Policy::Adaptive => "",

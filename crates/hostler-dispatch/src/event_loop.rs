@@ -1,0 +1,252 @@
+//! Whether a member with an event loop can begin one more request at once. Knows no queue and no process.
+//!
+//! A fixed number of slots is a guess about the application: one slot wastes the time in which a request waits for a
+//! database, and many slots put requests behind a page that computes. An event loop answers the question itself: it
+//! either waits for events, so it begins the next request at once, or it computes, so the next request would wait inside
+//! the member. A member whose loop can be observed gets requests by this rule, up to its number of slots.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The event loop of a member.
+pub trait EventLoop: Send + Sync {
+    /// The CPU time that the loop has used so far, if it waits for events at this moment. `None` while it computes, or
+    /// waits for anything else.
+    ///
+    /// The pool calls this under its lock, so it must take only some microseconds and must not block.
+    fn cpu_if_waiting(&self) -> Option<Duration>;
+}
+
+/// An observation is used for this long.
+const OBSERVATION_LASTS: Duration = Duration::from_micros(50);
+/// A loop that computes is observed again after a part (1/8) of the time that it has computed so far, within these
+/// limits.
+const AGAIN_AFTER: u32 = 8;
+const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+/// A loop that waits may get several requests at once if it can begin all of them within this many seconds ...
+const BURST_SECONDS: f64 = 0.001;
+/// ... and at most this many.
+const MAX_BURST: f64 = 16.0;
+/// The share by which an old, higher cost fades with each newer sample.
+const FADING: f64 = 0.125;
+
+/// What a pool knows about the event loop of one member.
+pub(super) struct LoopState {
+    event_loop: Arc<dyn EventLoop>,
+    /// A cell, because a pool looks for a free member without changing it. The pool's lock guards it.
+    seen: Cell<Seen>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Until when `room` holds, or, without room, until when the loop is not observed again.
+    until: Option<Instant>,
+    /// The requests that the member can still begin by the last observation.
+    room: usize,
+    /// Since when every observation has found the loop at work.
+    busy_since: Option<Instant>,
+    /// The requests given so far.
+    given: u64,
+    /// The CPU time, and the requests given, when the loop last waited.
+    sample: Option<(Duration, u64)>,
+    /// The CPU seconds of one request: a peak value that fades. `None`: not known yet.
+    cost: Option<f64>,
+}
+
+impl LoopState {
+    pub fn new(event_loop: Arc<dyn EventLoop>) -> Self {
+        Self { event_loop, seen: Cell::default() }
+    }
+
+    /// Whether the member can begin one more request at once. `in_use` requests are at the member; `unsent` of them have
+    /// not been sent to it yet, so its loop cannot show them.
+    pub fn can_begin(&self, in_use: usize, unsent: usize, now: Instant) -> bool {
+        let mut seen = self.seen.get();
+        if let Some(known) = seen.can_begin(in_use, unsent, now) {
+            return known;
+        }
+        match self.event_loop.cpu_if_waiting() {
+            Some(cpu) if seen.has_begun(cpu) => seen.waits(cpu, now),
+            _ => seen.works(now),
+        }
+        self.seen.set(seen);
+        seen.room > 0
+    }
+
+    /// Whether the member may be able to begin one more request, as far as that is known without an observation.
+    pub fn may_begin(&self, in_use: usize, unsent: usize, now: Instant) -> bool {
+        self.seen.get().can_begin(in_use, unsent, now) != Some(false)
+    }
+
+    /// The member gets a request.
+    pub fn give(&self, now: Instant) {
+        let mut seen = self.seen.get();
+        if seen.room == 0 || seen.until.is_none_or(|until| until <= now) {
+            // The member was without requests.
+            seen.opens(now);
+        }
+        seen.room -= 1;
+        seen.given += 1;
+        self.seen.set(seen);
+    }
+}
+
+impl Seen {
+    /// `None`: only an observation can tell.
+    fn can_begin(&self, in_use: usize, unsent: usize, now: Instant) -> Option<bool> {
+        let is_fresh = self.until.is_some_and(|until| now < until);
+        if in_use == 0 || (is_fresh && self.room > 0) {
+            Some(true)
+        } else if is_fresh || unsent > 0 {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the loop has begun the requests that it was given. If it has used no CPU time since then, it waits for
+    /// something else than requests.
+    fn has_begun(&self, cpu: Duration) -> bool {
+        self.sample.is_none_or(|(cpu_before, given_before)| self.given == given_before || cpu > cpu_before)
+    }
+
+    fn waits(&mut self, cpu: Duration, now: Instant) {
+        if let Some((cpu_before, given_before)) = self.sample
+            && self.given > given_before
+        {
+            let sample =
+                cpu.saturating_sub(cpu_before).as_secs_f64() / (self.given - given_before) as f64;
+            self.cost = Some(match self.cost {
+                Some(cost) if cost > sample => cost + FADING * (sample - cost),
+                _ => sample,
+            });
+        }
+        self.sample = Some((cpu, self.given));
+        self.opens(now);
+    }
+
+    /// The member can begin a burst of requests.
+    fn opens(&mut self, now: Instant) {
+        self.until = Some(now + OBSERVATION_LASTS);
+        self.room = self.burst();
+        self.busy_since = None;
+    }
+
+    fn works(&mut self, now: Instant) {
+        let busy = now.saturating_duration_since(*self.busy_since.get_or_insert(now));
+        let (least, most) = AGAIN_LIMITS;
+        self.until = Some(now + (busy / AGAIN_AFTER).clamp(least, most));
+        self.room = 0;
+    }
+
+    fn burst(&self) -> usize {
+        let requests = self.cost.map_or(1.0, |cost| BURST_SECONDS / cost.max(f64::EPSILON));
+        requests.clamp(1.0, MAX_BURST) as usize
+    }
+}
+
+impl fmt::Debug for LoopState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopState").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A loop that a test controls.
+    #[derive(Default)]
+    struct TestLoop(Mutex<Option<Duration>>);
+
+    impl TestLoop {
+        fn set(&self, cpu_if_waiting: Option<Duration>) {
+            *self.0.lock().unwrap() = cpu_if_waiting;
+        }
+    }
+
+    impl EventLoop for TestLoop {
+        fn cpu_if_waiting(&self) -> Option<Duration> {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    fn begin() -> (Arc<TestLoop>, LoopState, Instant) {
+        let event_loop = Arc::new(TestLoop::default());
+        (Arc::clone(&event_loop), LoopState::new(event_loop), Instant::now())
+    }
+
+    const MS: Duration = Duration::from_millis(1);
+    const MICROS: Duration = Duration::from_micros(1);
+
+    #[test]
+    fn a_loop_that_waits_takes_a_request_and_a_loop_that_computes_does_not() {
+        let (event_loop, state, now) = begin();
+        event_loop.set(Some(MS));
+        assert!(state.can_begin(3, 0, now));
+        event_loop.set(None);
+        let now = now + OBSERVATION_LASTS;
+        assert!(!state.can_begin(3, 0, now));
+        assert!(state.can_begin(0, 0, now), "a member without requests always takes one");
+    }
+
+    #[test]
+    fn a_loop_that_waits_but_has_not_run_since_it_got_a_request_has_not_begun_it() {
+        let (event_loop, state, now) = begin();
+        event_loop.set(Some(MS));
+        assert!(state.can_begin(1, 0, now));
+        state.give(now);
+        assert!(!state.can_begin(2, 0, now + MS));
+        event_loop.set(Some(MS + MICROS));
+        assert!(state.can_begin(2, 0, now + 2 * MS));
+    }
+
+    #[test]
+    fn a_request_that_is_not_sent_yet_closes_the_member() {
+        let (event_loop, state, now) = begin();
+        event_loop.set(Some(MS));
+        assert!(!state.can_begin(1, 1, now));
+        assert!(state.can_begin(1, 0, now));
+    }
+
+    #[test]
+    fn a_loop_is_observed_again_after_an_eighth_of_the_time_that_it_has_worked() {
+        let (event_loop, state, now) = begin();
+        assert!(!state.can_begin(1, 0, now));
+        assert!(!state.can_begin(1, 0, now + 8 * MS), "observed, still busy: not again for 1 ms");
+        event_loop.set(Some(MS));
+        assert!(!state.can_begin(1, 0, now + 8 * MS + 999 * MICROS));
+        assert!(state.can_begin(1, 0, now + 9 * MS));
+    }
+
+    #[test]
+    fn several_requests_at_once_go_only_to_a_loop_that_begins_all_of_them_in_a_millisecond() {
+        let (event_loop, state, mut now) = begin();
+        let mut cpu = Duration::ZERO;
+        let mut burst = |cost: Duration| {
+            let given = state.seen.get().given - state.seen.get().sample.map_or(0, |(_, given)| given);
+            cpu += cost * u32::try_from(given).unwrap();
+            event_loop.set(Some(cpu));
+            now += MS;
+            let requests = (1..=64).find(|unsent| {
+                assert!(*unsent > 1 || state.can_begin(1, 0, now));
+                state.give(now);
+                !state.can_begin(1, *unsent, now)
+            });
+            requests.unwrap()
+        };
+        assert_eq!(burst(MS), 1, "the cost is not known yet");
+        assert_eq!(burst(200 * MICROS), 5);
+        assert_eq!(burst(10 * MICROS), 5, "the higher cost fades slowly");
+        let bursts: Vec<_> = (0..40).map(|_| burst(10 * MICROS)).collect();
+        assert_eq!(bursts.last(), Some(&16), "the limit");
+        assert_eq!(burst(20 * MS), 1);
+        assert_eq!(burst(10 * MICROS), 1);
+    }
+}

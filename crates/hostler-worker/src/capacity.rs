@@ -1,0 +1,117 @@
+//! How many requests one worker gets at once: a fixed number, or as many as its event loop can begin. Knows neither the
+//! worker's lifecycle nor its requests.
+
+mod advice;
+mod ceiling;
+mod watch;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hostler_dispatch::{EventLoop, Gauge, Membership, Pool};
+
+use super::concurrency::ConcurrencyTuner;
+use super::main_thread::MainThread;
+use super::settings::Slots;
+use super::vitals::Vitals;
+
+pub(super) use watch::CapacityWatch;
+
+/// The capacity of one worker process.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    tuner: Arc<ConcurrencyTuner>,
+    /// The main thread of the process that serves the requests, if it is known and can be observed.
+    main_thread: Option<Arc<MainThread>>,
+    /// Why the main thread cannot be observed, if so.
+    hidden: OnceLock<String>,
+    /// With an observed event loop: the present limit of requests at once.
+    ceiling: AtomicUsize,
+    /// What was noticed about a number of slots that was set.
+    advice: Mutex<Option<String>>,
+}
+
+impl Capacity {
+    /// The capacity of the worker whose requests this process serves. `None`: the process is not known.
+    pub fn of(pid: Option<u32>, tuner: Arc<ConcurrencyTuner>) -> Self {
+        let (mut main_thread, hidden) = (None, OnceLock::new());
+        let why = match pid.map(MainThread::of) {
+            Some(Ok(thread)) => {
+                main_thread = Some(Arc::new(thread));
+                None
+            }
+            Some(Err(error)) => Some(format!("/proc does not show the event loop ({error})")),
+            None => Some("it is not known which process serves the requests".to_owned()),
+        };
+        if let Some(why) = why {
+            let _ = hidden.set(why);
+        }
+        Self { tuner, main_thread, hidden, ceiling: AtomicUsize::new(usize::MAX), advice: Mutex::default() }
+    }
+
+    /// Adds the worker to the pool with this capacity.
+    pub fn join<E: Send + Sync + 'static>(&self, pool: &Pool<E>, endpoint: E, slots: Slots) -> Membership<E> {
+        match self.observed(slots) {
+            Some((most, event_loop)) => pool.join_observed(endpoint, most, event_loop),
+            None => pool.join(endpoint, self.slots(slots)),
+        }
+    }
+
+    /// Gives the member the capacity of these settings, after they have changed or after more is known.
+    pub fn apply<E>(&self, gauge: &Gauge<E>, slots: Slots) {
+        match self.observed(slots) {
+            Some((most, event_loop)) => gauge.observe(most, event_loop),
+            None => gauge.set_slots(self.slots(slots)),
+        }
+    }
+
+    /// The main thread, while it can be observed.
+    pub fn main_thread(&self) -> Option<&MainThread> {
+        self.main_thread.as_deref().filter(|_| self.hidden.get().is_none())
+    }
+
+    /// The main thread cannot be observed after all.
+    pub fn hide(&self, why: impl Into<String>) {
+        let _ = self.hidden.set(why.into());
+    }
+
+    /// Sets the limit of requests at once for an observed event loop. Returns whether it has changed.
+    fn set_ceiling(&self, ceiling: usize) -> bool {
+        self.ceiling.swap(ceiling, Ordering::Relaxed) != ceiling
+    }
+
+    /// Sets what the status shows about a number of slots that was set. Returns whether it is the first advice.
+    fn set_advice(&self, sentence: &str) -> bool {
+        let mut advice = self.advice.lock().unwrap_or_else(PoisonError::into_inner);
+        advice.replace(sentence.to_owned()).is_none()
+    }
+
+    /// Why the worker gets this many requests at once, as text for the status.
+    pub fn reason(&self, slots: Slots, vitals: &Vitals) -> Option<String> {
+        let busy = || vitals.utilisation().map_or("idle".to_owned(), |share| format!("{:.0} % busy", share * 100.0));
+        match (slots, self.hidden.get()) {
+            (Slots::Fixed(_), _) => self.advice.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            (Slots::Auto { .. }, None) => {
+                Some(format!("event loop observed, {}: at most {} requests", busy(), self.slots(slots)))
+            }
+            (Slots::Auto { .. }, Some(why)) => Some(format!("{}; {why}", self.tuner.reason())),
+        }
+    }
+
+    /// The number of slots of the worker, or the most requests that it gets at once.
+    pub fn slots(&self, slots: Slots) -> usize {
+        match slots {
+            Slots::Fixed(slots) => slots,
+            Slots::Auto { most } if self.main_thread().is_some() => {
+                self.ceiling.load(Ordering::Relaxed).min(most)
+            }
+            Slots::Auto { most } => self.tuner.slots().min(most),
+        }
+    }
+
+    fn observed(&self, slots: Slots) -> Option<(usize, Arc<dyn EventLoop>)> {
+        self.main_thread()?;
+        let event_loop: Arc<dyn EventLoop> = self.main_thread.clone()?;
+        matches!(slots, Slots::Auto { .. }).then(|| (self.slots(slots), event_loop))
+    }
+}

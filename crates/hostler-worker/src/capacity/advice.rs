@@ -1,0 +1,104 @@
+//! Notices that a number of slots, as it was set, does not fit the app. Pure: knows no process and no log.
+
+use std::time::Duration;
+
+/// Rounds of half a second in a row that must agree.
+const AGREE: u32 = 20;
+/// A loop that is less busy than this, while requests wait for a slot, could do much more.
+const IDLE: f64 = 0.5;
+/// In a loop that is busier than this, requests wait inside Node.
+const FULL: f64 = 0.95;
+
+/// What was noticed about one worker.
+#[derive(Debug, Default)]
+pub(super) struct Advice {
+    too_few: u32,
+    too_many: u32,
+    sentence: Option<String>,
+}
+
+/// What a worker did in one round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdviceRound {
+    /// Its number of slots, as it was set.
+    pub slots: usize,
+    /// The share of time that its event loop computed.
+    pub utilisation: f64,
+    /// How many slots were in use, on average.
+    pub leases: f64,
+    /// How long a slot was in use, on average.
+    pub hold: Duration,
+    /// A request had to wait for a slot.
+    pub short: bool,
+}
+
+impl Advice {
+    /// Takes in one round.
+    pub fn observe(&mut self, round: &AdviceRound) {
+        let is_full = round.leases > 0.8 * round.slots as f64;
+        let count = |noticed: u32, is_so: bool| if is_so { noticed + 1 } else { 0 };
+        self.too_few = count(self.too_few, round.short && is_full && round.utilisation < IDLE);
+        self.too_many = count(self.too_many, round.leases >= 2.0 && round.utilisation > FULL);
+        let AdviceRound { slots, utilisation, hold, .. } = *round;
+        let (busy, hold) = (utilisation * 100.0, hold.as_millis());
+        if self.too_few >= AGREE {
+            self.sentence = Some(format!(
+                "requests wait for one of {slots} slots, which are held for {hold} ms each while the event loop is {busy:.0} % \
+                 busy: use concurrency = \"auto\""
+            ));
+        } else if self.too_many >= AGREE {
+            self.sentence = Some(format!(
+                "the event loop is {busy:.0} % busy with {:.0} requests at once, so they wait inside the worker: use \
+                 concurrency = \"auto\"",
+                round.leases
+            ));
+        }
+    }
+
+    /// The advice, if there is any.
+    pub fn sentence(&self) -> Option<&str> {
+        self.sentence.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(rounds: u32, round: AdviceRound) -> Option<String> {
+        let mut advice = Advice::default();
+        (0..rounds).for_each(|_| advice.observe(&round));
+        advice.sentence().map(str::to_owned)
+    }
+
+    const WAITS: AdviceRound = AdviceRound {
+        slots: 1,
+        utilisation: 0.01,
+        leases: 0.99,
+        hold: Duration::from_millis(200),
+        short: true,
+    };
+
+    #[test]
+    fn slots_that_are_held_while_the_loop_is_idle_are_too_few() {
+        assert_eq!(after(AGREE - 1, WAITS), None);
+        assert_eq!(
+            after(AGREE, WAITS).unwrap(),
+            "requests wait for one of 1 slots, which are held for 200 ms each while the event loop is 1 % busy: use \
+             concurrency = \"auto\""
+        );
+        assert_eq!(after(99, AdviceRound { short: false, ..WAITS }), None, "no request waits");
+        assert_eq!(after(99, AdviceRound { utilisation: 0.9, ..WAITS }), None, "the loop has no time");
+        assert_eq!(after(99, AdviceRound { slots: 4, ..WAITS }), None, "this worker has free slots");
+    }
+
+    #[test]
+    fn slots_whose_requests_wait_inside_the_worker_are_too_many() {
+        let full = AdviceRound { slots: 8, utilisation: 0.99, leases: 7.6, ..WAITS };
+        assert_eq!(
+            after(AGREE, full).unwrap(),
+            "the event loop is 99 % busy with 8 requests at once, so they wait inside the worker: use concurrency = \"auto\""
+        );
+        assert_eq!(after(99, AdviceRound { slots: 1, leases: 1.0, ..full }), None, "one at a time");
+    }
+}

@@ -1,0 +1,102 @@
+//! The most requests that a worker with an observed event loop gets at once. Pure: knows no process.
+//!
+//! The event loop alone does not show two things. Work in libuv's thread pool (files, cryptography, compression, name
+//! look-ups) queues there while the loop waits. And each request that waits takes memory.
+
+/// A thread pool whose threads want the CPU for this share of the time is full ...
+const FULL: f64 = 0.9;
+/// ... and below this share it has room.
+const ROOM: f64 = 0.7;
+/// From this share of `max_memory` on a worker gets fewer requests.
+const MEMORY_FULL: f64 = 0.9;
+/// The factor by which the limit then shrinks.
+const SHRINK: f64 = 0.8;
+/// The factor by which it grows again.
+const GROW: usize = 2;
+
+/// The limit.
+#[derive(Debug)]
+pub(super) struct Ceiling(usize);
+
+/// What a worker did in one round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CeilingRound {
+    /// How many helper threads wanted a CPU, on average.
+    pub helpers: f64,
+    /// The threads of the thread pool.
+    pub pool_threads: usize,
+    /// The share of `max_memory` that the process uses, if there is such a limit.
+    pub memory: Option<f64>,
+    /// How many requests the worker had, on average.
+    pub leases: f64,
+    /// The configured limit.
+    pub most: usize,
+}
+
+impl Default for Ceiling {
+    fn default() -> Self {
+        Self(usize::MAX)
+    }
+}
+
+impl Ceiling {
+    pub fn requests(&self) -> usize {
+        self.0
+    }
+
+    /// Takes in one round.
+    pub fn observe(&mut self, round: &CeilingRound) {
+        let threads = round.pool_threads.max(1);
+        let demand = round.helpers / threads as f64;
+        let fewer = (round.leases * SHRINK) as usize;
+        if round.memory.is_some_and(|share| share >= MEMORY_FULL) {
+            self.0 = self.0.min(fewer.max(1));
+        } else if demand >= FULL && round.leases > threads as f64 {
+            // More requests than threads keep all threads busy.
+            self.0 = self.0.min(fewer.max(threads));
+        } else if demand < ROOM {
+            self.0 = self.0.min(round.most).saturating_mul(GROW).min(round.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(helpers: f64, leases: f64) -> CeilingRound {
+        CeilingRound { helpers, pool_threads: 4, memory: None, leases, most: 1_000 }
+    }
+
+    fn after(ceiling: &mut Ceiling, rounds: impl IntoIterator<Item = CeilingRound>) -> usize {
+        rounds.into_iter().for_each(|round| ceiling.observe(&round));
+        ceiling.requests()
+    }
+
+    #[test]
+    fn an_app_that_waits_keeps_the_configured_limit() {
+        assert_eq!(after(&mut Ceiling::default(), [round(0.1, 600.0)]), 1_000);
+    }
+
+    #[test]
+    fn a_full_thread_pool_gets_about_as_many_requests_as_it_has_threads() {
+        let mut ceiling = Ceiling::default();
+        assert_eq!(after(&mut ceiling, [round(3.9, 500.0)]), 400);
+        let mut leases = 400.0;
+        for _ in 0..40 {
+            leases = after(&mut ceiling, [round(3.9, leases)]) as f64;
+        }
+        assert_eq!(ceiling.requests(), 4);
+        assert_eq!(after(&mut ceiling, [round(3.9, 4.0)]), 4, "it stays there");
+        assert_eq!(after(&mut ceiling, [round(1.0, 4.0)]), 8, "and grows when the pool has room");
+        assert_eq!(after(&mut ceiling, [round(1.0, 4.0); 10]), 1_000);
+    }
+
+    #[test]
+    fn a_worker_near_its_limit_of_memory_gets_fewer_requests() {
+        let full = |leases| CeilingRound { memory: Some(0.95), ..round(0.0, leases) };
+        let mut ceiling = Ceiling::default();
+        assert_eq!(after(&mut ceiling, [full(100.0)]), 80);
+        assert_eq!(after(&mut ceiling, [full(0.5)]), 1);
+    }
+}

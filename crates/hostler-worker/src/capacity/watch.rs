@@ -1,0 +1,174 @@
+//! Measures a worker's process twice a second: sets the limit of requests at once, and notices a number of slots that is
+//! wrong. Decides nothing about single requests.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hostler_dispatch::{EventLoop as _, Gauge, Load};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::advice::{Advice, AdviceRound};
+use super::ceiling::{Ceiling, CeilingRound};
+use super::{Capacity, Slots};
+use crate::concurrency::BEAT;
+use crate::log::WorkerLog;
+use crate::main_thread::{MainThread, thread_times};
+use crate::settings::WorkerSettings;
+use crate::snapshot::resident_bytes;
+use crate::vitals::Vitals;
+
+/// libuv's number of threads, unless `UV_THREADPOOL_SIZE` sets another.
+const POOL_THREADS: usize = 4;
+
+/// Watches one worker.
+pub(crate) struct CapacityWatch<E> {
+    pub gauge: Gauge<E>,
+    pub capacity: Arc<Capacity>,
+    pub vitals: Arc<Vitals>,
+    /// The newest settings.
+    pub settings: watch::Receiver<Arc<WorkerSettings>>,
+    pub pid: u32,
+    /// The preload measures the event loop too, and more precisely.
+    pub has_preload: bool,
+    pub log: WorkerLog,
+    /// A worker of this pool has logged the advice already.
+    pub advised: Arc<AtomicBool>,
+}
+
+/// The figures at one moment. All only grow, except the number of helper threads.
+struct Sample {
+    at: Instant,
+    load: Load,
+    main: Duration,
+    /// The time that the helper threads ran or waited for a CPU.
+    helpers: Duration,
+}
+
+/// The difference of two samples.
+struct Round {
+    span: Duration,
+    /// The share of time that the main thread used a CPU.
+    utilisation: f64,
+    /// How many helper threads wanted a CPU, on average.
+    helpers: f64,
+    /// How many requests the worker had, on average.
+    leases: f64,
+    /// How many requests it got.
+    granted: u64,
+    /// A request had to wait for a slot.
+    short: bool,
+}
+
+impl<E: Send + Sync + 'static> CapacityWatch<E> {
+    /// Runs until the member has left and its last lease has ended, or until the main thread turns out to be hidden.
+    pub async fn run(self) {
+        let (mut ceiling, mut advice) = (Ceiling::default(), Advice::default());
+        let (mut last, mut seen): (Option<Sample>, bool) = (None, false);
+        loop {
+            sleep(BEAT).await;
+            let Some(load) = self.gauge.load() else { return };
+            let Some(main_thread) = self.capacity.main_thread() else { return };
+            seen = seen || main_thread.cpu_if_waiting().is_some();
+            if !seen && main_thread.is_hidden() {
+                self.capacity.hide("the kernel does not show where the process waits");
+                self.capacity.apply(&self.gauge, self.settings.borrow().slots);
+                return;
+            }
+            if !load.is_wanted() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
+                self.rest(&mut last);
+                continue;
+            }
+            let sample = self.sample(main_thread, load);
+            if let Some(round) = last.replace(sample).zip(last.as_ref()).map(|(last, new)| new.since(&last)) {
+                self.take(&round, &mut ceiling, &mut advice);
+            }
+        }
+    }
+
+    fn rest(&self, last: &mut Option<Sample>) {
+        *last = None;
+        if !self.has_preload {
+            self.vitals.rests();
+        }
+    }
+
+    fn sample(&self, main_thread: &MainThread, load: Load) -> Sample {
+        let helpers = helper_threads(self.pid).filter_map(|thread| thread_times(self.pid, thread));
+        Sample {
+            at: Instant::now(),
+            load,
+            main: main_thread.cpu_time().unwrap_or_default(),
+            helpers: helpers.map(|(cpu, delay)| cpu + delay).sum(),
+        }
+    }
+
+    fn take(&self, round: &Round, ceiling: &mut Ceiling, advice: &mut Advice) {
+        if !self.has_preload {
+            self.vitals.works(round.utilisation.min(1.0));
+        }
+        let settings = Arc::clone(&self.settings.borrow());
+        match settings.slots {
+            Slots::Auto { most } => {
+                let of_env = settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
+                let limit = settings.recycling.max_memory;
+                ceiling.observe(&CeilingRound {
+                    helpers: round.helpers,
+                    pool_threads: of_env.unwrap_or(POOL_THREADS),
+                    memory: limit.and_then(|limit| Some(resident_bytes(self.pid)? as f64 / limit as f64)),
+                    leases: round.leases,
+                    most,
+                });
+                if self.capacity.set_ceiling(ceiling.requests()) {
+                    self.capacity.apply(&self.gauge, settings.slots);
+                }
+            }
+            Slots::Fixed(slots) => {
+                let hold = round.span.mul_f64(round.leases / (round.granted as f64).max(1.0));
+                advice.observe(&AdviceRound {
+                    slots,
+                    utilisation: round.utilisation,
+                    leases: round.leases,
+                    hold,
+                    short: round.short,
+                });
+                self.tell(advice);
+            }
+        }
+    }
+
+    /// Logs the advice, once for all workers of a pool.
+    fn tell(&self, advice: &Advice) {
+        let Some(sentence) = advice.sentence() else { return };
+        if self.capacity.set_advice(sentence) && !self.advised.swap(true, Ordering::Relaxed) {
+            self.log.warn(sentence.to_owned());
+        }
+    }
+}
+
+impl Sample {
+    fn since(&self, last: &Self) -> Round {
+        let span = self.at - last.at;
+        let share = |new: Duration, old: Duration| {
+            new.saturating_sub(old).as_secs_f64() / span.as_secs_f64().max(f64::EPSILON)
+        };
+        Round {
+            span,
+            utilisation: share(self.main, last.main),
+            helpers: share(self.helpers, last.helpers),
+            leases: share(self.load.lease_time, last.load.lease_time),
+            granted: self.load.granted - last.load.granted,
+            short: self.load.queued > last.load.queued,
+        }
+    }
+}
+
+/// The threads of a process besides its main thread.
+fn helper_threads(pid: u32) -> impl Iterator<Item = u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
+        .filter(move |thread| *thread != pid)
+}

@@ -1,0 +1,179 @@
+//! Observes the main thread of a process through `/proc`: does its event loop wait for events, or does it compute? Knows
+//! no pool.
+//!
+//! Node, Bun and Deno run JavaScript on the main thread. Between events it sleeps in `epoll_wait`, and the kernel names
+//! that place in `/proc/PID/wchan`. While it computes the file says `0`; while it is blocked by anything else (a lock,
+//! a synchronous read) it names another place. `execSync` and `spawnSync` are an exception: they wait in an event loop of
+//! their own, so here the thread seems to wait for events.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use hostler_dispatch::EventLoop;
+
+/// A main thread.
+#[derive(Debug)]
+pub(super) struct MainThread {
+    /// Kept open, so that an observation is one system call. After the end of the process, reading fails.
+    wchan: File,
+    schedstat: File,
+    stat: File,
+}
+
+/// What the kernel tells about a thread at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It sleeps until an event arrives.
+    Epoll,
+    /// It runs, or is ready to run; or the kernel does not tell.
+    Unknown,
+    /// It sleeps elsewhere.
+    Elsewhere,
+}
+
+impl MainThread {
+    /// The main thread of this process.
+    ///
+    /// # Errors
+    /// The process has ended, or `/proc` is not there or hides it.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let open = |name: &str| File::open(format!("/proc/{pid}/{name}"));
+        Ok(Self { wchan: open("wchan")?, schedstat: open("schedstat")?, stat: open("stat")? })
+    }
+
+    /// Whether the kernel hides where the thread sleeps. It does so if Hostler may not trace the process, or if the kernel
+    /// was built without symbols.
+    pub fn is_hidden(&self) -> bool {
+        // The thread may fall asleep between two reads, so only the same result several times counts.
+        (0..3).all(|_| self.sleeps() && self.place() == Place::Unknown && self.sleeps())
+    }
+
+    /// The CPU time that the thread has used.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let mut text = [0; 64];
+        times(read(&self.schedstat, &mut text)?).map(|(cpu, _)| cpu)
+    }
+
+    fn place(&self) -> Place {
+        let mut text = [0; 64];
+        match read(&self.wchan, &mut text) {
+            Some(b"0" | b"") | None => Place::Unknown,
+            // `do_epoll_wait`, or `ep_poll` in older kernels.
+            Some(symbol) if contains(symbol, b"epoll") || contains(symbol, b"ep_poll") => Place::Epoll,
+            Some(_) => Place::Elsewhere,
+        }
+    }
+
+    /// Whether the state of the thread is S: it sleeps. Every process may read this.
+    fn sleeps(&self) -> bool {
+        let mut text = [0; 256];
+        let text = read(&self.stat, &mut text).unwrap_or_default();
+        // The name of the program, in brackets, may contain anything.
+        let name_ends = memchr::memrchr(b')', text).unwrap_or(0);
+        text.get(name_ends + 2) == Some(&b'S')
+    }
+}
+
+impl EventLoop for MainThread {
+    fn cpu_if_waiting(&self) -> Option<Duration> {
+        if self.place() == Place::Epoll { self.cpu_time() } else { None }
+    }
+}
+
+fn read<'a>(file: &File, into: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = file.read_at(into, 0).ok()?;
+    Some(&into[..length])
+}
+
+/// The CPU time of any thread of a process, and the time that it has waited for a CPU.
+pub(super) fn thread_times(pid: u32, thread: u32) -> Option<(Duration, Duration)> {
+    times(&std::fs::read(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?)
+}
+
+/// The first two numbers of a `schedstat` file, in nanoseconds.
+fn times(schedstat: &[u8]) -> Option<(Duration, Duration)> {
+    let mut numbers = schedstat.split(u8::is_ascii_whitespace);
+    let mut next = || std::str::from_utf8(numbers.next()?).ok()?.parse().ok().map(Duration::from_nanos);
+    Some((next()?, next()?))
+}
+
+fn contains(symbol: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(symbol, part).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A Node process that computes or blocks for a time when it is told so.
+    struct Node(Child, BufReader<std::process::ChildStdout>);
+
+    impl Node {
+        fn start() -> Self {
+            let script = "
+                process.stdin.on('data', (line) => {
+                    console.log('begins');
+                    eval(String(line));
+                    console.log('done');
+                });
+                console.log('started');";
+            let mut child = Command::new("node")
+                .args(["-e", script])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let output = BufReader::new(child.stdout.take().unwrap());
+            let mut node = Self(child, output);
+            node.expect("started");
+            node
+        }
+
+        fn tell(&mut self, script: &str) {
+            writeln!(self.0.stdin.as_mut().unwrap(), "{script}").unwrap();
+            self.expect("begins");
+        }
+
+        fn expect(&mut self, line: &str) {
+            let mut read = String::new();
+            self.1.read_line(&mut read).unwrap();
+            assert_eq!(read.trim(), line);
+        }
+    }
+
+    impl Drop for Node {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_main_thread_waits_between_events_and_does_not_while_it_computes_or_blocks() {
+        let mut node = Node::start();
+        let main_thread = MainThread::of(node.0.id()).unwrap();
+        let waits = || (0..1_000_000).any(|_| main_thread.cpu_if_waiting().is_some());
+        assert!(waits());
+        assert!(!main_thread.is_hidden());
+        for busy in [
+            "for (const end = Date.now() + 300; Date.now() < end;);",
+            "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)",
+        ] {
+            node.tell(busy);
+            let seen = (0..100).filter(|_| main_thread.cpu_if_waiting().is_some()).count();
+            assert_eq!(seen, 0, "{busy}");
+            assert!(!main_thread.is_hidden(), "{busy}");
+            node.expect("done");
+            assert!(waits(), "after {busy}");
+        }
+        let id = node.0.id();
+        drop(node);
+        assert_eq!(main_thread.cpu_if_waiting(), None);
+        assert!(MainThread::of(id).is_err());
+    }
+}
