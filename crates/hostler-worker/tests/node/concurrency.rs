@@ -1,7 +1,5 @@
 //! How many requests real workers get at once.
 
-use std::time::Instant;
-
 use hostler_dispatch::{Claim, Lease};
 use hostler_worker::{Bind, Slots, WorkerAddress};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -59,11 +57,8 @@ fn in_use(test_pool: &TestPool) -> usize {
 #[tokio::test]
 async fn an_app_that_waits_gets_all_requests_that_come() {
     let test_pool = test_pool(WAITS).with(|settings| settings.slots = AUTO).started().await;
-    let began = Instant::now();
     let _clients = clients(&test_pool, 90);
     eventually("all 90 at the worker", || in_use(&test_pool) == 90).await;
-    // The first of them have not been answered yet: no figure had to be learnt.
-    assert_eq!(test_pool.pool.snapshot().counters.granted, 90, "after {:?}", began.elapsed());
     eventually("the reason", || {
         let reason = test_pool.worker().slots_reason.unwrap();
         reason.starts_with("event loop observed, ") && reason.ends_with(" % busy: at most 1000 requests")

@@ -19,14 +19,29 @@ async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Valu
 }
 
 #[tokio::test]
-async fn with_concurrency_auto_an_app_that_waits_gets_more_slots_and_the_status_says_why() {
+async fn an_app_that_waits_gets_many_requests_without_any_setting() {
     let waits = "require('http').createServer((req, res) => setTimeout(() => res.end(), 300)).listen(3000);";
-    let site = patient(source(waits)).option("pools.app.concurrency=auto").started().await;
-    assert_eq!(site.workers().await[0]["slots"], 1);
+    let site = patient(source(waits)).started().await;
     let load = Load::on(site.address());
-    let grown = worker(&site, "more slots", |worker| worker["slots"].as_u64() > Some(1)).await;
-    assert!(grown["slots_reason"].as_str().unwrap().starts_with("event loop "), "{grown}");
+    let busy = worker(&site, "several requests at once", |worker| worker["in_use"].as_u64() > Some(3)).await;
+    assert!(busy["slots_reason"].as_str().unwrap().starts_with("event loop observed, "), "{busy}");
     load.stop().await;
+}
+
+#[tokio::test]
+async fn two_event_streams_do_not_keep_a_page_waiting() {
+    let app = "require('http').createServer((req, res) => {
+        if (req.url === '/page') return res.end('page');
+        res.writeHead(200, { 'content-type': 'text/event-stream' });
+        res.write('data: 1\\n\\n');
+    }).listen(3000);";
+    let site = patient(source(app)).started().await;
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        streams.push(site.begin("/stream").await);
+    }
+    site.settles_at(2, 0).await;
+    site.get("/page").await.assert_status(200);
 }
 
 #[tokio::test]

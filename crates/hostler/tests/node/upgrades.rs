@@ -73,7 +73,8 @@ async fn upgrades_under_load_lose_no_request() {
 
 #[tokio::test]
 async fn what_the_old_one_has_accepted_it_finishes() {
-    let mut site = app("diary.cjs").option("server.drain_timeout=1m").started().await;
+    let plan = app("diary.cjs").option("server.drain_timeout=1m").option("pools.app.concurrency=1");
+    let mut site = plan.started().await;
     let mut silent = site.connect().await;
     silent.get("/").await.assert_status(200);
     let mut running = site.begin("/wait?until=released").await;

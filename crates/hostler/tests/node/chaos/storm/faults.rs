@@ -83,6 +83,7 @@ pub fn configuration(workers: usize, revision: u32, broken: bool) -> String {
 [pools.{POOL}]
 command = ["node", "--max-old-space-size=48", {app:?}]
 workers = {workers}
+concurrency = 1
 env = {{ CHAOS_SLOTS = 1, CHAOS_REVISION = {revision}{broken} }}
 request_timeout = "{timeout}s"
 hang_timeout = "{timeout}s"
