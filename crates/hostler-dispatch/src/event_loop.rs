@@ -118,8 +118,7 @@ impl Seen {
         if let Some((cpu_before, given_before)) = self.sample
             && self.given > given_before
         {
-            let sample =
-                cpu.saturating_sub(cpu_before).as_secs_f64() / (self.given - given_before) as f64;
+            let sample = cpu.saturating_sub(cpu_before).as_secs_f64() / (self.given - given_before) as f64;
             self.cost = Some(match self.cost {
                 Some(cost) if cost > sample => cost + FADING * (sample - cost),
                 _ => sample,

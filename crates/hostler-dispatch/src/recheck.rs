@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// A pool is asked again after a part (1/8) of the time since it last gave a slot away, within these limits.
 const AGAIN_AFTER: u32 = 8;
@@ -65,17 +67,23 @@ impl Rechecks {
             self.take_added(&mut pending);
             let now = Instant::now();
             pending.retain_mut(|pool: &mut Pending| pool.next > now || pool.recheck(now));
-            if let Some(next) = pending.iter().map(|pool| pool.next).min() {
-                thread::sleep(next.saturating_duration_since(Instant::now()));
-            }
         }
     }
 
-    /// Takes the pools that were added. Waits for one if there is nothing else to do.
+    /// Waits until a pool is added or due, and takes those that were added.
     fn take_added(&self, pending: &mut Vec<Pending>) {
         let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-        while added.is_empty() && pending.is_empty() {
-            added = self.grown.wait(added).unwrap_or_else(PoisonError::into_inner);
+        let due = pending.iter().map(|pool| pool.next).min();
+        while added.is_empty() {
+            let Some(due) = due else {
+                added = self.grown.wait(added).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            added = self.grown.wait_timeout(added, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         let now = Instant::now();
         let next = now + AGAIN_LIMITS.0;

@@ -151,15 +151,13 @@ impl<E> MemberState<E> {
 
     /// As [`Self::has_free_slot`], but does not observe the event loop. After a `true`, ask [`Self::can_begin`].
     pub fn may_have_free_slot(&self, now: Instant) -> bool {
-        let may_begin =
-            |event_loop: &LoopState| event_loop.may_begin(self.in_use, self.member.unsent(), now);
+        let may_begin = |event_loop: &LoopState| event_loop.may_begin(self.in_use, self.member.unsent(), now);
         self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
     }
 
     /// Whether its event loop, if that is observed, can begin one more request.
     pub fn can_begin(&self, now: Instant) -> bool {
-        let can_begin =
-            |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), now);
+        let can_begin = |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), now);
         self.event_loop.as_ref().is_none_or(can_begin)
     }
 

@@ -299,12 +299,7 @@ impl<E> PoolState<E> {
     }
 
     fn slots(&self) -> usize {
-        self.roster
-            .states()
-            .iter()
-            .filter(|member_state| !member_state.left)
-            .map(MemberState::parallel)
-            .sum()
+        self.roster.states().iter().filter(|member_state| !member_state.left).map(MemberState::parallel).sum()
     }
 
     fn at(&self, now: Instant) -> Now {

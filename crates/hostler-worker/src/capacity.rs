@@ -88,11 +88,16 @@ impl Capacity {
 
     /// Why the worker gets this many requests at once, as text for the status.
     pub fn reason(&self, slots: Slots, vitals: &Vitals) -> Option<String> {
-        let busy = || vitals.utilisation().map_or("idle".to_owned(), |share| format!("{:.0} % busy", share * 100.0));
+        let busy =
+            || vitals.utilisation().map_or("idle".to_owned(), |share| format!("{:.0} % busy", share * 100.0));
         match (slots, self.hidden.get()) {
             (Slots::Fixed(_), _) => self.advice.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             (Slots::Auto { .. }, None) => {
-                Some(format!("event loop observed, {}: at most {} requests", busy(), self.slots(slots)))
+                let limit = format!("at most {} requests", self.slots(slots));
+                Some(match self.tuner.blind() {
+                    Some(why) => format!("{why}: {limit}"),
+                    None => format!("event loop observed, {}: {limit}", busy()),
+                })
             }
             (Slots::Auto { .. }, Some(why)) => Some(format!("{}; {why}", self.tuner.reason())),
         }

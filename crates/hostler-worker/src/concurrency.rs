@@ -61,6 +61,11 @@ impl ConcurrencyTuner {
         }
     }
 
+    /// Why there are no reports, if so.
+    pub fn blind(&self) -> Option<&'static str> {
+        self.lock().blind
+    }
+
     /// There will be no reports, for this reason.
     pub fn is_blind(&self, why: &'static str) {
         self.lock().blind = Some(why);

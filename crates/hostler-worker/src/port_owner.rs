@@ -19,11 +19,12 @@ pub(super) fn port_owner(port: u16, group: u32) -> Option<u32> {
 /// The sockets that listen on the port, as `/proc/PID/fd` names them.
 fn listening_on(port: u16) -> HashSet<String> {
     let ending = format!(":{port:04X}");
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
+    let tables =
+        ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1));
     let sockets = lines.filter_map(|line| {
         let columns: Vec<_> = line.split_ascii_whitespace().collect();
-        let [_, local, _, state, .., ] = columns[..] else { return None };
+        let [_, local, _, state, ..] = columns[..] else { return None };
         let inode = columns.get(9)?;
         (local.ends_with(&ending) && state == LISTEN).then(|| format!("socket:[{inode}]"))
     });

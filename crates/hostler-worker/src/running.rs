@@ -49,6 +49,8 @@ pub(super) struct RunningProcess {
     claim_lost: bool,
     /// With `bind = "port"`: the process that listens on the port, once it is known.
     pub port_owner: Option<u32>,
+    /// The app runs Node's cluster.
+    pub has_cluster: bool,
     notices: Notices,
     wire: Wire,
     /// Sends messages to the preload in the process that listens.
@@ -74,7 +76,9 @@ impl RunningProcess {
         tasks.spawn(read_ipc(spawned.channel, wire.clone()));
         let group = spawned.process.pid();
         match &mut spawned.ways {
-            Ways::Port(port) => drop(tasks.spawn(health::until_connectable(port.address, group, wire.clone()))),
+            Ways::Port(port) => {
+                drop(tasks.spawn(health::until_connectable(port.address, group, wire.clone())))
+            }
             Ways::Socket { control, .. } => {
                 if let Some(listener) = control.take() {
                     tasks.spawn(read_control(listener, wire.clone()));
@@ -95,6 +99,7 @@ impl RunningProcess {
             listener: None,
             claim_lost: false,
             port_owner: None,
+            has_cluster: false,
             notices,
             wire,
             preload: None,

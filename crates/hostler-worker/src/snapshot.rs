@@ -211,7 +211,10 @@ impl WorkerStatus {
             stack: self.stack.clone(),
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
             utilisation: self.vitals.utilisation(),
-            slots_reason: self.capacity.as_ref().and_then(|capacity| capacity.reason(self.slots, &self.vitals)),
+            slots_reason: self
+                .capacity
+                .as_ref()
+                .and_then(|capacity| capacity.reason(self.slots, &self.vitals)),
             collections,
             collecting: (collections > 0).then_some(collecting),
             memory: self.pid.and_then(resident_bytes),

@@ -9,6 +9,7 @@ mod gauge;
 mod leaving;
 mod locking;
 mod model;
+mod observed;
 mod overload;
 mod pause;
 mod preference;

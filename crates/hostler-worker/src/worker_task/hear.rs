@@ -16,6 +16,10 @@ use crate::speaker::Speaker;
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);
 
+/// The warning about an app that uses Node's `cluster`.
+const CLUSTER: &str = "the app starts processes of its own with Node's cluster, and Hostler cannot see which of them are busy: remove \
+                       cluster from the app, and set workers";
+
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn understand(&mut self, order: Option<WorkerCommand>) -> Option<LifecycleEvent> {
         match order {
@@ -136,7 +140,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 None
             }
             FromWorker::Report(time) => {
-                self.running.as_ref()?.reported(time);
+                let running = self.running.as_mut()?;
+                running.reported(time);
+                if time.is_none() && !std::mem::replace(&mut running.has_cluster, true) {
+                    self.log.warn(CLUSTER.to_owned());
+                }
                 None
             }
             FromWorker::Collected { micros, .. } => {

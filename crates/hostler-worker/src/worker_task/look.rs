@@ -46,7 +46,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         };
         let Some(running) = &mut self.running else { return };
         let has_preload = running.attend(heartbeat, collecting);
-        if !has_preload {
+        if !has_preload && capacity.main_thread().is_none() {
             self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be measured");
         }
         if let Some(pid) = running.serving_pid() {

@@ -1,0 +1,112 @@
+//! Members whose event loops are observed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{Request, lease, pool, request, waiting};
+use crate::{Claim, EventLoop, Membership, Pool};
+
+/// An event loop that a test controls: the CPU time that it has used, or [`BUSY`].
+#[derive(Default)]
+struct TestLoop(AtomicU64);
+
+const BUSY: u64 = u64::MAX;
+
+impl TestLoop {
+    fn computes(&self) {
+        self.0.store(BUSY, Ordering::SeqCst);
+    }
+
+    /// It waits after it has used this much CPU time in all.
+    fn waits(&self, cpu_millis: u64) {
+        self.0.store(cpu_millis, Ordering::SeqCst);
+    }
+}
+
+impl EventLoop for TestLoop {
+    fn cpu_if_waiting(&self) -> Option<Duration> {
+        let cpu_millis = self.0.load(Ordering::SeqCst);
+        (cpu_millis != BUSY).then(|| Duration::from_millis(cpu_millis))
+    }
+}
+
+fn observed(most: usize) -> (Pool<&'static str>, Membership<&'static str>, Arc<TestLoop>) {
+    let pool = pool(100);
+    let event_loop = Arc::new(TestLoop::default());
+    let event_loop_of_pool: Arc<dyn EventLoop> = event_loop.clone();
+    let member = pool.join_observed("worker", most, event_loop_of_pool);
+    (pool, member, event_loop)
+}
+
+async fn gets_a_slot(request: &Request<&'static str>) {
+    let woken = async {
+        while !request.woken() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(60), woken).await.expect("a slot");
+}
+
+#[tokio::test]
+async fn a_request_waits_until_the_loop_waits_for_events() {
+    let (pool, _member, event_loop) = observed(9);
+    event_loop.computes();
+    let first = lease(&pool);
+    first.sent();
+    let mut second = waiting(&pool);
+    event_loop.waits(5);
+    // Nothing tells the pool, so it must look again by itself.
+    gets_a_slot(&second).await;
+    second.assert_served();
+    drop(first);
+}
+
+#[tokio::test]
+async fn a_request_that_was_given_and_not_sent_keeps_the_next_one_waiting() {
+    let (pool, _member, event_loop) = observed(9);
+    event_loop.waits(0);
+    let first = lease(&pool);
+    let mut second = waiting(&pool);
+    // Far longer than the pool takes to look again.
+    timeout(Duration::from_millis(20), std::future::pending::<()>()).await.unwrap_err();
+    second.assert_waits();
+    event_loop.waits(1);
+    first.sent();
+    gets_a_slot(&second).await;
+    second.assert_served();
+}
+
+#[tokio::test]
+async fn an_observed_member_gets_no_more_than_its_limit() {
+    let (pool, _member, event_loop) = observed(2);
+    let mut leases = Vec::new();
+    for cpu_millis in 0..2 {
+        event_loop.waits(cpu_millis);
+        let given = timeout(Duration::from_secs(60), pool.acquire(Claim::default())).await;
+        let lease = given.expect("a slot").unwrap();
+        lease.sent();
+        leases.push(lease);
+    }
+    event_loop.waits(9);
+    let mut third = request(&pool);
+    assert!(matches!(third.poll(), Poll::Pending));
+    leases.pop();
+    third.assert_served();
+}
+
+#[tokio::test]
+async fn fixed_slots_take_the_place_of_the_observation() {
+    let (pool, member, event_loop) = observed(9);
+    event_loop.computes();
+    let first = lease(&pool);
+    first.sent();
+    let mut second = waiting(&pool);
+    member.set_slots(2);
+    second.assert_served();
+    member.gauge().observe(9, event_loop);
+    waiting(&pool);
+}
