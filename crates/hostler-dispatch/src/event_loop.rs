@@ -30,9 +30,10 @@ const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(50), Duration:
 /// A loop that waits may get several requests at once if it can begin all of them within this many seconds ...
 const BURST_SECONDS: f64 = 0.001;
 /// ... and at most this many.
-const MAX_BURST: f64 = 16.0;
-/// The share by which an old, higher cost fades with each newer sample.
-const FADING: f64 = 0.125;
+const MAX_BURST: f64 = 8.0;
+/// A higher cost of the past counts half as much after this time. So one long request among a hundred short ones is
+/// enough to end bursts: the others of its burst would wait behind it, although another member is free.
+const COST_HALVES_IN: Duration = Duration::from_millis(250);
 
 /// What a pool knows about the event loop of one member.
 pub(super) struct LoopState {
@@ -53,8 +54,8 @@ struct Seen {
     given: u64,
     /// The CPU time, and the requests given, when the loop last waited.
     sample: Option<(Duration, u64)>,
-    /// The CPU seconds of one request: a peak value that fades. `None`: not known yet.
-    cost: Option<f64>,
+    /// The CPU seconds of one request: a peak value that fades, and since when. `None`: not known yet.
+    cost: Option<(f64, Instant)>,
 }
 
 impl LoopState {
@@ -119,10 +120,9 @@ impl Seen {
             && self.given > given_before
         {
             let sample = cpu.saturating_sub(cpu_before).as_secs_f64() / (self.given - given_before) as f64;
-            self.cost = Some(match self.cost {
-                Some(cost) if cost > sample => cost + FADING * (sample - cost),
-                _ => sample,
-            });
+            if sample >= self.cost_at(now).unwrap_or(0.0) {
+                self.cost = Some((sample, now));
+            }
         }
         self.sample = Some((cpu, self.given));
         self.opens(now);
@@ -131,7 +131,7 @@ impl Seen {
     /// The member can begin a burst of requests.
     fn opens(&mut self, now: Instant) {
         self.until = Some(now + OBSERVATION_LASTS);
-        self.room = self.burst();
+        self.room = self.burst(now);
         self.busy_since = None;
     }
 
@@ -142,8 +142,14 @@ impl Seen {
         self.room = 0;
     }
 
-    fn burst(&self) -> usize {
-        let requests = self.cost.map_or(1.0, |cost| BURST_SECONDS / cost.max(f64::EPSILON));
+    fn cost_at(&self, now: Instant) -> Option<f64> {
+        let (cost, since) = self.cost?;
+        let age = now.saturating_duration_since(since).as_secs_f64() / COST_HALVES_IN.as_secs_f64();
+        Some(cost * (-age).exp2())
+    }
+
+    fn burst(&self, now: Instant) -> usize {
+        let requests = self.cost_at(now).map_or(1.0, |cost| BURST_SECONDS / cost.max(f64::EPSILON));
         requests.clamp(1.0, MAX_BURST) as usize
     }
 }
@@ -243,9 +249,10 @@ mod tests {
         assert_eq!(burst(MS), 1, "the cost is not known yet");
         assert_eq!(burst(200 * MICROS), 5);
         assert_eq!(burst(10 * MICROS), 5, "the higher cost fades slowly");
-        let bursts: Vec<_> = (0..40).map(|_| burst(10 * MICROS)).collect();
-        assert_eq!(bursts.last(), Some(&16), "the limit");
+        let bursts: Vec<_> = (0..500).map(|_| burst(10 * MICROS)).collect();
+        assert_eq!(bursts.last(), Some(&8), "the limit");
         assert_eq!(burst(20 * MS), 1);
-        assert_eq!(burst(10 * MICROS), 1);
+        let bursts: Vec<_> = (0..500).map(|_| burst(10 * MICROS)).collect();
+        assert_eq!(bursts[..100], [1; 100], "one long request ends bursts for a while");
     }
 }
