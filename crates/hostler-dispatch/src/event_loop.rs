@@ -31,9 +31,11 @@ const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(50), Duration:
 const BURST_SECONDS: f64 = 0.001;
 /// ... and at most this many.
 const MAX_BURST: f64 = 8.0;
-/// A higher cost of the past counts half as much after this time. So one long request among a hundred short ones is
-/// enough to end bursts: the others of its burst would wait behind it, although another member is free.
+/// A higher cost of the past counts half as much after this time of work. So one long request among a hundred short ones
+/// is enough to end bursts: the others of its burst would wait behind it, although another member is free.
 const COST_HALVES_IN: Duration = Duration::from_millis(250);
+/// Of the time between two samples at most this counts as work.
+const MAX_WORK: Duration = Duration::from_millis(20);
 
 /// What a pool knows about the event loop of one member.
 pub(super) struct LoopState {
@@ -53,9 +55,16 @@ struct Seen {
     /// The requests given so far.
     given: u64,
     /// The CPU time, and the requests given, when the loop last waited.
-    sample: Option<(Duration, u64)>,
-    /// The CPU seconds of one request: a peak value that fades, and since when. `None`: not known yet.
-    cost: Option<(f64, Instant)>,
+    sample: Option<Sample>,
+    /// The CPU seconds of one request: a peak value that fades. `None`: not known yet.
+    cost: Option<f64>,
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    at: Instant,
+    cpu: Duration,
+    given: u64,
 }
 
 impl LoopState {
@@ -112,26 +121,27 @@ impl Seen {
     /// Whether the loop has begun the requests that it was given. If it has used no CPU time since then, it waits for
     /// something else than requests.
     fn has_begun(&self, cpu: Duration) -> bool {
-        self.sample.is_none_or(|(cpu_before, given_before)| self.given == given_before || cpu > cpu_before)
+        self.sample.is_none_or(|before| self.given == before.given || cpu > before.cpu)
     }
 
     fn waits(&mut self, cpu: Duration, now: Instant) {
-        if let Some((cpu_before, given_before)) = self.sample
-            && self.given > given_before
+        if let Some(before) = self.sample
+            && self.given > before.given
         {
-            let sample = cpu.saturating_sub(cpu_before).as_secs_f64() / (self.given - given_before) as f64;
-            if sample >= self.cost_at(now).unwrap_or(0.0) {
-                self.cost = Some((sample, now));
-            }
+            let requests = (self.given - before.given) as f64;
+            let cost = cpu.saturating_sub(before.cpu).as_secs_f64() / requests;
+            let work = now.saturating_duration_since(before.at).min(MAX_WORK);
+            let faded = (-work.as_secs_f64() / COST_HALVES_IN.as_secs_f64()).exp2();
+            self.cost = Some(self.cost.map_or(cost, |peak| cost.max(peak * faded)));
         }
-        self.sample = Some((cpu, self.given));
+        self.sample = Some(Sample { at: now, cpu, given: self.given });
         self.opens(now);
     }
 
     /// The member can begin a burst of requests.
     fn opens(&mut self, now: Instant) {
         self.until = Some(now + OBSERVATION_LASTS);
-        self.room = self.burst(now);
+        self.room = self.burst();
         self.busy_since = None;
     }
 
@@ -142,14 +152,8 @@ impl Seen {
         self.room = 0;
     }
 
-    fn cost_at(&self, now: Instant) -> Option<f64> {
-        let (cost, since) = self.cost?;
-        let age = now.saturating_duration_since(since).as_secs_f64() / COST_HALVES_IN.as_secs_f64();
-        Some(cost * (-age).exp2())
-    }
-
-    fn burst(&self, now: Instant) -> usize {
-        let requests = self.cost_at(now).map_or(1.0, |cost| BURST_SECONDS / cost.max(f64::EPSILON));
+    fn burst(&self) -> usize {
+        let requests = self.cost.map_or(1.0, |cost| BURST_SECONDS / cost.max(f64::EPSILON));
         requests.clamp(1.0, MAX_BURST) as usize
     }
 }
@@ -235,7 +239,7 @@ mod tests {
         let (event_loop, state, mut now) = begin();
         let mut cpu = Duration::ZERO;
         let mut burst = |cost: Duration| {
-            let given = state.seen.get().given - state.seen.get().sample.map_or(0, |(_, given)| given);
+            let given = state.seen.get().given - state.seen.get().sample.map_or(0, |before| before.given);
             cpu += cost * u32::try_from(given).unwrap();
             event_loop.set(Some(cpu));
             now += MS;
