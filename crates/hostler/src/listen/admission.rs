@@ -10,7 +10,8 @@ use hostler_engine::journal::Level;
 use tokio::net::TcpStream;
 
 use super::settings::{ByKind, PerClient};
-use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
+use super::shard::{ConnectionOrigin, Shard};
+use super::{ListenerKind, Settings};
 
 /// How many refused connections of one client are closed slowly, so that their answer arrives. More of them are closed at once.
 const MOST_CLOSED_SLOWLY: usize = 16;

@@ -16,9 +16,11 @@ use hostler_wire::{
 };
 use tokio::io::AsyncWrite;
 
+use super::deliver::Delivered;
 use super::request_body::ReceivedBody;
+use super::shard::Shard;
 use super::sink::AnswerSink;
-use super::{Settings, Shard, head};
+use super::{Settings, head};
 
 /// How many bytes are read ahead while a request waits: enough to notice that the client leaves, and for a few pipelined requests.
 const READ_AHEAD: usize = 16 * 1024;
@@ -239,6 +241,14 @@ impl Http1Client {
     /// Bytes of answers that the client's socket has accepted since the connection began.
     pub(super) fn taken_by_client(&self) -> u64 {
         self.stream.taken_below().unwrap_or(self.written)
+    }
+
+    /// Ends the connection after its last answer.
+    pub async fn end(self, delivered: Delivered) {
+        match delivered {
+            Delivered::Aborted => self.abort(),
+            Delivered::Whole => self.close().await,
+        }
     }
 
     /// Closes the connection so that the client can read the last answer: for `linger_timeout`, bytes from the client are read and

@@ -15,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 
 use super::proxy_protocol::{self, ProxyError, ProxyHeader};
-use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
+use super::shard::{ConnectionOrigin, Shard};
+use super::{ListenerKind, Settings};
 
 /// A connection that is ready for requests.
 pub(super) struct Entered {

@@ -19,19 +19,18 @@ mod request_body;
 mod respond;
 mod response_body;
 mod settings;
-mod shortage;
+mod shard;
 mod sink;
 mod socket;
 mod spill;
 mod tunnel;
+mod turn_away;
 mod uri;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use hostler_coding::Allowance;
 use hostler_wire::{Stream, Version};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -39,72 +38,19 @@ use client::Http1Client;
 use deliver::{Delivered, refuse, refuse_silently};
 use entrance::Entered;
 use respond::RequestOutcome;
-use shortage::{DescriptorReserve, is_beyond, is_shortage};
+use shard::ConnectionOrigin;
 use tunnel::UpgradedConnection;
+use turn_away::{DescriptorReserve, is_beyond, is_shortage};
 
-use hostler_engine::exchange::{
-    ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep,
-};
-use hostler_engine::gateway::{Answer, Gateway, Refusal, access_line};
-use hostler_engine::journal::Journal;
+use hostler_engine::exchange::{Exchange, Listening, OpenConnection};
+use hostler_engine::gateway::{Answer, Refusal};
 
 pub use behind::LEAST_ANSWER_MEMORY;
 pub use h2::StreamTasks;
 pub use settings::{ByKind, Http2, Https, ListenerKind, PerClient, SendLimits, Settings};
+pub use shard::Shard;
 use socket::BACKLOG;
 pub use socket::bind;
-
-/// What the connections of one data-plane thread share.
-pub struct Shard {
-    /// The number of the thread, from 0.
-    pub index: usize,
-    /// The thread's deadlines.
-    pub sweep: Sweep,
-    /// The current settings. A connection keeps the settings that it found here when it began.
-    pub settings: Arc<ArcSwap<Settings>>,
-    /// Answers the requests.
-    pub gateway: Arc<Gateway>,
-    /// The access log.
-    pub journal: Journal,
-    /// Client connections of all shards.
-    pub connections: Arc<Connections>,
-    /// Limits the memory and time for encoding answers.
-    pub encoding: Arc<Allowance>,
-    /// The tasks that serve HTTP/2 streams.
-    pub stream_tasks: Arc<StreamTasks>,
-}
-
-/// The source of a connection: the facts that all its exchanges have in common.
-#[derive(Debug, Clone)]
-struct ConnectionOrigin {
-    /// The client's address, from the socket or from a PROXY header.
-    peer: SocketAddr,
-    /// True if `peer` comes from a PROXY header.
-    told: bool,
-    local: SocketAddr,
-    scheme: Scheme,
-    /// The client certificate, in DER.
-    certificate: Option<Arc<[u8]>>,
-    /// Counts the connection for its client, if the connections of clients are limited.
-    place: Option<Arc<ClientConnection>>,
-}
-
-impl ConnectionOrigin {
-    /// The origin according to the socket alone.
-    fn new(peer: SocketAddr, local: SocketAddr) -> Self {
-        Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
-    }
-
-    /// An exchange for the first request of the connection.
-    fn exchange(&self, sweep: &Sweep) -> Exchange {
-        let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
-        exchange.peer_was_told = self.told;
-        exchange.scheme = self.scheme;
-        exchange.certificate.clone_from(&self.certificate);
-        exchange.place.clone_from(&self.place);
-        exchange
-    }
-}
 
 /// What follows the last HTTP/1.1 exchange of a connection.
 enum After {
@@ -117,10 +63,6 @@ enum After {
 }
 
 impl Shard {
-    fn is_draining(&self) -> bool {
-        self.connections.is_draining()
-    }
-
     /// Accepts connections until Hostler stops, and then those that are in the backlog already. The number of the latter is limited,
     /// because a successor may listen on the same socket.
     pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
@@ -235,7 +177,7 @@ impl Shard {
                         false => refuse(&mut client, &mut exchange, &refusal).await,
                     };
                     self.settle(&mut exchange);
-                    end(client, delivered).await;
+                    client.end(delivered).await;
                     return After::Nothing;
                 }
             }
@@ -248,7 +190,7 @@ impl Shard {
             };
             self.settle(&mut exchange);
             if delivered == Delivered::Aborted || !client.is_kept() {
-                end(client, delivered).await;
+                client.end(delivered).await;
                 return After::Nothing;
             }
         }
@@ -277,56 +219,6 @@ impl Shard {
         };
         client.keep = wants_keep && !self.connections.is_ending();
         self.respond(client, exchange, answer).await
-    }
-
-    /// Refuses a connection beyond `max_connections`. A TLS connection is closed without an answer, because an answer would need a
-    /// handshake.
-    async fn turn_away(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
-        self.connections.count_refused();
-        if kind == ListenerKind::Plain {
-            self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
-        }
-    }
-
-    /// Refuses a connection as [`Self::turn_away`], but at once, because file descriptors are scarce.
-    fn turn_away_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
-        self.connections.count_refused();
-        if kind == ListenerKind::Plain {
-            self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
-        }
-    }
-
-    /// Refuses a connection before its first request is read.
-    async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
-        let mut client = Http1Client::new(stream, self);
-        let mut exchange = origin.exchange(&self.sweep);
-        client.distrust();
-        let delivered = refuse(&mut client, &mut exchange, refusal).await;
-        self.settle(&mut exchange);
-        // Twice as many connections as the limit are an attack: they are closed at once.
-        if self.connections.open() <= self.settings.load().max_connections * 2 {
-            end(client, delivered).await;
-        }
-    }
-
-    fn settle(&self, exchange: &mut Exchange) {
-        exchange.under_way = None;
-        self.connections.cut.count(exchange.log_facts.aborted);
-        // A kept-alive connection keeps its exchange, and its next request may come much later.
-        exchange.body = Default::default();
-        self.gateway.settle(exchange);
-        if exchange.is_health_check && !self.settings.load().log_health_checks {
-            return;
-        }
-        self.journal.access(|| access_line(exchange));
-        self.journal.hop(|| hop::line(exchange));
-    }
-}
-
-async fn end(client: Http1Client, delivered: Delivered) {
-    match delivered {
-        Delivered::Aborted => client.abort(),
-        Delivered::Whole => client.close().await,
     }
 }
 

@@ -4,9 +4,9 @@ use hostler_engine::exchange::{Exchange, Whole};
 use hostler_engine::gateway::{Answer, Failed};
 use hostler_engine::proxy::Call;
 
-use super::Shard;
 use super::deliver::{Delivered, deliver, deliver_fallback, deliver_whole, refuse};
 use super::response_body::ResponseBody;
+use super::shard::Shard;
 use super::sink::AnswerSink;
 
 /// The result of an exchange.

@@ -8,7 +8,8 @@ use hostler_engine::proxy::{Call, ClientEnd, Ended, Tunnel};
 use hostler_wire::ResponseHead;
 
 use super::client::Http1Client;
-use super::{Shard, head};
+use super::head;
+use super::shard::Shard;
 
 /// The average time between the ends of two tunnels when all tunnels must end, because their clients reconnect at once.
 const MEAN_INTERVAL: Duration = Duration::from_micros(500);

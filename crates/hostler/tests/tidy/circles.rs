@@ -34,12 +34,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
     ),
     ("hostler-config/src", "lib.rs", &["resolve/mod.rs"], "to be parted: Surroundings is defined in lib.rs"),
     (
-        "hostler/src/listen",
-        "mod.rs",
-        &["client.rs", "entrance.rs", "respond.rs", "shortage.rs", "tunnel.rs"],
-        "one thing: the Shard, a file for each stage of a connection",
-    ),
-    (
         "hostler-native/src/geo",
         "mod.rs",
         &["about.rs", "original.rs"],

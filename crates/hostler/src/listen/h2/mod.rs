@@ -25,7 +25,8 @@ use hostler_engine::journal::Level;
 use hostler_wire::Stream;
 use metered_io::{EndReason, MeteredIo};
 
-use super::{ConnectionOrigin, Settings, Shard};
+use super::Settings;
+use super::shard::{ConnectionOrigin, Shard};
 pub use stream_tasks::StreamTasks;
 use way::{SendPiece, Way};
 

@@ -1,4 +1,4 @@
-//! Refuses clients when file descriptors run out. Knows no requests.
+//! Refuses connections before their first request is read, and keeps a file descriptor for that. Knows no routes.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -6,11 +6,14 @@ use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 
 use hostler_engine::gateway::Refusal;
-use hostler_wire::Version;
+use hostler_wire::{Stream, Version};
 use tokio::net::TcpStream;
 
+use super::client::Http1Client;
+use super::deliver::refuse;
 use super::head::{self, Framing, Keeping};
-use super::{ConnectionOrigin, Shard, own};
+use super::shard::{ConnectionOrigin, Shard};
+use super::{ListenerKind, own};
 
 /// How many bytes are read of a request that is refused: a close with unread bytes would discard the answer.
 const MOST_DISCARDED: usize = 16 * 1024;
@@ -53,6 +56,36 @@ pub(super) fn is_beyond(stream: &TcpStream, ceiling: usize) -> bool {
 }
 
 impl Shard {
+    /// Refuses a connection beyond `max_connections`. A TLS connection is closed without an answer, because an answer would need a
+    /// handshake.
+    pub(super) async fn turn_away(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
+        self.connections.count_refused();
+        if kind == ListenerKind::Plain {
+            self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
+        }
+    }
+
+    /// Refuses a connection as [`Self::turn_away`], but at once, because file descriptors are scarce.
+    pub(super) fn turn_away_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
+        self.connections.count_refused();
+        if kind == ListenerKind::Plain {
+            self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
+        }
+    }
+
+    /// Refuses a connection before its first request is read.
+    pub(super) async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
+        let mut client = Http1Client::new(stream, self);
+        let mut exchange = origin.exchange(&self.sweep);
+        client.distrust();
+        let delivered = refuse(&mut client, &mut exchange, refusal).await;
+        self.settle(&mut exchange);
+        // Twice as many connections as the limit are an attack: they are closed at once.
+        if self.connections.open() <= self.settings.load().max_connections * 2 {
+            client.end(delivered).await;
+        }
+    }
+
     /// Refuses a client and closes its connection at once: the descriptor is free when this returns.
     pub(super) fn refuse_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, refusal: &Refusal) {
         let mut exchange = origin.exchange(&self.sweep);
