@@ -23,9 +23,10 @@ use super::pools::{self, RunningPool};
 use super::program::Program;
 use super::registrar::Registering;
 use super::routes::{RouteTables, RouteTarget, routes, watched};
+use super::start_error::StartError;
 use super::tables::Tables;
 use super::tls::TlsFiles;
-use super::{StartError, cache, settings};
+use super::{cache, settings};
 use crate::admin::Sources;
 use crate::listen;
 

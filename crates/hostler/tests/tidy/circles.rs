@@ -53,12 +53,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         "to be parted: CallSettings and Failure are defined in mod.rs",
     ),
     (
-        "hostler/src/server",
-        "mod.rs",
-        &["listeners.rs", "running.rs"],
-        "to be parted: StartError is defined in mod.rs",
-    ),
-    (
         "hostler-engine/src/gateway",
         "mod.rs",
         &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],

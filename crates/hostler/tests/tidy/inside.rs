@@ -19,7 +19,9 @@ const SERVER: Rows = &[
     &["boot", "routes"],
     &["pools", "registrar", "successor"],
     &["settings", "predecessor"],
-    &["pool_context", "tls", "lookups", "threads", "channel", "socket_activation", "notify"],
+    &["pool_context", "tls", "lookups", "threads", "channel", "notify"],
+    &["start_error"],
+    &["socket_activation"],
     &[
         "cache",
         "tables",
