@@ -2,19 +2,36 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hostler_dispatch::Lease;
-use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
+use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, Name, ResponseHead};
 use tokio::time::Instant;
 
 use super::ending::end_lease;
+use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
-use super::interim::Interims;
+use super::interim::{Interims, remove_own_fields};
 use super::link::Link;
 use super::upload::Upload;
-use super::{CallSettings, Endpoint, Failure, TlsFault, request};
+use super::{Endpoint, request};
 use crate::exchange::{BodyError, Downstream, Exchange};
+
+/// The settings of a call.
+#[derive(Debug, Clone)]
+pub struct CallSettings {
+    /// The time limit for connecting.
+    pub connect_timeout: Duration,
+    /// How long a call may go on after its client has left, before its worker counts as hung.
+    pub hang_timeout: Duration,
+    /// How long a tunnel may be without a byte in either direction.
+    pub tunnel_idle_timeout: Duration,
+    /// Limits of an answer's head. All interim heads of an answer together have the same limit.
+    pub limits: Limits,
+    /// How many interim heads an answer may have.
+    pub max_interim_answers: usize,
+}
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a box, because its request's future moves it about a dozen times.
@@ -31,7 +48,7 @@ pub struct Call {
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    pub(super) interims: Interims,
+    interims: Interims,
 }
 
 impl Call {
@@ -152,6 +169,19 @@ impl Call {
             return Poll::Ready(Err(Failure::Forsaken));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+    }
+
+    /// Reads the next head, interim or final.
+    pub(super) fn poll_next_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        ready!(self.link.poll_head(cx, &self.settings.limits, self.to_head))?;
+        let head = self.link.head();
+        if head.is_interim() && head.status != 101 {
+            self.interims.note(head, self.settings.max_interim_answers, self.settings.limits.max_size)?;
+        }
+        if self.is_by_worker() {
+            remove_own_fields(self.link.head_mut());
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The whole request must be sent before the protocol changes (RFC 9110 section 7.8), even if the member answers earlier.

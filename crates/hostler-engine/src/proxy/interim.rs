@@ -1,12 +1,8 @@
-//! Reads the heads that a member sends: counts the interim ones, and removes fields that only Hostler may set. Knows no clients.
-
-use std::task::{Context, Poll, ready};
+//! The heads that a member sends: counts the interim ones, and removes fields that only Hostler may set. Knows no calls and no clients.
 
 use hostler_wire::{CallError, ResponseHead};
 
-use super::CallSettings;
-use super::call::Call;
-
+/// The interim heads of one answer so far.
 #[derive(Default)]
 pub(super) struct Interims {
     count: usize,
@@ -14,8 +10,8 @@ pub(super) struct Interims {
 }
 
 impl Interims {
-    fn note(&mut self, head: &ResponseHead, settings: &CallSettings) -> Result<(), CallError> {
-        let (count, size) = (settings.max_interim_answers, settings.limits.max_size);
+    /// Counts an interim head. All of them together may have `size` bytes, and there may be `count` of them.
+    pub fn note(&mut self, head: &ResponseHead, count: usize, size: usize) -> Result<(), CallError> {
         self.count += 1;
         self.bytes += head.fields.bytes().len();
         match self.count > count || self.bytes > size {
@@ -25,24 +21,9 @@ impl Interims {
     }
 }
 
-impl Call {
-    /// Reads the next head, interim or final.
-    pub(super) fn poll_next_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        ready!(self.link.poll_head(cx, &self.settings.limits, self.to_head))?;
-        let head = self.link.head();
-        if head.is_interim() && head.status != 101 {
-            self.interims.note(head, &self.settings)?;
-        }
-        if self.is_by_worker() {
-            remove_own_fields(self.link.head_mut());
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
 /// Removes the fields in which Hostler describes itself. A final head keeps what our cache has yet to read (`Hostler-Cache-Control`, RFC
 /// 9213). The client does not get that either.
-fn remove_own_fields(head: &mut ResponseHead) {
+pub(super) fn remove_own_fields(head: &mut ResponseHead) {
     let is_final = !head.is_interim();
     let is_strange = |name: &[u8]| is_of_hostlers(name) && !(is_final && is_for_our_cache(name));
     if head.fields.iter().any(|(_, name, _)| is_strange(name)) {

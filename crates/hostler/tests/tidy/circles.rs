@@ -45,25 +45,13 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         &["batch.rs"],
         "one thing: the data, and what a batch asks of it",
     ),
-    ("hostler-engine/src/proxy", "call.rs", &["interim.rs"], "one thing: a call, and its interim answers"),
-    (
-        "hostler-engine/src/proxy",
-        "mod.rs",
-        &["http2/mod.rs"],
-        "to be parted: CallSettings and Failure are defined in mod.rs",
-    ),
     (
         "hostler-engine/src/gateway",
         "mod.rs",
         &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
         "to be parted: what the files of platform use of the straight line is defined in mod.rs",
     ),
-    (
-        "hostler-engine/src/proxy",
-        "ending.rs",
-        &["call.rs", "linger.rs", "mod.rs"],
-        "one thing: a call and its endings",
-    ),
+    ("hostler-engine/src/proxy", "call.rs", &["ending.rs"], "one thing: a call and its endings"),
 ];
 
 #[test]
