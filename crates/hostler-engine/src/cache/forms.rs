@@ -8,7 +8,7 @@ use hostler_cache::{Flight, FlightRole, Moment, StoredForm};
 use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
-use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Stock};
+use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Stock, StorageKey};
 
 /// An answer whose body is in memory or on its way there, as one client gets it.
 pub struct SharedBody {
@@ -18,12 +18,6 @@ pub struct SharedBody {
     pub reading: BodyReading,
     /// Where the answer is stored. None if it will not be stored, or if this client gets another answer than others.
     pub place: Option<StorageKey>,
-}
-
-#[derive(Clone)]
-pub struct StorageKey {
-    pub stock: Arc<Stock>,
-    pub key: Arc<[u8]>,
 }
 
 /// The result of [`SharedBody::encoded`].

@@ -16,7 +16,7 @@ use hostler_cache::{
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
-pub use forms::{Encoded, SharedBody, StorageKey};
+pub use forms::{Encoded, SharedBody};
 pub use head::{freshened, not_modified, part, size, stored};
 pub use incoming_body::{BodyFeed, BodyReading, Cut, IncomingBody, Poured, Pouring};
 pub use lines::HeadLines;
@@ -100,6 +100,13 @@ impl FetchOutcome {
             Self::Form(..) | Self::Failed => None,
         }
     }
+}
+
+/// Where an answer is stored.
+#[derive(Clone)]
+pub struct StorageKey {
+    pub stock: Arc<Stock>,
+    pub key: Arc<[u8]>,
 }
 
 /// An answer whose body is on its way into memory.
