@@ -27,13 +27,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         "one thing: the plan, and its part about spares",
     ),
     (
-        "hostler-config/src/resolve",
-        "mod.rs",
-        &["platform.rs", "server.rs", "tls.rs"],
-        "one thing: the Resolver, a file for each section",
-    ),
-    ("hostler-config/src", "lib.rs", &["resolve/mod.rs"], "to be parted: Surroundings is defined in lib.rs"),
-    (
         "hostler-native/src/geo",
         "mod.rs",
         &["about.rs", "original.rs"],
