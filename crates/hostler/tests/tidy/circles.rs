@@ -21,12 +21,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         "one thing: the log of purges, and its page on a server",
     ),
     (
-        "hostler-worker/src",
-        "rollout.rs",
-        &["rollout/spares.rs"],
-        "one thing: the plan, and its part about spares",
-    ),
-    (
         "hostler-native/src/geo",
         "mod.rs",
         &["about.rs", "original.rs"],
