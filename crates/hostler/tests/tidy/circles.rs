@@ -21,18 +21,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         "one thing: the log of purges, and its page on a server",
     ),
     (
-        "hostler-native/src/geo",
-        "mod.rs",
-        &["about.rs", "original.rs"],
-        "one thing: the service, a file for each kind of answer",
-    ),
-    (
-        "hostler-native/src/postal",
-        "dataset.rs",
-        &["batch.rs"],
-        "one thing: the data, and what a batch asks of it",
-    ),
-    (
         "hostler-engine/src/gateway",
         "mod.rs",
         &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
