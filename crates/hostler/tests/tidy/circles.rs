@@ -9,18 +9,6 @@ use crate::sources::{Broken, sources};
 /// should go: the files are two things, and one should not know the other.
 const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
     (
-        "hostler-cache/src/tier",
-        "mod.rs",
-        &["keeper.rs", "writer.rs"],
-        "one thing: the tier, and the tasks on its TierShared",
-    ),
-    (
-        "hostler-cache/src/tier",
-        "log.rs",
-        &["page.rs"],
-        "one thing: the log of purges, and its page on a server",
-    ),
-    (
         "hostler-engine/src/gateway",
         "mod.rs",
         &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
