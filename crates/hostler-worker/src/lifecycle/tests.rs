@@ -5,7 +5,10 @@ mod model;
 mod spares;
 mod succession;
 
+use std::sync::Arc;
+
 use super::*;
+use crate::settings::WorkerSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
 const SPAWN_FAILED: LifecycleEvent = LifecycleEvent::SpawnFailed { proven: false };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::WorkerTask;
+use super::state::WorkerTask;
 use crate::collecting::Collecting;
 use crate::heartbeat::Heartbeat;
 use crate::settings::Slots;
