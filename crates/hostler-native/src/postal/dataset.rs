@@ -122,6 +122,10 @@ impl PostalDataset {
     }
 }
 
+pub(super) fn no_state(country: &Country, state: &str) -> Whole {
+    problem(404, format_args!("there is no state {} in {}", repeated(state.as_bytes()), country.as_str()))
+}
+
 /// The part of the tag that is different for each question and format. A single code is its own key.
 fn key_of(request: &LookupRequest<'_>, kind: &str) -> String {
     let target = request.head.target();
