@@ -36,6 +36,12 @@ impl Settings {
         self.trust.covers(ip.to_canonical())
     }
 
+    /// Whether the connection begins with a PROXY header, because of its peer.
+    pub(super) fn expects_proxy(&self, origin: &ConnectionOrigin) -> bool {
+        let peer = origin.peer.ip().to_canonical();
+        self.proxy_protocol.iter().any(|network| network.contains(&peer))
+    }
+
     /// Whether the peer of a connection is the client itself, as far as the connection tells.
     fn is_from_client(&self, origin: &ConnectionOrigin) -> bool {
         // If the configuration counts proxies, each connection comes from one. A balancer that names no client is doing a health check.

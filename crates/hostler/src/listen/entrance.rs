@@ -31,11 +31,6 @@ impl Settings {
     pub(super) fn is_open(&self, origin: &ConnectionOrigin, kind: ListenerKind) -> bool {
         kind == ListenerKind::Plain && !self.expects_proxy(origin)
     }
-
-    pub(super) fn expects_proxy(&self, origin: &ConnectionOrigin) -> bool {
-        let peer = origin.peer.ip().to_canonical();
-        self.proxy_protocol.iter().any(|network| network.contains(&peer))
-    }
 }
 
 impl Shard {
