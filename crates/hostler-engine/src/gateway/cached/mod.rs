@@ -2,6 +2,7 @@
 
 mod arrival;
 mod fetch;
+mod fetch_state;
 mod lookup;
 mod refresh;
 mod request;
@@ -25,7 +26,7 @@ use crate::cache::{Caching, FetchOutcome};
 use crate::exchange::{Downstream, Exchange, Whole};
 use lookup::{CacheLookup, find, read_directives, serve};
 
-pub(super) use fetch::Fetch;
+pub(super) use fetch_state::Fetch;
 
 /// What the cache decides for a request.
 pub(super) enum CacheAnswer {

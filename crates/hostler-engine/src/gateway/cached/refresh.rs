@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives};
 
-use super::fetch::Fetch;
+use super::fetch_state::Fetch;
 use super::lookup::{CacheLookup, find};
 use crate::cache::{Caching, Cut, Entry};
 use crate::exchange::{Exchange, NoClient};

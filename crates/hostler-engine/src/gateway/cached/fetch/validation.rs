@@ -9,10 +9,11 @@ use hostler_cache::{
 use hostler_coding::{self as coding, Coding};
 use hostler_wire::ResponseHead;
 
-use super::{Fetch, MemberRequestView, is_servable};
 use crate::cache::{self, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
+use crate::gateway::cached::fetch_state::{Fetch, is_servable};
+use crate::gateway::cached::request::MemberRequestView;
 use crate::gateway::cached::show;
 use crate::gateway::refusal::Refusal;
 use crate::proxy::Call;
