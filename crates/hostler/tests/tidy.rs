@@ -10,6 +10,8 @@ use sources::{Broken, Source, all, sources};
 mod circles;
 #[path = "tidy/inside.rs"]
 mod inside;
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "tidy/openings.rs"]
 mod openings;
 #[path = "tidy/paths.rs"]

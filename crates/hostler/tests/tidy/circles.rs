@@ -14,6 +14,12 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
         "to be parted: what the files of platform use of the straight line is defined in mod.rs",
     ),
+    (
+        "hostler-engine/src/exchange",
+        "mod.rs",
+        &["counters.rs"],
+        "to be parted: LogFacts is defined in mod.rs",
+    ),
     ("hostler-engine/src/proxy", "call.rs", &["ending.rs"], "one thing: a call and its endings"),
 ];
 
