@@ -1,4 +1,7 @@
 //! Circles: two files that use each other. A reader of one must read the other, so each circle has its reason here.
+//!
+//! A file uses another if it names a path that ends there, or if an `impl` block in it calls a method on `self` that the other file
+//! defines. A call on another value does not count, because its type is not written beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
