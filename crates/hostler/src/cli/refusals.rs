@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use hostler_wire::ResponseHead;
-
-use hostler_engine::gateway::platform::{self, Words};
+use hostler_engine::exchange::Whole;
 use hostler_engine::gateway::refusal::{self, Refusal, RefusalCause, RefusalFacts};
+use hostler_gorouter::request;
+use hostler_wire::ResponseHead;
 
 const INTRODUCTION: &str = include_str!("refusals.md");
 
@@ -25,7 +25,7 @@ const HOST: &str = "shop.example.com";
 pub(super) fn markdown() -> String {
     let mut text = format!("{INTRODUCTION}\n## All reasons\n\n");
     text.push_str("| reason | status | whose fault | `Retry-After` | fallback | connection |\n|---|---|---|---|---|---|\n");
-    for row in refusal::ALL {
+    for row in all() {
         let connection = if row.closes { "closed" } else { "kept" };
         let (later, fallback) = (yes(row.retry_after.is_some()), yes(row.may_fall_back));
         line(
@@ -41,11 +41,16 @@ pub(super) fn markdown() -> String {
     }
     for cause in [RefusalCause::Client, RefusalCause::App, RefusalCause::Operator, RefusalCause::Overload] {
         line(&mut text, format_args!("\n## Fault: {}", name(cause)));
-        refusal::ALL.iter().filter(|row| row.cause == cause).for_each(|row| describe(row, &mut text));
+        all().filter(|row| row.cause == cause).for_each(|row| describe(row, &mut text));
     }
     text.push_str(REGISTERED);
     registered(&mut text);
     text
+}
+
+/// The rows that apply to all routes, then those of registered routes.
+fn all() -> impl Iterator<Item = &'static RefusalFacts> {
+    refusal::ALL.iter().chain(request::OBJECTIONS)
 }
 
 fn describe(row: &RefusalFacts, text: &mut String) {
@@ -59,7 +64,7 @@ fn registered(text: &mut String) {
         "| reason | status | `X-Cf-Routererror` | `Cache-Control` | body |\n|---|---|---|---|---|\n",
     );
     let mut rows = Vec::new();
-    for refusal in refusal::examples() {
+    for refusal in refusal::examples().into_iter().chain(request::examples()) {
         let Some(usual) = row(&refusal, false) else { continue };
         let compat = row(&refusal, true).filter(|compat| *compat != usual);
         let reason = refusal.facts().reason;
@@ -78,7 +83,8 @@ fn registered(text: &mut String) {
 }
 
 fn row(refusal: &Refusal, compat: bool) -> Option<String> {
-    let Words { head, body } = platform::shown(refusal, HOST, compat)?;
+    let Whole { head, body } = request::shown(refusal, HOST, compat)?;
+    let body = String::from_utf8_lossy(&body);
     let body = if body.is_empty() { "none".into() } else { format!("`{}`", body.trim_end()) };
     let cells = [field(&head, "X-Cf-Routererror"), field(&head, "Cache-Control"), body];
     Some(format!("| {} | {} |", head.status, cells.join(" | ")))

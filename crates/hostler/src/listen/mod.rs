@@ -10,7 +10,6 @@ mod entrance;
 mod h2;
 mod head;
 mod health;
-mod hop;
 mod http1_sink;
 mod https;
 mod own;
@@ -319,7 +318,9 @@ impl Shard {
             return;
         }
         self.journal.access(|| access_line(exchange));
-        self.journal.hop(|| hop::line(exchange));
+        if let Some(write) = self.gateway.access_format {
+            self.journal.line(|out| write(exchange, out));
+        }
     }
 }
 

@@ -65,12 +65,6 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
         "to be parted: StartError is defined in mod.rs",
     ),
     (
-        "hostler-engine/src/gateway",
-        "mod.rs",
-        &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
-        "to be parted: what the files of platform use of the straight line is defined in mod.rs",
-    ),
-    (
         "hostler-engine/src/proxy",
         "ending.rs",
         &["call.rs", "linger.rs", "mod.rs"],
