@@ -18,7 +18,7 @@ pub trait RouteKind: RetryPolicy + Send + Sync {
 /// The rules for requests that no route matches, while other programs may register routes.
 pub trait UnroutedRules: Send + Sync {
     /// Why a request that matches no route is refused.
-    fn unrouted(&self, exchange: &mut Exchange) -> Refusal;
+    fn refusal(&self, exchange: &mut Exchange) -> Refusal;
 
     /// Runs for input that is not a valid request, before its refusal.
     fn unread(&self, exchange: &mut Exchange);

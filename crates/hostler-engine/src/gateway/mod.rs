@@ -210,7 +210,7 @@ impl Gateway {
 
     /// Why a request that matches no route is refused.
     fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
-        self.registrar.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted.unrouted(exchange))
+        self.registrar.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted.refusal(exchange))
     }
 
     /// The route of the request. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the

@@ -73,8 +73,8 @@ pub struct Access<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted: Option<&'a str>,
     /// For registered routes: the id of the request by the rules of their kind, and the member's instance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vcap_request_id: Option<&'a str>,
+    #[serde(rename = "vcap_request_id", skip_serializing_if = "Option::is_none")]
+    pub registered_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

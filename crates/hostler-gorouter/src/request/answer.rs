@@ -22,7 +22,7 @@ pub(super) fn answer(registered: &mut Registered, exchange: &Exchange, refusal: 
 }
 
 /// The answer to a refusal by a registered route, for the reference. Shows `WHY` where the reason of a member's failure would stand.
-pub fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Whole> {
+pub(super) fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Whole> {
     let mut registered = Registered::new(compat);
     registered.error = Some("endpoint_failure (WHY)".into());
     let later = refusal.facts().retry_after.filter(|_| !compat);

@@ -8,15 +8,15 @@ mod heads;
 mod kind;
 mod objection;
 mod preference;
+pub mod reference;
 mod route;
 mod rules;
 mod sticky;
 #[cfg(test)]
 mod tests;
 
-pub use answer::shown;
 pub(crate) use facts::{Registered, registered};
 pub(crate) use heads::{forwarded_for, forwarded_proto};
-pub use objection::{OBJECTIONS, examples};
+pub use objection::OBJECTIONS;
 pub use route::{OnFailed, RegisteredRoute};
 pub use rules::PlatformRules;

@@ -83,7 +83,7 @@ rows! {
 }
 
 /// One objection of each kind, for the reference and its tests.
-pub fn examples() -> Vec<Refusal> {
+pub(super) fn examples() -> Vec<Refusal> {
     let guid = "3f2b8c1e-8a44-4f0e-9d56-0c1d2e3f4a5b".into();
     let all = [
         RouterObjection::EmptyHost,

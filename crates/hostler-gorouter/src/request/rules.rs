@@ -66,7 +66,7 @@ impl PlatformRules {
 }
 
 impl UnroutedRules for PlatformRules {
-    fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
+    fn refusal(&self, exchange: &mut Exchange) -> Refusal {
         exchange.registered = Some(Registered::new(self.is_compat()));
         let host = exchange.host();
         if host.is_empty() || host == exchange.peer_ip.as_bytes() {
