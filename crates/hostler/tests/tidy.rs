@@ -8,6 +8,8 @@ use sources::{Broken, Source, all, sources};
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/gorouter.rs"]
+mod gorouter;
 #[path = "tidy/inside.rs"]
 mod inside;
 #[path = "tidy/openings.rs"]
