@@ -48,7 +48,7 @@ pub use id::RequestId;
 pub use instance::Instance;
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
-pub use registered::{Registered, VcapId};
+pub use registered::RegisteredRequest;
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use transfer_rate::TransferRate;
 
@@ -87,8 +87,8 @@ pub struct Exchange {
     pub forwarded_proto: Option<Scheme>,
     /// The client's certificate in DER.
     pub certificate: Option<Arc<[u8]>>,
-    /// Facts of an exchange by a registered route.
-    pub registered: Option<Box<Registered>>,
+    /// Facts of an exchange by a registered route, as the kind of the route keeps them.
+    pub registered: Option<Box<dyn RegisteredRequest>>,
     /// The text of a refusal in place of Hostler's own, for clients that expect another.
     pub words: Option<Box<Whole>>,
     pub client: ClientAddress,

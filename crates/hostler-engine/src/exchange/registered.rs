@@ -1,84 +1,31 @@
-//! Facts of an exchange by a registered route: its id, the member's instance, its attempts. Knows no routes.
+//! What the kind of a registered route keeps for one exchange. Knows no kind and no routes.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::any::Any;
+use std::fmt::Debug;
 
-use tokio::time::Instant;
+use super::{Edits, Exchange, Whole};
 
-use super::instance::Instance;
+/// The facts of one exchange by a registered route. Other exchanges have none, so they stay small.
+pub trait RegisteredRequest: Any + Debug + Send + Sync {
+    /// The id of the request by the rules of the route's kind, for the log.
+    fn id(&self) -> &str;
 
-/// These facts exist only for registered routes, so that other exchanges stay small.
-#[derive(Debug)]
-pub struct Registered {
-    /// The value of `X-Vcap-Request-Id`.
-    pub id: VcapId,
-    /// gorouter's behaviour applies where Hostler's is safer.
-    pub compat: bool,
-    /// The instance that the client's session cookie names.
-    pub sticky: Option<Box<str>>,
-    /// The instance that answered, or the last one that was tried.
-    pub instance: Option<Arc<Instance>>,
-    /// The value of `X-Cf-RouterError`.
-    pub error: Option<Box<str>>,
-    pub attempted: Option<Instant>,
-    /// How many attempts have failed.
-    pub failed_attempts: u32,
-    /// The time that the failed attempts took.
-    pub failed_time: Duration,
+    /// The id of the instance that answered, or of the last one that was tried.
+    fn instance_id(&self) -> Option<&str>;
+
+    /// Takes back the edits that a member's answer caused, because an answer of our own replaces it.
+    fn take_back_answer(&self, to_client: &mut Edits);
+
+    /// The answer to a refusal in the form of the route's kind. `refusal` is the gateway's `Refusal`. None: the form is Hostler's own.
+    fn refuse(&mut self, exchange: &Exchange, refusal: &dyn Any) -> Option<Whole>;
 }
 
-impl Registered {
-    pub fn new(compat: bool) -> Box<Self> {
-        Box::new(Self {
-            id: VcapId::made(),
-            compat,
-            sticky: None,
-            instance: None,
-            error: None,
-            attempted: None,
-            failed_attempts: 0,
-            failed_time: Duration::ZERO,
-        })
-    }
-
-    /// Counts the current attempt as failed.
-    pub fn note_failed(&mut self) {
-        self.failed_attempts += 1;
-        self.failed_time += self.attempted.take().map(|began| began.elapsed()).unwrap_or_default();
-    }
-}
-
-/// A request id as Cloud Foundry makes them: a random UUID (RFC 9562, version 4). It is no secret.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct VcapId([u8; 36]);
-
-impl VcapId {
-    fn made() -> Self {
-        let mut text = [0; 36];
-        uuid::Uuid::new_v4().hyphenated().encode_lower(&mut text);
-        Self(text)
-    }
-
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for VcapId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_a_uuid_of_its_own() {
-        let (one, other) = (VcapId::made(), VcapId::made());
-        assert_ne!(one, other);
-        assert_eq!(uuid::Uuid::parse_str(one.as_str()).unwrap().get_version_num(), 4);
+impl Exchange {
+    /// The answer to a refusal in the form of the kind of the route. None: the form is Hostler's own.
+    pub fn registered_answer(&mut self, refusal: &dyn Any) -> Option<Whole> {
+        let mut registered = self.registered.take()?;
+        let answer = registered.refuse(self, refusal);
+        self.registered = Some(registered);
+        answer
     }
 }

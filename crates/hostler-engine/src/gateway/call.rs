@@ -13,7 +13,7 @@ use crate::proxy::{self, Call, Endpoint};
 
 /// Asks a member of the pool. `policy` says which members the request is for, and whether a failed call is tried again.
 pub(super) fn call<D: Downstream>(
-    policy: impl RetryPolicy,
+    policy: &(impl RetryPolicy + ?Sized),
     at: (&Route, &PoolTarget),
     exchange: &mut Exchange,
     client: &mut D,
@@ -24,7 +24,7 @@ pub(super) fn call<D: Downstream>(
 
 /// The same for a client that has already waited for a fetch of another request: only the rest of its time is left.
 pub(super) async fn call_within<D: Downstream>(
-    policy: impl RetryPolicy,
+    policy: &(impl RetryPolicy + ?Sized),
     wait_budget: WaitBudget,
     (route, target): (&Route, &PoolTarget),
     exchange: &mut Exchange,
@@ -49,7 +49,7 @@ pub(super) async fn call_within<D: Downstream>(
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
-        let Some((member, lease)) = begin(&policy, lease, target, &queue_wait, exchange) else {
+        let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
         let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
@@ -83,7 +83,7 @@ pub(super) async fn call_within<D: Downstream>(
 /// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop
 /// borrows takes room in each connection.
 fn begin(
-    policy: &impl RetryPolicy,
+    policy: &(impl RetryPolicy + ?Sized),
     lease: Lease<Endpoint>,
     target: &PoolTarget,
     queue_wait: &QueueWait<'_>,

@@ -14,7 +14,7 @@ use crate::proxy::{self, Endpoint, Failure};
 const MAX_SENDS: u32 = 3;
 
 /// The retry policy of a kind of route. Configured routes have one policy, registered routes have another.
-pub(super) trait RetryPolicy {
+pub trait RetryPolicy {
     /// Which members the request is for, before its first attempt.
     fn preference(&self, exchange: &mut Exchange, target: &PoolTarget) -> Result<MemberPreference, Refusal>;
 
@@ -35,7 +35,7 @@ pub(super) trait RetryPolicy {
 }
 
 /// One attempt: a member has a slot for the request.
-pub(super) struct Attempt<'a> {
+pub struct Attempt<'a> {
     pub target: &'a PoolTarget,
     pub lease: &'a Lease<Endpoint>,
     /// Which members it is for.
@@ -44,8 +44,15 @@ pub(super) struct Attempt<'a> {
     pub until: Instant,
 }
 
+impl Attempt<'_> {
+    /// Sets the deadline of the answer, and the moment from which the answer is late: from then on another member may be asked.
+    pub fn set_deadline(&self, exchange: &mut Exchange) {
+        late::set_deadline(exchange, self.lease, self.target, self.until);
+    }
+}
+
 /// An attempt without an answer.
-pub(super) struct FailedAttempt {
+pub struct FailedAttempt {
     pub failure: Failure,
     pub member: MemberId,
     /// In how many attempts the request may have been worked on, this one included.
@@ -55,7 +62,7 @@ pub(super) struct FailedAttempt {
 }
 
 /// How a request goes on after an attempt that failed.
-pub(super) struct NextAttempt {
+pub struct NextAttempt {
     /// Which members the next attempt is for.
     pub preference: MemberPreference,
     /// The request loses its place in the queue.
@@ -84,7 +91,7 @@ impl RetryPolicy for ConfiguredRetry {
     }
 
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange) {
-        late::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
+        attempt.set_deadline(exchange);
     }
 
     fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}

@@ -65,7 +65,7 @@ pub struct Sources {
 pub struct Registrations {
     /// The object for the Status.
     pub status: Box<dyn Fn() -> Value + Send + Sync>,
-    /// The answer to `/routes`, as gorouter gives it.
+    /// The answer to `/routes`.
     pub routes: Box<dyn Fn() -> Value + Send + Sync>,
     /// A row for each route, sorted by name.
     pub table: Box<dyn Fn() -> Vec<Value> + Send + Sync>,

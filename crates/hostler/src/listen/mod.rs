@@ -10,7 +10,6 @@ mod entrance;
 mod h2;
 mod head;
 mod health;
-mod hop;
 mod http1_sink;
 mod https;
 mod own;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_wire::{ResponseHead, reason_phrase};
 
-use hostler_engine::exchange::Exchange;
-use hostler_engine::gateway::platform::{self, Words};
+use hostler_engine::exchange::{Exchange, Whole};
 use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
 
 /// The head of a route's fallback.
@@ -37,9 +36,9 @@ pub(super) fn refusal(
         exchange.log_facts.aborted = Some("client");
         return (None, facts);
     }
-    if let Some(Words { head, body }) = platform::answer(exchange, refusal) {
+    if let Some(Whole { head, body }) = exchange.registered_answer(refusal) {
         exchange.log_facts.status = head.status;
-        return (Some((head, body.into())), facts);
+        return (Some((Arc::unwrap_or_clone(head), body)), facts);
     }
     let (mut head, body) = match exchange.words.take() {
         Some(words) => (Arc::unwrap_or_clone(words.head), words.body),

@@ -10,7 +10,6 @@ use hostler_engine::gateway::{Gateway, access_line};
 use hostler_engine::journal::Journal;
 
 use super::h2::StreamTasks;
-use super::hop;
 use super::settings::Settings;
 
 /// What the connections of one data-plane thread share.
@@ -82,6 +81,8 @@ impl Shard {
             return;
         }
         self.journal.access(|| access_line(exchange));
-        self.journal.hop(|| hop::line(exchange));
+        if let Some(write) = self.gateway.access_format {
+            self.journal.line(|out| write(exchange, out));
+        }
     }
 }

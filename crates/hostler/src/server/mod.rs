@@ -251,7 +251,8 @@ fn journal(config: &Config) -> std::io::Result<Journal> {
     let (form, access) = match config.server.access_log {
         AccessLog::Json => (LogFormat::Json, true),
         AccessLog::Pretty => (LogFormat::Pretty, true),
-        AccessLog::Gorouter => (LogFormat::Gorouter, true),
+        // The gateway's `access_format` writes these access lines.
+        AccessLog::Gorouter => (LogFormat::Json, false),
         AccessLog::Off => (LogFormat::Pretty, false),
     };
     Journal::open(form, access)

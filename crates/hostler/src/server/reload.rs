@@ -264,7 +264,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.sources.spool.update(newer.server.spool_size, newer.server.temp_dir.clone());
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
     running.gateway.health.watch(watched(newer, &change.pools));
-    running.set_platform(newer);
+    running.registered.update(newer, &running.gateway);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
     running.tables.configure(table);

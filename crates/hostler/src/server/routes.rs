@@ -90,7 +90,7 @@ fn route(
         streams_body: written.buffer == Buffer::None,
         traces: written.trace,
         priority: settings::priority(written.priority),
-        platform: None,
+        kind: None,
         fallback: written.fallback.clone(),
         files_first: written.files_first.as_ref().map(|settings| files(written, settings)),
         caching: written.caching.as_ref().map(|caching| Arc::new(self::caching(caching, behind.stock))),

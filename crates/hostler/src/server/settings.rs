@@ -7,8 +7,7 @@ use hostler_address::{AddressHeader, Trust};
 use hostler_config::{self as config, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority};
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
-use hostler_engine::gateway::platform::PlatformRules;
-use hostler_engine::gateway::{Health, PoisonSettings, SpoolSettings};
+use hostler_engine::gateway::{PoisonSettings, SpoolSettings};
 use hostler_engine::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 use hostler_wire::{Address, Limits};
 use hostler_worker::{Slots, WorkerSettings};
@@ -99,11 +98,6 @@ fn http2(server: &config::Server) -> listen::Http2 {
 
 pub(super) fn limits(server: &config::Server) -> Limits {
     Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
-}
-
-/// The rules for registered routes.
-pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<PlatformRules>> {
-    config.platform.clone().map(|settings| Arc::new(PlatformRules::new(settings, health.clone())))
 }
 
 fn trust(server: &config::Server) -> Trust {

@@ -12,12 +12,6 @@ use crate::sources::{Broken, sources};
 /// should go: the files are two things, and one should not know the other.
 const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
     (
-        "hostler-engine/src/gateway",
-        "mod.rs",
-        &["platform/heads.rs", "platform/policy.rs", "platform/rules.rs"],
-        "to be parted: what the files of platform use of the straight line is defined in mod.rs",
-    ),
-    (
         "hostler-engine/src/exchange",
         "mod.rs",
         &["counters.rs"],

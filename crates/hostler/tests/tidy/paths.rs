@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::GOROUTER;
 use crate::names::{Method, Methods, Named, methods, named, words};
 use crate::sources::Source;
 
@@ -136,13 +137,18 @@ fn module(path: &str) -> Module {
 }
 
 /// The top modules that a file of the program or its engine uses, its tests included: as `crate::x`, as `hostler::x` or
-/// `hostler_engine::x`, or as `super::x`.
+/// `hostler_engine::x`, or as `super::x`. All of `hostler_gorouter` is one module, [`GOROUTER`].
 pub fn used_modules(source: &Source) -> Vec<(String, usize)> {
     let own = module(&source.path);
     let top = |named: Named| {
+        let first = named.segments[0].as_str();
+        if first == "hostler_gorouter" || (own[0] == "hostler_gorouter" && matches!(first, "crate" | "super"))
+        {
+            return Some((GOROUTER.to_owned(), named.line));
+        }
         let up = named.segments.iter().take_while(|segment| *segment == "super").count();
-        let from_root = matches!(named.segments[0].as_str(), "crate" | "hostler" | "hostler_engine")
-            || (up > 0 && up + 1 == own.len());
+        let from_root =
+            matches!(first, "crate" | "hostler" | "hostler_engine") || (up > 0 && up + 1 == own.len());
         Some((named.segments.get(up.max(1)).filter(|_| from_root)?.clone(), named.line))
     };
     // In a module of tests `super` is the file itself.
@@ -161,6 +167,7 @@ fn the_modules_that_a_file_uses_are_seen() {
     assert_eq!(used("use crate::{\n    exchange::Exchange,\n    gateway,\n};"), ["exchange", "gateway"]);
     assert_eq!(used("    let x = crate::proxy::ask(1);"), ["proxy"]);
     assert_eq!(used("use hostler_engine::files::Files;"), ["files"]);
+    assert_eq!(used("use hostler_gorouter::nats::Message;"), [GOROUTER]);
     assert_eq!(used("use super::server;\n#[cfg(test)]\nmod tests {\n    use super::cached;\n}"), ["server"]);
 }
 

@@ -78,7 +78,7 @@ impl Fetch {
             let validates = self.prepare(exchange);
             let asked = self.caching.stock.mark_fetch(&self.key);
             let called =
-                call_within(ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
+                call_within(&ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,

@@ -35,7 +35,7 @@ fn route(name: &str, target: PoolTarget) -> Arc<Route> {
         streams_body: false,
         traces: false,
         priority: Priority::Normal,
-        platform: None,
+        kind: None,
         fallback: Some(Fallback::File(Arc::new(page))),
         files_first: None,
         caching: None,
@@ -61,8 +61,9 @@ async fn begun(old: Arc<Route>) -> Reload {
         routes: ArcSwap::from_pointee(table(old)),
         spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024 }),
         request_memory: MemoryBudget::new(1 << 20),
-        platform: ArcSwapOption::empty(),
+        registrar: ArcSwapOption::empty(),
         health: Arc::new(Health::new(Arc::new(Connections::default()))),
+        access_format: None,
         unrouted: Arc::default(),
     };
     let mut exchange = exchange();

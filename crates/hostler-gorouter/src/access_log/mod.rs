@@ -1,27 +1,34 @@
-//! Converts an exchange to the values of an access line in gorouter's format. Does not write the line.
+//! The access line of an exchange in gorouter's format, from the values of the exchange. Knows no journal.
+
+mod line;
 
 use std::time::Duration;
 
+use hostler_engine::exchange::{Exchange, Protocol};
 use hostler_wire::{Name, Version};
+use line::AccessLine;
 use tokio::time::Instant;
 
-use hostler_engine::exchange::{Exchange, Protocol};
-use hostler_engine::gateway::platform;
-use hostler_engine::journal::Hop;
+use crate::request::{self, Registered};
+
+/// Writes the line of an exchange.
+pub fn write(exchange: &Exchange, out: &mut Vec<u8>) {
+    values(exchange).write(out);
+}
 
 /// The values of the line.
-pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
-    let Exchange { head, log_facts, timings, registered, .. } = exchange;
+fn values(exchange: &Exchange) -> AccessLine<'_> {
+    let Exchange { head, log_facts, timings, .. } = exchange;
     let field = |name| String::from_utf8_lossy(head.fields.first(name).unwrap_or_default());
-    let registered = registered.as_deref();
+    let registered = request::registered(exchange);
     let instance = registered.and_then(|registered| registered.instance.as_deref());
     let (app, index, id) = instance.map_or(("", "", ""), |found| (&*found.app, &*found.index, &*found.id));
     let backend = log_facts.member.as_deref().unwrap_or_default();
     let instance_id = if id.is_empty() && registered.is_some() { backend } else { id };
     let response_time = timings.started.elapsed();
-    let times = HopTimes::of(exchange, Instant::now());
+    let times = AccessTimes::of(exchange, registered, Instant::now());
     let was_sent = log_facts.member.is_some();
-    Hop {
+    AccessLine {
         host: String::from_utf8_lossy(exchange.host()),
         started: began(response_time),
         method: String::from_utf8_lossy(head.method()),
@@ -34,8 +41,8 @@ pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
         user_agent: field(Name::UserAgent),
         client: exchange.peer.to_string(),
         backend,
-        x_forwarded_for: if was_sent { platform::forwarded_for(exchange) } else { String::new() },
-        x_forwarded_proto: if was_sent { platform::forwarded_proto(exchange) } else { "" },
+        x_forwarded_for: if was_sent { request::forwarded_for(exchange) } else { String::new() },
+        x_forwarded_proto: if was_sent { request::forwarded_proto(exchange) } else { "" },
         vcap_request_id: registered.map_or(exchange.id.as_str(), |registered| registered.id.as_str()),
         response_time,
         gorouter_time: times.own(response_time),
@@ -49,19 +56,19 @@ pub(super) fn line(exchange: &Exchange) -> Hop<'_> {
         dial_time: times.backend.map(|_| timings.connecting),
         tls_time: times.backend.map(|_| Duration::ZERO),
         backend_time: times.backend,
-        x_cf_routererror: error(exchange),
+        x_cf_routererror: error(exchange, registered),
     }
 }
 
 /// The parts of the response time.
-struct HopTimes {
+struct AccessTimes {
     failed: Option<Duration>,
     backend: Option<Duration>,
 }
 
-impl HopTimes {
-    fn of(exchange: &Exchange, now: Instant) -> Self {
-        let Some(registered) = &exchange.registered else {
+impl AccessTimes {
+    fn of(exchange: &Exchange, registered: Option<&Registered>, now: Instant) -> Self {
+        let Some(registered) = registered else {
             return Self { failed: None, backend: exchange.timings.slot_hold };
         };
         Self {
@@ -91,8 +98,8 @@ fn protocol(exchange: &Exchange) -> &'static str {
 
 /// The error of the line: what `X-Cf-RouterError` said in a refusal. A request that a member answered has none, even if an earlier attempt
 /// failed.
-fn error(exchange: &Exchange) -> &str {
-    let Some(registered) = &exchange.registered else {
+fn error<'a>(exchange: &'a Exchange, registered: Option<&'a Registered>) -> &'a str {
+    let Some(registered) = registered else {
         return exchange.log_facts.refusal.unwrap_or_default();
     };
     match &registered.error {
@@ -109,9 +116,9 @@ mod tests {
     #[test]
     fn what_others_took_is_not_our_time() {
         let ms = Duration::from_millis;
-        let times = HopTimes { failed: Some(ms(70)), backend: Some(ms(20)) };
+        let times = AccessTimes { failed: Some(ms(70)), backend: Some(ms(20)) };
         assert_eq!(times.own(ms(100)), ms(10));
-        assert_eq!(HopTimes { failed: None, backend: None }.own(ms(3)), ms(3));
+        assert_eq!(AccessTimes { failed: None, backend: None }.own(ms(3)), ms(3));
         assert_eq!(times.own(ms(1)), Duration::ZERO, "clocks are read one after another");
     }
 }

@@ -2,18 +2,19 @@
 
 use hostler_config::ZonePreference;
 use hostler_dispatch::{MemberId, MemberPreference, Pool};
+use hostler_engine::exchange::{Exchange, Instance};
+use hostler_engine::gateway::Refusal;
+use hostler_engine::proxy::Endpoint;
 
 use super::asked_instance::asked_instance;
-use super::objection::Objection;
-use super::registered::Platform;
+use super::facts::registered_mut;
+use super::objection::RouterObjection;
+use super::route::RegisteredRoute;
 use super::sticky;
-use crate::exchange::{Exchange, Instance};
-use crate::gateway::refusal::Refusal;
-use crate::proxy::Endpoint;
 
-impl Platform {
+impl RegisteredRoute {
     /// Which members of the pool the request is for.
-    pub(super) fn preference(
+    pub(super) fn wanted_members(
         &self,
         exchange: &mut Exchange,
         pool: &Pool<Endpoint>,
@@ -37,14 +38,14 @@ impl Platform {
             return Ok(preference);
         };
         let found = pool.find(|endpoint| of(endpoint).is_some_and(|found| *found.id == *id));
-        if let Some(registered) = &mut exchange.registered {
+        if let Some(registered) = registered_mut(exchange) {
             registered.sticky = Some(id);
         }
         match (negotiates, found) {
             (false, wanted) => Ok(MemberPreference { wanted, ..preference }),
             // The handshake state is at that member; any other would begin the handshake again.
             (true, Some(only)) => Ok(MemberPreference { only: Some(only), ..preference }),
-            (true, None) => Err(Objection::NoNegotiator.into()),
+            (true, None) => Err(RouterObjection::NoNegotiator.into()),
         }
     }
 }

@@ -15,17 +15,17 @@ use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
 use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
 
-use super::{Platform, PlatformRules, Words, answer, forwarded_for, forwarded_proto};
-use crate::exchange::{
-    BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
+use super::{PlatformRules, RegisteredRoute, forwarded_for, forwarded_proto, registered};
+use hostler_engine::exchange::{
+    BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust, Whole,
 };
-use crate::gateway::{
-    Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
+use hostler_engine::gateway::{
+    Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Refusal, Route,
     SpoolSettings, Target,
 };
-use crate::journal::{Journal, LogFormat};
-use crate::proxy::{Endpoint, Meter};
-use crate::route::Table;
+use hostler_engine::journal::{Journal, LogFormat};
+use hostler_engine::proxy::{Endpoint, Meter};
+use hostler_engine::route::Table;
 
 const GUID: &str = "11111111-2222-3333-4444-555555555555";
 
@@ -83,20 +83,21 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
     let (pool, meter) = (Pool::new("app.test", pool), Arc::new(Meter::new(1)));
     let failed: Arc<Mutex<Vec<MemberId>>> = Arc::default();
     let told = failed.clone();
-    let platform = Platform {
+    let kind = RegisteredRoute {
         rules: rules.clone(),
         context_path: "/".into(),
         has_route_service,
         on_failed: Some(Arc::new(move |member| told.lock().unwrap().push(member))),
     };
-    let route = route(platform, pool.clone(), meter.clone());
+    let route = route(kind, pool.clone(), meter.clone());
     let table: Table<Arc<Route>> = [("app.test".parse().unwrap(), Arc::new(route))].into_iter().collect();
     let gateway = Gateway {
         routes: ArcSwap::from_pointee(table),
         spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024 }),
         request_memory: MemoryBudget::new(1 << 20),
-        platform: ArcSwapOption::new(Some(rules)),
+        registrar: ArcSwapOption::from_pointee(rules.for_gateway()),
         health,
+        access_format: None,
         unrouted: Arc::default(),
     };
     let sweep = Sweep::new();
@@ -104,7 +105,7 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
     Edge { gateway, pool, meter, connections, sweep, failed }
 }
 
-fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
+fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
     let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
     let never =
         PoisonSettings { kills: 0, keep_off: Duration::ZERO, crowded: true, suspect_after: Duration::ZERO };
@@ -126,7 +127,7 @@ fn route(platform: Platform, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
         streams_body: false,
         traces: false,
         priority: Priority::Normal,
-        platform: Some(Arc::new(platform)),
+        kind: Some(Arc::new(kind)),
         fallback: None,
         files_first: None,
         caching: None,
@@ -177,10 +178,10 @@ impl Edge {
             Ok(Answer::Whole(whole)) => (whole.head.status, Vec::new(), whole.body.to_vec()),
             Ok(_) => panic!("neither a member's answer nor a fixed one"),
             Err(instead) => {
-                let words = answer_words(&mut exchange, &instead.refusal);
-                let mut lines = added(&exchange.to_client, &words.head.fields);
-                lines.extend(words.head.fields.iter().map(|(_, name, value)| line_of(name, value)));
-                (words.head.status, lines, words.body.into())
+                let Whole { head, body } = refused(&mut exchange, &instead.refusal);
+                let mut lines = added(&exchange.to_client, &head.fields);
+                lines.extend(head.fields.iter().map(|(_, name, value)| line_of(name, value)));
+                (head.status, lines, body.to_vec())
             }
         };
         let (status, lines, body) = got;
@@ -188,8 +189,8 @@ impl Edge {
     }
 }
 
-fn answer_words(exchange: &mut Exchange, refusal: &crate::gateway::Refusal) -> Words {
-    answer(exchange, refusal).unwrap_or_else(|| panic!("gorouter has words for {refusal:?}"))
+fn refused(exchange: &mut Exchange, refusal: &Refusal) -> Whole {
+    exchange.registered_answer(refusal).unwrap_or_else(|| panic!("gorouter has words for {refusal:?}"))
 }
 
 fn added(edits: &Edits, fields: &Fields) -> Vec<String> {

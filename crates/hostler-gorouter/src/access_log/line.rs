@@ -1,4 +1,4 @@
-//! The access log line in the format of Cloud Foundry's gorouter. Knows no exchanges.
+//! The access line in gorouter's format, written from its values. Knows no exchanges.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// One exchange. A value that is unknown is empty or none, and written as `-`.
 #[derive(Debug)]
-pub struct Hop<'a> {
+pub struct AccessLine<'a> {
     pub host: Cow<'a, str>,
     pub started: jiff::Timestamp,
     pub method: Cow<'a, str>,
@@ -37,7 +37,7 @@ pub struct Hop<'a> {
     pub x_cf_routererror: &'a str,
 }
 
-impl Hop<'_> {
+impl AccessLine<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         escape(out, &self.host);
         let _ = write!(out, " - [{}] \"", self.started.strftime("%Y-%m-%dT%H:%M:%S%.9fZ"));
@@ -118,14 +118,14 @@ mod tests {
         Duration::from_secs_f64(text.parse().unwrap())
     }
 
-    fn line(hop: &Hop<'_>) -> String {
+    fn line(values: &AccessLine<'_>) -> String {
         let mut out = Vec::new();
-        hop.write(&mut out);
+        values.write(&mut out);
         String::from_utf8(out).unwrap()
     }
 
-    fn captured() -> Hop<'static> {
-        Hop {
+    fn captured() -> AccessLine<'static> {
+        AccessLine {
             host: "path.example.test".into(),
             started: "2026-11-21T19:21:57.477376946Z".parse().unwrap(),
             method: "GET".into(),
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_captured_line_of_an_answer_after_a_failed_attempt_is_written_byte_for_byte() {
-        let hop = Hop {
+        let hop = AccessLine {
             host: "retry.example.test".into(),
             started: "2026-11-21T19:22:05.406515161Z".parse().unwrap(),
             method: "POST".into(),
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn nothing_that_a_client_sends_ends_a_quotation_or_a_line() {
-        let hop = Hop { user_agent: "a\" b\\\n\u{1b}[2J é \u{fffd}".into(), status: 0, ..captured() };
+        let hop = AccessLine { user_agent: "a\" b\\\n\u{1b}[2J é \u{fffd}".into(), status: 0, ..captured() };
         let line = line(&hop);
         assert!(line.contains(r#" "-" 0 69 "-" "a\" b\\\n\x1b[2J é \ufffd" "127"#), "{line}");
         assert_eq!(line.lines().count(), 1);

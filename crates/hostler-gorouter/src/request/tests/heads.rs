@@ -17,7 +17,7 @@ async fn a_member_reads_what_it_is_asked_as_and_by_which_name_the_request_goes()
     let id = got.field("X-Vcap-Request-Id").unwrap();
     assert_eq!(seen.head.all("X-Vcap-Request-Id"), [id]);
     assert!(seen.field("X-Request-Start").unwrap().parse::<u64>().unwrap() > 1_700_000_000_000);
-    assert_eq!(got.exchange.registered.as_ref().unwrap().id.as_str(), id);
+    assert_eq!(registered(&got.exchange).unwrap().id.as_str(), id);
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ async fn what_was_never_sent_goes_to_another_member_whatever_the_method() {
         let _b = edge.join(&b, instance("inst-B", "1"));
         let got = edge.ask("POST /x", "Host: app.test\r\nContent-Length: 3\r\n", b"abc").await;
         got.assert(200, "b");
-        let registered = got.exchange.registered.as_ref().unwrap();
+        let registered = registered(&got.exchange).unwrap();
         assert_eq!((registered.failed_attempts, got.exchange.log_facts.attempts), (1, 2));
         assert_eq!(registered.instance.as_ref().unwrap().id, "inst-B");
         assert_eq!(

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use hostler_config::{Compat, Platform};
-use hostler_wire::{Name, ResponseHead};
+use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::gateway::{Health, HealthProbe, Refusal, RegistrarRules, UnroutedRules};
+use hostler_wire::ResponseHead;
 
 use super::asked_instance::asked_instance;
-use super::objection::Objection;
-use crate::exchange::{Exchange, Registered, Whole};
-use crate::gateway::health::{Health, HealthProbe};
-use crate::gateway::refusal::Refusal;
+use super::facts::Registered;
+use super::objection::RouterObjection;
 
 /// The settings of `[platform]`, and the answers to balancers' health checks. There is one.
 pub struct PlatformRules {
@@ -58,38 +58,40 @@ impl PlatformRules {
         if self.is_compat() { 0 } else { usual }
     }
 
-    /// The answer to a balancer's health check. Its host and path do not matter.
-    pub(in crate::gateway) fn health_check(&self, exchange: &mut Exchange) -> Option<Whole> {
-        let agent = exchange.head.fields.first(Name::UserAgent)?;
-        let settings = self.settings.load();
-        let known = settings.healthcheck_user_agent.as_bytes();
-        if known.is_empty() || agent != known {
-            return None;
-        }
-        exchange.registered = Some(Registered::new(settings.compat == Compat::Gorouter));
-        exchange.is_health_check = true;
-        let is_ready = self.health.ask(&HealthProbe::Ready).is_some_and(|outcome| outcome.is_ok());
-        Some(if is_ready { &self.healthy } else { &self.ending }.clone())
+    /// What the gateway needs of these rules. The settings in it are those of now.
+    pub fn for_gateway(self: &Arc<Self>) -> RegistrarRules {
+        let health_agent = self.settings.load().healthcheck_user_agent.as_bytes().into();
+        RegistrarRules { health_agent, unrouted: self.clone() }
     }
+}
 
-    /// The input is not a valid request, so its route is unknown.
-    pub(in crate::gateway) fn enter_unread(&self, exchange: &mut Exchange) {
-        if self.is_compat() {
-            exchange.registered = Some(Registered::new(true));
-        }
-    }
-
-    /// Why a request that matches no route is refused.
-    pub(in crate::gateway) fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
+impl UnroutedRules for PlatformRules {
+    fn refusal(&self, exchange: &mut Exchange) -> Refusal {
         exchange.registered = Some(Registered::new(self.is_compat()));
         let host = exchange.host();
         if host.is_empty() || host == exchange.peer_ip.as_bytes() {
-            return Objection::EmptyHost.into();
+            return RouterObjection::EmptyHost.into();
         }
         match asked_instance(exchange) {
             Ok(None) => Refusal::NoRoute,
             Ok(Some(asked)) => asked.unknown().into(),
             Err(objection) => objection.into(),
         }
+    }
+
+    fn unread(&self, exchange: &mut Exchange) {
+        if self.is_compat() {
+            exchange.registered = Some(Registered::new(true));
+        }
+    }
+
+    fn health(&self, exchange: &mut Exchange) -> Whole {
+        exchange.registered = Some(Registered::new(self.is_compat()));
+        let is_ready = self.health.ask(&HealthProbe::Ready).is_some_and(|outcome| outcome.is_ok());
+        if is_ready { &self.healthy } else { &self.ending }.clone()
+    }
+
+    fn allows_empty_host(&self) -> bool {
+        self.is_compat()
     }
 }

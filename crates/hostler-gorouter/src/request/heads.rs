@@ -6,18 +6,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto};
+use hostler_engine::exchange::{Edit, Edits, Exchange, Scheme, trust};
+use hostler_engine::proxy::Endpoint;
 use hostler_wire::{Name, ResponseHead};
 
-use super::registered::Platform;
+use super::facts::{Registered, registered, registered_mut};
+use super::route::RegisteredRoute;
 use super::sticky;
-use crate::exchange::{Edit, Exchange, Registered, Scheme};
-use crate::proxy::Endpoint;
 
 const REQUEST_ID: &str = "X-Vcap-Request-Id";
 const APP_INSTANCE: &str = "X-CF-App-Instance";
 const CLIENT_CERT: &str = "X-Forwarded-Client-Cert";
 
-impl Platform {
+impl RegisteredRoute {
     /// Edits that are the same for every member and every answer.
     pub(super) fn prepare(&self, exchange: &mut Exchange) {
         let settings = self.rules.settings();
@@ -58,15 +59,15 @@ impl Platform {
         {
             own.push(set(name, fit(value).as_bytes().into()));
         }
-        if let Some(registered) = &mut exchange.registered {
+        if let Some(registered) = registered_mut(exchange) {
             registered.instance = instance;
         }
     }
 
     /// Edits of the answer for the client: the session cookie that names the instance, and the fields for which `X-Vcap-Trace` asks.
-    pub(super) fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
+    pub(super) fn add_client_fields(&self, exchange: &mut Exchange, answer: &ResponseHead) {
         let settings = self.rules.settings();
-        let Some(registered) = &exchange.registered else { return };
+        let Some(registered) = registered(exchange) else { return };
         if let Some(instance) = registered.instance.as_ref().filter(|instance| is_cookie_value(&instance.id))
         {
             let place = sticky::StickyCookie {
@@ -93,9 +94,9 @@ impl Platform {
     }
 }
 
-/// Removes the edits that a member's answer caused, because an answer of our own replaces it.
-pub(in crate::gateway) fn remove_answer_edits(exchange: &mut Exchange) {
-    exchange.to_client.own.retain(|edit| match edit {
+/// Removes the edits of [`RegisteredRoute::add_client_fields`].
+pub(super) fn remove_answer_edits(to_client: &mut Edits) {
+    to_client.own.retain(|edit| match edit {
         Edit::Add(name, _) => name != "Set-Cookie",
         Edit::Set(name, _) => !name.starts_with("X-Vcap-") && name != "X-Cf-Routeendpoint",
         Edit::Remove(_) | Edit::Default(..) => true,
@@ -138,10 +139,10 @@ fn is_cookie_value(text: &str) -> bool {
 }
 
 /// The `X-Forwarded-For` that the member got, for the log.
-pub fn forwarded_for(exchange: &Exchange) -> String {
+pub(crate) fn forwarded_for(exchange: &Exchange) -> String {
     let mut text = String::new();
     if exchange.client.peer_trusted {
-        for hop in crate::exchange::trust::joined(&exchange.head.fields, Name::XForwardedFor) {
+        for hop in trust::joined(&exchange.head.fields, Name::XForwardedFor) {
             text.push_str(&String::from_utf8_lossy(hop));
             text.push_str(", ");
         }
@@ -150,7 +151,7 @@ pub fn forwarded_for(exchange: &Exchange) -> String {
 }
 
 /// The `X-Forwarded-Proto` that the member got, for the log.
-pub fn forwarded_proto(exchange: &Exchange) -> &str {
+pub(crate) fn forwarded_proto(exchange: &Exchange) -> &str {
     let mut came = exchange.head.fields.all(Name::XForwardedProto);
     let came = came.find(|came| !came.is_empty()).filter(|_| exchange.client.peer_trusted);
     match (exchange.forwarded_proto, came) {

@@ -9,7 +9,6 @@ use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_engine::exchange::Counters;
-use hostler_engine::gateway::platform::{Platform, PlatformRules};
 use hostler_engine::gateway::{
     Changes, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
 };
@@ -23,6 +22,7 @@ use super::facts::RegistrarFacts;
 use super::key::RouteKey;
 use super::registry::{Gone, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
+use crate::request::{PlatformRules, RegisteredRoute};
 
 /// The slots of a member without a limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
@@ -75,6 +75,8 @@ pub(super) struct Pools {
 struct RouteRoom {
     pool: Pool<Endpoint>,
     route: Arc<Route>,
+    /// The route is bound to a route service.
+    has_service: bool,
     members: HashMap<Box<str>, Membership<Endpoint>>,
 }
 
@@ -209,13 +211,14 @@ impl Pools {
         let Some(room) = self.rooms.get(key) else { return false };
         room.pool.update(settings);
         let has_service = !options.service_url.is_empty();
-        if room.route.platform.as_ref().is_some_and(|platform| platform.has_route_service == has_service) {
+        if room.has_service == has_service {
             return false;
         }
         let (pool, counters) = (room.pool.clone(), room.route.counters.clone());
         let route = self.route(key, pool, counters, has_service);
         if let Some(room) = self.rooms.get_mut(key) {
             room.route = route;
+            room.has_service = has_service;
         }
         true
     }
@@ -223,7 +226,7 @@ impl Pools {
     fn room(&self, key: &RouteKey) -> RouteRoom {
         let pool = Pool::new(key.to_string(), self.pool_settings(&RouteOptions::default()));
         let route = self.route(key, pool.clone(), Arc::default(), false);
-        RouteRoom { pool, route, members: HashMap::new() }
+        RouteRoom { pool, route, has_service: false, members: HashMap::new() }
     }
 
     fn route(
@@ -236,7 +239,7 @@ impl Pools {
         let settings = &self.template.settings;
         let failed = self.failed.clone();
         let whose = Arc::new(key.clone());
-        let platform = Platform {
+        let kind = RegisteredRoute {
             rules: self.template.rules.clone(),
             context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
             has_route_service: has_service,
@@ -262,7 +265,7 @@ impl Pools {
             streams_body: settings.buffer == Buffer::None,
             traces: false,
             priority: Priority::Normal,
-            platform: Some(Arc::new(platform)),
+            kind: Some(Arc::new(kind)),
             fallback: None,
             files_first: None,
             caching: None,

@@ -1,37 +1,28 @@
 //! The answers that gorouter itself gives, word for word. Knows no connection.
 
+use std::any::Any;
 use std::borrow::Cow;
 
+use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::gateway::Refusal;
+use hostler_engine::proxy::TlsFault;
 use hostler_wire::{ResponseHead, reason_phrase};
 
-use super::objection::Objection;
-use crate::exchange::{Exchange, Registered};
-use crate::gateway::refusal::Refusal;
-use crate::proxy::TlsFault;
+use super::facts::Registered;
+use super::objection::RouterObjection;
 
-#[derive(Debug)]
-pub struct Words {
-    /// The head, without fields that frame the message.
-    pub head: ResponseHead,
-    pub body: String,
-}
-
-/// The words that gorouter has for a refusal. None if the route is not a registered one, or if gorouter has no such answer.
-pub fn answer(exchange: &mut Exchange, refusal: &Refusal) -> Option<Words> {
-    let mut registered = exchange.registered.take()?;
-    let host = String::from_utf8_lossy(exchange.host()).into_owned();
-    let wording = Wording::of(refusal, &host, &registered);
+/// The words that gorouter has for a refusal. None if gorouter has no such answer.
+pub(super) fn answer(registered: &mut Registered, exchange: &Exchange, refusal: &Refusal) -> Option<Whole> {
+    let host = String::from_utf8_lossy(exchange.host());
+    let wording = Wording::of(refusal, &host, registered)?;
     let later = refusal.facts().retry_after.filter(|_| !registered.compat);
     let later = later.map(|seconds| seconds.max(exchange.log_facts.retry_after));
-    if let Some(wording) = &wording {
-        registered.error = Some(wording.error.as_ref().into());
-    }
-    exchange.registered = Some(registered);
-    wording.map(|wording| wording.put(later))
+    registered.error = Some(wording.error.as_ref().into());
+    Some(wording.put(later))
 }
 
 /// The answer to a refusal by a registered route, for the reference. Shows `WHY` where the reason of a member's failure would stand.
-pub fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Words> {
+pub(super) fn shown(refusal: &Refusal, host: &str, compat: bool) -> Option<Whole> {
     let mut registered = Registered::new(compat);
     registered.error = Some("endpoint_failure (WHY)".into());
     let later = refusal.facts().retry_after.filter(|_| !compat);
@@ -72,7 +63,10 @@ impl Wording {
             | Refusal::MemberBusy => {
                 named("Connection Limit Reached", None, route("has reached the connection limit"))
             }
-            Refusal::Objection(objection) => objection.wording(host, named),
+            Refusal::Objection(objection) => {
+                let objection: &dyn Any = &**objection;
+                objection.downcast_ref::<RouterObjection>()?.wording(host, named)
+            }
             Refusal::Head(_) if status == 431 => {
                 Self { body: String::new(), ..named("max-request-size-exceeded", None, String::new()) }
             }
@@ -107,7 +101,7 @@ impl Wording {
         Self { body: body.into(), ..Self::failed(status, registered) }
     }
 
-    fn put(self, retry_after: Option<u32>) -> Words {
+    fn put(self, retry_after: Option<u32>) -> Whole {
         let Self { status, error, body, cache } = self;
         let mut head = ResponseHead::with_status(status);
         if let Some(cache) = cache {
@@ -119,15 +113,15 @@ impl Wording {
         // Spelled as Go writes it.
         head.fields.add(b"X-Cf-Routererror", error.as_bytes());
         if body.is_empty() {
-            return Words { head, body };
+            return Whole::new(head, body);
         }
         head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
         head.fields.add(b"X-Content-Type-Options", b"nosniff");
-        Words { head, body: body + "\n" }
+        Whole::new(head, body + "\n")
     }
 }
 
-impl Objection {
+impl RouterObjection {
     fn wording(
         &self,
         host: &str,
@@ -168,8 +162,9 @@ impl Objection {
 mod tests {
     use hostler_wire::{HeadError, Limits, RequestHead};
 
+    use hostler_engine::proxy::Failure;
+
     use super::*;
-    use crate::proxy::Failure;
 
     fn words(host: &str, refusal: Refusal, compat: bool) -> String {
         let mut registered = Registered::new(compat);
@@ -178,13 +173,13 @@ mod tests {
         let words = Wording::of(&refusal, host, &registered).unwrap();
         assert!(words.status == facts.status || compat, "{refusal:?}");
         let cache = words.cache.unwrap_or("-");
-        let (error, Words { head, body }) = (words.error.to_string(), words.put(None));
-        format!("{} {error} {cache} {body}", head.status)
+        let (error, Whole { head, body }) = (words.error.to_string(), words.put(None));
+        format!("{} {error} {cache} {}", head.status, String::from_utf8_lossy(&body))
     }
 
     fn unknown() -> Refusal {
         let guid = "11111111-2222-3333-4444-555555555555".into();
-        Objection::UnknownInstance { guid, index: "7".into() }.into()
+        RouterObjection::UnknownInstance { guid, index: "7".into() }.into()
     }
 
     /// Host, refusal, length of the body, and the expected text. The lengths come from captured log lines, where there are any.
@@ -205,13 +200,13 @@ mod tests {
             ),
             (
                 "",
-                Objection::EmptyHost.into(),
+                RouterObjection::EmptyHost.into(),
                 47,
                 "400 empty_host public,max-age=2 400 Bad Request: Request had empty Host header\n",
             ),
             (
                 "a",
-                Objection::AppInstance.into(),
+                RouterObjection::AppInstance.into(),
                 50,
                 "400 invalid_cf_app_instance_header no-cache, no-store 400 Bad Request: Invalid X-CF-App-Instance Header\n",
             ),
@@ -229,13 +224,13 @@ mod tests {
             ),
             (
                 "a",
-                Objection::RouteService.into(),
+                RouterObjection::RouteService.into(),
                 57,
                 "502 route_service_unsupported - 502 Bad Gateway: Support for route services is disabled.\n",
             ),
             (
                 "a",
-                Objection::RouteServiceTunnel.into(),
+                RouterObjection::RouteServiceTunnel.into(),
                 98,
                 "503 route_service_unsupported - 503 Service Unavailable: Websocket requests are not supported for routes bound to Route Services.\n",
             ),

@@ -1,9 +1,9 @@
 //! The instance that a request names in a header field. Knows no members.
 
+use hostler_engine::exchange::{Exchange, Instance};
 use hostler_wire::Fields;
 
-use super::objection::Objection;
-use crate::exchange::{Exchange, Instance};
+use super::objection::RouterObjection;
 
 /// An instance that a request names.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,8 +17,11 @@ pub(super) struct AskedInstance<'a> {
 
 impl AskedInstance<'_> {
     /// The error for an instance that does not exist.
-    pub fn unknown(&self) -> Objection {
-        Objection::UnknownInstance { guid: self.id.into(), index: self.index.unwrap_or_default().into() }
+    pub fn unknown(&self) -> RouterObjection {
+        RouterObjection::UnknownInstance {
+            guid: self.id.into(),
+            index: self.index.unwrap_or_default().into(),
+        }
     }
 
     pub fn is(&self, instance: &Instance) -> bool {
@@ -31,13 +34,13 @@ impl AskedInstance<'_> {
 }
 
 /// The instance that the request names, if it names one.
-pub(super) fn asked_instance(exchange: &Exchange) -> Result<Option<AskedInstance<'_>>, Objection> {
+pub(super) fn asked_instance(exchange: &Exchange) -> Result<Option<AskedInstance<'_>>, RouterObjection> {
     let fields = &exchange.head.fields;
     if let Some(value) = text(fields, "X-CF-App-Instance") {
-        return app_instance(value).map(Some).ok_or(Objection::AppInstance);
+        return app_instance(value).map(Some).ok_or(RouterObjection::AppInstance);
     }
     match text(fields, "X-CF-Process-Instance") {
-        Some(value) => process_instance(value).map(Some).ok_or(Objection::ProcessInstance),
+        Some(value) => process_instance(value).map(Some).ok_or(RouterObjection::ProcessInstance),
         None => Ok(None),
     }
 }

@@ -2,10 +2,9 @@
 
 use std::io::ErrorKind;
 
+use hostler_engine::exchange::{Body, Exchange};
+use hostler_engine::proxy::{self, Failure};
 use hostler_wire::{CallError, HeadError};
-
-use crate::exchange::{Body, Exchange};
-use crate::proxy::{self, Failure};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryDecision {
@@ -77,11 +76,11 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
+    use hostler_engine::exchange::{BodyError, Sweep};
+    use hostler_engine::proxy::TlsFault;
     use hostler_wire::Limits;
 
     use super::*;
-    use crate::exchange::{BodyError, Sweep};
-    use crate::proxy::TlsFault;
 
     fn exchange(head: &str, body: Body) -> Exchange {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
