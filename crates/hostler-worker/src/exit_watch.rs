@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_news_is_slow_the_kernel_is_asked() {
+    async fn without_an_exit_report_the_kernel_is_asked() {
         let exit_notifier = ExitNotifier::new();
         let mut process = std::process::Command::new("true").spawn().unwrap();
         process.wait().unwrap();

@@ -208,7 +208,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_page_is_read_as_people_read_it() {
+fn sentences_footnotes_and_links_of_a_page_are_parsed() {
     let text = "# Title.\n\n| a. | b. |\n\nOne `a.b` two.[^x] Three\nfour.[^y][^z]\n\nMute. Told.[^x] Open";
     let paragraphs: Vec<_> = paragraphs(text).collect();
     assert_eq!(paragraphs, ["One `a.b` two.[^x] Three four.[^y][^z]", "Mute. Told.[^x] Open"]);

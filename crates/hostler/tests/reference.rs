@@ -8,7 +8,7 @@ use hostler_config::{self as config, Invocation, Surroundings};
 use hostler_testkit::{authority, mmdb, mmdb_v4};
 
 #[test]
-fn the_committed_reference_is_what_the_definition_says() {
+fn the_committed_reference_is_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
         reference::write(&folder).unwrap();

@@ -119,7 +119,7 @@ async fn an_answer_of_unknown_length_is_chunked_for_http_1_1() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_closed_without_a_word() {
+async fn an_idle_connection_is_closed_without_an_answer() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.idle_timeout = '700ms'").await;
     let mut fresh = site.connect().await;
@@ -135,7 +135,7 @@ async fn an_idle_connection_is_closed_without_a_word() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_so() {
+async fn a_connection_over_the_limit_gets_a_refusal() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_connections = 2").await;
     let mut first = site.connect().await;

@@ -115,7 +115,7 @@ async fn a_stop_closes_it_with_1001() {
 }
 
 #[tokio::test]
-async fn an_answer_that_opens_none_is_no_success() {
+async fn an_answer_that_opens_no_tunnel_is_a_bad_answer() {
     let app = upstream()
         .script(|seen| match seen.target().as_str() {
             "/page" => ok("a page"),

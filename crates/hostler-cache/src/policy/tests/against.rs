@@ -45,7 +45,7 @@ fn theirs(answer: &str, first: &str, second: &str, after: u64) -> bool {
 }
 
 #[test]
-fn where_both_go_by_the_book_both_say_the_same() {
+fn our_policy_agrees_with_the_other_library_where_both_follow_the_rfc() {
     let cases = [
         ("Cache-Control: max-age=60", "", "", 10, true),
         ("Cache-Control: max-age=60", "", "", 60, false),
@@ -82,7 +82,7 @@ fn where_both_go_by_the_book_both_say_the_same() {
 
 /// Decision 0013 explains these differences. If one of them disappears, the decision must be read again.
 #[test]
-fn where_they_differ_it_is_for_a_reason_that_is_written_down() {
+fn each_difference_from_the_other_library_has_a_written_reason() {
     let cases = [
         ("a name in upper case is a name", "Cache-Control: max-age=60, NO-STORE", "", "", 0, (true, false)),
         (
