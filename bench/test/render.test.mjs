@@ -45,9 +45,9 @@ test('a run without Hostler claims nothing', () => {
 
 test('one round above the peer is enough for "clearly under" to fail', () => {
   const tail = fixture('tail');
-  assert.match(render([tail]), /clearly under.*\| met \|/);
+  assert.match(render([tail]), /below Node.*\| met \|/);
   tail.rows.find(({ peer, load, round }) => peer === 'hostler' && load === 0.7 && round === 1).p99_us = 90_000;
-  assert.match(render([tail]), /clearly under.*\| \*\*not met\*\* \|/);
+  assert.match(render([tail]), /below Node.*\| \*\*not met\*\* \|/);
 });
 
 test('goodput counts by its median, the way back to normal by the slowest round', () => {
@@ -79,7 +79,7 @@ test('one burst that was not answered whole is enough to fail, and a median abov
   assert.equal(render([photos]).match(/\| met \|/g).length, 4);
   const own = photos.rows.filter(({ peer, count }) => peer === 'hostler' && count === 500);
   own[0].ok = 499;
-  assert.match(render([photos]), /500 at once: not answered with a redirect \| 1 \| 0 \| \*\*not met/);
+  assert.match(render([photos]), /500 at once: requests without a redirect \| 1 \| 0 \| \*\*not met/);
   for (const row of own) row.took_us *= 1.2;
   assert.match(render([photos]), /500 at once: time.*<= 1\.2 \| \*\*not met/);
 });
@@ -106,8 +106,8 @@ test('a hit is judged beside the better cache, a burst by each render', () => {
 
 test('hits where not all fit stand beside the memory that each cache really took', () => {
   const text = render([fixture('cache')]);
-  assert.match(text, /memory taken for 64 MB, in MB \| 82\.0 .* \| 130\.0 .* \| 130\.0 /);
-  assert.match(text, /of which files \| 0\.0 .* \| 110\.0 /);
+  assert.match(text, /memory used with a limit of 64 MB, in MB \| 82\.0 .* \| 130\.0 .* \| 130\.0 /);
+  assert.match(text, /of it files \| 0\.0 .* \| 110\.0 /);
   assert.match(text, /hits possible in as many bytes, % \| 83\.8 .* \| 93\.1 /);
 });
 
