@@ -49,7 +49,7 @@ impl EncodingPlan {
         {
             return false;
         }
-        // A body with a coding stays as it is, whatever the coding. A digest is for exactly these bytes.
+        // A body that already has a coding stays as it is. A digest is for exactly these bytes.
         let hands_off = [
             Name::ContentEncoding,
             Name::ContentRange,

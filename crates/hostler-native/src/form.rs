@@ -107,7 +107,7 @@ fn is_unspeakable(character: char) -> bool {
     character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}')
 }
 
-/// A name and its value on one line, whatever the value contains.
+/// A name and its value on one line. Control characters in the value become spaces.
 pub fn text_line(name: &str, value: &str) -> String {
     let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{name}: {value}\n")

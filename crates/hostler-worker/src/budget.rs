@@ -13,7 +13,7 @@ use hostler_dispatch::json::milliseconds;
 
 /// The bucket holds this many seconds of the share.
 const SAVED: f64 = 30.0;
-/// The longest rest, whatever the boots have cost.
+/// The longest wait, for any cost of the boots.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The CPU budget for the boots of one pool.

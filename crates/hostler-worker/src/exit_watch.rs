@@ -79,7 +79,7 @@ impl ExitNotifier {
         self.0.send_modify(|course| course.dismissed = true);
     }
 
-    /// Hostler kills the process because it hangs. That counts as its own doing, whatever the signal.
+    /// Hostler kills the process because it hangs. That counts as its own doing, with any signal.
     pub fn hangs(&self) {
         self.0.send_modify(|course| course.hung = true);
     }

@@ -302,7 +302,7 @@ pub enum MemberProtocol {
     /// HTTP/1.1, one request at a time on each connection.
     Http1,
     /// HTTP/2, many requests at a time on one connection. With TLS, Hostler negotiates it (ALPN). Without TLS,
-    /// Hostler begins with it (prior knowledge, h2c). A WebSocket has an HTTP/1.1 connection of its own.
+    /// Hostler begins with it (prior knowledge, h2c). A WebSocket has its own HTTP/1.1 connection.
     Http2,
 }
 

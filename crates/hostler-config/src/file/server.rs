@@ -152,7 +152,7 @@ pub struct Server {
     /// A connection may hold as much of it as is free after that: one connection alone gets half of it, and a few
     /// connections leave room for others.
     ///
-    /// Over it, bodies of more than 4 KiB go to temporary files, whatever `body_memory` says. `geo` and `postal`
+    /// Over it, bodies of more than 4 KiB go to temporary files, for any value of `body_memory`. `geo` and `postal`
     /// routes read bodies in memory only; there the client gets 503 (`request_memory`) with `Retry-After`.
     pub request_memory: Size<0, 1_099_511_627_776>,
     /// The folder for temporary files: request bodies over `body_memory`, and responses to slow clients.
@@ -178,7 +178,7 @@ pub struct Server {
     /// The memory for the responses of all connections together, as far as clients are slower than workers.
     ///
     /// A connection may hold as much of it as is free after that, and 16 KiB in any case. So a few connections
-    /// leave room for others. Over it, more of a response goes to a temporary file, whatever `answer_buffer` says.
+    /// leave room for others. Over it, more of a response goes to a temporary file, for any value of `answer_buffer`.
     pub answer_memory: Size<0, 1_099_511_627_776>,
     /// The part of one response that Hostler keeps in memory for a client that is slower than its worker.
     ///

@@ -1,4 +1,4 @@
-//! Whatever is written, loading ends with a configuration or with errors.
+//! Any file gives a configuration or errors, and no panic.
 
 use proptest::prelude::*;
 

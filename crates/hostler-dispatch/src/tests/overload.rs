@@ -100,7 +100,7 @@ async fn a_queue_that_grows_because_members_are_lost_is_no_overload() {
         *refused = world.refusals();
     }
     assert!(refusals[0] > 0, "with the same members it is one");
-    assert_eq!(refusals[1], 0, "all who wait can be served in time");
+    assert_eq!(refusals[1], 0, "all waiting requests can be served in time");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Opens files below a folder, and never outside it, whatever symbolic links say. Knows no HTTP.
+//! Opens files below a folder, and never outside it, also through symbolic links. Knows no HTTP.
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -39,7 +39,7 @@ impl Headers {
     }
 }
 
-/// Removes all fields with these names, whatever sent them, and adds these.
+/// Removes all fields with these names, from any sender, and adds these.
 pub(super) fn replace(fields: &mut Fields, lines: Option<&GeoLines>) {
     fields.remove(is_geo);
     for (name, value) in lines.into_iter().flat_map(|lines| lines.iter()) {

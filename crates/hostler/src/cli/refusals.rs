@@ -53,7 +53,7 @@ fn describe(row: &RefusalFacts, text: &mut String) {
     line(text, format_args!("\n{}\n\n*What to do:* {}", row.when, row.remedy));
 }
 
-/// The answers in gorouter's format; what `compat` changes has a row of its own.
+/// The answers in gorouter's format; each change by `compat` has its own row.
 fn registered(text: &mut String) {
     text.push_str(
         "| reason | status | `X-Cf-Routererror` | `Cache-Control` | body |\n|---|---|---|---|---|\n",

@@ -73,7 +73,7 @@ async fn changed_certificate_files_are_used_for_new_handshakes_only() {
     .await;
     site.says("a.pem for a.test, new.test, valid until").await;
     let mut back = clients.connect("a.test", site.tls_address()).await;
-    assert!(back.is_resumed(), "a client is recognised whatever certificate it was shown");
+    assert!(back.is_resumed(), "a session is resumed with any certificate of the server");
     app.release_all();
     back.get("/").await.assert_ok("/");
     running.answer().await.assert_ok("/running");
@@ -174,7 +174,7 @@ async fn clients_must_send_certificates_where_required() {
         assert_eq!(seen.field("client-cert"), Some(format!(":{body}:")));
         assert_eq!(seen.field("client-cert-chain"), None);
     }
-    // Without TLS there is no certificate, whatever the fields say.
+    // Without TLS there is no certificate, although the fields name one.
     site.send("GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\n\r\n").await.assert_ok("ok");
     assert_eq!(app.requests()[2].field("client-cert"), None);
 }

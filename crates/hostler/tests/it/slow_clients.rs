@@ -1,4 +1,4 @@
-//! Clients that take their answers slowly or not at all: what they may hold, and that they hold no slot.
+//! Clients that read their answers slowly or never: their limits, and that they hold no slot.
 
 use std::time::Duration;
 

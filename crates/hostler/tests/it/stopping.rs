@@ -172,5 +172,5 @@ async fn a_stop_under_load_loses_nothing() {
     for client in clients {
         answered += client.await.unwrap();
     }
-    assert_eq!(answered, app.requests().len(), "whatever reached the member was answered");
+    assert_eq!(answered, app.requests().len(), "every request that reached the member was answered");
 }

@@ -1,4 +1,4 @@
-//! Workers that die under load: a request that may be sent twice is answered all the same, and no other request is sent twice.
+//! Workers that die under load: a request that may be sent twice is answered, and no other request is sent twice.
 
 use std::collections::HashSet;
 use std::process::Stdio;

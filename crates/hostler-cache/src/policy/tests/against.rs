@@ -137,7 +137,7 @@ fn each_difference_from_the_other_library_has_a_written_reason() {
             0,
             (true, false),
         ),
-        ("who logs in is another", "Cache-Control: max-age=60", "", "Authorization: x", 0, (true, false)),
+        ("a request with a login", "Cache-Control: max-age=60", "", "Authorization: x", 0, (true, false)),
     ];
     for (why, answer, first, second, after, expected) in cases {
         assert_eq!(reuses(answer, first, second, after), expected, "{why}: {answer}; {first}; {second}");
