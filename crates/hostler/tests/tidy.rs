@@ -152,7 +152,7 @@ fn no_file_is_too_long() {
 }
 
 #[test]
-fn tests_do_not_sleep() {
+fn no_test_sleeps_for_a_fixed_time() {
     // The two places that poll, both with a deadline.
     let polls = ["crates/hostler-testkit/src/eventually.rs", "crates/hostler-worker/tests/node/support.rs"];
     let mut broken = Broken::default();

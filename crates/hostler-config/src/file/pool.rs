@@ -64,7 +64,8 @@ pub struct Pool {
     /// The share of all cores, in percent, that boots of workers after deaths may take.
     ///
     /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
-    /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
+    /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most. Lower it if
+    /// boots after crashes slow down other programs on the machine.
     pub restart_cpu: Count<1, 100>,
     /// The number of slots of each worker or member: the requests that it gets at the same time.
     ///
@@ -115,7 +116,7 @@ pub struct Pool {
     /// The time for a worker to end after Hostler tells it to (by the message `'shutdown'` if the app listens for
     /// it, and by SIGTERM).
     ///
-    /// Over it, Hostler sends SIGKILL.
+    /// Over it, Hostler sends SIGKILL. Raise it if the app needs longer to close databases and queues.
     pub stop_timeout: Period,
     /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
     /// own limit.
@@ -163,7 +164,7 @@ pub struct Pool {
     /// The time for which a tunnel may be without a byte in either direction.
     ///
     /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
-    /// reach the limit.
+    /// reach the limit. Raise it for apps whose WebSockets are silent for longer and send no pings.
     pub tunnel_idle_timeout: Period,
     /// The time to connect to a worker or member. Over it, Hostler tries another one.
     pub connect_timeout: Period,
