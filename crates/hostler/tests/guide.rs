@@ -2,7 +2,7 @@
 //! lead to existing files.
 //!
 //! A sentence names tests by footnotes, `No client notices.[^name_of_the_test]`; this test writes after the
-//! text where they are: `UPDATE=1 cargo test -p hostler --test guide`.
+//! text where they are: `UPDATE=1 cargo test --workspace --test guide`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const PAGES: [&str; 2] = ["docs/guide/failures.md", ONE_CLIENT];
 const ONE_CLIENT: &str = "docs/guide/one-client.md";
-const GENERATED: &str = "<!-- Generated; refresh with: UPDATE=1 cargo test -p hostler --test guide -->\n";
+const GENERATED: &str = "<!-- Generated; refresh with: UPDATE=1 cargo test --workspace --test guide -->\n";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -56,7 +56,7 @@ fn every_test_that_the_pages_name_exists() {
         if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
             std::fs::write(root().join(page), format!("{written}{GENERATED}{fresh}")).unwrap();
         } else {
-            let help = "refresh it with: UPDATE=1 cargo test -p hostler --test guide";
+            let help = "refresh it with: UPDATE=1 cargo test --workspace --test guide";
             assert!(generated == fresh, "the list of tests in {page} is stale; {help}");
         }
     }

@@ -17,7 +17,7 @@ fn the_committed_reference_is_up_to_date() {
         let committed = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
         assert!(
             committed == fresh,
-            "docs/reference/{name} is stale; refresh it with: UPDATE=1 cargo test -p hostler --test reference"
+            "docs/reference/{name} is stale; refresh it with: UPDATE=1 cargo test --workspace --test reference"
         );
     }
 }

@@ -38,7 +38,7 @@ pub struct Server {
     /// handshake and for a PROXY header; over it, Hostler closes the connection without a response. Lower it to free
     /// connections of slow or hostile clients sooner. Raise it for clients on very slow networks.
     pub header_timeout: Period,
-    /// The longest pause while a client sends a request body. Every byte starts the time anew.
+    /// The longest pause while a client sends a request body. Every byte starts the time again.
     ///
     /// Over it, Hostler answers 408 (`body_timeout`) and closes the connection. Raise it for clients that stop for
     /// a long time during an upload.
