@@ -183,7 +183,7 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn an_untrusted_client_has_its_socket_address_whatever_it_sends(lines in lines(), peer in any::<IpAddr>()) {
+    fn an_untrusted_client_has_its_socket_address_with_any_fields(lines in lines(), peer in any::<IpAddr>()) {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let found = client(&Trust::default(), &peer.to_string(), &lines);
         prop_assert_eq!(found, ClientAddress::of(Peer::Socket(peer)));

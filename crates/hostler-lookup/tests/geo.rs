@@ -209,7 +209,7 @@ fn databases_below(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn maxminds_city_database_says_what_its_source_says() {
+fn maxminds_city_database_agrees_with_its_source() {
     let Some(folder) = test_set() else { return };
     let path = folder.join("test-data/GeoLite2-City-Test.mmdb");
     assert_eq!(verify(std::slice::from_ref(&path)).unwrap().warnings, [""; 0]);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_extensions_and_what_follows() {
+    fn bodies_and_extensions_end_before_the_next_bytes() {
         let input = b"4\r\nWiki\r\n05;a=\"b;c\"\r\npedia\r\nA ;x\r\n0123456789\r\n0\r\n\r\nGET /";
         for piece in 1..input.len() {
             let (body, taken, ended) = decode(input, piece).unwrap();

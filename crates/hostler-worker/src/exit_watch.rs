@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_worker_that_was_told_to_stop_has_not_died() {
+    async fn a_worker_with_an_order_to_stop_has_not_died() {
         let (stopped, crashed) = (ExitNotifier::new(), ExitNotifier::new());
         let watches = [stopped.exit_watch(1), crashed.exit_watch(2)];
         stopped.dismiss();

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coordinate_is_shown_as_it_was_written() {
+    fn a_coordinate_keeps_its_digits() {
         for text in ["45.527", "-122.6854", "0.5", "-0.0001", "7", "-180", "169.2590123"] {
             assert_eq!(Degrees::new(text.parse().unwrap()).unwrap().to_string(), text);
         }

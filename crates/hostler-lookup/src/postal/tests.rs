@@ -104,7 +104,7 @@ fn a_state_is_found_by_code_and_name_and_lists_its_codes_in_order() {
 }
 
 #[test]
-fn a_city_is_found_in_its_state_and_its_counties_are_told_apart() {
+fn a_city_is_found_in_its_state_with_each_of_its_counties() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
         let in_city = |state, city| {

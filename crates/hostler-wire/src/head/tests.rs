@@ -140,7 +140,7 @@ fn shown(head: &RequestHead) -> String {
 }
 
 #[test]
-fn a_plain_head_is_read_at_once_whatever_follows_it() {
+fn a_plain_head_is_read_at_once_with_any_bytes_after_it() {
     for fields in ["", "Host: x\r\n", "A:\r\nB: c \t\r\nD:e\r\n"] {
         let text = format!("GET /a HTTP/1.1\r\n{fields}\r\n");
         let mut head = request("DELETE /before HTTP/1.0\r\nA: b\r\n\r\n").unwrap();

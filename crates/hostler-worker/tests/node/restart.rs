@@ -253,7 +253,7 @@ async fn number_and_slots_of_the_workers_change_at_once() {
 }
 
 #[tokio::test]
-async fn another_command_waits_for_a_restart_but_is_what_a_crashed_worker_boots() {
+async fn a_new_command_waits_for_a_restart_but_a_crashed_worker_boots_with_it() {
     let test_pool = test_pool(&version("old")).file("other.js", &version("other")).started().await;
     for change in [
         |settings: &mut WorkerSettings| settings.bind = Bind::Port,

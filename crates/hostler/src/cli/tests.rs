@@ -184,7 +184,7 @@ fn a_flag_without_its_value_is_a_usage_error() {
 }
 
 #[test]
-fn start_reads_hostler_toml_unless_told_otherwise() {
+fn start_reads_hostler_toml_by_default() {
     assert_eq!(invocation("hostler start").unwrap().file, Some("hostler.toml".into()));
     assert_eq!(invocation("hostler start -c a/b.toml").unwrap().file, Some("a/b.toml".into()));
     assert_eq!(invocation("hostler check --config x").unwrap().file, Some("x".into()));

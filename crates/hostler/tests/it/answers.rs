@@ -36,7 +36,7 @@ async fn an_answer_arrives_chunk_by_chunk() {
 }
 
 #[tokio::test]
-async fn an_answer_of_known_length_arrives_as_it_comes() {
+async fn an_answer_of_known_length_is_passed_on_while_it_arrives() {
     let steps =
         [text("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), vec![Step::Hold], text("def")].concat();
     let app = upstream().does(steps).start().await;

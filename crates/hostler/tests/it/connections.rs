@@ -61,7 +61,7 @@ async fn a_request_that_comes_byte_by_byte_is_answered() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_for_it_gets_its_connection_closed() {
+async fn a_client_that_sends_connection_close_gets_its_connection_closed() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -84,7 +84,7 @@ async fn http_1_0_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn http_1_0_is_kept_if_it_asks_for_it() {
+async fn http_1_0_is_kept_with_connection_keep_alive() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;

@@ -332,7 +332,7 @@ async fn the_least_busy_member_can_be_preferred() {
 }
 
 #[tokio::test]
-async fn pools_have_queues_of_their_own() {
+async fn each_pool_has_its_own_queue() {
     let slow = upstream().holds_requests().start().await;
     let quick = upstream().script(|seen| ok(format!("quick {}", seen.target()))).start().await;
     let config = "

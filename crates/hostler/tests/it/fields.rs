@@ -259,7 +259,7 @@ async fn options_and_trace_respect_max_forwards() {
 }
 
 #[tokio::test]
-async fn trace_ends_here_unless_the_route_passes_it_on() {
+async fn trace_is_refused_unless_the_route_allows_it() {
     let app = upstream().start().await;
     let routes = "[[routes]]\nmatch = '/traced/*'\npool = 'app'\ntrace = true\n[[routes]]\nmatch = '*'\npool = 'app'\n";
     let site = crate::site(routes).with("app", &app).start().await;

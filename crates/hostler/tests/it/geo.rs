@@ -71,7 +71,7 @@ async fn requests_to_the_original_service_get_the_same_answers() {
 }
 
 #[tokio::test]
-async fn a_caller_gets_his_own_place_in_an_uncacheable_answer() {
+async fn a_caller_gets_its_own_place_in_an_uncacheable_answer() {
     let site = started("", EVERYWHERE).await;
     let answer = get(&site, "81.2.69.160", "/geo").await;
     answer.assert_status(200).assert_field("cache-control", "private, no-store").assert_no_field("etag");

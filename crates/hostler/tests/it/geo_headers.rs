@@ -109,7 +109,7 @@ async fn a_route_without_geo_headers_passes_on_only_those_of_a_trusted_edge() {
 }
 
 #[tokio::test]
-async fn the_cache_keeps_one_variant_per_country_whatever_clients_send() {
+async fn the_cache_keeps_one_variant_per_country_with_any_client_fields() {
     let greets = |seen: &Seen| {
         let country = seen.field("x-geo-country").unwrap_or_default();
         text(format!(

@@ -139,7 +139,7 @@ async fn interim_answers_are_bounded_in_number() {
 }
 
 #[tokio::test]
-async fn a_request_that_the_member_did_not_process_is_sent_again_whatever_its_method() {
+async fn a_request_that_the_member_did_not_process_is_sent_again_with_any_method() {
     let script = async |mut asked: Asked| match asked.nth {
         1 => asked.respond.send_reset(Reason::REFUSED_STREAM),
         _ => echo(asked).await,
@@ -192,7 +192,7 @@ async fn an_answer_reset_in_the_middle_is_truncated_for_the_client() {
 }
 
 #[tokio::test]
-async fn an_answer_with_another_length_than_it_says_is_broken() {
+async fn an_answer_with_a_wrong_length_is_broken() {
     let script = async |mut asked: Asked| {
         let head = Response::builder().header("content-length", "10").body(()).unwrap();
         let stream = asked.begin(head);

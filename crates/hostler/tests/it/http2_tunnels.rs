@@ -96,7 +96,7 @@ async fn a_websocket_opens_and_bytes_go_both_ways() {
 }
 
 #[tokio::test]
-async fn a_stop_closes_it_with_1001() {
+async fn a_stop_closes_a_websocket_over_http2_with_1001() {
     let member = Member::start().await;
     let mut site = in_front(&member, "").await;
     let mut talk = talk(&site).await;

@@ -116,7 +116,7 @@ async fn a_body_may_have_10_mib_and_not_a_byte_more() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_is_counted_as_it_comes() {
+async fn a_chunked_body_is_counted_while_it_arrives() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_body_size = '100 KiB'").await;
     let chunks = |bytes: usize| {

@@ -61,7 +61,7 @@ async fn an_app_that_never_listens_is_killed_in_time_and_its_last_output_is_logg
 }
 
 #[tokio::test]
-async fn what_workers_print_is_logged_with_pool_and_worker() {
+async fn output_of_workers_is_logged_with_pool_and_worker() {
     let site =
         source("console.log('out'); console.error('err'); require('http').createServer().listen(3000);");
     let site = site.workers(2).started().await;

@@ -92,12 +92,12 @@ async fn stops_as_asked(plan: Plan) {
 }
 
 #[tokio::test]
-async fn an_app_written_for_pm2_is_ready_when_it_says_so_and_hears_shutdown() {
+async fn an_app_written_for_pm2_is_ready_after_its_message_and_gets_shutdown() {
     stops_as_asked(fixture("pm2").runs("node server.cjs")).await;
 }
 
 #[tokio::test]
-async fn an_app_written_for_pm2_hears_shutdown_behind_npm_too() {
+async fn an_app_written_for_pm2_gets_shutdown_behind_npm_too() {
     stops_as_asked(fixture("npm-start").runs("npm start")).await;
 }
 
