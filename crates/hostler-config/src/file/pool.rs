@@ -64,8 +64,7 @@ pub struct Pool {
     /// The share of all cores, in percent, that boots of workers after deaths may take.
     ///
     /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
-    /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most. Lower it if
-    /// boots after crashes slow down other programs on the machine.
+    /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
     pub restart_cpu: Count<1, 100>,
     /// The number of slots of each worker or member: the requests that it gets at the same time.
     ///
@@ -116,7 +115,7 @@ pub struct Pool {
     /// The time for a worker to end after Hostler tells it to (by the message `'shutdown'` if the app listens for
     /// it, and by SIGTERM).
     ///
-    /// Over it, Hostler sends SIGKILL. Raise it if the app needs longer to close databases and queues.
+    /// Over it, Hostler sends SIGKILL.
     pub stop_timeout: Period,
     /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
     /// own limit.
@@ -164,7 +163,7 @@ pub struct Pool {
     /// The time for which a tunnel may be without a byte in either direction.
     ///
     /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
-    /// reach the limit. Raise it for apps whose WebSockets are silent for longer and send no pings.
+    /// reach the limit.
     pub tunnel_idle_timeout: Period,
     /// The time to connect to a worker or member. Over it, Hostler tries another one.
     pub connect_timeout: Period,
@@ -303,7 +302,7 @@ pub enum MemberProtocol {
     /// HTTP/1.1, one request at a time on each connection.
     Http1,
     /// HTTP/2, many requests at a time on one connection. With TLS, Hostler negotiates it (ALPN). Without TLS,
-    /// Hostler begins with it (prior knowledge, h2c). A WebSocket has its own HTTP/1.1 connection.
+    /// Hostler begins with it (prior knowledge, h2c). A WebSocket has an HTTP/1.1 connection of its own.
     Http2,
 }
 

@@ -194,7 +194,7 @@ pub struct LogFacts {
     pub retry_after: u32,
     /// A further explanation for the operator.
     pub detail: Option<String>,
-    /// Which side broke the answer off.
+    /// Who broke the answer off.
     pub aborted: Option<&'static str>,
     /// The result of the cache. None for a route without one.
     pub cache: Option<CacheStatus>,
@@ -341,7 +341,7 @@ impl Exchange {
         memchr::memchr(b'?', target).map_or(target, |query| &target[..query])
     }
 
-    /// A HEAD request: the answer has no body, although its fields may give a length.
+    /// A HEAD request: the answer has no body, whatever its fields say.
     pub fn is_head_request(&self) -> bool {
         self.head.method() == b"HEAD"
     }

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn only_supported_upgrades_are_offered_and_only_on_request() {
+    fn only_what_is_carried_is_offered_and_only_when_it_is_meant() {
         let cases = [
             ("Connection: Upgrade\r\nUpgrade: websocket\r\n", Some("websocket")),
             ("Connection: keep-alive, UPGRADE\r\nUpgrade: foo/2, WebSocket\r\n", Some("foo/2, WebSocket")),

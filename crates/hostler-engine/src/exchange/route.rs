@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::{Counters, Exchange};
 
 impl Exchange {
-    /// The route of the exchange.
+    /// It has a route.
     pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
         self.log_facts.route = Some(pattern.clone());
         self.counters = Some(counters.clone());
     }
 
-    /// The answer is complete. Drops the route, unless the end of the exchange concerns the route's pool. Reason: a pool that a reload has
-    /// removed ends when no request holds its routes, and a client may take long to read its answer.
+    /// The answer has come whole. Lets the route go, unless the end of the exchange will say something about the route's pool: a pool
+    /// that a reload has removed ends when no request holds its routes, and a client may take long to read its answer.
     pub fn let_route_go(&mut self) {
         if !self.is_suspect && self.pending_end.is_none() {
             self.route = None;

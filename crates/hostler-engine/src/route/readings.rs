@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reading_of_a_path_is_listed() {
+    fn each_way_to_read_a_path_is_there() {
         assert_eq!(all("/a/../b"), ["/a/../b", "/b"]);
         assert_eq!(all("/a/%2e%2E%2fb/.."), ["/", "/a/", "/a/..%2Fb/..", "/a/../b/.."]);
         assert_eq!(all("/a;x/b"), ["/a", "/a;x/b"]);
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_ordinary_path_has_one_reading(path in "(/|a|\\.|;|%41|%2e|%2F|%5c|%|b){0,10}") {
+        fn what_is_not_odd_is_read_in_one_way(path in "(/|a|\\.|;|%41|%2e|%2F|%5c|%|b){0,10}") {
             let path = format!("/{path}");
             if !is_odd(path.as_bytes(), Marks::of(path.as_bytes())) {
                 prop_assert_eq!(all(&path).len(), 1, "{}", path);

@@ -12,9 +12,9 @@ const INTRODUCTION: &str = include_str!("refusals.md");
 const REGISTERED: &str = "
 ## Answers of registered routes
 
-With a `[registrar]`, Hostler refuses two kinds of requests in the format of Cloud Foundry's gorouter: those to a registered route, and those without a route. The
-reason in the log and in the status is the same as above. The answer has `X-Cf-Routererror` in place of `Hostler-Refusal`. `WHY` is the reason of the
-last attempt, for example `endpoint_failure (EOF)`. All other refusals look as above. See [Cloud Foundry's router protocol](../protocols/cloud-foundry-router.md).
+A request that goes by a registered route (`[registrar]`), or by none while there is a registrar, is answered in the format of Cloud Foundry's gorouter. The reason in
+the log and in the status is the same as above; the answer has `X-Cf-Routererror` in place of `Hostler-Refusal`. `WHY` is the reason of the last
+attempt, for example `endpoint_failure (EOF)`. All other refusals look as above. See [Cloud Foundry's router protocol](../protocols/cloud-foundry-router.md).
 
 ";
 
@@ -53,7 +53,7 @@ fn describe(row: &RefusalFacts, text: &mut String) {
     line(text, format_args!("\n{}\n\n*What to do:* {}", row.when, row.remedy));
 }
 
-/// The answers in gorouter's format; each change by `compat` has its own row.
+/// The answers in gorouter's format; what `compat` changes has a row of its own.
 fn registered(text: &mut String) {
     text.push_str(
         "| reason | status | `X-Cf-Routererror` | `Cache-Control` | body |\n|---|---|---|---|---|\n",
