@@ -50,6 +50,6 @@ test('a round without one of the two has no pair', () => {
   assert.equal(pairedRatio(rows, { one: 'a', other: 'b', value: ({ cost }) => cost }), null);
 });
 
-test('a summary carries its spread', () => {
+test('a summary has its smallest and largest value', () => {
   assert.deepEqual(summary([3, 1, 2]), { median: 2, min: 1, max: 3, count: 3 });
 });

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_a_head_may_say_is_no_trailer() {
+    fn a_field_allowed_only_in_a_head_is_no_trailer() {
         for name in [
             "X-Forwarded-For",
             "x_forwarded_for",

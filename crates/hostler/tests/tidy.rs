@@ -99,7 +99,7 @@ const SAME_NAMES: &[(&str, &str)] = &[
 const MOST_LINES: usize = 400;
 
 #[test]
-fn nobody_knows_a_neighbour_or_a_row_above() {
+fn no_module_uses_its_own_row_or_a_row_above() {
     let mut broken = Broken::default();
     for source in ["hostler", "hostler-gorouter", "hostler-engine"]
         .map(|name| sources(&format!("crates/{name}/src")))
@@ -121,7 +121,7 @@ fn nobody_knows_a_neighbour_or_a_row_above() {
 }
 
 #[test]
-fn the_libraries_know_only_those_below_them() {
+fn libraries_use_only_libraries_below_them() {
     let mut broken = Broken::default();
     let crates: Vec<&str> = LIBRARIES.iter().map(|(library, _)| *library).chain(["hostler"]).collect();
     for (library, below) in LIBRARIES {
@@ -160,7 +160,7 @@ fn every_file_begins_with_a_sentence_about_itself() {
 }
 
 #[test]
-fn no_file_is_longer_than_one_can_keep_in_mind() {
+fn no_file_is_too_long() {
     let mut broken = Broken::default();
     for source in all() {
         let lines = source.without_tests().count();
@@ -172,7 +172,7 @@ fn no_file_is_longer_than_one_can_keep_in_mind() {
 }
 
 #[test]
-fn tests_wait_for_what_they_need_to_see_and_not_for_a_time_to_pass() {
+fn no_test_sleeps_for_a_fixed_time() {
     // The two places that poll, both with a deadline.
     let polls = ["crates/hostler-testkit/src/eventually.rs", "crates/hostler-worker/tests/node/support.rs"];
     let mut broken = Broken::default();
@@ -194,7 +194,7 @@ fn tests_wait_for_what_they_need_to_see_and_not_for_a_time_to_pass() {
 }
 
 #[test]
-fn a_type_has_its_name_alone() {
+fn a_type_name_is_defined_once() {
     let mut broken = Broken::default();
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     let mut shared: BTreeSet<&str> = BTreeSet::new();
@@ -221,7 +221,7 @@ fn a_type_has_its_name_alone() {
 }
 
 #[test]
-fn nothing_is_unfinished_or_hidden() {
+fn no_unfinished_code_and_no_glob_import_remains() {
     let mut broken = Broken::default();
     // Written in two parts, so that this file does not contain it.
     let words = ["todo!", "unimplemented!", "#[ignore", "dbg!"]
@@ -281,7 +281,7 @@ fn names_crate(line: &str, name: &str) -> bool {
 }
 
 #[test]
-fn the_rules_find_what_they_are_for() {
+fn each_rule_finds_its_violation() {
     assert_eq!(module("crates/hostler/src/listen/client.rs"), Some("listen"));
     assert_eq!(module("crates/hostler/src/main.rs"), Some("main"));
     assert_eq!(module("crates/hostler-gorouter/src/nats/mod.rs"), Some(GOROUTER));

@@ -98,7 +98,7 @@ pub struct Redirect {
     ///
     /// - `{host}`: the host of the request, without the port.
     /// - `{path}`: its path.
-    /// - `{rest}`: the part of the path for which `*` stands in `match`.
+    /// - `{rest}`: the part of the path that `*` in `match` matches.
     /// - `{query}`: its query with the `?`; empty without a query.
     #[schemars(with = "String", extend("x-default" = "required"))]
     pub to: Option<String>,

@@ -36,7 +36,7 @@ pub struct Caching {
     pub ttl_by_status: BTreeMap<String, Delay>,
     /// Which of the two decides how long a response is fresh, if both the response and the route say so.
     pub precedence: Precedence,
-    /// The longest time for which a response is fresh, whatever the response or the route says.
+    /// The longest time for which a response is fresh, for any lifetime in the response or the route.
     #[schemars(with = "Period", extend("x-default" = "none"))]
     pub max_ttl: Option<Period>,
     /// How long Hostler may send a stale response while it fetches a new one (RFC 5861).

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn for_people_no_line_of_a_worker_looks_like_one_of_ours() {
+    fn in_text_format_no_worker_line_looks_like_one_of_hostlers() {
         let mut out = Vec::new();
         let text = "app/1: killed; it printed last:\n12:00:00.000 error: forged\n\u{1b}[2Jwiped";
         Event { level: Level::Error, text }.write(&mut out, LogFormat::Pretty);

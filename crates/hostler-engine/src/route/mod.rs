@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_way_around_a_route() {
+    fn no_spelling_of_a_path_bypasses_a_route() {
         let table = table(&["/admin/*", "/open/*"]);
         for path in
             ["/admin", "/%61dmin/x", "/open/../admin/x", "/./admin", "/open/%2e%2e/admin", "/admin/.."]
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apps_read_as_paths_of_different_routes_is_disputed() {
+    fn a_path_that_apps_read_as_paths_of_different_routes_is_ambiguous() {
         let table = table(&["*", "/admin/*", "/api/admin/*"]);
         for path in [
             "/admin/../x",
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_app_that_folds_letters_takes_for_a_path_of_another_route_is_disputed() {
+    fn a_path_that_matches_another_route_without_case_is_ambiguous() {
         let routes =
             table(&["*", "/admin/*", "/Reports/*", "/api/*", "/API/docs/*", "/Ping", "a.test/admin/x/*"]);
         for path in [
@@ -392,20 +392,20 @@ mod tests {
     }
 
     #[test]
-    fn a_route_for_everything_is_one_for_the_server_as_a_whole() {
+    fn a_catch_all_route_takes_requests_for_the_server_as_a_whole() {
         let table = table(&["*", "/a/*"]);
         assert_eq!(table.find(b"a", b"*"), Some(&"*"));
     }
 
     #[test]
-    fn hostile_hosts_and_paths_are_only_looked_up() {
+    fn hostile_hosts_and_paths_cause_no_panic() {
         let table = table(&["/a/*", "x.org"]);
         assert_eq!(table.find(&[b'x'; 1000], b"/a/b"), Some(&"/a/*"));
         assert_eq!(table.find(b"[::1", &b"/".repeat(60_000)), None);
     }
 
     #[test]
-    fn a_copy_is_changed_under_one_host_and_leaves_the_rest_as_it_was() {
+    fn a_table_copy_with_one_changed_host_keeps_all_others() {
         let first = table(&["*", "a.test/x/*", "*.b.test", "c.test"]);
         let mut second = first.clone();
         let host = |pattern: &str| pattern.parse::<MatchPattern>().unwrap().host;
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_case_of_paths_counts_unless_it_is_said_not_to() {
+    fn paths_are_case_sensitive_unless_configured() {
         let mut folding = Table::folding_paths();
         folding.set(None, [(PathPattern::Prefix("/Api".into()), 1), (PathPattern::Prefix("/api".into()), 2)]);
         for path in ["/api/x", "/API", "/%41pi/X", "/x/../aPI/"] {

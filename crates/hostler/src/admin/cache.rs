@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_purged_can_be_named_often_and_in_any_order() {
+    fn purge_parameters_may_repeat_in_any_order() {
         let named =
             purging("tag=a%20b&url=https%3A%2F%2Fx.org%2F%3Fa%3D1%26b&tag=c+d&prefix=x.org/shop/&all")
                 .unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_meant_is_refused_by_name() {
+    fn an_unknown_purge_parameter_is_refused_by_name() {
         for (query, part) in [
             ("tags=a", "unknown parameter \"tags\""),
             ("url=", "url: the value is empty"),

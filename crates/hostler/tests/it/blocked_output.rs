@@ -127,7 +127,7 @@ async fn a_full_pipe_as_standard_output_holds_up_no_request_and_no_stop() {
 }
 
 #[tokio::test]
-async fn once_the_pipe_is_read_again_nothing_that_waited_is_missing() {
+async fn when_the_pipe_is_read_again_no_waiting_line_is_missing() {
     let app = upstream().start().await;
     let mut mute = Mute::start(&app).await;
     for number in 0..50 {
@@ -175,7 +175,7 @@ async fn a_full_pipe_holds_up_no_upgrade_and_the_old_process_ends() {
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_is_refused_though_nobody_reads_why() {
+async fn a_wrong_configuration_is_refused_although_standard_error_is_full() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hostler.toml"), "server.threads = 'many'\n").unwrap();
     let (_err, their_err) = full_pipe();

@@ -21,7 +21,7 @@ const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
 ];
 
 #[test]
-fn two_files_use_each_other_for_a_reason_only() {
+fn two_files_use_each_other_only_with_a_reason() {
     let code = Code::read(&sources("crates"));
     let used: BTreeMap<_, _> = code.files().map(|(path, module)| (path, code.used_by(module))).collect();
     let excused = excused();
