@@ -41,7 +41,7 @@ pub use resolved::{
     Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls,
 };
 pub use source::{Given, Setting};
-pub use value::{ClientLimit, Origin, Period, Secret, ShowSize};
+pub use value::{AutoOrOff, ClientLimit, Origin, Period, Secret, ShowSize};
 
 /// The inputs of one run of Hostler.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ejection, HealthCheck, MemberTls};
 use crate::value::{
-    Announced, CommandLine, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots, Spares,
+    Announced, Auto, CommandLine, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots,
+    Spares,
 };
 
 /// A `[pools.NAME]` section.
@@ -188,7 +189,7 @@ impl Default for Pool {
             health_check: HealthCheck::default(),
             ejection: Ejection::default(),
             workers: None,
-            spares: Spares::Auto,
+            spares: Spares::Word(Auto),
             restart_cpu: Count(50),
             concurrency: None,
             choice: Choice::Warm,

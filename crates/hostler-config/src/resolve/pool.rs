@@ -10,7 +10,7 @@ use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Bind, Gc};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
-use crate::value::{CommandLine, Period, Slots, Spares};
+use crate::value::{Auto, CommandLine, Period, Slots, Spares};
 
 /// Why a key does not work with `bind = "port"`.
 const NEEDS_PRELOAD: &str = "needs the preload inside the worker, which does not exist with bind = \"port\"";
@@ -72,8 +72,8 @@ impl Resolver<'_> {
     fn slots(&mut self, path: &KeyPath, written: &file::Pool) -> hostler_worker::Slots {
         match written.concurrency {
             None => hostler_worker::Slots::Fixed(1),
-            Some(Slots::Fixed(slots)) => hostler_worker::Slots::Fixed(slots.into()),
-            Some(Slots::Auto) => {
+            Some(Slots::Value(slots)) => hostler_worker::Slots::Fixed(slots.get()),
+            Some(Slots::Word(Auto)) => {
                 if written.bind == Bind::Port {
                     self.refuse(path, format!("\"auto\" {NEEDS_PRELOAD}; write a number"));
                 }
@@ -127,8 +127,8 @@ impl Resolver<'_> {
             command: command.0.clone(),
             count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
             spares: match written.spares {
-                Spares::Fixed(count) => hostler_worker::Spares::Fixed(count.into()),
-                Spares::Auto => hostler_worker::Spares::Auto,
+                Spares::Value(count) => hostler_worker::Spares::Fixed(count.get()),
+                Spares::Word(Auto) => hostler_worker::Spares::Auto,
             },
             boot_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
             slots: self.slots(&path.key("concurrency"), written),
