@@ -4,7 +4,7 @@
 //! Nothing here is shared with the tested code. The reader of messages is an independent implementation of HTTP/1.1. The
 //! upstream sends and records exact bytes. The site is the real program in its own process.
 //!
-//! A test waits for a condition ([`eventually`]) and never for a fixed time. Every wait has a deadline ([`PATIENCE`]),
+//! A test waits for a condition ([`eventually`]) and never for a fixed time. Every wait has a deadline ([`WAIT_LIMIT`]),
 //! and a test that misses it prints the last state.
 #![expect(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ mod upstream;
 pub use answer::{ConnectionEnding, ReceivedAnswer};
 pub use authority::{Authority, IssuedCertificate, authority};
 pub use client::{Client, client, client_from, client_with_window, try_client, try_client_from};
-pub use eventually::{PATIENCE, eventually, within};
+pub use eventually::{WAIT_LIMIT, eventually, within};
 pub use frames::{Frame, FrameClient, block, frame_client};
 pub use meddler::{Meddler, Meddling, meddler};
 pub use memcached::{Memcached, memcached, memcached_at};
