@@ -17,6 +17,7 @@ mod pool;
 mod postal;
 mod registrar;
 mod route;
+mod section;
 mod server;
 mod tls;
 

@@ -3,6 +3,7 @@
 mod address;
 mod amount;
 mod announced;
+mod meaning;
 mod memcached;
 mod nats;
 mod origin;
@@ -14,6 +15,7 @@ mod word_or;
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use announced::Announced;
+pub use meaning::Meaning;
 pub use memcached::MemcachedAddress;
 pub use nats::NatsAddress;
 pub use origin::Origin;
