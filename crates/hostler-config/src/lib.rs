@@ -42,7 +42,7 @@ pub use resolved::{
     Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls,
 };
 pub use source::{Given, Setting};
-pub use value::{ClientLimit, Origin, Period, Secret, ShowSize};
+pub use value::{AutoOrOff, ClientLimit, Origin, Period, Secret, ShowSize};
 
 /// Loads and checks the configuration.
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Compress;
 use crate::value::{
-    Address, AdminAddress, ClientLimit, Count, Delay, OneOrMany, Period, Proxy, RequestPath, Size, Switch,
+    Address, AdminAddress, AutoOrOff, ClientLimit, Count, Delay, OneOrMany, Period, Proxy, RequestPath, Size,
+    Switch,
 };
 
 /// The `[server]` section.
@@ -320,11 +321,11 @@ impl Default for Server {
             spool_size: None,
             answer_memory: Size(64 << 20),
             answer_buffer: Size(1 << 20),
-            compress: Switch::Plain(false),
+            compress: Switch::Word(false),
             compress_memory: Size(64 << 20),
             max_connections: Count(10_000),
-            client_connections: ClientLimit::Auto,
-            client_requests: ClientLimit::Auto,
+            client_connections: ClientLimit::Word(AutoOrOff::Auto),
+            client_requests: ClientLimit::Word(AutoOrOff::Auto),
             http2: true,
             http2_max_streams: Count(128),
             http2_stream_window: Size(256 << 10),

@@ -23,10 +23,10 @@ impl Resolver<'_> {
         pattern: &MatchPattern,
     ) -> Option<Redirect> {
         let (at, written) = match written {
-            TextOr::Text(to) => {
+            TextOr::Word(to) => {
                 (path.clone(), &file::Redirect { to: Some(to.clone()), ..file::Redirect::default() })
             }
-            TextOr::Table(table) => (path.key("to"), table),
+            TextOr::Value(table) => (path.key("to"), table),
         };
         let status = u16::try_from(written.status.0).ok().filter(|status| STATUSES.contains(status));
         if status.is_none() {

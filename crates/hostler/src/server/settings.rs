@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
-use hostler_config::{self as config, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority};
+use hostler_config::{
+    self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority,
+};
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
 use hostler_engine::gateway::{PoisonSettings, SpoolSettings};
@@ -67,9 +69,9 @@ fn per_client(server: &config::Server) -> PerClient {
     let most = server.max_connections;
     let near = if most >= RESERVE_FROM { most - RESERVED } else { usize::MAX };
     let by_kind = |limit, auto| match limit {
-        ClientLimit::Off => ByKind { near: usize::MAX, far: usize::MAX },
-        ClientLimit::Fixed(most) => ByKind { near: most, far: most },
-        ClientLimit::Auto => auto,
+        ClientLimit::Word(AutoOrOff::Off) => ByKind { near: usize::MAX, far: usize::MAX },
+        ClientLimit::Value(most) => ByKind { near: most.get(), far: most.get() },
+        ClientLimit::Word(AutoOrOff::Auto) => auto,
     };
     PerClient {
         connections: by_kind(server.client_connections, ByKind { near, far: (most / 4).max(100) }),

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hostler_testkit::{
-    HeldPort, PATIENCE, Upstream, client, eventually, held_port, try_client, upstream, within,
+    HeldPort, Upstream, WAIT_LIMIT, client, eventually, held_port, try_client, upstream, within,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,7 +95,7 @@ impl Mute {
         let since = Instant::now();
         let status = eventually("its end", async || self.child.try_wait().unwrap()).await;
         assert!(status.success(), "{status}");
-        assert!(since.elapsed() < SOON.min(PATIENCE), "it took {:?}", since.elapsed());
+        assert!(since.elapsed() < SOON.min(WAIT_LIMIT), "it took {:?}", since.elapsed());
     }
 }
 

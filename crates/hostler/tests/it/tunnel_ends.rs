@@ -1,6 +1,6 @@
 //! How tunnels end: closed by one side, half-closed, idle, and at a stop. Raw bytes on both sides.
 
-use hostler_testkit::{ConnectionEnding, PATIENCE, Site};
+use hostler_testkit::{ConnectionEnding, Site, WAIT_LIMIT};
 
 use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
 
@@ -147,7 +147,9 @@ async fn a_client_that_reads_nothing_for_too_long_ends_its_tunnel() {
         use tokio::io::AsyncWriteExt;
         while end.stream.write_all(&flood).await.is_ok() {}
     };
-    tokio::time::timeout(PATIENCE, flooded).await.expect("the member is told that the client does not read");
+    tokio::time::timeout(WAIT_LIMIT, flooded)
+        .await
+        .expect("the member is told that the client does not read");
     has_tunnels(&site, 0).await;
     drop(client);
 }

@@ -1,6 +1,6 @@
 //! Tunnels: which requests become one, and which bytes pass. Raw bytes on both sides.
 
-use hostler_testkit::{Client, PATIENCE, Site, Step, eventually, ok, text, upstream};
+use hostler_testkit::{Client, Site, Step, WAIT_LIMIT, eventually, ok, text, upstream};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -43,10 +43,10 @@ impl Member {
 
     /// The next connection, and the head of its first request.
     pub async fn accept(&self) -> End {
-        let (mut stream, _) = timeout(PATIENCE, self.0.accept()).await.unwrap().unwrap();
+        let (mut stream, _) = timeout(WAIT_LIMIT, self.0.accept()).await.unwrap().unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            head.push(timeout(PATIENCE, stream.read_u8()).await.unwrap().unwrap());
+            head.push(timeout(WAIT_LIMIT, stream.read_u8()).await.unwrap().unwrap());
         }
         End { stream, head: String::from_utf8(head).unwrap() }
     }
@@ -55,19 +55,19 @@ impl Member {
 impl End {
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         // If bytes are missing, the reader notices.
-        let _ = timeout(PATIENCE, self.stream.write_all(bytes.as_ref())).await.unwrap();
+        let _ = timeout(WAIT_LIMIT, self.stream.write_all(bytes.as_ref())).await.unwrap();
     }
 
     pub async fn read(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        timeout(PATIENCE, self.stream.read_exact(&mut bytes)).await.unwrap().unwrap();
+        timeout(WAIT_LIMIT, self.stream.read_exact(&mut bytes)).await.unwrap().unwrap();
         bytes
     }
 
     /// Reads to the end: the last bytes, and whether the connection ended in order.
     pub async fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
-        let read = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.unwrap();
+        let read = timeout(WAIT_LIMIT, self.stream.read_to_end(&mut bytes)).await.unwrap();
         (bytes, read.is_ok())
     }
 
