@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
-use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead, may_trail};
+use hostler_wire::{BodyLength, Limits, RequestHead, ResponseHead};
 use http::header::{
     AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
 };
@@ -140,15 +140,6 @@ pub(super) fn interim(head: &ResponseHead) -> Response<()> {
         }
     }
     response(head.status, fields)
-}
-
-/// Converts the trailers of an answer.
-pub(super) fn trailers(trailers: &Fields) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(trailers.len());
-    for (_, name, value) in trailers.iter().filter(|(_, name, _)| may_trail(name)) {
-        append(&mut fields, name, HeaderValue::from_bytes(value));
-    }
-    fields
 }
 
 fn append<E>(fields: &mut HeaderMap, name: &[u8], value: Result<HeaderValue, E>) {

@@ -190,7 +190,7 @@ impl StreamClient<'_> {
         }
         let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
         match transfer.trailers.take() {
-            Some(trailers) => sender.send_trailers(head::trailers(&trailers)),
+            Some(trailers) => sender.send_trailers(trailers.to_http2_trailers()),
             None => sender.send_data(Bytes::new().into(), true),
         }
         .map_err(|_| ())?;
