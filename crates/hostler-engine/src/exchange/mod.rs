@@ -4,23 +4,19 @@ mod again;
 pub mod body;
 pub mod clients;
 pub mod connections;
-pub mod counters;
 pub mod cut;
 pub mod deadline;
 pub mod edits;
+mod from_head;
 pub mod handshakes;
-pub mod id;
 mod instance;
+pub mod log_facts;
 pub mod memory;
-mod offer;
 pub mod pending_end;
 mod registered;
-mod route;
 pub mod spool;
 pub mod transfer_rate;
-pub mod trust;
 pub mod via;
-mod whole;
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -28,8 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::Peer;
-use hostler_cache::{CacheStatus, Forward};
-use hostler_wire::{BodyLength, Fields, Name, RequestHead};
+use hostler_wire::{BodyLength, Fields, Name, RequestHead, Whole};
 use tokio::time::Instant;
 
 use hostler_coding::EncodingPlan;
@@ -37,15 +32,14 @@ use hostler_coding::EncodingPlan;
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
-pub use counters::{Counters, CountersView};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
+pub use from_head::RequestId;
 pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
-pub use hostler_wire::Whole;
-pub use id::RequestId;
 pub use instance::Instance;
+pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use registered::RegisteredRequest;
@@ -169,43 +163,6 @@ pub struct Timings {
     pub worker_time: Option<Duration>,
 }
 
-/// Facts for the log: where an exchange went and how it ended.
-#[derive(Debug, Clone, Default)]
-pub struct LogFacts {
-    /// The route's pattern as configured.
-    pub route: Option<Arc<str>>,
-    /// The pool's name.
-    pub pool: Option<Arc<str>>,
-    /// The member that answered, or the last one that was tried.
-    pub member: Option<Arc<str>>,
-    /// How many members were tried.
-    pub attempts: u32,
-    /// How many requests were in the pool's queue on arrival. None if the request has not asked for a slot.
-    pub queue_length: Option<usize>,
-    /// How many other requests the member had when it got this one. None if no member got it.
-    pub in_use: Option<usize>,
-    /// The status that was sent to the client. 0: none.
-    pub status: u16,
-    /// The reason of a refusal.
-    pub refusal: Option<&'static str>,
-    /// The answer is the route's fallback.
-    pub fallback: bool,
-    /// Seconds after which a retry may succeed, as the pool estimates it.
-    pub retry_after: u32,
-    /// A further explanation for the operator.
-    pub detail: Option<String>,
-    /// Who broke the answer off.
-    pub aborted: Option<&'static str>,
-    /// The result of the cache. None for a route without one.
-    pub cache: Option<CacheStatus>,
-    /// The age in seconds of an answer from the cache.
-    pub age: Option<u64>,
-    /// Body bytes sent to the client.
-    pub bytes_out: u64,
-    /// Body bytes received from the client.
-    pub bytes_in: u64,
-}
-
 impl Exchange {
     /// An exchange for the first request of a connection.
     pub fn new(peer: SocketAddr, local: SocketAddr, deadline: Deadline) -> Self {
@@ -251,9 +208,23 @@ impl Exchange {
     /// Begins the next request of the connection. Its head is parsed already.
     pub fn begin(&mut self, trust: &Trust) {
         self.reset();
-        self.client = trust::client(trust, self.peer(), &self.head.fields);
+        self.client = from_head::client(trust, self.peer(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
-        self.offer = offer::of(&self.head);
+        self.offer = from_head::offer(&self.head);
+    }
+
+    /// The request has this route. The exchange counts on it even if a reload changes the table.
+    pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
+        self.log_facts.route = Some(pattern.clone());
+        self.counters = Some(counters.clone());
+    }
+
+    /// The answer has come whole. Lets the route go, unless the end of the exchange will say something about the route's pool: a pool
+    /// that a reload has removed ends when no request holds its routes, and a client may take long to read its answer.
+    pub fn let_route_go(&mut self) {
+        if !self.is_suspect && self.pending_end.is_none() {
+            self.route = None;
+        }
     }
 
     /// Begins a request whose head is incomplete or malformed.
@@ -350,22 +321,6 @@ impl Exchange {
     pub fn is_idempotent(&self) -> bool {
         matches!(self.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
             || self.head.fields.first(Name::IdempotencyKey).is_some()
-    }
-}
-
-impl LogFacts {
-    /// The result of the cache as one word.
-    pub fn cached(&self) -> Option<&'static str> {
-        Some(match self.cache? {
-            CacheStatus::Hit { ttl: 0.. } => "hit",
-            CacheStatus::Hit { .. } => "stale",
-            CacheStatus::Forwarded { collapsed: true, .. } => "collapsed",
-            CacheStatus::Forwarded { status: Some(304), stored: true, .. } => "validated",
-            CacheStatus::Forwarded { stored: true, .. } => "miss",
-            CacheStatus::Forwarded { .. } if self.age.is_some() => "stale",
-            CacheStatus::Forwarded { why: Forward::Bypass | Forward::Method, .. } => "bypass",
-            CacheStatus::Forwarded { .. } => "pass",
-        })
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 
 use super::fallback::StandIn;
 use super::refusal::Refusal;
 use crate::cache::SharedBody;
-use crate::exchange::{BodySource, Whole};
+use crate::exchange::BodySource;
 use crate::proxy::Call;
 
 /// Where the answer to a request comes from.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use hostler_dispatch::Pool;
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 use serde::Serialize;
 
-use crate::exchange::{Connections, Whole};
+use crate::exchange::Connections;
 use crate::proxy::Endpoint;
 
 /// What a health check asks.

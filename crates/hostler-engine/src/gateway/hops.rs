@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use hostler_wire::{ResponseHead, parse_digits};
+use hostler_wire::{ResponseHead, Whole, parse_digits};
 
 use super::refusal::Refusal;
-use crate::exchange::{Edit, Exchange, Whole, via};
+use crate::exchange::{Edit, Exchange, via};
 
 const MAX_FORWARDS: &str = "Max-Forwards";
 

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use hostler_wire::Whole;
+
 use super::refusal::Refusal;
 use super::retry::RetryPolicy;
-use crate::exchange::{Exchange, Whole};
+use crate::exchange::Exchange;
 
 /// The rules of one registered route.
 pub trait RouteKind: RetryPolicy + Send + Sync {

@@ -31,9 +31,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_wire::{BodyLength, Name};
+use hostler_wire::{BodyLength, Name, Whole};
 
-use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, Whole};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget};
 use crate::route::Table;
 use cached::CacheAnswer;
 use call::call;

@@ -1,13 +1,13 @@
 //! Redirects: builds the URL from parts of the request. Knows no connection.
 
 use hostler_config::{Piece, Redirect};
-use hostler_wire::{ResponseHead, split_host};
+use hostler_wire::{ResponseHead, Whole, split_host};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::rewrite::behind;
-use crate::exchange::{Exchange, Whole};
+use crate::exchange::Exchange;
 
 /// Characters that must not stand in a header field, and the backslash, which browsers read as a slash.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');

@@ -6,13 +6,13 @@ use std::time::Duration;
 use hostler_config::{Fallback, Redirect};
 use hostler_dispatch::{Pool, Priority};
 use hostler_native::Native;
-use hostler_wire::Limits;
+use hostler_wire::{Limits, Whole};
 
 use super::changes::Changes;
 use super::kind::RouteKind;
 use super::poison::Poison;
 use crate::cache::Caching;
-use crate::exchange::{Counters, Whole};
+use crate::exchange::Counters;
 use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 

@@ -7,7 +7,6 @@ use hostler_wire::{
 };
 
 use super::trusted_fields::{is_ours, is_underscore_alias, needs_trust};
-use crate::exchange::trust::joined;
 use crate::exchange::{Exchange, via};
 
 /// Writes the request's head for a member.
@@ -148,7 +147,7 @@ pub fn writes<'e>(
 /// The earlier hops in `X-Forwarded-For`, if the peer is trusted.
 fn earlier_hops(exchange: &Exchange) -> impl Iterator<Item = &[u8]> {
     let trusted = exchange.client.peer_trusted;
-    trusted.then(|| joined(&exchange.head.fields, Name::XForwardedFor)).into_iter().flatten()
+    trusted.then(|| exchange.head.fields.all(Name::XForwardedFor).flat_map(tokens)).into_iter().flatten()
 }
 
 /// None if a trusted proxy has set the field: its value is passed on.

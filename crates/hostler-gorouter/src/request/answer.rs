@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::borrow::Cow;
 
-use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
 use hostler_engine::proxy::TlsFault;
-use hostler_wire::{ResponseHead, reason_phrase};
+use hostler_wire::{ResponseHead, Whole, reason_phrase};
 
 use super::facts::Registered;
 use super::objection::RouterObjection;

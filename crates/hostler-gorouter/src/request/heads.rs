@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto};
-use hostler_engine::exchange::{Edit, Edits, Exchange, Scheme, trust};
+use hostler_engine::exchange::{Edit, Edits, Exchange, Scheme};
 use hostler_engine::proxy::Endpoint;
-use hostler_wire::{Name, ResponseHead};
+use hostler_wire::{Name, ResponseHead, tokens};
 
 use super::facts::{Registered, registered, registered_mut};
 use super::route::RegisteredRoute;
@@ -142,7 +142,7 @@ fn is_cookie_value(text: &str) -> bool {
 pub(crate) fn forwarded_for(exchange: &Exchange) -> String {
     let mut text = String::new();
     if exchange.client.peer_trusted {
-        for hop in trust::joined(&exchange.head.fields, Name::XForwardedFor) {
+        for hop in exchange.head.fields.all(Name::XForwardedFor).flat_map(tokens) {
             text.push_str(&String::from_utf8_lossy(hop));
             text.push_str(", ");
         }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use hostler_config::Compat;
 use hostler_dispatch::{MemberId, MemberPreference};
-use hostler_engine::exchange::{Edits, Exchange, RegisteredRequest, Whole};
+use hostler_engine::exchange::{Edits, Exchange, RegisteredRequest};
 use hostler_engine::gateway::{
     Attempt, FailedAttempt, NextAttempt, PoolTarget, Refusal, RetryPolicy, RouteKind,
 };
 use hostler_engine::proxy::{self, Failure};
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 use tokio::time::Instant;
 
 use super::asked_instance::asked_instance;

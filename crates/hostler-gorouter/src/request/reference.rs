@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use hostler_engine::exchange::Whole;
 use hostler_engine::gateway::refusal::{self, Refusal};
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 
 use super::{answer, objection};
 

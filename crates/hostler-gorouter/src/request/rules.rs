@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use hostler_config::{Compat, Platform};
-use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Health, HealthProbe, Refusal, RegistrarRules, UnroutedRules};
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 
 use super::asked_instance::asked_instance;
 use super::facts::Registered;

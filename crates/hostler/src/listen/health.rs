@@ -1,7 +1,8 @@
 //! Answers before a route is looked up: health checks, and redirects to HTTPS. Knows no pools.
 
-use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Gateway, HealthProbe};
+use hostler_wire::Whole;
 
 use super::Settings;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler_wire::{ResponseHead, reason_phrase};
+use hostler_wire::{ResponseHead, Whole, reason_phrase};
 
-use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
 
 /// The head of a route's fallback.

@@ -1,8 +1,9 @@
 //! Answers one request, in HTTP/1.1 and in HTTP/2, and replaces an answer that fails. Knows no client protocol.
 
-use hostler_engine::exchange::{Exchange, Whole};
+use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Answer, Failed};
 use hostler_engine::proxy::Call;
+use hostler_wire::Whole;
 
 use super::deliver::{Delivered, deliver, deliver_fallback, deliver_whole, refuse};
 use super::response_body::ResponseBody;

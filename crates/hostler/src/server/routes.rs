@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 use hostler_engine::cache::{Caching, Stock};
-use hostler_engine::exchange::{Counters, Edit, Whole};
+use hostler_engine::exchange::{Counters, Edit};
 use hostler_engine::files::Files;
 use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched};
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 
 use super::lookups::{self, LookupServices};
 use super::pools::RunningPool;

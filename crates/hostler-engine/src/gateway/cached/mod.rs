@@ -17,13 +17,14 @@ use hostler_cache::{
     CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives,
     may_serve_on_error,
 };
+use hostler_wire::Whole;
 
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
 use crate::cache::{Caching, FetchOutcome};
-use crate::exchange::{Downstream, Exchange, Whole};
+use crate::exchange::{Downstream, Exchange};
 use lookup::{CacheLookup, find, read_directives, serve};
 
 pub(super) use fetch_state::Fetch;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range, write_key};
 use hostler_coding::{self as coding, EncodingDecision};
-use hostler_wire::{BodyLength, Name, ResponseHead, Version};
+use hostler_wire::{BodyLength, Name, ResponseHead, Version, Whole};
 
 use super::request;
 use crate::cache::{
     self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody, StorageKey,
 };
-use crate::exchange::{Exchange, RequestId, Whole};
+use crate::exchange::{Exchange, RequestId};
 use crate::gateway::answer::{Answer, Streamed};
 use crate::gateway::refusal::Refusal;
 

@@ -13,11 +13,11 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
 use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
-use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead};
+use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead, Whole};
 
 use super::{PlatformRules, RegisteredRoute, forwarded_for, forwarded_proto, registered};
 use hostler_engine::exchange::{
-    BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust, Whole,
+    BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
 };
 use hostler_engine::gateway::{
     Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Refusal, Route,

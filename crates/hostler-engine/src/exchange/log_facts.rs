@@ -1,12 +1,48 @@
-//! Counts the answers of a route by status class and refusal. Knows no requests, only their log facts.
+//! The facts of an exchange for the log, and the counters of a route, which count them. Knows no requests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use hostler_cache::{CacheStatus, Forward};
 use serde::Serialize;
 
-use super::LogFacts;
+/// Facts for the log: where an exchange went and how it ended.
+#[derive(Debug, Clone, Default)]
+pub struct LogFacts {
+    /// The route's pattern as configured.
+    pub route: Option<Arc<str>>,
+    /// The pool's name.
+    pub pool: Option<Arc<str>>,
+    /// The member that answered, or the last one that was tried.
+    pub member: Option<Arc<str>>,
+    /// How many members were tried.
+    pub attempts: u32,
+    /// How many requests were in the pool's queue on arrival. None if the request has not asked for a slot.
+    pub queue_length: Option<usize>,
+    /// How many other requests the member had when it got this one. None if no member got it.
+    pub in_use: Option<usize>,
+    /// The status that was sent to the client. 0: none.
+    pub status: u16,
+    /// The reason of a refusal.
+    pub refusal: Option<&'static str>,
+    /// The answer is the route's fallback.
+    pub fallback: bool,
+    /// Seconds after which a retry may succeed, as the pool estimates it.
+    pub retry_after: u32,
+    /// A further explanation for the operator.
+    pub detail: Option<String>,
+    /// Who broke the answer off.
+    pub aborted: Option<&'static str>,
+    /// The result of the cache. None for a route without one.
+    pub cache: Option<CacheStatus>,
+    /// The age in seconds of an answer from the cache.
+    pub age: Option<u64>,
+    /// Body bytes sent to the client.
+    pub bytes_out: u64,
+    /// Body bytes received from the client.
+    pub bytes_in: u64,
+}
 
 /// The counters of one route. They only grow.
 #[derive(Debug, Default)]
@@ -39,6 +75,22 @@ pub struct CountersView {
     pub retries: u64,
     /// Transfers that did not complete.
     pub aborted: u64,
+}
+
+impl LogFacts {
+    /// The result of the cache as one word.
+    pub fn cached(&self) -> Option<&'static str> {
+        Some(match self.cache? {
+            CacheStatus::Hit { ttl: 0.. } => "hit",
+            CacheStatus::Hit { .. } => "stale",
+            CacheStatus::Forwarded { collapsed: true, .. } => "collapsed",
+            CacheStatus::Forwarded { status: Some(304), stored: true, .. } => "validated",
+            CacheStatus::Forwarded { stored: true, .. } => "miss",
+            CacheStatus::Forwarded { .. } if self.age.is_some() => "stale",
+            CacheStatus::Forwarded { why: Forward::Bypass | Forward::Method, .. } => "bypass",
+            CacheStatus::Forwarded { .. } => "pass",
+        })
+    }
 }
 
 impl Counters {
