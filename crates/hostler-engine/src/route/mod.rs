@@ -3,9 +3,7 @@
 //! The order of precedence: an exact host, a wildcard host (the longest first), any host; then an exact path, the longest prefix. A
 //! lookup allocates nothing. A change copies the table; hosts that do not change share their paths with the copy.
 
-mod marks;
-mod plain;
-mod readings;
+mod paths;
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -14,8 +12,8 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use hostler_wire::split_host;
 
 use hostler_config::{HostPattern, MatchPattern, PathPattern};
-use marks::Marks;
-pub use plain::with as with_plain_path;
+use paths::Marks;
+pub use paths::with_plain_path;
 
 /// A longer text is no host name (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;
@@ -114,25 +112,25 @@ impl<T> Table<T> {
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
-        plain::with(path, self.folds_paths, |path| self.find_plain(host, path))
+        with_plain_path(path, self.folds_paths, |path| self.find_plain(host, path))
     }
 
     /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
     /// would bypass the other route.
     pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T) -> bool {
         let marks = Marks::of(path);
-        let is_odd = readings::is_odd(path, marks);
+        let is_odd = paths::is_odd(path, marks);
         if !is_odd && !self.has_capitals && !marks.may_have_capitals() {
             return false;
         }
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
         if !is_odd {
-            return plain::with(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
+            return with_plain_path(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
         }
         let leads_here =
             |reading: &[u8]| self.find_plain(host, reading).is_some_and(|other| std::ptr::eq(other, found));
-        readings::is_any(path, self.folds_paths, |reading| {
+        paths::is_any(path, self.folds_paths, |reading| {
             !leads_here(reading) || self.is_disputed_by_case(host, reading)
         })
     }
@@ -143,7 +141,7 @@ impl<T> Table<T> {
         if self.folds_paths || !self.has_capitals && !path.iter().any(u8::is_ascii_uppercase) {
             return false;
         }
-        readings::in_lower_case(path, |lower| self.rank(host, lower, true) > self.rank(host, path, false))
+        paths::in_lower_case(path, |lower| self.rank(host, lower, true) > self.rank(host, path, false))
     }
 
     /// How specific the match for a path is. `lowered`: patterns are compared in lower case.
