@@ -15,7 +15,6 @@ mod lane;
 mod link;
 mod meter;
 mod request;
-mod trusted_fields;
 mod tunnel;
 mod upload;
 

@@ -8,7 +8,7 @@ use hostler_wire::{BodyLength, ChunkStart, Fields, Name, write_end};
 use tokio::task::JoinHandle;
 
 use super::link::Link;
-use super::trusted_fields::{is_ours, is_underscore_alias, needs_trust};
+use super::request::{is_ours, is_underscore_alias, needs_trust};
 use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, SpoolFile};
 
 /// How much is handed to the connection at a time.
