@@ -10,7 +10,6 @@ mod endpoint;
 mod failure;
 mod health_check;
 mod http2;
-mod interim;
 mod lane;
 mod link;
 mod meter;
@@ -38,7 +37,7 @@ pub use ending::{CallEnding, CallRemains};
 pub use endpoint::{Endpoint, MemberNews, OnHang, Ours};
 pub use failure::{Failure, TlsFault};
 pub use health_check::{CheckSettings, Checking};
-pub use interim::is_for_our_cache;
+pub use link::is_for_our_cache;
 pub use meter::{Meter, Spread, Times};
 #[cfg(test)]
 pub use request::write_head;
