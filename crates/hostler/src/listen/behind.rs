@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hostler_engine::exchange::{Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
 
-use super::settings::{SendLimits, Settings};
+use super::settings::SendLimits;
 use super::spill::Spill;
 
 /// How many bytes of its answers each connection may hold in any case.
@@ -16,8 +16,6 @@ pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
 pub(super) const LEAST: usize = LEAST_ANSWER_MEMORY as usize;
 /// How many bytes are taken from a member at a time.
 pub(super) const PIECE: usize = 64 * 1024;
-/// How many bytes are held of an answer that is stored elsewhere.
-const MOST_OF_STORED: usize = 2 * PIECE;
 /// The member waits for a client that takes `FAST` bytes in `MOMENT`: writing to a disk and reading again would cost more than the wait.
 const FAST: u64 = 1 << 20;
 const MOMENT: Duration = Duration::from_millis(200);
@@ -79,16 +77,6 @@ pub(super) struct Progress {
     pub least: u64,
     /// The time of the thread's clock, in milliseconds.
     pub now: u64,
-}
-
-/// How many bytes of an answer are taken at a time while the client keeps up.
-pub(super) fn first_piece(settings: &Settings) -> usize {
-    if settings.answer_memory.is_tight() { LEAST } else { PIECE }
-}
-
-/// How many bytes of one answer may be in memory. `is_stored`: the answer is stored elsewhere too.
-pub(super) fn limit(settings: &Settings, is_stored: bool) -> usize {
-    if is_stored { settings.answer_buffer.min(MOST_OF_STORED) } else { settings.answer_buffer }
 }
 
 impl Behind {

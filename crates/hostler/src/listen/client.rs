@@ -16,10 +16,9 @@ use hostler_wire::{
 };
 use tokio::io::AsyncWrite;
 
-use super::deliver::Delivered;
+use super::deliver::{AnswerSink, Delivered};
 use super::request_body::ReceivedBody;
 use super::shard::Shard;
-use super::sink::AnswerSink;
 use super::{Settings, head};
 
 /// How many bytes are read ahead while a request waits: enough to notice that the client leaves, and for a few pipelined requests.

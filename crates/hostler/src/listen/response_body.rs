@@ -14,6 +14,7 @@ use hostler_engine::proxy::Call;
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
 
 use super::behind::BufferKind;
+use super::head::Framing;
 
 /// An answer: its head, and its body as it arrives.
 pub(super) enum ResponseBody {
@@ -151,6 +152,21 @@ impl ResponseBody {
             Self::Shared(shared) => shared.length,
             Self::EncodedBody(encoded) if encoded.is_encoded => BodyLength::Chunked,
             Self::EncodedBody(encoded) => encoded.response_body.length(),
+        }
+    }
+
+    /// How the body is framed for the client. For HTTP/2, whose version of the head is 1.1, only a known length matters.
+    pub fn framing(&self, exchange: &Exchange) -> Framing {
+        let status = self.head().status;
+        match (self.length(), exchange.head.version) {
+            // The head of a member may contain a length; a head from Hostler does not.
+            (BodyLength::Known(length), _) if self.is_own() && !matches!(status, 204 | 304) => {
+                Framing::Length(length)
+            }
+            _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,
+            (BodyLength::Known(length), _) => Framing::Length(length),
+            (_, Version::Http11) => Framing::Chunked,
+            (_, Version::Http10) => Framing::UntilClose,
         }
     }
 

@@ -10,10 +10,10 @@ use hostler_wire::{Stream, Version};
 use tokio::net::TcpStream;
 
 use super::client::Http1Client;
-use super::deliver::refuse;
 use super::head::{self, Framing, Keeping};
+use super::refuse::{refusal_answer, refuse};
+use super::settings::ListenerKind;
 use super::shard::{ConnectionOrigin, Shard};
-use super::{ListenerKind, own};
 
 /// How many bytes are read of a request that is refused: a close with unread bytes would discard the answer.
 const MOST_DISCARDED: usize = 16 * 1024;
@@ -89,7 +89,7 @@ impl Shard {
     /// Refuses a client and closes its connection at once: the descriptor is free when this returns.
     pub(super) fn refuse_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, refusal: &Refusal) {
         let mut exchange = origin.exchange(&self.sweep);
-        let (answer, _) = own::refusal(&mut exchange, refusal);
+        let (answer, _) = refusal_answer(&mut exchange, refusal);
         if let (Some((answer, body)), Ok(mut stream)) = (answer, stream.into_std()) {
             let keeping = Keeping { keep: false, version: Version::Http11 };
             let mut out = Vec::new();

@@ -15,8 +15,8 @@ use super::stream::StreamClient;
 use super::way::SendPiece;
 use crate::listen::Settings;
 use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
+use crate::listen::deliver::{AnswerSink, DeliveryError, Transfer};
 use crate::listen::head::Framing;
-use crate::listen::sink::{AnswerSink, DeliveryError, Transfer};
 
 impl AnswerSink for StreamClient<'_> {
     /// None once the head was sent.

@@ -1,4 +1,4 @@
-//! Makes the heads and bodies of refusals and fallbacks. Knows no client protocol.
+//! Refusals and fallbacks: their heads and bodies, and how they are delivered. Knows no client protocol.
 
 use std::sync::Arc;
 
@@ -8,8 +8,42 @@ use hostler_wire::{ResponseHead, Whole, reason_phrase};
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
 
+use super::deliver::{AnswerSink, Delivered, deliver_whole};
+
+/// Delivers the route's fallback in place of the pool's answer.
+pub(super) async fn deliver_fallback<S: AnswerSink>(
+    sink: &mut S,
+    exchange: &mut Exchange,
+    fallback: &StandIn,
+    refusal: &Refusal,
+) -> Delivered {
+    let (head, facts) = fallback_head(exchange, fallback, refusal);
+    deliver_whole(sink, exchange, &head, fallback.body(), facts.closes).await
+}
+
+/// Delivers a refusal.
+pub(super) async fn refuse<S: AnswerSink>(
+    sink: &mut S,
+    exchange: &mut Exchange,
+    refusal: &Refusal,
+) -> Delivered {
+    let (answer, facts) = refusal_answer(exchange, refusal);
+    match answer {
+        Some((head, body)) => deliver_whole(sink, exchange, &head, body, facts.closes).await,
+        // The client has left.
+        None => Delivered::Aborted,
+    }
+}
+
+/// Notes a refusal for the log, and sends nothing.
+pub(super) fn refuse_silently(exchange: &mut Exchange, refusal: &Refusal) -> Delivered {
+    let _ = refusal_answer(exchange, refusal);
+    exchange.log_facts.status = 0;
+    Delivered::Whole
+}
+
 /// The head of a route's fallback.
-pub(super) fn fallback(
+fn fallback_head(
     exchange: &mut Exchange,
     fallback: &StandIn,
     refusal: &Refusal,
@@ -26,7 +60,7 @@ pub(super) fn fallback(
 }
 
 /// The answer for a refusal. None if the client has left.
-pub(super) fn refusal(
+pub(super) fn refusal_answer(
     exchange: &mut Exchange,
     refusal: &Refusal,
 ) -> (Option<(ResponseHead, Bytes)>, RefusalFacts) {
