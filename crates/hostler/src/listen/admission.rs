@@ -53,7 +53,11 @@ impl Settings {
 
 impl Shard {
     /// Counts a connection for its client. The error is the number of connections above the limit.
-    pub(super) fn take_place(&self, settings: &Settings, origin: &mut ConnectionOrigin) -> Result<(), usize> {
+    pub(super) fn count_connection(
+        &self,
+        settings: &Settings,
+        origin: &mut ConnectionOrigin,
+    ) -> Result<(), usize> {
         let ip = origin.peer.ip();
         let PerClient { connections, requests } = settings.per_client;
         let most = connections.of(ip);
@@ -75,7 +79,7 @@ impl Shard {
 
     /// Refuses a connection of a client that has too many. A TLS connection is closed without an answer, because an answer would need a
     /// handshake.
-    pub(super) fn turn_client_away(
+    pub(super) fn reject_client(
         self: Arc<Self>,
         stream: TcpStream,
         origin: ConnectionOrigin,

@@ -155,7 +155,7 @@ impl Http1Client {
 
     /// Whether the connection begins with the preface of another protocol, whose client would not understand an answer (RFC 9113 section
     /// 3.4): three words as in a request line, but no slash, so neither a path nor a version of HTTP/1.
-    pub fn speaks_otherwise(&self) -> bool {
+    pub fn speaks_another_protocol(&self) -> bool {
         let line = memchr::memchr(b'\r', &self.inbox).map_or(&[][..], |end| &self.inbox[..end]);
         let is_first = self.taken == 0 && self.written == 0 && self.settings.http2.enabled;
         is_first && line.split(|&byte| byte == b' ').count() == 3 && memchr::memchr(b'/', line).is_none()
@@ -176,12 +176,12 @@ impl Http1Client {
     }
 
     /// Notes that the head is invalid: where the next request begins is unknown, so the connection cannot be kept.
-    pub fn distrust(&mut self) {
+    pub fn forbid_reuse(&mut self) {
         self.body = BodyReader::UntilClose(false);
     }
 
     /// Whether the next byte of the connection is the first byte of a request.
-    pub fn is_in_step(&self) -> bool {
+    pub fn is_request_read(&self) -> bool {
         self.body.has_ended()
     }
 
@@ -192,7 +192,7 @@ impl Http1Client {
 
     /// Whether the connection is kept for another request.
     pub fn is_kept(&self) -> bool {
-        self.keep && self.is_in_step()
+        self.keep && self.is_request_read()
     }
 
     /// Writes the outbox and the tail. Ready when all is written.

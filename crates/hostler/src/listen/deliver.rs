@@ -18,7 +18,7 @@ use hostler_wire::{ChunkStart, Fields, ResponseHead, write_end};
 
 use super::behind::{Behind, BufferKind, BufferPlace, LEAST, PIECE, Progress};
 use super::head::{self, Framing};
-use super::response_body::{self, ResponseBody, Trouble};
+use super::response_body::{self, BodyFailure, ResponseBody};
 use super::settings::Settings;
 
 /// How many bytes are held of an answer that is stored elsewhere.
@@ -113,7 +113,7 @@ pub(super) trait AnswerSink: Downstream + Sized {
 
 /// Why a delivery ends before the client has the whole answer.
 pub(super) enum DeliveryError {
-    ResponseBody(Trouble),
+    ResponseBody(BodyFailure),
     /// The temporary file with a part of the answer failed.
     File(io::Error),
     /// The client has left, or is too slow.
@@ -208,11 +208,11 @@ impl<S: AnswerSink> Transfer<S> {
     /// Ends an answer that the client does not get whole. If its body failed before anything was sent, returns a refusal.
     fn fail(self, sink: &mut S, exchange: &mut Exchange, error: DeliveryError) -> Result<Delivered, Refusal> {
         exchange.log_facts.aborted = Some(match error {
-            DeliveryError::ResponseBody(trouble) => {
-                let who = trouble.whose();
+            DeliveryError::ResponseBody(failure) => {
+                let who = failure.whose();
                 let refusal = match self.body {
-                    Some(body) => body.give_up(exchange, trouble),
-                    None => trouble.into(),
+                    Some(body) => body.give_up(exchange, failure),
+                    None => failure.into(),
                 };
                 if sink.retract(self.head) {
                     return Err(refusal);

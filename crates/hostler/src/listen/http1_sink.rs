@@ -92,7 +92,7 @@ impl AnswerSink for Http1Client {
         framing: Framing,
         closes: bool,
     ) -> OutboxMark {
-        let mark = self.write_head(head, exchange, framing, !closes && self.is_in_step());
+        let mark = self.write_head(head, exchange, framing, !closes && self.is_request_read());
         if body.len() <= COPIED {
             self.outbox.extend_from_slice(&body);
         } else {

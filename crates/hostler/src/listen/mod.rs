@@ -6,13 +6,14 @@ mod behind;
 mod check;
 mod client;
 mod deliver;
-mod entrance;
 mod h2;
+mod handshake;
 mod head;
 mod http1_sink;
 mod https;
 mod proxy_protocol;
 mod refuse;
+mod reject;
 mod request_body;
 mod respond;
 mod response_body;
@@ -21,7 +22,6 @@ mod shard;
 mod socket;
 mod spill;
 mod tunnel;
-mod turn_away;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use client::Http1Client;
 use deliver::Delivered;
-use entrance::Entered;
+use handshake::ReadyConnection;
 use refuse::{refuse, refuse_silently};
+use reject::{DescriptorReserve, is_out_of_descriptors, uses_last_descriptors};
 use respond::RequestOutcome;
 use shard::ConnectionOrigin;
 use tunnel::UpgradedConnection;
-use turn_away::{DescriptorReserve, is_beyond, is_shortage};
 
 use hostler_engine::exchange::{Exchange, Listening, OpenConnection};
 use hostler_engine::gateway::{Answer, Refusal};
@@ -50,7 +50,7 @@ use socket::BACKLOG;
 pub use socket::bind;
 
 /// What follows the last HTTP/1.1 exchange of a connection.
-enum After {
+enum AfterHttp1 {
     /// The connection is closed.
     Nothing,
     /// The connection becomes a tunnel.
@@ -65,7 +65,7 @@ impl Shard {
     pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
         let _listening = Listening::new(&self.connections);
         let mut reserve = DescriptorReserve::new();
-        socket::hold_little(&listener);
+        socket::limit_unsent(&listener);
         loop {
             let stop = self.connections.changed();
             if self.connections.is_ending() {
@@ -73,10 +73,10 @@ impl Shard {
             }
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.clone().welcome(stream, peer, kind),
+                    Ok((stream, peer)) => self.clone().serve_connection(stream, peer, kind),
                     // A client has left the backlog. The next one may still be there.
-                    Err(error) if is_passing(&error) => {}
-                    Err(error) if is_shortage(&error) => self.relieve(&listener, kind, &mut reserve).await,
+                    Err(error) if is_transient(&error) => {}
+                    Err(error) if is_out_of_descriptors(&error) => self.refuse_next(&listener, kind, &mut reserve).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
                 () = stop => {}
@@ -86,19 +86,19 @@ impl Shard {
             let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await else {
                 break;
             };
-            self.clone().welcome(stream, peer, kind);
+            self.clone().serve_connection(stream, peer, kind);
         }
     }
 
     /// Handles a lack of file descriptors: accepts the next client with the reserved descriptor and refuses it, so that it does not wait
     /// in vain.
-    async fn relieve(&self, listener: &TcpListener, kind: ListenerKind, reserve: &mut DescriptorReserve) {
+    async fn refuse_next(&self, listener: &TcpListener, kind: ListenerKind, reserve: &mut DescriptorReserve) {
         if reserve.spend()
             && let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await
             && let Ok(local) = stream.local_addr()
         {
             let origin = ConnectionOrigin::new(peer, local);
-            self.turn_away_at_once(stream, &origin, kind);
+            self.reject_at_once(stream, &origin, kind);
             return reserve.restore();
         }
         // Another thread has used the reserved descriptor. It will be free again soon.
@@ -106,7 +106,7 @@ impl Shard {
         reserve.restore();
     }
 
-    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, kind: ListenerKind) {
+    fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, kind: ListenerKind) {
         let open = OpenConnection::new(&self.connections);
         let settings = self.settings.load_full();
         let crowded = self.connections.open() > settings.max_connections;
@@ -116,37 +116,37 @@ impl Shard {
         }
         let Ok(local) = stream.local_addr() else { return };
         let mut origin = ConnectionOrigin::new(peer, local);
-        if is_beyond(&stream, settings.ceiling) {
-            return self.turn_away_at_once(stream, &origin, kind);
+        if uses_last_descriptors(&stream, settings.descriptor_limit) {
+            return self.reject_at_once(stream, &origin, kind);
         }
         // Counted before the task begins: otherwise a client that connects faster than tasks start would exceed its limit.
         if !settings.expects_proxy(&origin)
-            && let Err(over) = self.take_place(&settings, &mut origin)
+            && let Err(over) = self.count_connection(&settings, &mut origin)
         {
-            return self.turn_client_away(stream, origin, kind, over, open);
+            return self.reject_client(stream, origin, kind, over, open);
         }
         tokio::spawn(async move {
             if crowded {
-                return self.turn_away(stream, &origin, kind).await;
+                return self.reject(stream, &origin, kind).await;
             }
-            let entered = if settings.is_open(&origin, kind) {
-                Some(Entered { stream: stream.into(), origin, http2: false })
+            let ready = if settings.begins_with_request(&origin, kind) {
+                Some(ReadyConnection { stream: stream.into(), origin, http2: false })
             } else {
                 // Boxed, so that the task of the connection does not need this memory later.
-                Box::pin(self.enter(&settings, stream, origin, kind)).await
+                Box::pin(self.handshake(&settings, stream, origin, kind)).await
             };
             drop(settings);
-            let Some(Entered { stream, origin, http2 }) = entered else { return };
+            let Some(ReadyConnection { stream, origin, http2 }) = ready else { return };
             if http2 {
                 // A new task, because this one is as large as HTTP/1.1 needs it.
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
-            match self.serve(stream, &origin).await {
-                After::Nothing => drop(open),
-                After::Tunnel(passage) => passage.go_on(self, open),
+            match self.serve_http1(stream, &origin).await {
+                AfterHttp1::Nothing => drop(open),
+                AfterHttp1::Tunnel(tunnel) => tunnel.spawn(self, open),
                 // A new task, because this one is as large as HTTP/1.1 needs it.
-                After::Http2(stream, read) => {
+                AfterHttp1::Http2(stream, read) => {
                     drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
                 }
             }
@@ -154,47 +154,47 @@ impl Shard {
     }
 
     /// Serves the requests of a connection one after another, until it closes or leaves HTTP/1.1.
-    async fn serve(&self, stream: Stream, origin: &ConnectionOrigin) -> After {
+    async fn serve_http1(&self, stream: Stream, origin: &ConnectionOrigin) -> AfterHttp1 {
         let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
-                Ok(false) => return After::Nothing,
+                Ok(false) => return AfterHttp1::Nothing,
                 Err(_) if client.has_prior_knowledge() => {
                     let (stream, read) = client.into_read();
-                    return After::Http2(stream, read);
+                    return AfterHttp1::Http2(stream, read);
                 }
                 Err(refusal) => {
                     exchange.begin_unread();
                     self.gateway.enter_unread(&mut exchange);
-                    client.distrust();
-                    let delivered = match client.speaks_otherwise() {
+                    client.forbid_reuse();
+                    let delivered = match client.speaks_another_protocol() {
                         true => refuse_silently(&mut exchange, &refusal),
                         false => refuse(&mut client, &mut exchange, &refusal).await,
                     };
                     self.settle(&mut exchange);
                     client.end(delivered).await;
-                    return After::Nothing;
+                    return AfterHttp1::Nothing;
                 }
             }
-            let delivered = match self.exchange(&mut client, &mut exchange).await {
+            let delivered = match self.serve_request(&mut client, &mut exchange).await {
                 RequestOutcome::Delivered(delivered) => delivered,
                 RequestOutcome::Switched(call) => {
                     let client = client.switch(call.answer(), &mut exchange);
-                    return After::Tunnel(UpgradedConnection::new(self, client, exchange, call));
+                    return AfterHttp1::Tunnel(UpgradedConnection::new(self, client, exchange, call));
                 }
             };
             self.settle(&mut exchange);
             if delivered == Delivered::Aborted || !client.is_kept() {
                 client.end(delivered).await;
-                return After::Nothing;
+                return AfterHttp1::Nothing;
             }
         }
     }
 
     /// Serves one request.
-    async fn exchange(&self, client: &mut Http1Client, exchange: &mut Exchange) -> RequestOutcome {
+    async fn serve_request(&self, client: &mut Http1Client, exchange: &mut Exchange) -> RequestOutcome {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
         exchange.begin(&client.settings.trust);
@@ -205,7 +205,7 @@ impl Shard {
                 self.answer(client, exchange).await
             }
             Err(refusal) => {
-                client.distrust();
+                client.forbid_reuse();
                 match refusal {
                     // The health check of a balancer may have an empty host.
                     Refusal::Host(check::EMPTY_HOST) => self.gateway.health_without_host(exchange),
@@ -219,7 +219,7 @@ impl Shard {
     }
 }
 
-fn is_passing(error: &std::io::Error) -> bool {
+fn is_transient(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
 }

@@ -49,7 +49,7 @@ pub(super) fn listening(
         spool: spool.clone(),
         max_connections: server.max_connections,
         per_client: per_client(server),
-        ceiling: descriptors::ceiling(),
+        descriptor_limit: descriptors::client_limit(),
         http2: http2(server),
         trust: trust(server),
         proxy_protocol: server.proxy_protocol.clone(),

@@ -11,8 +11,8 @@ use hostler_wire::ResponseHead;
 use http::Response;
 
 use super::head;
+use super::send_buffer::SendPiece;
 use super::stream::StreamClient;
-use super::way::SendPiece;
 use crate::listen::Settings;
 use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
 use crate::listen::deliver::{AnswerSink, DeliveryError, Transfer};
@@ -43,7 +43,7 @@ impl AnswerSink for StreamClient<'_> {
     /// Bytes of other streams count in `all`, because they share the connection.
     fn progress(&self) -> Progress {
         Progress {
-            all: self.common.way.sent.load(Ordering::Relaxed),
+            all: self.common.send_buffer.sent.load(Ordering::Relaxed),
             own: self.handed,
             least: self.settings.send_limits.min_send_rate.max(1),
             now: self.silence.sweep().millis(),
@@ -55,7 +55,7 @@ impl AnswerSink for StreamClient<'_> {
     }
 
     fn fall_behind(&self) -> Box<Behind> {
-        Behind::new(&self.common.way.account, &self.progress())
+        Behind::new(&self.common.send_buffer.account, &self.progress())
     }
 
     fn spool_account(&mut self) -> SpoolAccount {
@@ -158,7 +158,9 @@ impl StreamClient<'_> {
             let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
             let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
             let memory = transfer.behind.as_mut().map(|behind| behind.memory());
-            let Poll::Ready((bytes, slip)) = self.common.way.poll_enter(cx, granted.min(next), memory) else {
+            let Poll::Ready((bytes, grant)) =
+                self.common.send_buffer.poll_reserve(cx, granted.min(next), memory)
+            else {
                 self.waits_for_others = true;
                 return Poll::Pending;
             };
@@ -167,10 +169,10 @@ impl StreamClient<'_> {
                 false => take(&mut self.outbox, bytes),
             };
             self.handed += bytes as u64;
-            self.common.way.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.common.send_buffer.sent.fetch_add(bytes as u64, Ordering::Relaxed);
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
-            sender.send_data(SendPiece::new(piece, slip), is_end).map_err(|_| ())?;
+            sender.send_data(SendPiece::new(piece, grant), is_end).map_err(|_| ())?;
             if is_end {
                 return Poll::Ready(Ok(true));
             }
@@ -178,7 +180,7 @@ impl StreamClient<'_> {
         if is_spilling {
             // The file is read only when the stream has a window, because many streams of a connection may wait for one.
             let granted = ready!(self.poll_window(cx, PIECE))?;
-            if self.common.way.poll_open(cx).is_pending() {
+            if self.common.send_buffer.poll_room(cx).is_pending() {
                 self.waits_for_others = true;
                 return Poll::Pending;
             }

@@ -44,29 +44,29 @@ impl DescriptorReserve {
 }
 
 /// Whether the error means that no file descriptor is left.
-pub(super) fn is_shortage(error: &std::io::Error) -> bool {
+pub(super) fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Whether a connection has one of the last descriptors, which are for workers, members and files. The system always gives the lowest free
 /// number, so a high number means that all lower ones are in use.
-pub(super) fn is_beyond(stream: &TcpStream, ceiling: usize) -> bool {
-    usize::try_from(stream.as_raw_fd()).is_ok_and(|number| number >= ceiling)
+pub(super) fn uses_last_descriptors(stream: &TcpStream, descriptor_limit: usize) -> bool {
+    usize::try_from(stream.as_raw_fd()).is_ok_and(|number| number >= descriptor_limit)
 }
 
 impl Shard {
     /// Refuses a connection beyond `max_connections`. A TLS connection is closed without an answer, because an answer would need a
     /// handshake.
-    pub(super) async fn turn_away(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
+    pub(super) async fn reject(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
         self.connections.count_refused();
         if kind == ListenerKind::Plain {
             self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
         }
     }
 
-    /// Refuses a connection as [`Self::turn_away`], but at once, because file descriptors are scarce.
-    pub(super) fn turn_away_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
+    /// Refuses a connection as [`Self::reject`], but at once, because file descriptors are scarce.
+    pub(super) fn reject_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
         self.connections.count_refused();
         if kind == ListenerKind::Plain {
             self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
@@ -77,7 +77,7 @@ impl Shard {
     pub(super) async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
         let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
-        client.distrust();
+        client.forbid_reuse();
         let delivered = refuse(&mut client, &mut exchange, refusal).await;
         self.settle(&mut exchange);
         // Twice as many connections as the limit are an attack: they are closed at once.

@@ -10,47 +10,47 @@ use hostler_engine::exchange::{MemoryAccount, Reservation};
 use crate::listen::behind::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 
 /// The most bytes in the `h2` crate at once: enough to keep the socket busy.
-const MOST_INSIDE: usize = 256 * 1024;
+const MOST_BUFFERED: usize = 256 * 1024;
 /// Pieces up to this length are not counted: they cost no more than their stream.
 const UNCOUNTED: usize = 4 * 1024;
 
 /// The send buffer that the streams of a connection share.
-pub(super) struct Way {
+pub(super) struct SharedSendBuffer {
     /// The connection's share of the memory for answers.
     pub account: Arc<MemoryAccount>,
-    inside: AtomicUsize,
+    buffered: AtomicUsize,
     /// Bytes of answers that were passed on, over all streams.
     pub sent: AtomicU64,
     /// Streams that wait for room.
     waiting: Mutex<Vec<Waker>>,
 }
 
-impl Way {
+impl SharedSendBuffer {
     pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
-        let (inside, sent) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Arc::new(Self { account, inside, sent, waiting: Mutex::default() })
+        let (buffered, sent) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Arc::new(Self { account, buffered, sent, waiting: Mutex::default() })
     }
 
     /// Grants up to `wanted` bytes. Their memory is taken over from `memory`. Pending while the buffer is full.
-    pub fn poll_enter(
+    pub fn poll_reserve(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
         wanted: usize,
         memory: Option<&mut Reservation>,
-    ) -> Poll<(usize, Option<Slip>)> {
-        let inside = self.inside.load(Ordering::Acquire);
-        if wanted <= UNCOUNTED && inside < MOST_INSIDE {
+    ) -> Poll<(usize, Option<SendGrant>)> {
+        let buffered = self.buffered.load(Ordering::Acquire);
+        if wanted <= UNCOUNTED && buffered < MOST_BUFFERED {
             return Poll::Ready((wanted, None));
         }
         let mut own = self.account.reservation();
         let memory = memory.unwrap_or(&mut own);
         let mut bytes = wanted.min(PIECE);
         let is_counted =
-            inside < MOST_INSIDE && (memory.bytes() >= bytes as u64 || memory.resize(bytes as u64));
-        if !is_counted && inside > 0 {
+            buffered < MOST_BUFFERED && (memory.bytes() >= bytes as u64 || memory.resize(bytes as u64));
+        if !is_counted && buffered > 0 {
             self.wait(cx);
             // The last piece may have left before this task was registered.
-            if self.inside.load(Ordering::Acquire) > 0 {
+            if self.buffered.load(Ordering::Acquire) > 0 {
                 return Poll::Pending;
             }
         }
@@ -59,18 +59,18 @@ impl Way {
             bytes = bytes.min(LEAST);
             memory.set(memory.bytes().max(bytes.min(LEAST_ANSWER_MEMORY as usize) as u64));
         }
-        self.inside.fetch_add(bytes, Ordering::AcqRel);
-        let slip = Slip { bytes, way: self.clone(), memory: memory.split(bytes as u64) };
-        Poll::Ready((bytes, Some(slip)))
+        self.buffered.fetch_add(bytes, Ordering::AcqRel);
+        let grant = SendGrant { bytes, buffer: self.clone(), memory: memory.split(bytes as u64) };
+        Poll::Ready((bytes, Some(grant)))
     }
 
     /// Ready when there is room. Otherwise the task is woken when there is.
-    pub fn poll_open(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.inside.load(Ordering::Acquire) < MOST_INSIDE {
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
             return Poll::Ready(());
         }
         self.wait(cx);
-        match self.inside.load(Ordering::Acquire) < MOST_INSIDE {
+        match self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
@@ -83,9 +83,9 @@ impl Way {
         }
     }
 
-    fn leave(&self, bytes: usize) {
-        let before = self.inside.fetch_sub(bytes, Ordering::AcqRel);
-        if before - bytes <= MOST_INSIDE / 2 {
+    fn release(&self, bytes: usize) {
+        let before = self.buffered.fetch_sub(bytes, Ordering::AcqRel);
+        if before - bytes <= MOST_BUFFERED / 2 {
             let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
             waiting.into_iter().for_each(Waker::wake);
         }
@@ -93,16 +93,16 @@ impl Way {
 }
 
 /// The grant for a piece that was passed on. It is returned when the piece is dropped.
-pub(super) struct Slip {
+pub(super) struct SendGrant {
     bytes: usize,
-    way: Arc<Way>,
+    buffer: Arc<SharedSendBuffer>,
     memory: Reservation,
 }
 
-impl Drop for Slip {
+impl Drop for SendGrant {
     fn drop(&mut self) {
         drop(self.memory.take());
-        self.way.leave(self.bytes);
+        self.buffer.release(self.bytes);
     }
 }
 
@@ -110,18 +110,18 @@ impl Drop for Slip {
 pub(super) struct SendPiece {
     bytes: Bytes,
     /// Returned when the bytes were sent, or never will be.
-    _slip: Option<Slip>,
+    _grant: Option<SendGrant>,
 }
 
 impl SendPiece {
-    pub fn new(bytes: Bytes, slip: Option<Slip>) -> Self {
-        Self { bytes, _slip: slip }
+    pub fn new(bytes: Bytes, grant: Option<SendGrant>) -> Self {
+        Self { bytes, _grant: grant }
     }
 }
 
 impl From<Bytes> for SendPiece {
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, _slip: None }
+        Self { bytes, _grant: None }
     }
 }
 
@@ -145,24 +145,24 @@ mod tests {
 
     use super::*;
 
-    fn enter(way: &Arc<Way>, wanted: usize) -> Poll<(usize, Option<Slip>)> {
-        way.poll_enter(&mut Context::from_waker(Waker::noop()), wanted, None)
+    fn reserve(buffer: &Arc<SharedSendBuffer>, wanted: usize) -> Poll<(usize, Option<SendGrant>)> {
+        buffer.poll_reserve(&mut Context::from_waker(Waker::noop()), wanted, None)
     }
 
     #[test]
     fn so_much_goes_in_and_more_when_that_has_left() {
         let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
-        let way = Way::new(budget.account());
+        let buffer = SharedSendBuffer::new(budget.account());
         let mut pieces = Vec::new();
-        while let Poll::Ready((bytes, slip)) = enter(&way, 1 << 20) {
+        while let Poll::Ready((bytes, grant)) = reserve(&buffer, 1 << 20) {
             assert_eq!(bytes, PIECE);
-            pieces.push(slip);
+            pieces.push(grant);
         }
-        assert_eq!((pieces.len(), budget.view().used), (MOST_INSIDE / PIECE, MOST_INSIDE as u64));
-        assert!(enter(&way, 10).is_pending());
+        assert_eq!((pieces.len(), budget.view().used), (MOST_BUFFERED / PIECE, MOST_BUFFERED as u64));
+        assert!(reserve(&buffer, 10).is_pending());
         drop(pieces);
         assert_eq!(budget.view().used, 0);
-        assert!(matches!(enter(&way, 10), Poll::Ready((10, None))), "small ones are not counted");
+        assert!(matches!(reserve(&buffer, 10), Poll::Ready((10, None))), "small ones are not counted");
     }
 
     #[test]
@@ -171,11 +171,11 @@ mod tests {
         let account = budget.account();
         let mut other = account.reservation();
         other.set(LEAST_ANSWER_MEMORY);
-        let way = Way::new(account);
-        let Poll::Ready((bytes, slip)) = enter(&way, PIECE) else { panic!("nothing is inside") };
+        let buffer = SharedSendBuffer::new(account);
+        let Poll::Ready((bytes, grant)) = reserve(&buffer, PIECE) else { panic!("nothing is buffered") };
         assert_eq!(bytes, LEAST);
-        assert!(enter(&way, PIECE).is_pending());
-        drop(slip);
-        assert!(enter(&way, PIECE).is_ready());
+        assert!(reserve(&buffer, PIECE).is_pending());
+        drop(grant);
+        assert!(reserve(&buffer, PIECE).is_ready());
     }
 }

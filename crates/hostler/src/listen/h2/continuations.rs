@@ -12,7 +12,7 @@ const END_HEADERS: u8 = 4;
 
 /// Processes the bytes of a head after its HEADERS frame.
 #[derive(Default)]
-pub(super) struct Joiner(Option<Box<Open>>);
+pub(super) struct ContinuationJoiner(Option<Box<Open>>);
 
 /// A head that has begun and not ended: the state of its CONTINUATION frames.
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Open {
     broken: bool,
 }
 
-impl Joiner {
+impl ContinuationJoiner {
     /// Begins after a HEADERS frame that does not end its head.
     pub fn begin(&mut self) {
         self.0.get_or_insert_default();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn joined(bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
-        let (mut joiner, mut out) = (Joiner::default(), Vec::new());
+        let (mut joiner, mut out) = (ContinuationJoiner::default(), Vec::new());
         joiner.begin();
         for piece in bytes.chunks(piece) {
             joiner.take(piece, &mut out);

@@ -19,7 +19,7 @@ use super::shard::{ConnectionOrigin, Shard};
 use super::{ListenerKind, Settings};
 
 /// A connection that is ready for requests.
-pub(super) struct Entered {
+pub(super) struct ReadyConnection {
     pub stream: Stream,
     pub origin: ConnectionOrigin,
     /// Whether ALPN has chosen HTTP/2.
@@ -28,20 +28,20 @@ pub(super) struct Entered {
 
 impl Settings {
     /// Whether the first bytes of a connection are a request.
-    pub(super) fn is_open(&self, origin: &ConnectionOrigin, kind: ListenerKind) -> bool {
+    pub(super) fn begins_with_request(&self, origin: &ConnectionOrigin, kind: ListenerKind) -> bool {
         kind == ListenerKind::Plain && !self.expects_proxy(origin)
     }
 }
 
 impl Shard {
     /// Reads what precedes the first request, within `header_timeout`. None if the connection has ended.
-    pub(super) async fn enter(
+    pub(super) async fn handshake(
         &self,
         settings: &Settings,
         mut stream: TcpStream,
         mut origin: ConnectionOrigin,
         kind: ListenerKind,
-    ) -> Option<Entered> {
+    ) -> Option<ReadyConnection> {
         let deadline = self.sweep.deadline();
         deadline.set_after(settings.header_timeout);
         let outcome = async {
@@ -51,7 +51,7 @@ impl Shard {
                     within(&deadline, proxy_protocol::read(&mut stream)).await.ok_or("proxy_timeout")?;
                 origin = origin.with_proxy_header(header?);
                 // Only now the client is known.
-                if self.take_place(settings, &mut origin).is_err() {
+                if self.count_connection(settings, &mut origin).is_err() {
                     if kind == ListenerKind::Plain {
                         self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
                     }
@@ -59,7 +59,7 @@ impl Shard {
                 }
             }
             let Some(config) = settings.tls.clone().filter(|_| kind == ListenerKind::Tls) else {
-                return Ok(Entered { stream: stream.into(), origin, http2: false });
+                return Ok(ReadyConnection { stream: stream.into(), origin, http2: false });
             };
             // A method begins with a letter, and a TLS record does not: the client speaks plain HTTP.
             if self.first_byte(&stream, &deadline).await?.is_ascii_uppercase() {
@@ -67,12 +67,12 @@ impl Shard {
                 return Err("plain_http");
             }
             origin.scheme = Scheme::Https;
-            let stream = within(&deadline, self.shake_hands(stream, config)).await.ok_or("timeout")??;
+            let stream = within(&deadline, self.tls_handshake(stream, config)).await.ok_or("timeout")??;
             let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             origin.certificate = shown.map(|certificate| certificate.as_ref().into());
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             origin.certificate = certificate(&stream);
-            Ok(Entered { stream: Stream::Tls(Box::new(stream)), origin, http2 })
+            Ok(ReadyConnection { stream: Stream::Tls(Box::new(stream)), origin, http2 })
         };
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
     }
@@ -90,7 +90,7 @@ impl Shard {
         Ok(first[0])
     }
 
-    async fn shake_hands(
+    async fn tls_handshake(
         &self,
         stream: TcpStream,
         config: Arc<ServerConfig>,
