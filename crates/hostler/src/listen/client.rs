@@ -16,9 +16,10 @@ use hostler_wire::{
 };
 use tokio::io::AsyncWrite;
 
-use super::deliver::{AnswerSink, Delivered};
+use super::deliver::Delivered;
 use super::request_body::ReceivedBody;
 use super::shard::Shard;
+use super::transfer::AnswerSink;
 use super::{Settings, head};
 
 /// How many bytes are read ahead while a request waits: enough to notice that the client leaves, and for a few pipelined requests.

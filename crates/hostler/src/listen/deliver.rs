@@ -2,27 +2,20 @@
 //!
 //! A `Transfer` takes the body in pieces, and the client's `AnswerSink` sends them. What the client does not take waits in memory or in a
 //! file, so that a slow client holds no slot. A sink is an HTTP/1.1 connection (`http1_sink`) or an HTTP/2 stream (`h2::sink`): it writes
-//! the head, sends what waits, and says how much the client has taken. The limits, the counts and the ways to end are here, once; `slow` has
-//! what is done while a client is behind.
-
-mod slow;
+//! the head, sends what waits, and says how much the client has taken. The limits, the counts and the ways to end are here, once.
 
 use std::future::poll_fn;
-use std::io;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
+use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
-use hostler_wire::{ChunkStart, Fields, ResponseHead, write_end};
+use hostler_wire::{ChunkStart, ResponseHead, write_end};
 
-use super::behind::{Behind, BufferKind, BufferPlace, LEAST, PIECE, Progress};
+use super::behind::{BufferKind, BufferPlace};
 use super::head::{self, Framing};
-use super::response_body::{self, BodyFailure, ResponseBody};
-use super::settings::Settings;
-
-/// How many bytes are held of an answer that is stored elsewhere.
-const MOST_OF_STORED: usize = 2 * PIECE;
+use super::response_body::{self, ResponseBody};
+use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,122 +24,6 @@ pub(super) enum Delivered {
     Whole,
     /// The answer broke off, or the client did not take it.
     Aborted,
-}
-
-/// A client as the receiver of an answer: an HTTP/1.1 connection, or an HTTP/2 stream.
-pub(super) trait AnswerSink: Downstream + Sized {
-    /// The answer's head until it is sent.
-    type Head;
-    /// Whether the outbox contains the framing too: a body of unknown length is chunked there.
-    const WRITES_CHUNKS: bool;
-    /// Whether the next piece of a file or a stored answer is read before the last one is sent.
-    const READS_AHEAD: bool;
-
-    fn settings(&self) -> &Settings;
-
-    /// The bytes to be sent.
-    fn outbox(&mut self) -> &mut Vec<u8>;
-
-    /// When to check a client that is behind again.
-    fn silence(&self) -> &Deadline;
-
-    /// The deadline for the client to take some of its answer.
-    fn refusal_to_read(&self) -> &Deadline;
-
-    /// How much the client has taken.
-    fn progress(&self) -> Progress;
-
-    /// How many bytes wait to be sent.
-    fn unsent(&self) -> usize;
-
-    /// A new buffer for an answer that the client does not take at once.
-    fn fall_behind(&self) -> Box<Behind>;
-
-    /// The connection's share of the spool.
-    fn spool_account(&mut self) -> SpoolAccount;
-
-    /// Puts the head of an answer into the outbox. Its body follows in pieces.
-    fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head;
-
-    /// Puts an answer that is whole in memory into the outbox. `closes`: an HTTP/1.1 connection is closed after it.
-    fn put_whole(
-        &mut self,
-        head: &ResponseHead,
-        body: Bytes,
-        exchange: &Exchange,
-        framing: Framing,
-        closes: bool,
-    ) -> Self::Head;
-
-    /// Sends the waiting bytes. Ready when no bytes wait in memory, with `true` when the end of the answer was sent.
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        transfer: &mut Transfer<Self>,
-    ) -> Poll<Result<bool, DeliveryError>>;
-
-    /// Counts the bytes in memory in `behind`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
-    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize;
-
-    /// Ready when the client has left in the middle of an answer. `endless`: the next write may be hours away, so it cannot show that.
-    fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()>;
-
-    /// Whether other answers on the same connection delay this one.
-    fn waits_for_others(&self) -> bool {
-        false
-    }
-
-    /// Whether the client wants a WebSocket over HTTP/2: a 2xx would tell it that the WebSocket is open (RFC 8441 section 5).
-    fn wants_websocket(&self) -> bool {
-        false
-    }
-
-    /// Removes an answer of which nothing was sent. False if something was sent.
-    fn retract(&mut self, head: Self::Head) -> bool;
-
-    /// Ends an answer in the middle, so that the client does not take it for the whole.
-    fn break_off(&mut self);
-
-    /// Ends an answer whose client has left or is too slow. Returns the reason for the log.
-    fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str;
-}
-
-/// Why a delivery ends before the client has the whole answer.
-pub(super) enum DeliveryError {
-    ResponseBody(BodyFailure),
-    /// The temporary file with a part of the answer failed.
-    File(io::Error),
-    /// The client has left, or is too slow.
-    Client(Option<Slow>),
-}
-
-/// An answer that is being sent.
-pub(super) struct Transfer<S: AnswerSink> {
-    pub head: S::Head,
-    /// None once all of it has arrived.
-    pub body: Option<ResponseBody>,
-    /// Trailers that are sent on their own, after the body.
-    pub trailers: Option<Fields>,
-    /// What the client has not taken yet; none while it keeps up.
-    pub behind: Option<Box<Behind>>,
-    /// Whether the body is chunked in the outbox.
-    pub chunked: bool,
-    /// Whether the body ends only when the client leaves.
-    pub endless: bool,
-    /// Whether there was no room for more of the body.
-    pub was_full: bool,
-}
-
-impl<S: AnswerSink> Transfer<S> {
-    pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
-        let (chunked, endless, was_full) = (false, false, false);
-        Self { head, body, trailers: None, behind: None, chunked, endless, was_full }
-    }
-
-    /// Whether a part of the answer is in a file.
-    pub fn is_spilling(&self) -> bool {
-        self.behind.as_ref().is_some_and(|behind| behind.is_spilling())
-    }
 }
 
 /// Delivers an answer. If it breaks off before any of it was sent, returns a refusal.
@@ -321,39 +198,10 @@ impl<S: AnswerSink> Transfer<S> {
         }
         Poll::Ready(Ok(()))
     }
-
-    /// Where the next piece of the body may go.
-    fn place(&mut self, sink: &mut S, kind: BufferKind) -> BufferPlace {
-        let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
-        let (unsent, limit) = (sink.unsent(), limit(sink.settings(), is_stored));
-        if is_stored && unsent > 0 && !S::READS_AHEAD {
-            return BufferPlace::Full;
-        }
-        match &mut self.behind {
-            Some(behind) => {
-                let progress = sink.progress();
-                behind.place((unsent, limit), kind, &progress, || sink.spool_account())
-            }
-            None => match limit.saturating_sub(unsent).min(first_piece(sink.settings())) {
-                0 => BufferPlace::Full,
-                room => BufferPlace::Memory(room),
-            },
-        }
-    }
 }
 
 fn abandon(body: Option<ResponseBody>, exchange: &mut Exchange) {
     if let Some(body) = body {
         body.abandon(exchange);
     }
-}
-
-/// How many bytes of an answer are taken at a time while the client keeps up.
-fn first_piece(settings: &Settings) -> usize {
-    if settings.answer_memory.is_tight() { LEAST } else { PIECE }
-}
-
-/// How many bytes of one answer may be in memory. `is_stored`: the answer is stored elsewhere too.
-fn limit(settings: &Settings, is_stored: bool) -> usize {
-    if is_stored { settings.answer_buffer.min(MOST_OF_STORED) } else { settings.answer_buffer }
 }

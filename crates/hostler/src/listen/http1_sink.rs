@@ -9,8 +9,8 @@ use hostler_wire::ResponseHead;
 use super::Settings;
 use super::behind::{self, Behind, BufferKind, Progress};
 use super::client::Http1Client;
-use super::deliver::{AnswerSink, DeliveryError, Transfer};
 use super::head::{self, Framing, Keeping};
+use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
 /// A body in memory up to this length is copied behind its head: that costs less than a write from two buffers.
 const COPIED: usize = 2 * 1024;

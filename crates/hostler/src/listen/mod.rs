@@ -21,6 +21,7 @@ mod settings;
 mod shard;
 mod socket;
 mod spill;
+mod transfer;
 mod tunnel;
 
 use std::net::SocketAddr;

@@ -8,7 +8,8 @@ use hostler_wire::{ResponseHead, Whole, reason_phrase};
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
 
-use super::deliver::{AnswerSink, Delivered, deliver_whole};
+use super::deliver::{Delivered, deliver_whole};
+use super::transfer::AnswerSink;
 
 /// Delivers the route's fallback in place of the pool's answer.
 pub(super) async fn deliver_fallback<S: AnswerSink>(

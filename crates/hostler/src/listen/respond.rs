@@ -6,11 +6,12 @@ use hostler_engine::gateway::{Answer, Failed, Gateway, HealthProbe};
 use hostler_engine::proxy::Call;
 use hostler_wire::Whole;
 
-use super::deliver::{AnswerSink, Delivered, deliver, deliver_whole};
+use super::deliver::{Delivered, deliver, deliver_whole};
 use super::refuse::{deliver_fallback, refuse};
 use super::response_body::ResponseBody;
 use super::settings::Settings;
 use super::shard::Shard;
+use super::transfer::AnswerSink;
 
 /// The result of an exchange.
 pub(super) enum RequestOutcome {

@@ -11,12 +11,6 @@ use crate::sources::{Broken, sources};
 /// A folder below `crates/`, a file in it, the files with which it forms circles, and the reason. "To be parted" means that the circle
 /// should go: the files are two things, and one should not know the other.
 const CIRCLES: &[(&str, &str, &[&str], &str)] = &[
-    (
-        "hostler-engine/src/exchange",
-        "mod.rs",
-        &["counters.rs"],
-        "to be parted: LogFacts is defined in mod.rs",
-    ),
     ("hostler-engine/src/proxy", "call.rs", &["ending.rs"], "one thing: a call and its endings"),
 ];
 

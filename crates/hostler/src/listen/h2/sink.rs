@@ -15,8 +15,8 @@ use super::send_buffer::SendPiece;
 use super::stream::StreamClient;
 use crate::listen::Settings;
 use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
-use crate::listen::deliver::{AnswerSink, DeliveryError, Transfer};
 use crate::listen::head::Framing;
+use crate::listen::transfer::{AnswerSink, DeliveryError, Transfer};
 
 impl AnswerSink for StreamClient<'_> {
     /// None once the head was sent.

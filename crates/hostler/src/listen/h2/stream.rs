@@ -17,10 +17,10 @@ use super::send_buffer::SendPiece;
 use super::websocket::{WebSocketKey, WebSocketStream};
 use super::{Http2Shared, StreamState, head};
 use crate::listen::Settings;
-use crate::listen::deliver::AnswerSink;
 use crate::listen::refuse::refuse;
 use crate::listen::request_body::ReceivedBody;
 use crate::listen::respond::RequestOutcome;
+use crate::listen::transfer::AnswerSink;
 use crate::listen::tunnel::UpgradedConnection;
 
 /// The longest trailer section in bytes, as in HTTP/1.1.
