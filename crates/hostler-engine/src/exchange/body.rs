@@ -23,6 +23,13 @@ pub enum Body {
     Streaming,
 }
 
+impl Body {
+    /// Whether the request has no body.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
 /// Bytes in memory, and the reservation for them.
 #[derive(Debug)]
 pub struct InMemory {

@@ -42,7 +42,8 @@ pub struct Call {
     pub(super) headed: bool,
     /// The final head is a 101: the connection no longer speaks HTTP.
     switched: bool,
-    pub(super) upload: Upload,
+    /// The request's body. None if it has none.
+    pub(super) upload: Option<Upload>,
     began: Instant,
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
@@ -60,9 +61,11 @@ impl Call {
         began: Instant,
     ) -> Box<Self> {
         let outbox = connection.start();
-        let mut upload = Upload::new(exchange);
-        request::write_head(outbox, exchange, upload.framing());
-        upload.start(outbox);
+        let mut upload = if exchange.body.is_none() { None } else { Upload::new(exchange) };
+        request::write_head(outbox, exchange, upload.as_ref().map(Upload::framing));
+        if let Some(upload) = &mut upload {
+            upload.start(outbox);
+        }
         if let Some(offer) = &exchange.offer {
             connection.offer(offer);
         }
@@ -74,7 +77,7 @@ impl Call {
         exchange: &Exchange,
         lease: Lease<Endpoint>,
         stream: Box<MemberStream>,
-        upload: Upload,
+        upload: Option<Upload>,
         settings: &CallSettings,
         thread: usize,
     ) -> Box<Self> {
@@ -85,7 +88,7 @@ impl Call {
         exchange: &Exchange,
         lease: Lease<Endpoint>,
         link: Link,
-        upload: Upload,
+        upload: Option<Upload>,
         settings: &CallSettings,
         thread: usize,
         began: Instant,
@@ -185,7 +188,7 @@ impl Call {
 
     /// The whole request must be sent before the protocol changes (RFC 9110 section 7.8), even if the member answers earlier.
     fn poll_switch(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Failure>> {
-        if self.upload.is_done() && !self.link.has_unsent() {
+        if self.is_uploaded() && !self.link.has_unsent() {
             return Poll::Ready(Ok(()));
         }
         if self.link.has_send_failed() {
@@ -254,7 +257,15 @@ impl Call {
         cx: &mut Context<'_>,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        self.upload.poll_push(cx, &mut self.link, client)
+        match &mut self.upload {
+            Some(upload) => upload.poll_push(cx, &mut self.link, client),
+            None => self.link.poll_send(cx).map(Ok),
+        }
+    }
+
+    /// Whether the whole body has been handed to the connection.
+    pub(super) fn is_uploaded(&self) -> bool {
+        self.upload.as_ref().is_none_or(Upload::is_done)
     }
 
     /// The answer is a 101: what follows is not HTTP. Go on with [`Self::switch`].

@@ -154,9 +154,10 @@ impl Call {
         // The clock is read once for everything here, because it costs more than the rest.
         let now = Instant::now();
         let slot_hold = self.record_slot_hold(now);
-        let Self { lease, link, upload, thread, .. } = self;
+        let is_uploaded = self.is_uploaded();
+        let Self { lease, link, thread, .. } = self;
         if let Link::Http1(mut connection) = link
-            && upload.is_done()
+            && is_uploaded
             && connection.is_reusable(now)
         {
             lease.checkin(thread, connection);
