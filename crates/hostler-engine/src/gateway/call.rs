@@ -1,15 +1,19 @@
-//! A call to a pool: gets a slot, asks the member, and starts again if the call failed and may be repeated. Knows no client protocol.
+//! A call to a pool: gets a slot, asks the member, and starts again if the call failed and may be repeated. Also the retry policy of configured
+//! routes. Knows no client protocol.
 
-use hostler_dispatch::{Lease, MemberId};
+use hostler_dispatch::{Lease, MemberId, MemberPreference};
+use hostler_wire::ResponseHead;
 
-use super::late;
 use super::refusal::Refusal;
-use super::retry::{Attempt, FailedAttempt, RetryPolicy};
+use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use super::target::{PoolTarget, Route};
 use super::toll::Toll;
-use super::wait::{QueueWait, WaitBudget};
+use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, Call, Endpoint};
+
+/// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier.
+const MAX_SENDS: u32 = 3;
 
 /// Asks a member of the pool. `policy` says which members the request is for, and whether a failed call is tried again.
 pub(super) fn call<D: Downstream>(
@@ -53,7 +57,9 @@ pub(super) async fn call_within<D: Downstream>(
             return Err(last.unwrap_or(Refusal::NoMember));
         };
         let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
-            Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
+            Ok(call) if call.is_late() => {
+                Box::pin(wait::for_late_answer(call, exchange, client, target)).await
+            }
             answered => answered,
         };
         let failure = match answered {
@@ -97,4 +103,43 @@ fn begin(
     exchange.log_facts.attempts += 1;
     policy.begin(&attempt, exchange);
     Some((lease.member(), lease))
+}
+
+/// The policy of a configured route. A request that was never sent goes to other members at its old place in the queue, until its time is
+/// over. A request that may have been worked on is sent again if it is idempotent, three times at most.
+pub(super) struct ConfiguredRetry;
+
+impl RetryPolicy for ConfiguredRetry {
+    fn preference(&self, exchange: &mut Exchange, _: &PoolTarget) -> Result<MemberPreference, Refusal> {
+        let cautious = !proxy::is_repeatable(exchange);
+        Ok(MemberPreference { cautious, ..MemberPreference::default() })
+    }
+
+    /// The failure of a member says more than that the wait was too long.
+    fn hides(&self, no_slot: &Refusal) -> bool {
+        matches!(no_slot, Refusal::QueueTimeout)
+    }
+
+    fn has_tried_all(&self, _: &Attempt<'_>, _: &Exchange) -> bool {
+        false
+    }
+
+    fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange) {
+        wait::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
+    }
+
+    fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}
+
+    fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
+        let FailedAttempt { failure, sends, preference, .. } = failed;
+        let again = |why| Ok(NextAttempt { preference, gives_up_place: false, why });
+        if failure.was_never_sent() {
+            return again(Some(failure.into()));
+        }
+        if sends == MAX_SENDS || !proxy::may_repeat(&failure, exchange) {
+            return Err(failure.into());
+        }
+        // The reason why it got no answer says more than that it waited for another member.
+        again(failure.was_forsaken().then(|| failure.into()))
+    }
 }

@@ -3,18 +3,16 @@
 mod answer;
 mod cached;
 mod call;
-mod changes;
 mod fallback;
 mod files;
 mod health;
-mod hops;
 mod hypernova;
 mod identity;
 mod kind;
-mod late;
 mod line;
 mod native;
 mod poison;
+mod prepare;
 mod redirect;
 pub mod refusal;
 mod retry;
@@ -36,16 +34,15 @@ use hostler_wire::{BodyLength, Name, Whole};
 use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget};
 use crate::route::Table;
 use cached::CacheAnswer;
-use call::call;
-use retry::ConfiguredRetry;
+use call::{ConfiguredRetry, call};
 
 pub use answer::{Answer, Failed, Streamed};
-pub use changes::Changes;
 pub use fallback::StandIn;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
 pub use line::{AccessFormat, access_line};
 pub use poison::{Poison, PoisonSettings, SuspectsView};
+pub use prepare::Changes;
 pub use refusal::{Objection, Refusal, RefusalFacts};
 pub use retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 pub use rewrite::Rewrite;
@@ -271,8 +268,8 @@ fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, 
         kind.enter(exchange)?;
     }
     rewrite::check(exchange)?;
-    hops::check_loop(exchange)?;
-    hops::count(exchange, route.traces)
+    prepare::check_loop(exchange)?;
+    prepare::count_hop(exchange, route.traces)
 }
 
 fn as_route(route: &Arc<dyn Any + Send + Sync>) -> Option<&Route> {

@@ -8,9 +8,9 @@ use hostler_dispatch::{Pool, Priority};
 use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
 
-use super::changes::Changes;
 use super::kind::RouteKind;
 use super::poison::Poison;
+use super::prepare::Changes;
 use crate::cache::Caching;
 use crate::exchange::Counters;
 use crate::files::Files;

@@ -1,4 +1,5 @@
-//! The wait for a slot, limited by the queue, the request and the client. Knows no calls.
+//! The waits of a request: for a slot, limited by the queue, the request and the client, and for an answer that is late. An answer is late long
+//! before the client gives up, so that another member can get the request.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -12,8 +13,13 @@ use tokio::time::{Instant, timeout_at};
 use super::refusal::Refusal;
 use super::suspects::Admission;
 use super::target::PoolTarget;
-use crate::exchange::{Downstream, Exchange};
-use crate::proxy::Endpoint;
+use crate::exchange::{Downstream, Exchange, Look};
+use crate::proxy::{self, Call, Endpoint, Failure};
+
+/// An answer is late after this part (a quarter) of the time that the client waits.
+const LATE_PART: u32 = 4;
+/// A member that has not answered since its ejection has this long, before the request is sent to another member as well.
+const WARY_TIME: Duration = Duration::from_secs(1);
 
 /// How long a client waits for its answer to begin. All waits of one request share it.
 #[derive(Clone, Copy)]
@@ -211,6 +217,37 @@ async fn until_changed(changed: Pin<&mut Notified<'_>>, until: Option<Instant>) 
         Some(until) => drop(timeout_at(until, changed).await),
         None => changed.await,
     }
+}
+
+/// Sets the deadline of the answer, and the moment from which it is late. Nothing has been sent yet.
+pub(super) fn set_deadline(
+    exchange: &mut Exchange,
+    lease: &Lease<Endpoint>,
+    target: &PoolTarget,
+    until: Instant,
+) {
+    let mut late_after = target.request_timeout / LATE_PART;
+    if lease.is_wary() && proxy::is_repeatable(exchange) {
+        late_after = late_after.min(WARY_TIME);
+    }
+    let at = lease.since() + late_after;
+    exchange.look = (at < until).then_some(Look { at, until });
+    exchange.deadline.set_at(at.min(until));
+}
+
+/// Waits on for an answer that is late. At a member that is not a worker of ours, waits only as long as the pool has not ejected it, if the request may be sent to
+/// another member.
+pub(super) async fn for_late_answer<D: Downstream>(
+    mut call: Box<Call>,
+    exchange: &mut Exchange,
+    client: &mut D,
+    target: &PoolTarget,
+) -> Result<Box<Call>, Failure> {
+    target.poison.watch(exchange, Instant::now() + target.request_timeout);
+    if proxy::is_repeatable(exchange) {
+        call.watch_ejection();
+    }
+    call.wait_on(exchange, client).await
 }
 
 #[cfg(test)]

@@ -46,10 +46,10 @@ const GATEWAY: Rows = &[
     &["call"],
     &["kind"],
     &["retry"],
-    &["files", "native", "redirect", "late", "wait"],
+    &["files", "native", "redirect", "wait"],
     &["answer", "target"],
-    &["changes", "fallback"],
-    &["rewrite", "poison", "hypernova", "hops"],
+    &["prepare", "fallback"],
+    &["rewrite", "poison", "hypernova"],
     &["refusal"],
     &["suspects"],
     &["identity", "toll", "spool", "health", "line"],
@@ -91,7 +91,7 @@ fn a_part_of_the_server_or_the_gateway_uses_the_rows_below_its_own() {
     assert!(needless.is_empty(), "these are not needed any more: {needless:#?}");
 }
 
-/// The part of a module that a file belongs to: `late` for `gateway/late.rs`, `cached` for all below `gateway/cached/`.
+/// The part of a module that a file belongs to: `wait` for `gateway/wait.rs`, `cached` for all below `gateway/cached/`.
 fn part<'a>(path: &'a str, library: &str, module: &str) -> Option<&'a str> {
     let inside = path.strip_prefix(&format!("crates/{library}/src/"))?;
     let inside = if module.is_empty() { inside } else { inside.strip_prefix(module)?.strip_prefix('/')? };
