@@ -23,7 +23,6 @@ mod counters;
 mod eject;
 mod gauge;
 pub mod json;
-mod lease;
 mod membership;
 mod overload;
 mod pause;
@@ -44,9 +43,8 @@ pub use claim::{Claim, MemberId, MemberPreference, Policy, Priority, Ticket, Tri
 pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use gauge::{Gauge, Hold, Load};
-pub use lease::{Lease, LeaseEnding};
 pub use membership::Membership;
-pub use pool::{Acquire, Pool};
+pub use pool::{Acquire, Lease, LeaseEnding, Pool};
 pub use queue::AcquireError;
 pub use settings::PoolSettings;
 pub use snapshot::{MemberFigures, MemberSnapshot, PoolSnapshot, WaitingCounts};

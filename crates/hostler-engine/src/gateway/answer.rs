@@ -24,12 +24,6 @@ pub enum Answer {
     Shared(Box<SharedBody>),
 }
 
-impl From<Box<Call>> for Answer {
-    fn from(call: Box<Call>) -> Self {
-        if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
-    }
-}
-
 impl Answer {
     /// An answer from memory. It is streamed if its route encodes answers.
     pub(super) fn of_own(whole: Whole, is_encoded: bool) -> Self {

@@ -4,6 +4,7 @@
 use hostler_dispatch::{Lease, MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
 
+use super::answer::Answer;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use super::target::{PoolTarget, Route};
@@ -103,6 +104,12 @@ fn begin(
     exchange.log_facts.attempts += 1;
     policy.begin(&attempt, exchange);
     Some((lease.member(), lease))
+}
+
+impl From<Box<Call>> for Answer {
+    fn from(call: Box<Call>) -> Self {
+        if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
+    }
 }
 
 /// The policy of a configured route. A request that was never sent goes to other members at its old place in the queue, until its time is
