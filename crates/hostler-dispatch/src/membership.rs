@@ -40,7 +40,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         Membership::new(Arc::clone(&self.shared), member, gone)
     }
 
-    /// The number of members, in whatever state.
+    /// The number of members in any state.
     pub fn members(&self) -> usize {
         self.shared.lock().roster.present().count()
     }

@@ -186,17 +186,16 @@ impl<E> Drop for Acquire<E> {
     }
 }
 
-/// How a lease ends. Each ending returns the slot at once; they differ in what the pool does about the member. There is one more: a lease
-/// becomes a [`TunnelGuard`].
+/// How a lease ends. Each ending returns the slot at once. They differ in what the pool then does with the member. A lease can also
+/// become a [`TunnelGuard`].
 #[derive(Debug, Clone, Copy)]
 pub enum LeaseEnding {
-    /// The member has finished at this moment, or the slot was of no use. The member gets the next request. A lease that is dropped ends
-    /// like this.
+    /// The member has finished, or the slot was not used. The member gets the next request. A dropped lease ends in this way.
     Finished(Instant),
-    /// The member could not be reached. It counts as a failure of the member, which gets nothing until its back-off ends.
+    /// The member could not be reached. This is a failure of the member: it gets no request until its back-off ends.
     Unreachable,
-    /// The member ended the request without an answer, and may be about to die. It gets nothing for a moment: the same request would
-    /// otherwise come straight back to it.
+    /// The member ended the request without an answer, and may be about to die. It gets no request for a moment. Otherwise the same request
+    /// would go to it again at once.
     HungUp,
 }
 
@@ -206,7 +205,7 @@ pub struct Lease<E> {
     shared: Arc<PoolInner<E>>,
     ticket: Ticket,
     grant: Grant<E>,
-    /// Whether the slot has gone back already, together with bad news.
+    /// Whether the slot was already returned, with a failure of the member.
     returned: bool,
 }
 
@@ -215,7 +214,7 @@ impl<E> Lease<E> {
         Self { shared, ticket, grant, returned: false }
     }
 
-    /// Which member it is.
+    /// The member.
     pub fn member(&self) -> MemberId {
         self.grant.member.id
     }
@@ -230,36 +229,35 @@ impl<E> Lease<E> {
         self.grant.beside
     }
 
-    /// The arrival it was granted for; to be shown when the request has to try again.
+    /// The arrival number of the request. The request shows it when it tries again.
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// Returns the slot. The tunnel guard is for what goes on at the member without one: counted apart, and the member has not finished
-    /// before it is dropped.
+    /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits
+    /// until the guard is dropped.
     pub fn tunnel_guard(mut self) -> TunnelGuard<E> {
         self.returned = true;
         self.shared.tunnel_guard(&self.grant);
         TunnelGuard::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
     }
 
-    /// The member answered: whatever failed before is forgotten. Costs no lock while nothing had failed.
-    /// True if that ends an ejection.
+    /// The member answered: its earlier failures no longer count. Takes no lock if there were none. Returns true if this ends an ejection.
     pub fn reached(&self) -> bool {
         self.grant.member.is_under_watch() && self.shared.reached(&self.grant.member)
     }
 
-    /// The member had been ejected when the slot was granted, and this is to show whether it answers again.
+    /// Whether this is a trial: the member was ejected before, and this request shows whether it answers again.
     pub fn is_wary(&self) -> bool {
         self.grant.wary
     }
 
-    /// Whether this is the member's only lease, and has been for so long.
+    /// Whether this is the member's only lease, and has been so for this long.
     pub fn is_alone(&self, long: Duration) -> bool {
         self.shared.is_alone(self.grant.member.id, long)
     }
 
-    /// Resolves when whoever waits for the member's answer had better ask elsewhere: it is ejected, unhealthy, or was lost.
+    /// Resolves when the member is ejected, unhealthy or lost. A request that waits for its answer should then try another member.
     pub fn forsaken(&self) -> impl Future<Output = ()> + Send + use<E> {
         let mut forsaken = self.grant.member.forsaken();
         async move {
@@ -287,7 +285,7 @@ impl<E: Send + Sync + 'static> Lease<E> {
         }
     }
 
-    /// The request has waited in vain. Says for how long the member is ejected, if that was one too many. The slot is not given back.
+    /// The request timed out on the member. Returns how long the member is ejected, if this timeout ejects it. The slot is not returned.
     pub fn strike(&self) -> Option<Duration> {
         let until = self.shared.strike(&self.grant)?;
         redispatch_at(&self.shared, until);
@@ -317,7 +315,7 @@ impl<E> fmt::Debug for Lease<E> {
     }
 }
 
-/// Dispatches when the ejection is over. Should this runtime end before, the next arrival or release does it.
+/// Dispatches when the ejection has ended. If this runtime ends before, the next arrival or release does it.
 fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let shared: Weak<PoolInner<E>> = Arc::downgrade(shared);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_unique_and_a_fit_one_is_kept() {
+    fn request_ids_are_unique_and_a_valid_one_is_kept() {
         let made: HashSet<_> = (0..10_000).map(|_| id_of("")).collect();
         assert_eq!(made.len(), 10_000);
         assert!(made.iter().all(|id| id.len() == 24));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_forge_a_log_line_is_replaced() {
+    fn a_request_id_that_could_forge_a_log_line_is_replaced() {
         for bad in ["a b", "a\"b", "", &"x".repeat(129), "é"] {
             assert_eq!(id_of(&format!("X-Request-Id: {bad}\r\n")).len(), 24, "{bad:?}");
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_carried_is_offered_and_only_when_it_is_meant() {
+    fn only_supported_upgrades_are_offered_and_only_on_request() {
         let cases = [
             ("Connection: Upgrade\r\nUpgrade: websocket\r\n", Some("websocket")),
             ("Connection: keep-alive, UPGRADE\r\nUpgrade: foo/2, WebSocket\r\n", Some("foo/2, WebSocket")),

@@ -32,7 +32,7 @@ pub struct LogFacts {
     pub retry_after: u32,
     /// A further explanation for the operator.
     pub detail: Option<String>,
-    /// Who broke the answer off.
+    /// Which side broke the answer off.
     pub aborted: Option<&'static str>,
     /// The result of the cache. None for a route without one.
     pub cache: Option<CacheStatus>,

@@ -106,7 +106,7 @@ pub struct Exchange {
     /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
-    pub look: Option<Look>,
+    pub late_check: Option<LateCheck>,
     /// The route streams: the answer is sent to the client as it comes and is not stored in a file.
     pub streams: bool,
     /// It is a health check of Hostler and not a request to an application.
@@ -115,7 +115,7 @@ pub struct Exchange {
 
 /// A time at which an answer that has not begun is checked. The answer may still take until the deadline.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct LateCheck {
     /// The time of the check.
     pub at: Instant,
     pub until: Instant,
@@ -199,7 +199,7 @@ impl Exchange {
             pending_end: None,
             is_suspect: false,
             turn: None,
-            look: None,
+            late_check: None,
             streams: false,
             is_health_check: false,
         }
@@ -219,8 +219,8 @@ impl Exchange {
         self.counters = Some(counters.clone());
     }
 
-    /// The answer has come whole. Lets the route go, unless the end of the exchange will say something about the route's pool: a pool
-    /// that a reload has removed ends when no request holds its routes, and a client may take long to read its answer.
+    /// The answer is complete. Drops the route, unless the end of the exchange concerns the route's pool. Reason: a pool that a reload has
+    /// removed ends when no request holds its routes, and a client may take long to read its answer.
     pub fn let_route_go(&mut self) {
         if !self.is_suspect && self.pending_end.is_none() {
             self.route = None;
@@ -251,15 +251,15 @@ impl Exchange {
 
     /// The current wait is not for the answer, so only the deadline counts.
     pub fn prepares(&self) {
-        if let Some(look) = self.look {
-            self.deadline.set_at(look.until);
+        if let Some(check) = self.late_check {
+            self.deadline.set_at(check.until);
         }
     }
 
     /// The wait for the answer begins.
     pub fn awaits(&self) {
-        if let Some(look) = self.look {
-            self.deadline.set_at(look.at);
+        if let Some(check) = self.late_check {
+            self.deadline.set_at(check.at);
         }
     }
 
@@ -279,7 +279,7 @@ impl Exchange {
         self.pending_end = None;
         self.is_suspect = false;
         self.turn = None;
-        self.look = None;
+        self.late_check = None;
         self.streams = false;
         self.is_health_check = false;
         self.to_member.clear();
@@ -312,7 +312,7 @@ impl Exchange {
         memchr::memchr(b'?', target).map_or(target, |query| &target[..query])
     }
 
-    /// A HEAD request: the answer has no body, whatever its fields say.
+    /// A HEAD request: the answer has no body, although its fields may give a length.
     pub fn is_head_request(&self) -> bool {
         self.head.method() == b"HEAD"
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hostler_wire::{ResponseHead, Whole};
 
-use super::fallback::StandIn;
+use super::fallback::FallbackAnswer;
 use super::refusal::Refusal;
 use crate::cache::SharedBody;
 use crate::exchange::BodySource;
@@ -49,7 +49,7 @@ pub struct Streamed {
 pub struct Failed {
     pub refusal: Refusal,
     /// The route's fallback for this request.
-    pub fallback: Option<StandIn>,
+    pub fallback: Option<FallbackAnswer>,
 }
 
 impl<E: Into<Refusal>> From<E> for Failed {

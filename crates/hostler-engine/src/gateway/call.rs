@@ -5,10 +5,10 @@ use hostler_dispatch::{Lease, MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
 
 use super::answer::Answer;
+use super::death_count::DeathCount;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use super::target::{PoolTarget, Route};
-use super::toll::Toll;
 use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, Call, Endpoint};
@@ -40,7 +40,7 @@ pub(super) async fn call_within<D: Downstream>(
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
     queue_wait.preference = policy.preference(exchange, target)?;
-    let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
+    let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);
     loop {
         // Boxed because few requests need it. Otherwise each connection would carry the room for it.
         if exchange.is_suspect || exchange.turn.is_some() {
@@ -72,7 +72,7 @@ pub(super) async fn call_within<D: Downstream>(
         };
         if !failure.was_never_sent() {
             sends += 1;
-            if Box::pin(target.poison.blame(exchange, &mut toll)).await? {
+            if Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
                 // The request may kill the next worker too: other requests get a slot first.
                 queue_wait.give_up_place();
             }

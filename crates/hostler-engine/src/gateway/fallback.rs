@@ -10,14 +10,14 @@ use super::hypernova;
 use super::refusal::Refusal;
 use crate::exchange::Exchange;
 
-pub enum StandIn {
+pub enum FallbackAnswer {
     /// The same for all requests.
     File(Arc<LoadedFile>),
     /// Made for this request: a Hypernova response in JSON.
     Batch(Bytes),
 }
 
-impl StandIn {
+impl FallbackAnswer {
     pub fn content_type(&self) -> &str {
         match self {
             Self::File(file) => &file.content_type,
@@ -40,12 +40,12 @@ pub(super) async fn stand_in(
     exchange: &mut Exchange,
     refusal: &Refusal,
     max_body: u64,
-) -> Option<StandIn> {
+) -> Option<FallbackAnswer> {
     match fallback {
-        Fallback::File(file) => is_for(file, exchange).then(|| StandIn::File(file.clone())),
-        Fallback::Hypernova => {
-            hypernova::stand_in(exchange, refusal, max_body).await.map(|json| StandIn::Batch(json.into()))
-        }
+        Fallback::File(file) => is_for(file, exchange).then(|| FallbackAnswer::File(file.clone())),
+        Fallback::Hypernova => hypernova::stand_in(exchange, refusal, max_body)
+            .await
+            .map(|json| FallbackAnswer::Batch(json.into())),
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod cached;
 mod call;
+mod death_count;
 mod fallback;
 mod files;
 mod health;
@@ -22,7 +23,6 @@ mod suspects;
 mod target;
 #[cfg(test)]
 mod tests;
-mod toll;
 mod wait;
 
 use std::any::Any;
@@ -37,7 +37,7 @@ use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};
 
 pub use answer::{Answer, Failed, Streamed};
-pub use fallback::StandIn;
+pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
 pub use line::{AccessFormat, access_line};

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::refusal::Refusal;
 use super::suspects::Admission;
 use super::target::PoolTarget;
-use crate::exchange::{Downstream, Exchange, Look};
+use crate::exchange::{Downstream, Exchange, LateCheck};
 use crate::proxy::{self, Call, Endpoint, Failure};
 
 /// An answer is late after this part (a quarter) of the time that the client waits.
@@ -231,7 +231,7 @@ pub(super) fn set_deadline(
         late_after = late_after.min(WARY_TIME);
     }
     let at = lease.since() + late_after;
-    exchange.look = (at < until).then_some(Look { at, until });
+    exchange.late_check = (at < until).then_some(LateCheck { at, until });
     exchange.deadline.set_at(at.min(until));
 }
 

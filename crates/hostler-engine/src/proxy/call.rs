@@ -125,8 +125,8 @@ impl Call {
                 self.lease.meter.record_worker_time(self.thread, worker_time);
                 Ok(self)
             }
-            Err(Failure::TimedOut) if let Some(look) = exchange.look.take() => {
-                exchange.deadline.set_at(look.until);
+            Err(Failure::TimedOut) if let Some(check) = exchange.late_check.take() => {
+                exchange.deadline.set_at(check.until);
                 Ok(self)
             }
             Err(failure) => Err(self.without_answer(exchange, failure)),

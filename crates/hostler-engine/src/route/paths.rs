@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_the_slow_way_makes_of_it(path in "(/|/\\.|/\\.\\.|a|%2e|%2F|%61|\\.){0,12}") {
+        fn the_fast_normalization_agrees_with_the_slow_one(path in "(/|/\\.|/\\.\\.|a|%2e|%2F|%61|\\.){0,12}") {
             let path = format!("/{path}");
             let made = with_plain_path(path.as_bytes(), false, <[u8]>::to_vec);
             let wanted = match path.contains('%') || path.contains("/.") {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_already_is_not_touched() {
+    fn a_normalized_path_is_not_changed() {
         for path in ["/", "/a/b", "*", "/a//", ""] {
             with_plain_path(path.as_bytes(), false, |plain| assert_eq!(plain, path.as_bytes()));
         }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_read_a_path_is_there() {
+    fn every_reading_of_a_path_is_listed() {
         assert_eq!(all("/a/../b"), ["/a/../b", "/b"]);
         assert_eq!(all("/a/%2e%2E%2fb/.."), ["/", "/a/", "/a/..%2Fb/..", "/a/../b/.."]);
         assert_eq!(all("/a;x/b"), ["/a", "/a;x/b"]);
@@ -312,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_not_odd_is_read_in_one_way(path in "(/|a|\\.|;|%41|%2e|%2F|%5c|%|b){0,10}") {
+        fn an_ordinary_path_has_one_reading(path in "(/|a|\\.|;|%41|%2e|%2F|%5c|%|b){0,10}") {
             let path = format!("/{path}");
             if !is_odd(path.as_bytes(), Marks::of(path.as_bytes())) {
                 prop_assert_eq!(all(&path).len(), 1, "{}", path);

@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hostler_cache::ServerStatus;
-use hostler_engine::cache::Stock;
+use hostler_engine::cache::SharedCache;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,17 +26,17 @@ pub struct CacheReport {
 }
 
 /// None if no route has a cache and nothing is stored.
-pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheReport> {
-    let counts = stock.memory.counts();
-    let memcached = stock.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
+pub(super) fn status(shared_cache: &Arc<SharedCache>) -> Option<CacheReport> {
+    let counts = shared_cache.memory.counts();
+    let memcached = shared_cache.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
     let is_used = counts.keys + counts.evicted + counts.purged > 0 || !memcached.is_empty();
     is_used.then(|| CacheReport {
         keys: counts.keys,
         bytes: counts.bytes,
-        limit: stock.memory.capacity(),
+        limit: shared_cache.memory.capacity(),
         evicted: counts.evicted,
         purged: counts.purged,
-        fetching: stock.flights.count(),
+        fetching: shared_cache.flights.count(),
         memcached,
     })
 }

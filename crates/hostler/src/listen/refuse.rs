@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hostler_wire::{ResponseHead, Whole, reason_phrase};
 
 use hostler_engine::exchange::Exchange;
-use hostler_engine::gateway::{Refusal, RefusalFacts, StandIn};
+use hostler_engine::gateway::{FallbackAnswer, Refusal, RefusalFacts};
 
 use super::deliver::{Delivered, deliver_whole};
 use super::transfer::AnswerSink;
@@ -15,7 +15,7 @@ use super::transfer::AnswerSink;
 pub(super) async fn deliver_fallback<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
-    fallback: &StandIn,
+    fallback: &FallbackAnswer,
     refusal: &Refusal,
 ) -> Delivered {
     let (head, facts) = fallback_head(exchange, fallback, refusal);
@@ -46,7 +46,7 @@ pub(super) fn refuse_silently(exchange: &mut Exchange, refusal: &Refusal) -> Del
 /// The head of a route's fallback.
 fn fallback_head(
     exchange: &mut Exchange,
-    fallback: &StandIn,
+    fallback: &FallbackAnswer,
     refusal: &Refusal,
 ) -> (ResponseHead, RefusalFacts) {
     let facts = note(exchange, refusal);

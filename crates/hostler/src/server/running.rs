@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
-use hostler_engine::cache::Stock;
+use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, Spool};
 use hostler_engine::gateway::{Gateway, Health, Route};
 use hostler_engine::journal::Journal;
@@ -39,7 +39,7 @@ pub(super) struct RunningServer {
     pub gateway: Arc<Gateway>,
     pub tables: Arc<Tables>,
     /// The stored answers.
-    pub stock: Arc<Stock>,
+    pub shared_cache: Arc<SharedCache>,
     /// The data for native routes.
     pub lookups: ArcSwap<LookupServices>,
     /// How requests are handled while routes may be registered.
@@ -81,8 +81,8 @@ impl RunningServer {
         let pool_context = PoolContext::new(&invocation.surroundings, &config, &journal)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
-        let stock = Arc::new(cache::open(&config, &journal));
-        let behind = RouteTarget { pools: &pools, lookups: &lookups, stock: &stock };
+        let shared_cache = Arc::new(cache::open(&config, &journal));
+        let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
         let health = Arc::new(Health::new(connections.clone()));
@@ -106,7 +106,7 @@ impl RunningServer {
             last_reload: ArcSwapOption::empty(),
             registrations: registering.as_ref().and_then(Registering::source),
             geo: ArcSwapOption::new(lookups.geo.clone()),
-            stock: stock.clone(),
+            shared_cache: shared_cache.clone(),
             postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
@@ -123,7 +123,7 @@ impl RunningServer {
             pools: ArcSwap::from_pointee(pools),
             gateway,
             tables,
-            stock,
+            shared_cache,
             lookups: ArcSwap::from_pointee(lookups),
             registered,
             registering,

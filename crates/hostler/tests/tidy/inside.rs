@@ -52,7 +52,7 @@ const GATEWAY: Rows = &[
     &["rewrite", "poison", "hypernova"],
     &["refusal"],
     &["suspects"],
-    &["identity", "toll", "spool", "health", "line"],
+    &["identity", "death_count", "spool", "health", "line"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

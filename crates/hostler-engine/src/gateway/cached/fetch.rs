@@ -75,7 +75,7 @@ impl Fetch {
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
-            let asked = self.caching.stock.mark_fetch(&self.key);
+            let asked = self.caching.shared_cache.mark_fetch(&self.key);
             let called =
                 call_within(&ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
@@ -172,7 +172,7 @@ impl Fetch {
             // The member no longer allows that the old answer is stored. An error status keeps it: the old answer may stand in for the
             // error.
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
-                self.caching.stock.remove(&self.key, stale);
+                self.caching.shared_cache.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
         }
@@ -237,7 +237,7 @@ impl Fetch {
         let mut key = Vec::new();
         for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
             write_key(&self.caching.query, self.secure, host, &target, &mut key);
-            self.caching.stock.forget(&key);
+            self.caching.shared_cache.forget(&key);
         }
     }
 }

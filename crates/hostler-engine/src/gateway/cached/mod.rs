@@ -121,7 +121,7 @@ async fn join_flight<D: Downstream>(
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
     let mut wait_budget = WaitBudget::begin();
-    let flights = fetch.caching.stock.flights.clone();
+    let flights = fetch.caching.shared_cache.flights.clone();
     while fetch.may_share() {
         let landed = match flights.join(&fetch.flight_key(), Moment::now()) {
             FlightRole::Alone => break,
@@ -160,7 +160,7 @@ async fn join_flight<D: Downstream>(
 async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let caching = fetch.caching.clone();
     for is_fetched in [false, true] {
-        if is_fetched && !(fetch.stores && caching.stock.fetch(&fetch.key).await) {
+        if is_fetched && !(fetch.stores && caching.shared_cache.fetch(&fetch.key).await) {
             break;
         }
         match find(&caching, exchange, &fetch.asks, Moment::now()) {
@@ -210,7 +210,7 @@ mod tests {
     use tokio::time::{Duration, Instant, sleep_until};
 
     use super::*;
-    use crate::cache::Stock;
+    use crate::cache::SharedCache;
     use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, journal, seconds, target};
 
@@ -218,13 +218,20 @@ mod tests {
     fn second() -> (Exchange, Box<Fetch>, Flight<FetchOutcome>) {
         let mut exchange = exchange();
         exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
-        let stock = Arc::new(Stock::new(1 << 20, 1 << 16, journal()));
+        let shared_cache = Arc::new(SharedCache::new(1 << 20, 1 << 16, journal()));
         let (rules, query) = (CachingRules::default(), Query::AsSent);
-        let caching =
-            Arc::new(Caching { rules, query, stores: true, collapses: false, stock, told: false.into() });
+        let caching = Arc::new(Caching {
+            rules,
+            query,
+            stores: true,
+            collapses: false,
+            shared_cache,
+            told: false.into(),
+        });
         let (asks, _) = read_directives(&caching, &exchange);
         let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
-        let FlightRole::Leader(flight) = caching.stock.flights.join(&fetch.flight_key(), Moment::now())
+        let FlightRole::Leader(flight) =
+            caching.shared_cache.flights.join(&fetch.flight_key(), Moment::now())
         else {
             panic!("there is no earlier request");
         };

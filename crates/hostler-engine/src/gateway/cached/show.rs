@@ -195,5 +195,5 @@ fn place(caching: &Caching, exchange: &Exchange) -> StorageKey {
     let mut key = Vec::new();
     let secure = request::is_secure(exchange);
     write_key(&caching.query, secure, exchange.host(), exchange.head.target(), &mut key);
-    StorageKey { stock: caching.stock.clone(), key: key.into() }
+    StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() }
 }

@@ -4,7 +4,7 @@
 const MAX_PIDS: usize = 8;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Toll {
+pub(super) struct DeathCount {
     /// The processes that died, the last few.
     pub pids: Vec<u32>,
     pub(super) total: usize,
@@ -14,7 +14,7 @@ pub(super) struct Toll {
     certain: usize,
 }
 
-impl Toll {
+impl DeathCount {
     /// Adds a death. False if that process has already been counted.
     pub fn add(&mut self, pid: u32, own: bool, alone: bool) -> bool {
         if self.pids.contains(&pid) {
