@@ -79,7 +79,7 @@ impl Shard {
 
     /// Refuses a connection of a client that has too many. A TLS connection is closed without an answer, because an answer would need a
     /// handshake.
-    pub(super) fn reject_client(
+    pub(super) fn refuse_client_beyond_limit(
         self: Arc<Self>,
         stream: TcpStream,
         origin: ConnectionOrigin,

@@ -12,7 +12,7 @@ use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
 use hostler_wire::{ChunkStart, ResponseHead, write_end};
 
-use super::behind::{BufferKind, BufferPlace};
+use super::answer_buffer::{BufferKind, BufferPlace};
 use super::head::{self, Framing};
 use super::response_body::{self, ResponseBody};
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
@@ -76,7 +76,7 @@ impl<S: AnswerSink> Transfer<S> {
     async fn run(&mut self, sink: &mut S, exchange: &mut Exchange) -> Result<(), DeliveryError> {
         let outcome = poll_fn(|cx| self.poll(cx, sink, exchange)).await;
         sink.refusal_to_read().clear();
-        if self.behind.take().is_some() {
+        if self.buffer.take().is_some() {
             sink.silence().clear();
         }
         outcome
@@ -130,9 +130,9 @@ impl<S: AnswerSink> Transfer<S> {
                 sent => sent.is_ready(),
             };
             // Most clients keep up.
-            let goes_on = match sent && self.behind.is_none() {
+            let goes_on = match sent && self.buffer.is_none() {
                 true => false,
-                false => self.look_behind(cx, sink, exchange, sent)?,
+                false => self.poll_buffer(cx, sink, exchange, sent)?,
             };
             if filled || goes_on {
                 continue;
@@ -155,16 +155,16 @@ impl<S: AnswerSink> Transfer<S> {
         if let Poll::Ready(Err(_)) = body.poll_upload(cx, sink) {
             return Poll::Ready(Err(DeliveryError::Client(None)));
         }
-        let kind = match self.behind {
+        let kind = match self.buffer {
             Some(_) => response_body::kind_of(self.body.as_ref(), exchange),
             // The kind matters only for a client that is behind.
             None => BufferKind::Stored,
         };
         let place = self.place(sink, kind);
         self.was_full = place == BufferPlace::Full;
-        let (into, room) = match (place, &mut self.behind) {
+        let (into, room) = match (place, &mut self.buffer) {
             (BufferPlace::Memory(room), _) => (sink.outbox(), room),
-            (BufferPlace::File(room), Some(behind)) => match behind.file_place() {
+            (BufferPlace::File(room), Some(buffer)) => match buffer.file_place() {
                 Some(staged) => (staged, room),
                 None => return Poll::Pending,
             },
@@ -188,8 +188,8 @@ impl<S: AnswerSink> Transfer<S> {
             }
         }
         let came = into.len() - before;
-        if let (BufferPlace::File(_), Some(behind)) = (place, &mut self.behind) {
-            behind.took(came);
+        if let (BufferPlace::File(_), Some(buffer)) = (place, &mut self.buffer) {
+            buffer.took(came);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
         // The slot is free from here on, even if the client is still reading.

@@ -2,7 +2,7 @@
 //! what goes to clients: a call's answer, a stored body, a tunnel.
 
 mod admission;
-mod behind;
+mod answer_buffer;
 mod check;
 mod client;
 mod deliver;
@@ -13,7 +13,7 @@ mod http1_sink;
 mod https;
 mod proxy_protocol;
 mod refuse;
-mod reject;
+mod refuse_connection;
 mod request_body;
 mod respond;
 mod response_body;
@@ -35,7 +35,7 @@ use client::Http1Client;
 use deliver::Delivered;
 use handshake::ReadyConnection;
 use refuse::{refuse, refuse_silently};
-use reject::{DescriptorReserve, is_out_of_descriptors, uses_last_descriptors};
+use refuse_connection::{DescriptorReserve, is_out_of_descriptors, uses_last_descriptors};
 use respond::RequestOutcome;
 use shard::ConnectionOrigin;
 use tunnel::UpgradedConnection;
@@ -43,7 +43,7 @@ use tunnel::UpgradedConnection;
 use hostler_engine::exchange::{Exchange, Listening, OpenConnection};
 use hostler_engine::gateway::{Answer, Refusal};
 
-pub use behind::LEAST_ANSWER_MEMORY;
+pub use answer_buffer::LEAST_ANSWER_MEMORY;
 pub use h2::StreamTasks;
 pub use settings::{ByKind, Http2, Https, ListenerKind, PerClient, SendLimits, Settings};
 pub use shard::Shard;
@@ -77,7 +77,7 @@ impl Shard {
                     Ok((stream, peer)) => self.clone().serve_connection(stream, peer, kind),
                     // A client has left the backlog. The next one may still be there.
                     Err(error) if is_transient(&error) => {}
-                    Err(error) if is_out_of_descriptors(&error) => self.refuse_next(&listener, kind, &mut reserve).await,
+                    Err(error) if is_out_of_descriptors(&error) => self.refuse_next_client(&listener, kind, &mut reserve).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
                 () = stop => {}
@@ -93,13 +93,18 @@ impl Shard {
 
     /// Handles a lack of file descriptors: accepts the next client with the reserved descriptor and refuses it, so that it does not wait
     /// in vain.
-    async fn refuse_next(&self, listener: &TcpListener, kind: ListenerKind, reserve: &mut DescriptorReserve) {
+    async fn refuse_next_client(
+        &self,
+        listener: &TcpListener,
+        kind: ListenerKind,
+        reserve: &mut DescriptorReserve,
+    ) {
         if reserve.spend()
             && let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await
             && let Ok(local) = stream.local_addr()
         {
             let origin = ConnectionOrigin::new(peer, local);
-            self.reject_at_once(stream, &origin, kind);
+            self.refuse_beyond_limit_at_once(stream, &origin, kind);
             return reserve.restore();
         }
         // Another thread has used the reserved descriptor. It will be free again soon.
@@ -118,17 +123,17 @@ impl Shard {
         let Ok(local) = stream.local_addr() else { return };
         let mut origin = ConnectionOrigin::new(peer, local);
         if uses_last_descriptors(&stream, settings.descriptor_limit) {
-            return self.reject_at_once(stream, &origin, kind);
+            return self.refuse_beyond_limit_at_once(stream, &origin, kind);
         }
         // Counted before the task begins: otherwise a client that connects faster than tasks start would exceed its limit.
         if !settings.expects_proxy(&origin)
             && let Err(over) = self.count_connection(&settings, &mut origin)
         {
-            return self.reject_client(stream, origin, kind, over, open);
+            return self.refuse_client_beyond_limit(stream, origin, kind, over, open);
         }
         tokio::spawn(async move {
             if crowded {
-                return self.reject(stream, &origin, kind).await;
+                return self.refuse_beyond_limit(stream, &origin, kind).await;
             }
             let ready = if settings.begins_with_request(&origin, kind) {
                 Some(ReadyConnection { stream: stream.into(), origin, http2: false })

@@ -13,7 +13,7 @@ use hostler_engine::gateway::{Refusal, Streamed};
 use hostler_engine::proxy::Call;
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
 
-use super::behind::BufferKind;
+use super::answer_buffer::BufferKind;
 use super::head::Framing;
 
 /// An answer: its head, and its body as it arrives.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_wire::{Fields, ResponseHead};
 
-use super::behind::{self, Behind, BufferKind, BufferPlace, LEAST, PIECE, Progress};
+use super::answer_buffer::{self, AnswerBuffer, BufferKind, BufferPlace, LEAST, PIECE, Progress};
 use super::head::Framing;
 use super::response_body::{self, BodyFailure, ResponseBody};
 use super::settings::Settings;
@@ -43,7 +43,7 @@ pub(super) trait AnswerSink: Downstream + Sized {
     fn unsent(&self) -> usize;
 
     /// A new buffer for an answer that the client does not take at once.
-    fn fall_behind(&self) -> Box<Behind>;
+    fn new_buffer(&self) -> Box<AnswerBuffer>;
 
     /// The connection's share of the spool.
     fn spool_account(&mut self) -> SpoolAccount;
@@ -68,8 +68,8 @@ pub(super) trait AnswerSink: Downstream + Sized {
         transfer: &mut Transfer<Self>,
     ) -> Poll<Result<bool, DeliveryError>>;
 
-    /// Counts the bytes in memory in `behind`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
-    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize;
+    /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
+    fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
 
     /// Ready when the client has left in the middle of an answer. `endless`: the next write may be hours away, so it cannot show that.
     fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()>;
@@ -111,7 +111,7 @@ pub(super) struct Transfer<S: AnswerSink> {
     /// Trailers that are sent on their own, after the body.
     pub trailers: Option<Fields>,
     /// What the client has not taken yet; none while it keeps up.
-    pub behind: Option<Box<Behind>>,
+    pub buffer: Option<Box<AnswerBuffer>>,
     /// Whether the body is chunked in the outbox.
     pub chunked: bool,
     /// Whether the body ends only when the client leaves.
@@ -123,12 +123,12 @@ pub(super) struct Transfer<S: AnswerSink> {
 impl<S: AnswerSink> Transfer<S> {
     pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
         let (chunked, endless, was_full) = (false, false, false);
-        Self { head, body, trailers: None, behind: None, chunked, endless, was_full }
+        Self { head, body, trailers: None, buffer: None, chunked, endless, was_full }
     }
 
     /// Whether a part of the answer is in a file.
     pub fn is_spilling(&self) -> bool {
-        self.behind.as_ref().is_some_and(|behind| behind.is_spilling())
+        self.buffer.as_ref().is_some_and(|buffer| buffer.is_spilling())
     }
 
     /// Where the next piece of the body may go.
@@ -138,10 +138,10 @@ impl<S: AnswerSink> Transfer<S> {
         if is_stored && unsent > 0 && !S::READS_AHEAD {
             return BufferPlace::Full;
         }
-        match &mut self.behind {
-            Some(behind) => {
+        match &mut self.buffer {
+            Some(buffer) => {
                 let progress = sink.progress();
-                behind.place((unsent, limit), kind, &progress, || sink.spool_account())
+                buffer.place((unsent, limit), kind, &progress, || sink.spool_account())
             }
             None => match limit.saturating_sub(unsent).min(first_piece(sink.settings())) {
                 0 => BufferPlace::Full,
@@ -151,7 +151,7 @@ impl<S: AnswerSink> Transfer<S> {
     }
 
     /// Checks a client that is behind, or whose answer is partly in a file. True if the loop has more to do at once.
-    pub fn look_behind(
+    pub fn poll_buffer(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut S,
@@ -161,16 +161,16 @@ impl<S: AnswerSink> Transfer<S> {
         let progress = sink.progress();
         let kind = response_body::kind_of(self.body.as_ref(), exchange);
         let ended = self.body.is_none();
-        let behind = self.behind.get_or_insert_with(|| sink.fall_behind());
+        let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
         if sent {
-            behind.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
+            buffer.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
         }
         let was_empty = sink.outbox().is_empty();
-        let wanted = sink.hold(behind, sent, kind);
-        let was_spilling = behind.is_spilling();
-        behind.poll_file(cx, sink.outbox(), wanted, ended).map_err(DeliveryError::File)?;
+        let wanted = sink.hold(buffer, sent, kind);
+        let was_spilling = buffer.is_spilling();
+        buffer.poll_file(cx, sink.outbox(), wanted, ended).map_err(DeliveryError::File)?;
         let has_come = was_empty && !sink.outbox().is_empty();
-        if has_come || (was_spilling && !behind.is_spilling()) {
+        if has_come || (was_spilling && !buffer.is_spilling()) {
             return Ok(true);
         }
         // The member was not asked for more, so it would not wake this task.
@@ -179,7 +179,7 @@ impl<S: AnswerSink> Transfer<S> {
         }
         let waits = self.was_full && kind == BufferKind::Stored;
         if waits {
-            behind::look_again(sink.silence(), cx);
+            answer_buffer::look_again(sink.silence(), cx);
         }
         if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, waits) {
             return Err(DeliveryError::Client(Some(slow)));
@@ -195,14 +195,14 @@ impl<S: AnswerSink> Transfer<S> {
         progress: &Progress,
         waits: bool,
     ) -> Option<Slow> {
-        let behind = self.behind.as_mut()?;
+        let buffer = self.buffer.as_mut()?;
         let waits_for_others = sink.waits_for_others();
         if waits_for_others {
             // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
-        let holds = waits && behind.is_full();
-        match behind.poll_slow(cx, progress, holds, &sink.settings().send_limits, sink.refusal_to_read()) {
+        let holds = waits && buffer.is_full();
+        match buffer.poll_slow(cx, progress, holds, &sink.settings().send_limits, sink.refusal_to_read()) {
             Poll::Ready(Slow::Stalled) if waits_for_others => None,
             Poll::Ready(slow) => Some(slow),
             Poll::Pending => None,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes};
 use hostler_engine::exchange::{MemoryAccount, Reservation};
 
-use crate::listen::behind::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
+use crate::listen::answer_buffer::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 
 /// The most bytes in the `h2` crate at once: enough to keep the socket busy.
 const MOST_BUFFERED: usize = 256 * 1024;

@@ -14,7 +14,7 @@ use super::head;
 use super::send_buffer::SendPiece;
 use super::stream::StreamClient;
 use crate::listen::Settings;
-use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
+use crate::listen::answer_buffer::{AnswerBuffer, BufferKind, PIECE, Progress};
 use crate::listen::head::Framing;
 use crate::listen::transfer::{AnswerSink, DeliveryError, Transfer};
 
@@ -54,8 +54,8 @@ impl AnswerSink for StreamClient<'_> {
         self.outbox.len()
     }
 
-    fn fall_behind(&self) -> Box<Behind> {
-        Behind::new(&self.common.send_buffer.account, &self.progress())
+    fn new_buffer(&self) -> Box<AnswerBuffer> {
+        AnswerBuffer::new(&self.common.send_buffer.account, &self.progress())
     }
 
     fn spool_account(&mut self) -> SpoolAccount {
@@ -86,18 +86,18 @@ impl AnswerSink for StreamClient<'_> {
         self.poll_push(cx, transfer).map_err(|()| DeliveryError::Client(None))
     }
 
-    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize {
+    fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize {
         if sent {
-            if !behind.is_spilling() {
-                let _shrinks = behind.memory().resize(0);
+            if !buffer.is_spilling() {
+                let _shrinks = buffer.memory().resize(0);
             }
         } else if !self.outbox.is_empty() {
             let (common, settings) = (self.common, self.settings);
             let account = || common.spool.get_or_init(|| settings.spool.account()).clone();
-            behind.wait(&mut self.outbox, (0, 0), kind, account);
+            buffer.wait(&mut self.outbox, (0, 0), kind, account);
         } else if self.whole.is_unique() {
             // A body that is in the cache too is counted there.
-            behind.memory().set(self.whole.len() as u64);
+            buffer.memory().set(self.whole.len() as u64);
         }
         mem::take(&mut self.wanted)
     }
@@ -157,7 +157,7 @@ impl StreamClient<'_> {
         while !self.outbox.is_empty() || !self.whole.is_empty() {
             let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
             let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
-            let memory = transfer.behind.as_mut().map(|behind| behind.memory());
+            let memory = transfer.buffer.as_mut().map(|buffer| buffer.memory());
             let Poll::Ready((bytes, grant)) =
                 self.common.send_buffer.poll_reserve(cx, granted.min(next), memory)
             else {

@@ -26,7 +26,7 @@ const STEP_RATE: u64 = 1024;
 const MOST_HELD: u64 = 10_000;
 
 /// The part of an answer that a slow client has not taken. A client that keeps up has none.
-pub(super) struct Behind {
+pub(super) struct AnswerBuffer {
     memory: Reservation,
     spill: Option<Box<Spill>>,
     /// How fast the client reads while a worker waits for it, and since when it has read nothing in that time.
@@ -79,8 +79,8 @@ pub(super) struct Progress {
     pub now: u64,
 }
 
-impl Behind {
-    /// For a client that is behind since now.
+impl AnswerBuffer {
+    /// An empty buffer.
     pub fn new(account: &Arc<MemoryAccount>, progress: &Progress) -> Box<Self> {
         Box::new(Self {
             memory: account.reservation(),
@@ -299,18 +299,18 @@ mod tests {
     #[test]
     fn a_client_that_takes_much_in_a_moment_is_waited_for() {
         let budget = budget(64 << 20);
-        let mut behind = Behind::new(&budget.account(), &at(0, 0));
+        let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let full = (1 << 20, 1 << 20);
         for moment in 0..50 {
-            let place = behind.place(full, BufferKind::Stored, &at(moment * FAST, moment * 200), account);
+            let place = buffer.place(full, BufferKind::Stored, &at(moment * FAST, moment * 200), account);
             assert_eq!(place, BufferPlace::Full, "{moment}");
         }
         assert_eq!(
-            behind.place(full, BufferKind::Stored, &at(50 * FAST, 10_000), account),
+            buffer.place(full, BufferKind::Stored, &at(50 * FAST, 10_000), account),
             BufferPlace::Full
         );
         assert_eq!(
-            behind.place(full, BufferKind::Stored, &at(51 * FAST - 1, 10_200), account),
+            buffer.place(full, BufferKind::Stored, &at(51 * FAST - 1, 10_200), account),
             BufferPlace::File(PIECE)
         );
     }
@@ -318,10 +318,10 @@ mod tests {
     #[test]
     fn what_is_no_members_or_goes_straight_never_goes_to_a_file() {
         for kind in [BufferKind::Ready, BufferKind::Straight] {
-            let mut behind = Behind::new(&budget(64 << 20).account(), &at(0, 0));
+            let mut buffer = AnswerBuffer::new(&budget(64 << 20).account(), &at(0, 0));
             for now in [0, 1000, 100_000] {
                 assert_eq!(
-                    behind.place((100, 100), kind, &at(0, now), account),
+                    buffer.place((100, 100), kind, &at(0, now), account),
                     BufferPlace::Full,
                     "{kind:?}"
                 );
@@ -332,24 +332,24 @@ mod tests {
     #[test]
     fn without_memory_all_but_the_least_goes_to_a_file_at_once() {
         let budget = budget(0);
-        let mut behind = Behind::new(&budget.account(), &at(0, 0));
+        let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let mut outbox = vec![1; PIECE];
-        behind.wait(&mut outbox, (LEAST, 0), BufferKind::Stored, account);
-        assert_eq!((outbox.len(), behind.is_spilling()), (LEAST, true));
+        buffer.wait(&mut outbox, (LEAST, 0), BufferKind::Stored, account);
+        assert_eq!((outbox.len(), buffer.is_spilling()), (LEAST, true));
         assert_eq!(budget.view().used, LEAST as u64);
-        assert_eq!(behind.place((LEAST, 1 << 20), BufferKind::Ready, &at(0, 0), account), BufferPlace::Full);
+        assert_eq!(buffer.place((LEAST, 1 << 20), BufferKind::Ready, &at(0, 0), account), BufferPlace::Full);
     }
 
     #[test]
     fn without_a_spool_what_has_come_stays_and_is_counted() {
         let budget = budget(0);
-        let mut behind = Behind::new(&budget.account(), &at(0, 0));
+        let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let mut outbox = vec![1; PIECE];
         let no_room = || Spool::new(0, std::env::temp_dir()).account();
-        behind.wait(&mut outbox, (0, 0), BufferKind::Stored, no_room);
-        assert_eq!((outbox.len(), behind.is_full()), (PIECE, true));
+        buffer.wait(&mut outbox, (0, 0), BufferKind::Stored, no_room);
+        assert_eq!((outbox.len(), buffer.is_full()), (PIECE, true));
         assert_eq!(budget.view().used, PIECE as u64);
-        drop(behind);
+        drop(buffer);
         assert_eq!(budget.view().used, 0);
     }
 
@@ -381,10 +381,10 @@ mod tests {
         });
     }
 
-    fn slow(behind: &mut Behind, progress: &Progress, holds: bool, stall: &Deadline) -> Option<Slow> {
+    fn slow(buffer: &mut AnswerBuffer, progress: &Progress, holds: bool, stall: &Deadline) -> Option<Slow> {
         let send_limits =
             SendLimits { min_send_rate: 240, min_slot_rate: 65_536, send_timeout: Duration::from_secs(30) };
-        match behind.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &send_limits, stall)
+        match buffer.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &send_limits, stall)
         {
             Poll::Ready(slow) => Some(slow),
             Poll::Pending => None,
@@ -394,9 +394,9 @@ mod tests {
     /// After how many milliseconds a client that takes `bytes` every `pause` is cut off, and why.
     fn lasts(bytes: u64, pause: u64, holds: bool) -> Option<(u64, Slow)> {
         let stall = Sweep::new().deadline();
-        let mut behind = Behind::new(&budget(1 << 20).account(), &at(0, 0));
+        let mut buffer = AnswerBuffer::new(&budget(1 << 20).account(), &at(0, 0));
         (0..600_000 / pause).find_map(|n| {
-            let slow = slow(&mut behind, &at(n * bytes, n * pause), holds, &stall)?;
+            let slow = slow(&mut buffer, &at(n * bytes, n * pause), holds, &stall)?;
             Some((n * pause, slow))
         })
     }
@@ -413,11 +413,11 @@ mod tests {
         let sweep = Sweep::new();
         let runs = tokio::spawn(sweep.clone().run());
         let stall = sweep.deadline();
-        let mut behind = Behind::new(&budget(1 << 20).account(), &at(0, 0));
+        let mut buffer = AnswerBuffer::new(&budget(1 << 20).account(), &at(0, 0));
         let began = tokio::time::Instant::now();
         for second in 0.. {
             let taken = if second == 0 { 0 } else { step };
-            if let Some(cut) = slow(&mut behind, &at(taken, second * 1000), false, &stall) {
+            if let Some(cut) = slow(&mut buffer, &at(taken, second * 1000), false, &stall) {
                 assert_eq!(cut, Slow::Stalled);
                 break;
             }

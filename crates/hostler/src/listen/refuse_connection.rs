@@ -58,15 +58,25 @@ pub(super) fn uses_last_descriptors(stream: &TcpStream, descriptor_limit: usize)
 impl Shard {
     /// Refuses a connection beyond `max_connections`. A TLS connection is closed without an answer, because an answer would need a
     /// handshake.
-    pub(super) async fn reject(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
+    pub(super) async fn refuse_beyond_limit(
+        &self,
+        stream: TcpStream,
+        origin: &ConnectionOrigin,
+        kind: ListenerKind,
+    ) {
         self.connections.count_refused();
         if kind == ListenerKind::Plain {
             self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
         }
     }
 
-    /// Refuses a connection as [`Self::reject`], but at once, because file descriptors are scarce.
-    pub(super) fn reject_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
+    /// Refuses a connection as [`Self::refuse_beyond_limit`], but at once, because file descriptors are scarce.
+    pub(super) fn refuse_beyond_limit_at_once(
+        &self,
+        stream: TcpStream,
+        origin: &ConnectionOrigin,
+        kind: ListenerKind,
+    ) {
         self.connections.count_refused();
         if kind == ListenerKind::Plain {
             self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
