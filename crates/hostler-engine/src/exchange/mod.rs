@@ -13,12 +13,12 @@ mod instance;
 pub mod log_facts;
 pub mod memory;
 pub mod pending_end;
-mod registered;
 pub mod spool;
 pub mod transfer_rate;
 pub mod via;
 
 use std::any::Any;
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,6 @@ pub use instance::Instance;
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
-pub use registered::RegisteredRequest;
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use transfer_rate::TransferRate;
 
@@ -111,6 +110,21 @@ pub struct Exchange {
     pub streams: bool,
     /// It is a health check of Hostler and not a request to an application.
     pub is_health_check: bool,
+}
+
+/// The facts of one exchange by a registered route. Other exchanges have none, so they stay small.
+pub trait RegisteredRequest: Any + Debug + Send + Sync {
+    /// The id of the request by the rules of the route's kind, for the log.
+    fn id(&self) -> &str;
+
+    /// The id of the instance that answered, or of the last one that was tried.
+    fn instance_id(&self) -> Option<&str>;
+
+    /// Takes back the edits that a member's answer caused, because an answer of our own replaces it.
+    fn take_back_answer(&self, to_client: &mut Edits);
+
+    /// The answer to a refusal in the form of the route's kind. `refusal` is the gateway's `Refusal`. None: the form is Hostler's own.
+    fn refuse(&mut self, exchange: &Exchange, refusal: &dyn Any) -> Option<Whole>;
 }
 
 /// A time at which an answer that has not begun is checked. The answer may still take until the deadline.
@@ -225,6 +239,14 @@ impl Exchange {
         if !self.is_suspect && self.pending_end.is_none() {
             self.route = None;
         }
+    }
+
+    /// The answer to a refusal in the form of the kind of the route. None: the form is Hostler's own.
+    pub fn registered_answer(&mut self, refusal: &dyn Any) -> Option<Whole> {
+        let mut registered = self.registered.take()?;
+        let answer = registered.refuse(self, refusal);
+        self.registered = Some(registered);
+        answer
     }
 
     /// Begins a request whose head is incomplete or malformed.
