@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_browser_that_navigates_may_have_a_page_and_a_script_that_asks_for_data_may_not() {
+    fn a_navigating_browser_gets_the_fallback_page_and_a_script_that_fetches_data_does_not() {
         let navigates: &[u8] = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         for accept in [navigates, b"*/*", b"TEXT/HTML", b"a/b, text/*;q=0.1", b"text/html;level=1; q=0.5"] {
             assert!(allows_html(accept), "{}", accept.escape_ascii());

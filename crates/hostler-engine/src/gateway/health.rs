@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ready_means_that_clients_are_welcome_and_each_pool_that_counts_has_a_member() {
+    async fn readiness_needs_accepting_listeners_and_a_member_in_each_counted_pool() {
         let connections = Arc::new(Connections::default());
         let health = Health::new(connections.clone());
         let ready = |probe| health.ask(&probe).unwrap();

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_filled_with_what_was_asked_for() {
+    fn a_redirect_url_is_filled_from_the_request() {
         let text = |text: &str| Piece::Text(text.into());
         let whole = || vec![text("https://"), Piece::Host, Piece::Path, Piece::Query];
         assert_eq!(filled(whole(), "/old/a%20b?x=%2F"), "https://Shop.test/old/a%20b?x=%2F");

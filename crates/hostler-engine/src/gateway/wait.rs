@@ -260,7 +260,7 @@ mod tests {
     use crate::gateway::tests::{exchange, seconds, target};
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_of_the_pool_costs_no_patience() {
+    async fn a_pause_of_the_pool_does_not_count_as_waiting() {
         let (target, mut exchange) = (target(), exchange());
         target.pool.pause();
         let (pool, meter) = (target.pool.clone(), target.meter.clone());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_held_by_a_pause_for_longer_than_another_request_timeout() {
+    async fn a_pause_holds_a_request_at_most_one_more_request_timeout() {
         let (target, mut exchange) = (target(), exchange());
         target.pool.pause();
         let began = Instant::now();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_is_waited_for_as_long_as_the_queue_allows() {
+    async fn a_wait_for_a_turn_ends_with_the_queue_timeout() {
         for queue_timeout in [seconds(2), seconds(20)] {
             let target = PoolTarget { queue_timeout, ..target() };
             let waited = wait_in_vain(&target).await;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_does_not_count_while_one_waits_for_its_turn() {
+    async fn a_pause_does_not_count_in_the_wait_for_a_turn() {
         let target = target();
         target.pool.pause();
         let pool = target.pool.clone();

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workers_head_does_not_speak_for_hostler() {
+    fn hostler_fields_of_a_workers_head_are_removed() {
         let names = ["Hostler-Refusal", "hostler-x", "Hostler_Fallback", "Cache-Status", "CACHE_STATUS"];
         let others =
             ["Hostler", "Hostler-Cache-Control", "Hostess-X", "Cache-Control", "Cache-Status-X", "Host", ""];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_our_cache_is_known_by_its_ends() {
+    fn fields_for_our_cache_are_recognised_by_prefix_and_suffix() {
         for (name, is) in [
             ("Hostler-Cache-Control", true),
             ("hostler-edge-cache-control", true),

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_underscores_shadow_ours_and_those_of_the_route() {
+    fn names_with_underscores_that_shadow_known_fields_are_found() {
         let none = Edits::default();
         for name in [
             "X_Forwarded_For",

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_took_is_not_our_time() {
+    fn the_time_of_other_hops_does_not_count() {
         let ms = Duration::from_millis;
         let times = AccessTimes { failed: Some(ms(70)), backend: Some(ms(20)) };
         assert_eq!(times.own(ms(100)), ms(10));

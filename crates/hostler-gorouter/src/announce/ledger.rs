@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_changed_is_said() {
+    fn only_changes_are_announced() {
         let mut ledger = Ledger::default();
         let news = ledger.take(entries(&["web a.test", "web b.test", "api c.test"]));
         assert_eq!(news.come, names(&[("api", &["c.test"]), ("web", &["a.test", "b.test"])]));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_is_named_with_the_port_that_counts() {
+    fn a_pool_is_announced_with_its_effective_port() {
         let at = |tls| Advertise { host: "10.0.0.5".into(), port: 8080, tls };
         let sender = |tls| Sender { instance: "i".into(), ..Sender::new(at(tls), String::new()) };
         let uris = ["a.test".to_owned(), "b.test/x".to_owned()];
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_makes_no_sense_is_none() {
+    fn an_invalid_interval_is_ignored() {
         let said = |text: &str| wanted_interval(text.as_bytes());
         let full = r#"{"id":"3-a","hosts":["10.9.9.9"],"minimumRegisterIntervalInSeconds":5,"pruneThresholdInSeconds":120}"#;
         assert_eq!(said(full), Some(Duration::from_secs(5)));

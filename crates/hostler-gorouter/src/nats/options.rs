@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tries_become_rarer_but_never_rare() {
+    fn reconnects_back_off_up_to_a_limit() {
         assert!(pause(0) <= Duration::from_millis(1));
         assert!((0..100).all(|failures| pause(failures) <= MAX_PAUSE));
         assert!(pause(1000) >= MAX_PAUSE / 2);

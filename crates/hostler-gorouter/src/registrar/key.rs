@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_match_every_host_or_none_is_no_uri() {
+    fn a_uri_that_matches_every_host_or_none_is_refused() {
         for uri in ["", "/", "/api", "*", "*/api", "a.*.test", "http://a.test", "a.test:80", "a b", "?a.test"]
         {
             assert!(RouteKey::parse(uri, false).is_err(), "{uri}");

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_may_be_missing_null_or_unknown() {
+    fn every_field_may_be_missing_null_or_unknown() {
         let full = br#"{"host":"10.0.0.1","port":80,"uris":["a.test",null],"tags":{"component":"c","x":null},"dea":1,
             "options":{"loadbalancing":"round-robin","hash_header":"x"},"allowed_sources":[{}]}"#;
         let message = Registration::parse(full).unwrap();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_as_gorouter_says_it_and_never_asks_for_registrations_without_a_pause() {
+    fn the_start_message_is_gorouters_and_its_interval_is_never_zero() {
         let start = RegistrarStart {
             id: "3-a42768db".into(),
             ..RegistrarStart::new(Duration::from_millis(3), Duration::from_secs(4))

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_gorouters() {
+    fn refusals_have_gorouters_texts() {
         for (host, refusal, length, expected) in known() {
             let said = words(host, refusal, false);
             assert_eq!(said, expected);
@@ -254,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_too_large_is_answered_without_words() {
+    fn a_too_large_head_gets_an_empty_answer() {
         let refusal = Refusal::Head(HeadError::TooManyFields(1));
         assert_eq!(words("a", refusal, false), "431 max-request-size-exceeded - ");
     }
 
     #[test]
-    fn a_member_that_cannot_be_told_anything_has_a_status_of_its_own() {
+    fn a_tls_failure_at_a_member_has_its_own_status() {
         for (fault, status) in [
             (TlsFault::NotTls, 525),
             (TlsFault::Handshake, 525),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_late_is_a_504_but_for_those_who_know_only_502() {
+    fn a_late_answer_is_a_504_and_with_compat_a_502() {
         let late = || Refusal::from(Failure::TimedOut);
         assert!(words("a", late(), false).starts_with("504 "));
         let said = words("a", late(), true);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gorouter_has_no_word_for_is_left_to_others() {
+    fn refusals_without_a_gorouter_text_keep_hostlers() {
         assert!(Wording::of(&Refusal::Connect, "a", &Registered::new(true)).is_none());
         assert!(RequestHead::default().parse(b"", &Limits::default()).is_err());
     }

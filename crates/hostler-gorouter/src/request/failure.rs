@@ -97,7 +97,7 @@ mod tests {
     /// Each failure, and whether it is repeated without and with `compat`: for a GET, a PUT with a body, a POST with a body, and a POST
     /// without a body but with an idempotency key.
     #[test]
-    fn the_matrix() {
+    fn each_failure_is_retried_as_in_the_table() {
         let body = || Body::Memory(Arc::new(b"x".to_vec().into()));
         let requests = [
             exchange("GET / HTTP/1.1", Body::None),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_behind_us_is_told_only_to_those_who_count_on_it() {
+    fn the_members_address_is_shown_only_with_compat() {
         let refused = Failure::Unreachable(io(ErrorKind::ConnectionRefused));
         assert_eq!(
             error(&refused, "127.0.0.1:3999", true),

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_came_to_another_instance_is_told_which() {
+    fn a_moved_session_gets_a_cookie_of_its_new_instance() {
         assert_eq!(given("", true, false).unwrap(), "__VCAP_ID__=inst-A; Path=/api; HttpOnly");
         assert_eq!(given("", true, true).unwrap(), "__VCAP_ID__=inst-A; Path=/api; HttpOnly; Secure");
         assert_eq!(given("Set-Cookie: __VCAP_ID__=x\r\n", true, false), None);

@@ -25,7 +25,7 @@ fn slots(test_pool: &TestPool) -> usize {
 }
 
 #[tokio::test]
-async fn an_app_that_waits_gets_as_many_slots_as_there_may_be() {
+async fn a_waiting_app_gets_the_maximum_of_slots() {
     let app =
         "require('http').createServer((req, res) => setTimeout(() => res.end('ok'), 500)).listen(3000);";
     let test_pool = test_pool(app).with(|settings| settings.slots = Slots::Auto).started().await;
@@ -40,7 +40,7 @@ async fn an_app_that_waits_gets_as_many_slots_as_there_may_be() {
 }
 
 #[tokio::test]
-async fn an_app_that_works_all_the_time_is_given_no_more_than_it_can_do() {
+async fn a_busy_app_gets_no_more_slots_than_it_can_use() {
     let app = "require('http').createServer((req, res) => {
         const end = performance.now() + 100;
         while (performance.now() < end);
@@ -60,7 +60,7 @@ async fn an_app_that_works_all_the_time_is_given_no_more_than_it_can_do() {
 }
 
 #[tokio::test]
-async fn an_app_that_cannot_be_asked_stays_at_one_and_the_reason_says_why() {
+async fn an_app_without_a_control_channel_stays_at_one_slot_with_the_reason() {
     let app = "require('http').createServer((req, res) => res.end('ok')).listen(process.env.PORT);";
     let test_pool = test_pool(app)
         .with(|settings| (settings.slots, settings.bind) = (Slots::Auto, Bind::Port))

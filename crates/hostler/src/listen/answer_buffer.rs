@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_takes_much_in_a_moment_is_waited_for() {
+    fn a_fast_client_is_waited_for() {
         let budget = budget(64 << 20);
         let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let full = (1 << 20, 1 << 20);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_members_or_goes_straight_never_goes_to_a_file() {
+    fn answers_without_a_member_and_streams_never_go_to_a_file() {
         for kind in [BufferKind::Ready, BufferKind::Straight] {
             let mut buffer = AnswerBuffer::new(&budget(64 << 20).account(), &at(0, 0));
             for now in [0, 1000, 100_000] {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_all_but_the_least_goes_to_a_file_at_once() {
+    fn without_memory_bytes_over_the_minimum_go_to_a_file_at_once() {
         let budget = budget(0);
         let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let mut outbox = vec![1; PIECE];
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_spool_what_has_come_stays_and_is_counted() {
+    fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
         let budget = budget(0);
         let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let mut outbox = vec![1; PIECE];
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gives_back_what_it_was_given_in_order() {
+    fn a_file_returns_its_bytes_in_order() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let spool = Spool::new(10 << 20, std::env::temp_dir());
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_now_and_then_is_too_slow_and_a_steady_slow_reader_is_not() {
+    fn a_byte_at_long_intervals_is_too_slow_and_a_steady_slow_reader_is_not() {
         assert_eq!(lasts(1, 9000, false), Some((27_000, Slow::TooSlow)));
         assert_eq!(lasts(1024, 1000, false), None);
         assert_eq!(lasts(32_768, 29_000, false), None, "the network brings it in bursts");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_waits_only_for_those_who_read_on() {
+    fn a_worker_waits_only_for_clients_that_read_on() {
         assert_eq!(lasts(65_536, 1000, true), None);
         assert_eq!(lasts(8192, 1000, true), Some((12_000, Slow::SpoolFull)));
         assert_eq!(lasts(0, 1000, true), Some((10_000, Slow::SpoolFull)));

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_waited_for_another_is_not_there_to_be_waited_for_oneself() {
+    async fn the_wait_for_another_fetch_shortens_the_wait_for_a_slot() {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_of_the_pool_does_not_count_in_a_wait_for_another_fetch_either() {
+    async fn a_pause_does_not_count_in_the_wait_for_another_fetch() {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();

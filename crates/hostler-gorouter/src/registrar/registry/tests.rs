@@ -77,7 +77,7 @@ fn a_registration_joins_once_and_is_refreshed_without_a_change() {
 }
 
 #[test]
-fn an_address_that_says_something_else_of_itself_is_replaced() {
+fn a_registration_with_other_facts_replaces_the_member() {
     let mut told = told(rules());
     told.register(A);
     assert_eq!(told.register(&A.replace("one", "two")), ["a.test + 10.0.0.1:80"]);
@@ -86,7 +86,7 @@ fn an_address_that_says_something_else_of_itself_is_replaced() {
 }
 
 #[test]
-fn each_uri_of_a_message_is_a_route_and_one_that_is_none_is_passed_over() {
+fn each_uri_of_a_message_is_a_route_and_invalid_ones_are_skipped() {
     let mut told = told(rules());
     let changes =
         told.register(r#"{"host":"::1","port":80,"uris":["B.test/Api/","http://x","*.c.test",null]}"#);
@@ -122,7 +122,7 @@ fn a_route_without_members_stays_for_a_while() {
 }
 
 #[test]
-fn a_route_without_members_goes_at_once_if_none_is_to_stay() {
+fn with_keep_empty_0_a_route_without_members_is_removed_at_once() {
     let mut told = told(RegistrationRules { keep_empty: Duration::ZERO, ..rules() });
     told.register(A);
     told.register(B);
@@ -151,7 +151,7 @@ fn a_member_may_ask_for_less_time_but_not_for_more() {
 }
 
 #[test]
-fn a_member_with_tls_goes_only_when_it_says_so_or_fails() {
+fn a_member_with_tls_leaves_only_when_it_unregisters_or_fails() {
     let mut told = told(rules());
     let tls = A.replace("\"port\"", "\"tls_port\"");
     told.register(&tls);
@@ -189,7 +189,7 @@ fn a_silent_member_is_pruned_in_an_outage_too_if_that_is_configured() {
 }
 
 #[test]
-fn segments_that_are_not_ours_are_not_heard() {
+fn registrations_of_other_segments_are_ignored() {
     let shared = A;
     let ours = B.replace("\"port\"", "\"isolation_segment\":\"ours\",\"port\"");
     let theirs = B.replace("\"port\"", "\"isolation_segment\":\"theirs\",\"port\"");
@@ -210,7 +210,7 @@ fn segments_that_are_not_ours_are_not_heard() {
 }
 
 #[test]
-fn the_case_of_paths_counts_unless_it_is_said_not_to() {
+fn paths_are_case_sensitive_unless_configured() {
     let upper = A.replace("a.test", "A.TEST/Path/");
     assert_eq!(told(rules()).register(&upper), ["a.test/Path + 10.0.0.1:80"]);
     let mut folding = told(RegistrationRules { folds_paths: true, ..rules() });
@@ -219,7 +219,7 @@ fn the_case_of_paths_counts_unless_it_is_said_not_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn beyond_the_limits_nothing_new_is_taken_and_what_is_known_goes_on() {
+async fn over_the_limits_new_routes_are_refused_and_known_ones_stay() {
     let register = |told: &mut Told, host: &str, uri: &str| {
         told.register(&format!(r#"{{"host":"{host}","port":80,"uris":["{uri}"]}}"#))
     };

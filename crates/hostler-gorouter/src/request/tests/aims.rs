@@ -23,7 +23,7 @@ async fn a_session_stays_with_its_instance_and_moves_when_that_is_gone() {
 }
 
 #[tokio::test]
-async fn an_authentication_that_is_negotiated_goes_on_where_it_began_or_nowhere() {
+async fn a_negotiated_authentication_stays_with_its_member_or_fails() {
     let settings = config::Platform { sticky_sessions_for_auth_negotiate: true, ..Default::default() };
     let edge = edge(settings);
     let asks = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n";
@@ -44,7 +44,7 @@ async fn an_authentication_that_is_negotiated_goes_on_where_it_began_or_nowhere(
 }
 
 #[tokio::test]
-async fn a_request_for_an_instance_gets_that_one_or_a_word_why_not() {
+async fn a_request_for_an_instance_gets_it_or_a_refusal() {
     let edge = edge(config::Platform::default());
     let (a, b) = (named("a").await, named("b").await);
     let _a = edge.join(&a, instance("inst-A", "0"));
@@ -68,7 +68,7 @@ async fn a_request_for_an_instance_gets_that_one_or_a_word_why_not() {
 }
 
 #[tokio::test]
-async fn near_members_are_asked_first_and_the_others_when_that_fails() {
+async fn near_members_are_tried_first_and_others_after_a_failure() {
     let settings = config::Platform {
         zone: Some("z1".into()),
         zone_preference: ZonePreference::LocallyOptimistic,

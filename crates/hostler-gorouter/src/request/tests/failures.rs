@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn what_no_route_matches_is_refused_in_gorouters_words() {
+async fn an_unknown_route_is_refused_with_gorouters_text() {
     let edge = edge(config::Platform::default());
     let got = edge.ask("GET /", "Host: nope.test\r\n", b"").await;
     got.assert(404, "404 Not Found: Requested route ('nope.test') does not exist.\n");
@@ -18,7 +18,7 @@ async fn what_no_route_matches_is_refused_in_gorouters_words() {
 }
 
 #[tokio::test]
-async fn a_route_without_members_says_so_at_once() {
+async fn a_route_without_members_is_refused_at_once() {
     for (settings, compat) in [(config::Platform::default(), false), (gorouter(), true)] {
         let got = edge(settings).get("").await;
         got.assert(
@@ -42,7 +42,7 @@ async fn a_route_that_is_bound_to_a_route_service_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_never_sent_goes_to_another_member_whatever_the_method() {
+async fn an_unsent_request_goes_to_another_member_with_any_method() {
     for settings in [config::Platform::default(), gorouter()] {
         let edge = edge_with(settings, long_bench(), false);
         let (dead, b) = (no_upstream(), named("b").await);
@@ -81,7 +81,7 @@ async fn with_compat_no_member_is_asked_twice_and_no_request_waits() {
 }
 
 #[tokio::test]
-async fn without_compat_a_refusal_says_nothing_of_what_is_behind_us() {
+async fn without_compat_a_refusal_names_no_member() {
     let pool = PoolSettings { queue_limit: 0, ..long_bench() };
     let edge = edge_with(config::Platform::default(), pool, false);
     let held = upstream().holds_requests().start().await;
@@ -101,7 +101,7 @@ async fn without_compat_a_refusal_says_nothing_of_what_is_behind_us() {
 }
 
 #[tokio::test]
-async fn a_get_that_was_cut_off_goes_to_another_and_a_post_does_not() {
+async fn an_interrupted_get_goes_to_another_member_and_a_post_does_not() {
     let hang_up = || upstream().does(vec![Step::Close]);
     for settings in [config::Platform::default(), gorouter()] {
         let edge = edge_with(settings, long_bench(), false);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_member_reads_what_it_is_asked_as_and_by_which_name_the_request_goes() {
+async fn a_member_gets_its_instance_and_the_request_id() {
     let (edge, member) = (edge(config::Platform::default()), named("a").await);
     let _joined = edge.join(&member, instance("inst-A", "0"));
     let fields =
@@ -21,7 +21,7 @@ async fn a_member_reads_what_it_is_asked_as_and_by_which_name_the_request_goes()
 }
 
 #[tokio::test]
-async fn what_is_not_known_of_a_member_is_empty_and_its_address_is_its_name() {
+async fn unknown_facts_of_a_member_are_empty_and_its_address_is_its_name() {
     let (edge, member) = (edge(config::Platform::default()), named("a").await);
     let _joined = edge.join(&member, Instance::default());
     edge.get("X-Request-Start: 7\r\n").await.assert(200, "a");
@@ -32,7 +32,7 @@ async fn what_is_not_known_of_a_member_is_empty_and_its_address_is_its_name() {
 }
 
 #[tokio::test]
-async fn what_a_registration_says_cannot_break_out_of_its_line() {
+async fn text_of_a_registration_cannot_add_a_header_line() {
     let (edge, member) = (edge(config::Platform::default()), upstream().answers(SESSION).start().await);
     let _joined = edge.join(&member, instance("x\r\nEvil: 1; a", "0"));
     let got = edge.get("").await;
@@ -62,7 +62,7 @@ async fn forwarded_for_from_any_client_is_trusted_only_with_compat() {
 }
 
 #[tokio::test]
-async fn the_scheme_is_what_the_settings_say() {
+async fn forwarded_proto_follows_the_settings() {
     for (forwarded_proto, scheme, expected) in [
         (ForwardedProto::Keep, Scheme::Http, "https"),
         (ForwardedProto::Sanitize, Scheme::Http, "http"),
@@ -80,7 +80,7 @@ async fn the_scheme_is_what_the_settings_say() {
 }
 
 #[tokio::test]
-async fn a_clients_certificate_is_what_the_settings_say() {
+async fn the_client_certificate_field_follows_the_settings() {
     use ForwardedClientCert::{AlwaysForward, Forward, SanitizeSet};
     for (forwarded_client_cert, certificate, expected) in [
         (AlwaysForward, None, Some("theirs")),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_here_goes_on_as_it_is() {
+    fn frames_that_are_not_allowed_there_pass_unchanged() {
         let first = frame(9, 0, 1, b"ab");
         for wrong in [frame(0, 0, 1, b"x"), frame(9, 4, 3, b"x"), frame(9, 4, 1, &[0; LONGEST + 1])] {
             let came = [&first[..], &wrong, &first].concat();
@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_head_is_lost(lengths in vec(0_usize..20_000, 1..12), piece in 1_usize..30_000) {
+        fn no_byte_of_a_head_is_lost(lengths in vec(0_usize..20_000, 1..12), piece in 1_usize..30_000) {
             let mut number = 0_u8;
             let mut payload = |length: usize| {
                 let bytes: Vec<u8> = (0..length.min(LONGEST)).map(|at| (at % 251) as u8 ^ number).collect();

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_slowly_is_no_flood() {
+    async fn slow_frames_are_no_flood() {
         let mut meter = begun();
         for _ in 0..3000 {
             meter.read(&frame(RST_STREAM, 0, 4)).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_may_give_back_all_that_it_has_read() {
+    async fn window_updates_for_read_bytes_are_no_flood() {
         let mut meter = begun();
         for _ in 0..20_000 {
             meter.wrote(600);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn excesses_have_numbers_of_their_own() {
+    fn each_kind_of_excess_has_its_own_number() {
         for flood in Flood::ALL {
             assert_eq!(Flood::of(flood as u8), Some(flood));
         }
@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_frames_are_cut_they_are_counted_the_same(
+        fn frames_are_counted_equally_however_the_bytes_are_cut(
             frames in vec((0_u8..11, any::<u8>(), 0_usize..300), 1..60),
             cuts in vec(1_usize..100, 1..20),
         ) {

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {
+    fn our_cache_status_follows_the_others_and_our_age_replaces_theirs() {
         let anywhere = "127.0.0.1:80".parse().unwrap();
         let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
         let mut head = ResponseHead::with_status(200);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn so_much_goes_in_and_more_when_that_has_left() {
+    fn a_full_send_buffer_takes_more_when_bytes_have_left() {
         let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
         let buffer = SharedSendBuffer::new(budget.account());
         let mut pieces = Vec::new();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_memory_one_goes_in_at_a_time() {
+    fn without_memory_one_piece_is_sent_at_a_time() {
         let budget = MemoryBudget::with_minimum(0, LEAST_ANSWER_MEMORY);
         let account = budget.account();
         let mut other = account.reservation();
