@@ -7,12 +7,14 @@ import { parseArgs } from 'node:util';
 
 import { get } from './lib/http.mjs';
 import { cpuDuring, residentBytes } from './lib/procfs.mjs';
+import { inRounds } from './lib/rounds.mjs';
 import { createSession } from './lib/session.mjs';
-import { pairedRatio } from './lib/statistics.mjs';
+import { median, pairedRatio, summaryText } from './lib/statistics.mjs';
 import { buildUpstream, installPackages, needTwoCores } from './lib/tools.mjs';
 import { wrk } from './lib/wrk.mjs';
 import { hostler } from './peers/hostler.mjs';
 import { startMembers } from './peers/members.mjs';
+import { stopAll } from './peers/renders.mjs';
 import { CELLS, LOAD_CORE, MEMBERS, PROBE, PROXY_CORE } from './scenarios/proxy.mjs';
 
 const IDLE = 3000;
@@ -42,7 +44,7 @@ try {
       await wrk(session, { ...at, seconds: WARM_SECONDS });
       const { cpu_ns, requests, errors } = await cpuDuring(running.processes, () => wrk(session, { ...at, seconds }));
       if (Object.values(errors ?? {}).some((count) => count > 0)) throw new Error(`errors: ${JSON.stringify(errors)}`);
-      return cpu_ns / requests / 1000;
+      return { value: cpu_ns / requests / 1000 };
     });
     say(`${cell.slots} slots, c = ${cell.connections}: CPU per request`, rows, 'us');
   }
@@ -52,18 +54,15 @@ try {
   await session.close();
 }
 
-/** Both builds in each round. The first one alternates. */
-async function inTurns(begin, cell, measure) {
-  const rows = [];
-  for (let round = 1; round <= rounds; round += 1) {
-    for (const peer of round % 2 === 0 ? ['new', 'old'] : ['old', 'new']) {
-      process.env.HOSTLER_BIN = builds[peer];
-      const running = await begin(cell);
-      rows.push({ round, peer, value: await measure(running) });
-      for (const one of running.processes) await session.stop(one);
-    }
-  }
-  return rows;
+/** Both builds in turn, a new process each time. */
+function inTurns(begin, cell, measure) {
+  return inRounds({ rounds, peers: Object.keys(builds) }, async ({ peer }) => {
+    process.env.HOSTLER_BIN = builds[peer];
+    const running = await begin(cell);
+    const row = await measure(running);
+    await stopAll(session, running.processes);
+    return row;
+  });
 }
 
 function start(upstream, slots) {
@@ -85,12 +84,11 @@ async function idleKilobytes({ port, processes }) {
   await get(port, PROBE);
   const after = residentBytes(processes[0].pid);
   sockets.forEach((socket) => socket.destroy());
-  return (after - before) / IDLE / 1000;
+  return { value: (after - before) / IDLE / 1000 };
 }
 
 function say(what, rows, unit) {
-  const of = (peer) => rows.filter((row) => row.peer === peer).map((row) => row.value).sort((a, b) => a - b)[rows.length >> 2];
+  const of = (peer) => `${peer} ${median(rows.filter((row) => row.peer === peer).map((row) => row.value)).toFixed(2)} ${unit}`;
   const ratio = pairedRatio(rows, { one: 'new', other: 'old', value: (row) => row.value });
-  const spread = `${ratio.min.toFixed(2)} .. ${ratio.max.toFixed(2)}`;
-  console.log(`${what}: new / old ${ratio.median.toFixed(3)} (${spread}); old ${of('old').toFixed(2)} ${unit}, new ${of('new').toFixed(2)} ${unit}`);
+  console.log(`${what}: new / old ${summaryText(ratio, 3)}; ${of('old')}, ${of('new')}`);
 }

@@ -1,14 +1,13 @@
 // Measures what crashing requests cost all others: ordinary GETs in an open loop while some requests end their workers.
 // node bench/crashes.mjs [--seconds 30] [--workers 2] [--rate 20] [--only WORDS] [--set KEY=VALUE ...]. The program is
 // HOSTLER_BIN or target/release/hostler.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get, request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startHostler } from '../packages/testkit/hostler.mjs';
+import { median, percentile } from './lib/statistics.mjs';
+import { hostlerBinary } from './lib/tools.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -33,45 +32,22 @@ const ATTACKS = {
 };
 
 /** Starts a new Hostler for each attack, so that an attack does not affect the next one. */
-async function start() {
-  const folder = mkdtempSync(join(tmpdir(), 'hostler-crashes-'));
-  writeFileSync(join(folder, 'hostler.toml'), `[server]
-listen = "127.0.0.1:0"
-admin = "off"
-access_log = "off"
+function start() {
+  const config = `[server]
 [pools.app]
 command = ["node", ${JSON.stringify(join(import.meta.dirname, 'apps/crashes/server.cjs'))}]
 workers = ${workers}
 [[routes]]
 match = "/*"
 pool = "app"
-`);
-  const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
-  // A variable of this script, not a key of Hostler.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'HOSTLER_BIN'));
-  const args = values.set.flatMap((pair) => ['--set', pair]);
-  const hostler = spawn(program, ['start', ...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = new Promise((resolve) => hostler.on('exit', resolve));
-  process.once('exit', () => hostler.kill());
-  const log = createInterface({ input: hostler.stdout });
-  const boots = [];
-  let port = 0;
-  const ready = new Promise((resolve) => {
-    log.on('line', (line) => {
-      port ||= Number(/listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1] ?? 0);
-      const boot = /ready \(pid \d+\) in (\d+) ms/.exec(line);
-      if (boot) boots.push(Number(boot[1]));
-      if (port && boots.length >= workers) resolve();
-    });
-  });
-  await ready;
-  boots.length = 0;
-  const stop = async () => {
-    hostler.kill();
-    await ended;
-    rmSync(folder, { recursive: true });
-  };
-  return { port, boots, stop };
+`;
+  const options = Object.fromEntries(values.set.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+  return startHostler({ program: hostlerBinary(), config, options: { 'server.access_log': 'off', ...options } });
+}
+
+/** The times of all boots in these lines of the log, in ms. */
+function bootsIn(lines) {
+  return lines.flatMap((line) => /ready \(pid \d+\) in (\d+) ms/.exec(line)?.[1] ?? []).map(Number);
 }
 
 /** One ordinary request: its time, or null if it was not answered. `why` counts the reasons. */
@@ -102,7 +78,9 @@ function crash(port, { path, method }, number) {
 }
 
 async function measure(attack) {
-  const { port, boots, stop } = await start();
+  const hostler = await start();
+  const { port } = hostler;
+  const atStart = bootsIn(hostler.log).length;
   const agent = new Agent({ keepAlive: true, maxSockets: 200 });
   for (let i = 0; i < 20; i += 1) await ask(port, agent); // warm-up
   const [asked, why] = [[], {}];
@@ -117,21 +95,20 @@ async function measure(attack) {
     }
     await pause(5);
   }
-  const times = (await Promise.all(asked)).map((time) => time ?? Infinity).sort((a, b) => a - b);
+  const times = (await Promise.all(asked)).map((time) => time ?? Infinity);
   agent.destroy();
-  await stop();
-  const at = (share) => times[Math.min(times.length - 1, Math.floor(times.length * share))];
-  boots.sort((a, b) => a - b);
+  await hostler.stop();
+  const boots = bootsIn(hostler.log).slice(atStart);
   const answered = times.filter(Number.isFinite);
   return {
     refused: Object.entries(why).map(([reason, count]) => `${count} ${reason}`).join(', '),
     answered: `${((100 * answered.length) / times.length).toFixed(1)} % of ${times.length}`,
-    median: `${at(0.5).toFixed(1)} ms`,
-    p99: `${at(0.99).toFixed(0)} ms`,
-    longest: `${answered.at(-1)?.toFixed(0)} ms`,
+    median: `${median(times).toFixed(1)} ms`,
+    p99: `${percentile(times, 99).toFixed(0)} ms`,
+    longest: `${Math.max(...answered).toFixed(0)} ms`,
     crashes,
     boots: boots.length,
-    'a boot': boots.length ? `${boots[boots.length >> 1]} ms, longest ${boots.at(-1)} ms` : '',
+    'a boot': boots.length ? `${median(boots)} ms, longest ${Math.max(...boots)} ms` : '',
   };
 }
 

@@ -4,8 +4,9 @@
 import { parseArgs } from 'node:util';
 import { app } from './lib/app.mjs';
 import { closedLoop, openLoop } from './lib/load.mjs';
-import { loadAverage } from './lib/procfs.mjs';
+import { inRounds } from './lib/rounds.mjs';
 import { createSession } from './lib/session.mjs';
+import { pairedRatio, summaryText } from './lib/statistics.mjs';
 import { buildApp, buildHostler, buildLoad } from './lib/tools.mjs';
 import { startWithWorkers } from './peers/hostler.mjs';
 
@@ -37,22 +38,14 @@ try {
   const capacity = ((await closed(ways.off)) + (await closed(ways.idle))) / 2;
   console.log(`capacity ${capacity.toFixed(1)} pages/s; load ${load} of it, ${seconds} s a run, ${rounds} rounds`);
 
-  const pairs = [];
-  for (let round = 1; round <= rounds; round += 1) {
-    const pair = {};
-    for (const gc of round % 2 === 0 ? ['off', 'idle'] : ['idle', 'off']) {
-      const load1 = loadAverage();
-      const at = { port: ways[gc].port, app, mix: MIX, rate: load * capacity, seconds, seed: round };
-      pair[gc] = await openLoop(session, at);
-      const { p50_us, p99_us, planned, ok } = pair[gc];
-      console.log(`round ${round}  ${gc.padEnd(4)}  p50 ${ms(p50_us)}  p99 ${ms(p99_us)}  ${ok} of ${planned} answered  (load1 ${load1})`);
-    }
-    pairs.push(pair);
-  }
+  const progress = { step: (text) => console.log(text) };
+  const rows = await inRounds({ rounds, peers: ['idle', 'off'], progress, told }, ({ round, peer }) => {
+    const at = { port: ways[peer].port, app, mix: MIX, rate: load * capacity, seconds, seed: round };
+    return openLoop(session, at);
+  });
   for (const figure of ['p50_us', 'p99_us']) {
-    const ratios = pairs.map(({ off, idle }) => idle[figure] / off[figure]).sort((a, b) => a - b);
-    const spread = `${ratios[0].toFixed(2)} to ${ratios.at(-1).toFixed(2)}`;
-    console.log(`${figure.slice(0, 3)} with gc = "idle", as a share of that without: median ${ratios[ratios.length >> 1].toFixed(2)} (${spread})`);
+    const ratio = pairedRatio(rows, { one: 'idle', other: 'off', value: (row) => row[figure] });
+    console.log(`${figure.slice(0, 3)} with gc = "idle", as a share of that without: median ${summaryText(ratio)}`);
   }
 } finally {
   await session.close();
@@ -62,6 +55,10 @@ try {
 async function closed({ port }) {
   const { ok, seconds: took } = await closedLoop(session, { ports: [port], app, mix: MIX, seconds: WARM_SECONDS, seed: 1, each: 2 * WORKERS });
   return ok / took;
+}
+
+function told([{ peer, load1, p50_us, p99_us, planned, ok }]) {
+  return `${peer.padEnd(4)}  p50 ${ms(p50_us)}  p99 ${ms(p99_us)}  ${ok} of ${planned} answered  (load1 ${load1})`;
 }
 
 function ms(us) {

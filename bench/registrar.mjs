@@ -1,17 +1,16 @@
 // Measures the cost of registered routes: memory of each route, CPU while all are refreshed, and the time until a new one
 // is served. node bench/registrar.mjs [10000] [60]: routes, seconds. The program is HOSTLER_BIN or
 // target/release/hostler. Writes no file.
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, get } from 'node:http';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../packages/testkit/eventually.mjs';
+import { startHostler } from '../packages/testkit/hostler.mjs';
 import { startNats } from '../packages/testkit/nats.mjs';
 import { cpuTime, loadAverage, residentBytes } from './lib/procfs.mjs';
+import { median } from './lib/statistics.mjs';
+import { hostlerBinary } from './lib/tools.mjs';
 
 const routes = Number(process.argv[2] ?? 10_000);
 const seconds = Number(process.argv[3] ?? 60);
@@ -24,37 +23,21 @@ if (!nats) process.exit(1);
 const member = createServer((request, response) => response.end(request.headers.host));
 await once(member.listen(0, '127.0.0.1'), 'listening');
 
-const folder = mkdtempSync(join(tmpdir(), 'hostler-registrar-'));
-writeFileSync(join(folder, 'hostler.toml'), `[server]
-listen = "127.0.0.1:0"
-admin = "127.0.0.1:0"
+const config = `[server]
 threads = 2
-access_log = "off"
 [registrar]
 nats = "${nats.url}"
 start_delay = "0s"
-`);
-const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOSTLER_')));
-const hostler = spawn(program, ['start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
-process.on('exit', () => hostler.kill('SIGKILL'));
-let port, admin;
-for await (const line of createInterface({ input: hostler.stdout })) {
-  port ??= /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
-  admin ??= /status on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
-  if (line.includes('nats: connected')) break;
-}
-hostler.stdout.resume();
+`;
+const hostler = await startHostler({ program: hostlerBinary(), config, options: { 'server.access_log': 'off' } });
+await eventually('Hostler to be connected to NATS', () => hostler.log.some((line) => line.includes('nats: connected')));
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-const ask = (host, to = port, path = '/') => new Promise((resolve, reject) => {
-  const request = get({ port: to, path, agent, headers: { host } }, (response) => {
-    let body = '';
-    response.on('data', (chunk) => (body += chunk)).on('end', () => resolve({ status: response.statusCode, body }));
-  });
+const ask = (host) => new Promise((resolve, reject) => {
+  const request = get({ port: hostler.port, agent, headers: { host } }, (response) => response.resume().on('end', () => resolve(response.statusCode)));
   request.on('error', reject);
 });
-const registered = async () => JSON.parse((await ask('admin', admin, '/status')).body).registrar.routes;
+const registered = async () => (await hostler.status()).registrar.routes;
 
 const publisher = connect(Number(nats.address.split(':')[1]), '127.0.0.1');
 publisher.write('CONNECT {"verbose":false}\r\n');
@@ -92,21 +75,18 @@ for (let route = routes; route < routes + NEW_ROUTES; route += 1) {
   const host = `app-${route}.apps.example.test`;
   const asked = performance.now();
   register(route);
-  while ((await ask(host)).status !== 200) await pause(1);
+  while ((await ask(host)) !== 200) await pause(1);
   waits.push(performance.now() - asked);
 }
-waits.sort((one, other) => one - other);
 
 const ms = (value) => `${value.toFixed(1)} ms`;
 console.log(`${routes} routes of one member each: ${perRoute} bytes each; registered for the first time with ${ms(filled / 1e6)} of CPU`);
 console.log(`refreshed every ${INTERVAL_SECONDS} s (${Math.round(routes / INTERVAL_SECONDS)} messages/s): ${(refreshing * 100).toFixed(2)} % of a core`);
-console.log(`a new route is served after ${ms(waits[NEW_ROUTES / 2])} in the median, ${ms(waits.at(-1))} at most; load ${loadAverage()}`);
+console.log(`a new route is served after ${ms(median(waits))} in the median, ${ms(Math.max(...waits))} at most; load ${loadAverage()}`);
 
-hostler.kill('SIGTERM');
-await once(hostler, 'exit');
+await hostler.stop();
 publisher.destroy();
 member.close();
 agent.destroy();
 await nats.stop();
-rmSync(folder, { recursive: true });
 process.exit();

@@ -50,8 +50,10 @@ export function render(results) {
   return `<!-- Rendered by bench/render.mjs from bench/results/*.json. Do not edit: run \`npm run bench\`. -->
 # Bench results
 
-Absolute times belong to the machine named with them; ratios of runs made side by side carry over. All again:
-\`npm run bench\`; a part: \`npm run bench -- proxy\` (or \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\`). The method and its limits: [README.md](README.md).
+Absolute times are valid for the machine named beside them. Ratios of runs side by side are valid for other machines too.
+
+\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: \`proxy\`, \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\` or \`lookups\`.
+[README.md](README.md) describes the method and its limits.
 
 ${sections.join('\n')}`;
 }

@@ -1,14 +1,15 @@
 // Measures the memory of an idle tunnel in Hostler: opens WebSockets through it to a member that only keeps them open.
 // node bench/tunnels.mjs [9900]. The program is HOSTLER_BIN or target/release/hostler. Each tunnel needs two of Hostler's
 // file descriptors.
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
+import { startHostler } from '../packages/testkit/hostler.mjs';
+import { residentBytes } from './lib/procfs.mjs';
+import { hostlerBinary } from './lib/tools.mjs';
 
 const count = Number(process.argv[2] ?? 9_900);
 const folder = mkdtempSync(join(tmpdir(), 'hostler-tunnels-'));
@@ -21,31 +22,17 @@ const switched = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpg
 
 const member = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.write(switched)));
 await once(member.listen({ path: join(folder, 'member.sock'), backlog: 4096 }), 'listening');
-writeFileSync(join(folder, 'hostler.toml'), `[server]
-listen = "127.0.0.1:0"
-admin = "off"
+const config = `[server]
 max_connections = ${count + 100}
-access_log = "off"
 drain_timeout = "1s"
 [pools.app]
-members = ["unix:member.sock"]
+members = ["unix:${join(folder, 'member.sock')}"]
 max_tunnels = ${count}
-`);
-const program = process.env.HOSTLER_BIN ?? join(import.meta.dirname, '../target/release/hostler');
-// A variable of this script, not a key of Hostler.
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'HOSTLER_BIN'));
-const hostler = spawn(program, ['start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
-process.on('exit', () => hostler.kill());
-let port;
-for await (const line of createInterface({ input: hostler.stdout })) {
-  port = Number(/listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1]);
-  if (port) break;
-}
-hostler.stdout.resume();
+`;
+const hostler = await startHostler({ program: hostlerBinary(), config, options: { 'server.access_log': 'off' } });
 
-const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${hostler.pid}/status`, 'utf8'))[1]) * 1024;
 const open = async () => {
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect(hostler.port, '127.0.0.1');
   socket.on('error', (error) => console.error(error.message));
   socket.write(handshake);
   const [head] = await once(socket, 'data');
@@ -55,18 +42,17 @@ const open = async () => {
 
 const sockets = [await open()];
 await pause(200);
-const before = resident();
+const before = residentBytes(hostler.pid);
 while (sockets.length < count) {
   sockets.push(...(await Promise.all(Array.from({ length: Math.min(50, count - sockets.length) }, open))));
 }
 await pause(500);
-const after = resident();
+const after = residentBytes(hostler.pid);
 const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 console.log(`${count} idle tunnels: ${mib(before)} before, ${mib(after)} after: ${Math.round((after - before) / (count - 1))} bytes each`);
 
 sockets.forEach((socket) => socket.destroy());
-hostler.kill('SIGTERM');
-await once(hostler, 'exit');
+await hostler.stop();
 member.close();
 rmSync(folder, { recursive: true });
 process.exit();

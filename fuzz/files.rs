@@ -1,4 +1,4 @@
-//! What must hold for any bytes in a file of data: it is refused, or whatever is asked of it is answered, however it lies. Knows no HTTP.
+//! Checks for any bytes in a data file: Hostler refuses the file, or answers every lookup in it. Knows no HTTP.
 #![allow(dead_code, reason = "each fuzz target uses its own check")]
 
 use std::net::IpAddr;

@@ -24,14 +24,14 @@ test('a test whose name looks like a summary is not counted', () => {
   assert.deepEqual(countNode('✔ # pass 9\n  # pass 9\nℹ pass 1\n'), { passed: 1, failed: 0, skipped: 0 });
 });
 
-test('a suite that ends with an error or runs nothing has failed, whatever it counted', () => {
+test('a suite that ends with an error or runs no test has failed', () => {
   assert.equal(judge(countCargo(''), 101).failed, 1);
   assert.equal(judge({ passed: 9, failed: 0, skipped: 0 }, 1).failed, 1);
   assert.equal(judge(countNode(''), 0).failed, 1);
   assert.equal(judge({ passed: 9, failed: 0, skipped: 0 }, 0).failed, 0);
 });
 
-test('why tests failed is found in the output of both, once for each suite', () => {
+test('the reason of a failure is found in both outputs, once per suite', () => {
   const cargo = 'running 2 tests\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\npanicked: 1 != 2\n\n\nfailures:\n    a\n\ntest result: FAILED. 1 passed; 1 failed;\n';
   assert.deepEqual(reasons(`${cargo}${CARGO}${cargo}`), Array(2).fill('failures:\n\n---- a stdout ----\npanicked: 1 != 2'));
   const node = '✖ a (3ms)\nℹ tests 1\nℹ fail 1\n\n✖ failing tests:\n\ntest at a.test.mjs:1:1\n✖ a (3ms)\n  Error: no\n';
@@ -40,7 +40,7 @@ test('why tests failed is found in the output of both, once for each suite', () 
   assert.deepEqual(reasons('✔ failing tests: 3\nℹ fail 0\n'), []);
 });
 
-test('a long reason is cut, and says so', () => {
+test('a long reason is cut and marked', () => {
   const [reason] = reasons(`✖ failing tests:\n${'  x\n'.repeat(500)}`);
   assert.match(reason, /^✖ failing tests:\n( {2}x\n){99}\(401 lines more above\)$/);
 });

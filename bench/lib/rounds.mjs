@@ -13,25 +13,38 @@ export function titlesOf(peers) {
 }
 
 /**
- * In each round, each cell is measured for all peers in turn, with another peer first each time. `peers` is a list, or a
- * function that returns the peers for a cell. `measure` returns the figures of one row or of several. `ending` runs after all
- * peers had their turn, and returns rows with the names of their peers. Every row has its round and the load of the machine
- * before it. `told` makes the text of a step's result for the progress.
+ * Runs `oneRound` in each round and returns all rows. `oneRound` gets the number of the `round`, the peers in the `order` of
+ * this round, the rows that the round has `found` so far, and `step`. `step(head, work)` measures: `work` returns the figures
+ * of one row or of several. Every row has its round, `head`, and the load of the machine before it. `told` makes the text of a
+ * step's rows for the progress; without `progress` nothing is printed.
  */
-export async function inRounds({ rounds, cells = [{}], peers, progress, told, ending }, measure) {
+export async function eachRound({ rounds, peers = [], progress, told }, oneRound) {
   const rows = [];
-  const step = async (head, work) => {
-    const load1 = loadAverage();
-    const found = [await work()].flat().map((row) => ({ ...head, load1, ...row }));
-    rows.push(...found);
-    progress.step(`round ${head.round}/${rounds}  ${told(found)}`);
-  };
   for (let round = 1; round <= rounds; round += 1) {
-    for (const cell of cells) {
-      const able = Array.isArray(peers) ? peers : peers(cell);
-      for (const peer of rotated(able, round - 1)) await step({ round, peer }, () => measure({ round, cell, peer }));
-    }
-    if (ending) await step({ round }, () => ending({ round, found: rows.filter((row) => row.round === round) }));
+    const found = [];
+    const step = async (head, work) => {
+      const load1 = loadAverage();
+      const measured = [await work()].flat().map((row) => ({ round, ...head, load1, ...row }));
+      found.push(...measured);
+      progress?.step(`round ${round}/${rounds}  ${told(measured)}`);
+    };
+    await oneRound({ round, order: rotated(peers, round - 1), found, step });
+    rows.push(...found);
   }
   return rows;
+}
+
+/**
+ * In each round, each cell is measured for all peers in turn, with another peer first each time. `peers` is a list, or a
+ * function that returns the peers for a cell. `measure` returns the figures of one row or of several. `ending` runs after all
+ * peers had their turn, and returns rows with the names of their peers.
+ */
+export function inRounds({ rounds, cells = [{}], peers, progress, told, ending }, measure) {
+  return eachRound({ rounds, progress, told }, async ({ round, found, step }) => {
+    for (const cell of cells) {
+      const able = Array.isArray(peers) ? peers : peers(cell);
+      for (const peer of rotated(able, round - 1)) await step({ peer }, () => measure({ round, cell, peer }));
+    }
+    if (ending) await step({}, () => ending({ round, found }));
+  });
 }

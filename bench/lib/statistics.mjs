@@ -46,3 +46,8 @@ export function pairedRatio(rows, { one, other, value }) {
   });
   return ratios.length === 0 ? null : summary(ratios);
 }
+
+/** A summary as text. Example: `1.012 (0.99 to 1.04)`. */
+export function summaryText({ median: middle, min, max }, digits = 2) {
+  return `${middle.toFixed(digits)} (${min.toFixed(2)} to ${max.toFixed(2)})`;
+}

@@ -142,7 +142,7 @@ func TestEachStepHasItsOwnRate(t *testing.T) {
 	}
 }
 
-func TestToldToStopItPrintsWhatWasBegun(t *testing.T) {
+func TestAStopSignalPrintsTheStartedRequests(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if asked.Add(1) == 20 {

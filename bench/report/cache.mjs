@@ -1,7 +1,7 @@
 // The cache section of RESULTS.md. Knows the rows of results/cache.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
 import { likeliest } from '../lib/zipf.mjs';
-import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
+import { CPU, PAIRED, number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** The target: CPU per hit at most this many times that of nginx and of Varnish. */
 const TARGET = 1;
@@ -9,7 +9,7 @@ const RENDERS = 1;
 
 export function cacheSection(result) {
   const { settings, cells, rows, titles, peers } = result;
-  const names = { '1 kB': '1 kB, one page', '100 kB': '100 kB, one page', many: `${kilo(settings.size)}, ${number(settings.keys, 0)} pages`, tight: 'where not all fit' };
+  const names = { '1 kB': '1 kB, one page', '100 kB': '100 kB, one page', many: `${kilo(settings.size)}, ${number(settings.keys, 0)} pages`, tight: 'not all fit' };
   const inCell = (name, peer) => rows.filter((row) => row.cell === name && (!peer || row.peer === peer));
   const others = ['nginx', 'varnish'].filter((peer) => peers.includes(peer));
   const hits = cells.map(({ name }) => name).filter((name) => name !== 'tight');
@@ -30,30 +30,38 @@ export function cacheSection(result) {
 
 ${origin(result, ['hostler', 'nginx', 'varnish', 'wrk', 'node', 'go'])}
 
-CPU of a hit, Hostler's divided by the peer's; the target is at most ${TARGET} of both:
+CPU for a hit: Hostler's divided by the peer's. The target is at most ${TARGET} against both:
 
-${table(['hit', ...others.map((other) => `/ ${titles[other]}`), `<= ${TARGET} of both`], verdicts)}
+${table(['hit', ...others.map((other) => `/ ${titles[other]}`), `<= ${TARGET} against both`], verdicts)}
 
 ${table(['one cache thread, medians', ...peers.map((peer) => titles[peer])], figures)}
 
-What is a hit where ${number(settings.keys, 0)} pages of ${kilo(settings.size)} meet ${tight.megabytes} MB:
+Hits when ${number(settings.keys, 0)} pages of ${kilo(settings.size)} are requested and the cache has ${tight.megabytes} MB:
 
 ${table(['', ...peers.map((peer) => titles[peer])], tightRows(peers.map((peer) => inCell('tight', peer)), { ...settings, megabytes: tight.megabytes }))}
 
-${number(settings.burst, 0)} equal requests at once for a page that is in no cache and takes 200 ms to render:
+${number(settings.burst, 0)} equal requests at the same time, for a page that no cache has and that takes 200 ms to render:
 
 ${table(['', 'renders for each burst', `${RENDERS} render`, 'last answer, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), { title: titles[peer], isOurs: peer === 'hostler', ...settings })))}
 
 ${troubles(rows, titles, ({ cell }) => cell)}
 
-How: one cache thread (Varnish: one pool of threads) on core 0; wrk with one thread, ${settings.connections} connections and a browser's request fields on core 1, and there
-too the origin, which counts what reaches it. Everything lies in memory: nginx keeps its files on /dev/shm. Pages are asked for as the web does,
-the k-th likeliest with a weight of 1 / k^${settings.exponent}, from a fixed seed; where all fit, each has been asked for once before, where not, the caches have had
-400,000 requests to settle. Caches count what they keep in ways of their own: Hostler heads, keys and bodies, nginx its files in blocks of their file system and looks every ten seconds
-whether they are too many, Varnish what it allocates for objects. So their memory is read as the machine sees it, empty, when filled and at the end: the proportional set size of all processes (each shared page once;
-\`smaps_rollup\`) and the blocks of nginx's files, those included that are removed and still open. "As many bytes" are those above the empty process, filled with the likeliest pages and nothing else. CPU is the scheduler's run time of all the peer's processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up,
-peers in turns within each round; a ratio is the median of same-round pairs, with the smallest and the largest in parentheses. The bursts come from the
-generator of \`photos\`, ${settings.turns + 1} in each round, the first of which makes its connections.
+How it is measured:
+
+* One cache thread runs on core 0 (Varnish: one thread pool). wrk runs on core 1 with one thread, ${settings.connections} connections and the request fields of a browser. The origin
+  runs on core 1 too, and counts the requests that reach it.
+* All caches store in memory. The files of nginx are on /dev/shm.
+* Pages are requested with a Zipf distribution: the k-th page has the weight 1 / k^${settings.exponent}. The seed is fixed.
+* Where all pages fit, each page was requested once before the run. Where they do not fit, the caches served 400,000 requests before the run.
+* Each cache counts its memory in its own way. Hostler counts heads, keys and bodies. nginx counts files in blocks of the file system, and checks the sum every ten seconds.
+  Varnish counts what it allocates for objects.
+* So the memory is what the system reports: empty, filled, and at the end. It is the proportional set size of all processes (\`smaps_rollup\`; a shared page counts once)
+  and the blocks of nginx's files, with files that are removed and still open.
+* "Hits possible in as many bytes" assumes that the memory above the empty process holds the most likely pages and nothing else.
+${CPU}
+* ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and cell, after ${settings.warmup} s of warm-up.
+${PAIRED}
+* Bursts come from the generator of \`photos\`: ${settings.turns + 1} in each round. The first one opens its connections.
 `;
 }
 
@@ -76,11 +84,11 @@ function tightRows(each, { keys, exponent, size, megabytes }) {
   const one = (value) => spread(value, 1);
   return [
     line('hits, % of the requests', hits, one),
-    line(`memory taken for ${megabytes} MB, in MB`, (row) => row.memory && bytes(row.memory.most) / MB, one),
-    line('... of which files', ({ memory }) => memory && memory.most.files / MB, one),
-    line('... of which there before the first page', ({ memory }) => memory && bytes(memory.empty) / MB, one),
+    line(`memory used with a limit of ${megabytes} MB, in MB`, (row) => row.memory && bytes(row.memory.most) / MB, one),
+    line('... of it files', ({ memory }) => memory && memory.most.files / MB, one),
+    line('... of it used before the first page', ({ memory }) => memory && bytes(memory.empty) / MB, one),
     line('hits possible in as many bytes, %', possible, one),
-    line('hits, of those possible', (row) => row.memory && hits(row) / possible(row), (value) => spread(value, 2)),
+    line('hits / possible hits', (row) => row.memory && hits(row) / possible(row), (value) => spread(value, 2)),
   ];
 }
 

@@ -25,13 +25,16 @@ ${table(['', 'failed', 'requests', 'deploys', 'seconds each', 'p99 (ms) during o
 
 ${troubles(rows, titles)}
 
-How: \`${settings.app}\` with ${settings.workers} workers at ${settings.load} of the capacity (${number(capacity.rate, 0)} requests/s), open loop, as in the render tail. ${settings.deploys} deploys, ${settings.pause} s
-apart; after each, no process of before may answer. Failed is all that was not answered with 2xx in ${settings.patience} s; the client, Go's, sends
-a GET again by itself when a kept connection turns out to have been closed, as browsers do. A deploy lasts until its command returns: \`hostler restart\`;
-\`pm2 reload\` of a cluster with \`wait_ready\`, ten seconds of \`listen_timeout\` and \`kill_timeout\`, and an app that closes its
-server at SIGINT and ends kept connections; and for HAProxy a script that starts a successor, waits for its first page, sets it \`ready\`, its
-predecessor \`drain\`, and stops that when it has no session left, worker by worker. ${rounds(settings.rounds)}; p99 over what was asked during a deploy
-and between two.
+How it is measured:
+
+* \`${settings.app}\` runs with ${settings.workers} workers at ${settings.load} of the capacity (${number(capacity.rate, 0)} requests/s), in an open loop, as in the render tail.
+* There are ${settings.deploys} deploys, ${settings.pause} s apart. After each deploy, no process from before it may answer.
+* A request has failed if it has no 2xx answer within ${settings.patience} s. The client (Go) repeats a GET by itself if a kept connection was closed, as browsers do.
+* A deploy lasts until its command returns. Hostler: \`hostler restart\`.
+* PM2: \`pm2 reload\` of a cluster with \`wait_ready\`, and ten seconds of \`listen_timeout\` and \`kill_timeout\`. The app closes its server at SIGINT, and ends kept connections.
+* HAProxy: a script replaces one worker after the other. It starts the new worker, waits for its first page, and sets it to \`ready\`. It sets the old worker to \`drain\`, and
+  stops it when it has no session.
+* ${rounds(settings.rounds)}. p99 is over the requests during a deploy, and over those between two deploys.
 `;
 }
 

@@ -43,5 +43,9 @@ export function origin({ date, commit, dirty, machine, versions }, names) {
 
 const NAMES = { hostler: 'Hostler', haproxy: 'HAProxy', nginx: 'nginx', varnish: 'Varnish', memcached: 'memcached', fastify: 'Fastify', maxmind: 'maxmind', node: 'Node', pm2: 'PM2', wrk: 'wrk', vegeta: 'vegeta', h2load: 'h2load', ab: 'ab', go: 'Go' };
 
+/** How figures of several rounds become one; a line of a list. */
+export const PAIRED = '* Peers take turns within each round. A ratio is the median of pairs from the same round. The smallest and the largest pair are in parentheses.';
+export const CPU = "* CPU is the scheduler's run time of all processes of the peer.";
+
 export const rounds = (count) => (count === 1 ? '1 round' : `${count} rounds`);
 export const seconds = duration;

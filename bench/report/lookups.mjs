@@ -1,6 +1,6 @@
 // The lookups section of RESULTS.md. Knows the rows of results/lookups.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
+import { CPU, PAIRED, number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** The targets: requests per second of CPU time at least this many times the peer's. */
 const TARGETS = { nginx: 0.9, fastify: 3 };
@@ -41,13 +41,13 @@ Requests in a second of CPU time, and requests per second, medians:
 
 ${table(['one thread', ...cells.map(cellName)], figures)}
 
-How long people wait for \`${cells[0].path}\`; p99 counts from the instant at which a request was meant to start:
+Waits for \`${cells[0].path}\`. p99 is from the planned start of a request:
 
-${table(['p99', 'at a quarter of the load', 'at half load', `< ${P99_MS} ms`, 'at three quarters', 'half is', `ab -c ${settings.ab.connections}: p50; p99`, 'longest', `< ${LONGEST_MS} ms`], peers.map((peer) => waiting(peer, { inCell, titles })))}
+${table(['p99', 'at a quarter of the load', 'at half load', `< ${P99_MS} ms`, 'at three quarters', 'half load', `ab -c ${settings.ab.connections}: p50; p99`, 'longest', `< ${LONGEST_MS} ms`], peers.map((peer) => waiting(peer, { inCell, titles })))}
 
-How punctual the generator was at half load, and what the machine took from it:
+How late the generator was at half load, and how much CPU it and the service did not get:
 
-${table(['', 'p99', 'late by: p50; p99', 'intervals in which its core stalled', 'the longest stall', 'p99 of the other intervals', 'taken by the host', 'others had the service’s core', 'p99 if they may not'], [...peers, 'floor'].map((peer) => punctuality(peer, { inCell, titles })))}
+${table(['', 'p99', 'start too late by: p50; p99', 'intervals with a stall', 'longest stall', 'p99 of the other intervals', 'taken by the host', 'wait for its core', 'p99 with priority'], [...peers, 'floor'].map((peer) => punctuality(peer, { inCell, titles })))}
 
 ${startTable(inCell('start', 'hostler'))}
 
@@ -55,19 +55,33 @@ ${headersTable(inCell('proxied'), titles)}
 
 ${troubles(rows, titles, ({ cell }) => cell)}
 
-How: one thread on core 0; wrk with one thread, ${settings.connections} connections and a browser's request fields on core 1. All answer the same body, which each run checks;
-nginx says it as a fixed text with the fields of Hostler's answer (\`return 200\`, \`add_header\`), to every address the same. Fastify and plain Node find a finished
-text in a Map, and cities with npm maxmind and a cache of as many addresses as are asked for; a trusted proxy's X-Forwarded-For says the address to all. CPU is the scheduler's run
-time of all the peer's processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up, peers in turns within each round; a ratio is the median
-of same-round pairs, with the smallest and the largest in parentheses. Half load is half of what the peer has just done with wrk, in an open loop of ${settings.paced ?? settings.half} s (\`bench-pace\`, Poisson
-arrivals from a seed, ${settings.connections} connections; a request that was not answered counts as one that never was). It spins on a core of its own${realTime(rows)}, which it
-leaves for 80 µs in each millisecond, or Linux would take it for 50 ms of each second. Its core stalled
-where two readings of the clock, with one call to the kernel between them, are more than 1 ms apart: others of this machine ran there, or its host took it away. Such stalls are in p99, by which
-the service is judged; beside it stands p99 of the intervals of 100 ms that no stall touched. When the service had to wait for its own core is in both, and in the last column but one, over all rounds: it has no priority. The last column is of further runs at the same rate in which it has: all else on this machine
-comes after it, as where there is a core for all else. "${titles.floor ?? 'A fixed answer'}" is
-the bench's own upstream at Hostler's rate: what the machine and the generator alone come to. \`geo_headers\`: Hostler on core 0, wrk and the
-members of \`proxy\` on core 1; a trusted proxy's X-Forwarded-For names the clients both times, and each run begins by seeing that members are told, or not. ab sends ${number(settings.ab.requests, 0)} requests, each on a connection of its own; the original's own test was 2,000 of them, with a
-longest of 300 ms wanted. (It published 2,718 requests/s, p50 103 ms and p99 316 ms for that, on another machine.)
+How it is measured:
+
+* One thread of the peer runs on core 0. wrk runs on core 1 with one thread, ${settings.connections} connections and the request fields of a browser.
+* All peers send the same body. Each run checks it.
+* nginx sends a fixed text with the fields of Hostler's answer (\`return 200\`, \`add_header\`). It sends the same text to every address.
+* Fastify and plain Node find a finished text in a Map. For cities they use npm maxmind, with a cache for as many addresses as are requested. A trusted proxy's X-Forwarded-For
+  names the address, for all peers.
+${CPU}
+* ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and cell, after ${settings.warmup} s of warm-up.
+${PAIRED}
+
+The waits:
+
+* Half load is half of what the peer has just answered to wrk. The load is an open loop of ${settings.paced ?? settings.half} s: \`bench-pace\` with Poisson arrivals (fixed seed) and ${settings.connections} connections.
+  A request without an answer counts as one that never came.
+* \`bench-pace\` uses a whole core${realTime(rows)}. It leaves the core for 80 µs in each millisecond. Otherwise Linux would take the core for 50 ms of each second.
+* The core of the generator has stalled if two readings of the clock with one system call between them are more than 1 ms apart. Then another process used the core, or the
+  host of the virtual machine took it.
+* Such stalls are in p99, and the target is for this p99. Beside it is the p99 of those intervals of 100 ms that have no stall.
+* "Wait for its core" is the time in which the service was ready to run and another process had its core, over all rounds. The service has no priority.
+* The last column is from more runs at the same rate, in which the service has priority over all other processes of the machine.
+* "${titles.floor ?? 'A fixed answer'}" is the upstream of the benchmark at Hostler's rate. It shows the share of the machine and of the generator.
+* ab sends ${number(settings.ab.requests, 0)} requests, each on its own connection. The test of the original service was 2,000 requests, with a target of at most 300 ms for the longest.
+  It published 2,718 requests/s, p50 103 ms and p99 316 ms, on another machine.
+
+\`geo_headers\`: Hostler runs on core 0. wrk and the members of \`proxy\` run on core 1. In both cases a trusted proxy's X-Forwarded-For names the clients. Each run first checks
+whether members get the headers.
 `;
 }
 
@@ -124,7 +138,7 @@ function headersTable(rows, titles) {
   const figures = (name) => (of(name).length > 0 ? `${number(median(of(name).map(cpu)))} µs; ${number(median(of(name).map(rate)), 0)}/s` : 'not measured');
   const ratio = pairedRatio(rows, { one: 'told', other: 'plain', value: cpu });
   const line = (name, of) => [titles[name] ?? { plain: 'without geo_headers', told: 'with geo_headers' }[name], figures(name), of];
-  return table(['Hostler in front of four members, 20,000 clients', 'CPU; requests', 'CPU, of that without'], [line('plain', '1'), line('told', spread(ratio, 2))]);
+  return table(['Hostler in front of four members, 20,000 clients', 'CPU; requests', 'CPU / CPU without'], [line('plain', '1'), line('told', spread(ratio, 2))]);
 }
 
 function startTable(own) {
@@ -135,7 +149,7 @@ function startTable(own) {
   return table(['Hostler with 41,488 US codes and DB-IP’s city data', 'measured', 'target', ''], [
     ['start of the process to the first answer', written(start, 0), `< ${START_MS} ms`, verdict(start, ({ median: middle }) => middle < START_MS)],
     ['resident memory, idle', written(idle, 1, 'MB'), `< ${MEMORY_MB} MB`, verdict(idle, ({ median: middle }) => middle < MEMORY_MB)],
-    ['the same after questions about 20,000 addresses', written(asked, 1, 'MB'), '–', '–'],
-    ['... of which pages of mapped files, which the kernel may take back', written(files, 1, 'MB'), '–', '–'],
+    ['the same after lookups of 20,000 addresses', written(asked, 1, 'MB'), '–', '–'],
+    ['... of it pages of mapped files, which the kernel can free', written(files, 1, 'MB'), '–', '–'],
   ]);
 }

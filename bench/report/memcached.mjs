@@ -3,12 +3,12 @@ import { median, summary } from '../lib/statistics.mjs';
 import { number, origin, rounds, spread, table, verdict } from './format.mjs';
 
 const NAMES = {
-  none: 'none at all',
-  fine: 'as it should be',
+  none: 'not configured',
+  fine: 'works',
   slow: 'answers after 1 s',
-  garbled: 'answers nonsense',
-  hung: 'takes questions, never answers',
-  gone: 'gone',
+  garbled: 'sends invalid answers',
+  hung: 'accepts requests, never answers',
+  gone: 'not running',
 };
 
 export function memcachedSection(result) {
@@ -30,13 +30,17 @@ export function memcachedSection(result) {
 
 ${origin(result, ['hostler', 'memcached', 'wrk', 'node'])}
 
-Hits and misses of one Hostler, by what its memcached does; no request may fail for it:
+Hits and misses of one Hostler, by the state of its memcached. No request may fail because of memcached:
 
-${table(['memcached', 'hit: CPU; p99', 'CPU, of that without', 'misses; p99', 'failed', '0 failed'], lines)}
+${table(['memcached', 'hit: CPU; p99', 'CPU / CPU without memcached', 'misses; p99', 'failed', '0 failed'], lines)}
 
-How: as in Cache, with memcached and what stands between it and Hostler on core 1, with the load and the origin. All is well until the run begins, then the
-state sets in; ${settings.seconds} s of misses, each of another page, then ${settings.seconds} s of hits on one page of 1 kB, ${settings.connections} connections. ${rounds(settings.rounds)}, medians; a ratio is the median
-of same-round pairs. What a miss takes is mostly the origin's, one Node process that shares its core with the rest.
+How it is measured:
+
+* As in Cache. memcached and the program between it and Hostler run on core 1, with the load and the origin.
+* memcached works until the run begins. Then the state of the row begins.
+* First come ${settings.seconds} s of misses, each for another page. Then come ${settings.seconds} s of hits on one page of 1 kB. There are ${settings.connections} connections.
+* ${rounds(settings.rounds)}, medians. A ratio is the median of pairs from the same round.
+* Most of the time of a miss is the origin's: one Node process that shares its core with the rest.
 `;
 }
 

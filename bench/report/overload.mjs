@@ -12,7 +12,7 @@ export function overloadSection(result) {
   const goodput = (peer) => summarized(of(peer, ({ overload }) => overload.completed / room));
   const back = (peer) => summarized(of(peer, ({ recovery_s: s }) => s ?? Infinity));
   const verdicts = [
-    ['goodput, of the capacity', spread(goodput('hostler'), 2), `>= ${GOODPUT}`, verdict(goodput('hostler'), ({ median }) => median >= GOODPUT)],
+    ['goodput / capacity', spread(goodput('hostler'), 2), `>= ${GOODPUT}`, verdict(goodput('hostler'), ({ median }) => median >= GOODPUT)],
     ['seconds until p99 is back to normal', after(back('hostler'), settings.after), `<= ${RECOVERY_S}`, verdict(back('hostler'), ({ max }) => max <= RECOVERY_S)],
   ];
   const figures = peers.map((peer) => {
@@ -33,17 +33,21 @@ Hostler at ${settings.overload} x the capacity for ${settings.during} s:
 
 ${table(['', 'measured', 'target', ''], verdicts)}
 
-During the overload; times in milliseconds, of what was answered and of what was refused:
+During the overload. Times are in milliseconds, for answered requests and for refused requests:
 
-${table(['', 'goodput', 'of it in 1 s', 'p50', 'p99', 'refused', 'refusal p50', 'refusal p99', 'failed', 's to normal'], figures)}
+${table(['', 'goodput', 'goodput within 1 s', 'p50', 'p99', 'refused', 'refusal p50', 'refusal p99', 'failed', 's to normal'], figures)}
 
-How: as in the render tail, ${settings.before} s at ${settings.calm} of the capacity (${number(capacity.rate, 0)} requests/s, two bare workers in a closed loop), ${settings.during} s at ${settings.overload},
-${settings.after} s at ${settings.calm} again; open loop, whatever the answers. Goodput is what was answered with 200 during the overload, over capacity x ${settings.during} s;
-a client waits ${settings.patience} s at most, a later response counts as failed. Hostler and HAProxy let a request wait for a worker for up to ${settings.queueTimeout};
-nothing else limits their queues here. "Normal" is the worst p99 of any second before (medians of the whole spell: ${calm.join(', ')});
-the figure counts the seconds after the end that are worse, refusals being answers that never came. The generator and the proxies
-take their CPU from the same two cores, and twice the requests take more of it from every peer. ${rounds(settings.rounds)} of fresh processes,
-warmed for ${settings.warmup} s; medians over the rounds, the smallest and the largest in parentheses, refused and failed added up.
+How it is measured:
+
+* As in the render tail: ${settings.before} s at ${settings.calm} of the capacity, ${settings.during} s at ${settings.overload}, then ${settings.after} s at ${settings.calm} again, in an open loop. The capacity is
+  ${number(capacity.rate, 0)} requests/s: two workers without a proxy in a closed loop.
+* Goodput is the number of 200 answers during the overload, divided by capacity x ${settings.during} s.
+* A client waits at most ${settings.patience} s. A later response counts as failed.
+* Hostler and HAProxy let a request wait up to ${settings.queueTimeout} for a worker. No other limit of their queues has an effect here.
+* "Normal" is the worst p99 of a second before the overload (medians of that whole time: ${calm.join(', ')}).
+* "s to normal" counts the seconds after the overload with a worse p99. A refusal counts as an answer that never came.
+* The load generator and the proxies share the two cores with the workers. Twice the requests take more CPU from every peer.
+* ${rounds(settings.rounds)} of new processes, warmed up for ${settings.warmup} s. Figures are medians over the rounds, with the smallest and the largest in parentheses. Refused and failed requests are sums.
 `;
 }
 

@@ -22,8 +22,8 @@ export function photosSection(result) {
   const verdicts = counts.flatMap((count) => {
     const failed = failures(count, 'hostler');
     return [
-      [`${count} at once: time, of the upstream's own`, spread(ratio(count, 'hostler'), 2), `<= ${RATIO}`, verdict(ratio(count, 'hostler'), ({ median }) => median <= RATIO)],
-      [`${count} at once: not answered with a redirect`, failed === null ? 'not measured' : number(failed, 0), '0', verdict(failed === null ? null : { failed }, ({ failed }) => failed === 0)],
+      [`${count} at once: time / time of the upstream`, spread(ratio(count, 'hostler'), 2), `<= ${RATIO}`, verdict(ratio(count, 'hostler'), ({ median }) => median <= RATIO)],
+      [`${count} at once: requests without a redirect`, failed === null ? 'not measured' : number(failed, 0), '0', verdict(failed === null ? null : { failed }, ({ failed }) => failed === 0)],
     ];
   });
   const ms = (some) => (some.length > 0 ? number(median(some.map(({ took_us: us }) => us / 1000)), 0) : '–');
@@ -35,19 +35,22 @@ export function photosSection(result) {
 
 ${origin(result, ['hostler', 'nginx', 'node'])}
 
-Hostler with one worker of \`examples/original-photos\`, bursts of lookups of different photos at an upstream of ${settings.latency} ms:
+Hostler with one worker of \`examples/original-photos\`: bursts of requests for different photos, with an upstream that takes ${settings.latency} ms:
 
 ${table(['', 'measured', 'target', ''], verdicts)}
 
 Milliseconds until the last answer of a burst, medians:
 
-${table(['requests at once', 'last answer', "of the upstream's own", 'first burst', 'failed'], figures)}
+${table(['requests at once', 'last answer', '/ the upstream itself', 'first burst', 'failed'], figures)}
 
-How: the upstream is the example's stand-in for Flickr's API, one Node process that answers each call after ${settings.latency} ms and has no quota
-here. "The upstream itself" is the same burst sent straight to it: what there would be to gain by having nothing in between. All
-take turns, and a ratio is the median over pairs of the same turn, with the smallest and the largest. ${rounds(settings.rounds)} of fresh processes:
-${settings.warmup} bursts of the larger kind that warm them (Node compiles what runs often), which count for failures only, and of which "first burst" is the
-very first, connections included; then ${settings.turns} of each kind, on connections that one more before has made. The generator is written in Go and runs at a
-raised priority; it, the upstream, the app and the proxy share ${result.machine.cores} cores, and what they need of them together is most of what is above 1.
+How it is measured:
+
+* The upstream is the example's stand-in for Flickr's API. It is one Node process that answers each call after ${settings.latency} ms. It has no quota here.
+* "The upstream itself" is the same burst sent directly to the upstream. No peer can be faster.
+* All peers take turns. A ratio is the median over pairs of the same turn, with the smallest and the largest in parentheses.
+* ${rounds(settings.rounds)} of new processes. First come ${settings.warmup} bursts of the larger kind as a warm-up. Of them, only failures count. "First burst" is the first of them, with the time
+  to open its connections.
+* Then come ${settings.turns} bursts of each kind. One more burst before them opens the connections.
+* The generator is a Go program with raised priority. Generator, upstream, app and proxy share ${result.machine.cores} cores. Most of a ratio above 1 is the CPU that they use together.
 `;
 }

@@ -1,6 +1,6 @@
 // The proxy-cost section of RESULTS.md. Knows the rows of results/proxy.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
+import { PAIRED, number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** The targets: CPU per request at most this many times the peer's, in every cell. */
 const TARGETS = { haproxy: 0.9, chain: 0.5 };
@@ -33,8 +33,8 @@ export function proxySection(result) {
 
 ${origin(result, ['hostler', 'haproxy', 'nginx', 'wrk'])}
 
-CPU per request, Hostler's divided by the peer's; the target is at most ${number(TARGETS.haproxy, 1)} of HAProxy's and at most
-${number(TARGETS.chain, 1)} of nginx -> HAProxy's in each of the four cells.
+CPU per request: Hostler's divided by the peer's. The targets are at most ${number(TARGETS.haproxy, 1)} of HAProxy's and at most
+${number(TARGETS.chain, 1)} of nginx -> HAProxy's, in each of the four cells.
 
 ${table(['cell', '/ HAProxy', `<= ${TARGETS.haproxy}`, '/ nginx -> HAProxy', `<= ${TARGETS.chain}`, '/ nginx'], verdicts)}
 
@@ -45,11 +45,13 @@ ${table(['one proxy thread', ...cells.map(cellName)], figures)}
 ${ceiling(rows)}
 ${troubles(rows, titles, cellName)}
 
-How: one proxy thread on core 0; wrk with one thread and the ${settings.members} members on core 1. GET with seven ordinary request fields, a
-200-byte JSON answer, keep-alive, members on Unix sockets, all timeouts on, no access logs. CPU is the scheduler's run time
-of all the peer's processes (\`/proc/PID/task/*/schedstat\`). ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up, peers in
-turns within each round; a ratio is the median of same-round pairs, with the smallest and the largest in parentheses. CPU
-counted in clock ticks instead differs from this by at most ${number(100 * tickDifference(rows), 1)} % in any run.
+How it is measured:
+
+* One proxy thread runs on core 0. wrk with one thread and the ${settings.members} members run on core 1.
+* A request is a GET with seven usual fields. The answer is JSON of 200 bytes. Connections are kept alive, members listen on Unix sockets, all timeouts are on, access logs are off.
+* CPU is the scheduler's run time of all processes of the peer (\`/proc/PID/task/*/schedstat\`). CPU in clock ticks differs by at most ${number(100 * tickDifference(rows), 1)} % in any run.
+* ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and cell, after ${settings.warmup} s of warm-up.
+${PAIRED}
 `;
 }
 
@@ -62,7 +64,7 @@ function ceiling(rows) {
   const direct = rows.filter((row) => row.peer === 'direct');
   if (direct.length === 0) return '';
   const { median: middle, min } = summary(direct.map(rate));
-  return `wrk against one of the members without any proxy: ${number(middle, 0)} requests/s (at least ${number(min, 0)}).\n`;
+  return `wrk and one member without a proxy: ${number(middle, 0)} requests/s (at least ${number(min, 0)}).\n`;
 }
 
 function tickDifference(rows) {

@@ -1,6 +1,6 @@
 // The render section of RESULTS.md. Knows the rows of results/render.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { PAIRED, number, origin, rounds, spread, table, verdict } from './format.mjs';
 
 const THROUGHPUT = 1.5;
 const BURST_P99 = 0.5;
@@ -22,24 +22,31 @@ export function renderSection(result) {
 
 ${origin(result, ['hostler', 'node', 'wrk', 'vegeta'])} npm hypernova ${settings.hypernova}, React ${settings.react} for both.
 
-Hostler with @hostler/render, divided by npm hypernova with its own cluster; ${settings.workers} workers each, one job in a batch:
+Hostler with @hostler/render, divided by npm hypernova with its own cluster. Each has ${settings.workers} workers, and a batch has one job:
 
 ${table(['', 'ratio', 'target', ''], verdicts)}
 
-In a closed loop of ${settings.connections} connections; CPU of all the peer's own processes:
+In a closed loop with ${settings.connections} connections. CPU is that of all processes of the peer:
 
 ${table(['', '', 'batches/s', 'CPU each (us)', 'p50 (ms)', 'p99 (ms)', 'errors'], loopFigures({ islands, peers, titles, loops }))}
 
-In bursts (waiting times in milliseconds, from the instant a request was meant to start):
+In bursts. Times are in milliseconds, from the planned start of a request:
 
 ${table(['', 'p50 in bursts', 'p99 in bursts', 'p99 between', 'refused', 'failed', 'requests'], burstFigures({ bursts, peers, titles }))}
 
-How: the services are \`bench/apps/islands\`, the same components with the same React, NODE_ENV=production, neither logs what goes well; what they answer is
-compared before it is timed. Closed loop: wrk, ${settings.seconds} s after ${settings.warmup} s to warm up. Bursts: open loop over ${settings.edges} independent keep-alive pools, the same seeded Poisson
-arrivals for both, of ${islands[settings.burstIsland].title}: ${calm.seconds} s at ${calm.load} and ${burst.seconds} s at ${burst.load} of what npm hypernova answers in a closed loop of that generator (${number(capacity.rate, 0)} batches/s),
-${settings.bursts} times over; what was refused or failed is an answer that never came. Hostler gives each worker two batches at once, one to render and one at hand, and lets others wait up to ${settings.queueTimeout};
-the cluster deals connections to its workers in turn. The generators take their CPU from the same two cores. ${rounds(settings.rounds)} of fresh processes, peers in turns; ratios are
-medians of same-round pairs, with the smallest and the largest in parentheses.
+How it is measured:
+
+* The services are in \`bench/apps/islands\`: the same components, the same React, NODE_ENV=production. Neither service logs successful requests. Their answers are compared
+  before the measurement.
+* Closed loop: wrk for ${settings.seconds} s, after ${settings.warmup} s of warm-up.
+* Bursts: an open loop over ${settings.edges} independent pools of kept connections. Both services get the same Poisson arrivals (fixed seed), for ${islands[settings.burstIsland].title}. ${calm.seconds} s at ${calm.load} of the
+  capacity and ${burst.seconds} s at ${burst.load} are repeated ${settings.bursts} times.
+* The capacity is what npm hypernova answers to that generator in a closed loop: ${number(capacity.rate, 0)} batches/s. A refused or failed request counts as an answer that never came.
+* Hostler gives each worker two batches: one to render, and one that waits in the worker. Other batches wait up to ${settings.queueTimeout} in Hostler's queue.
+* Node's cluster gives connections to its workers in turn.
+* The generators share the two cores with the services.
+* ${rounds(settings.rounds)} of new processes.
+${PAIRED}
 `;
 }
 

@@ -3,7 +3,7 @@ import { median, pairedRatio, pooledPercentile, summary } from '../lib/statistic
 import { number, origin, rounds, spread, table, verdict } from './format.mjs';
 
 const TARGET_LOAD = 0.7;
-/** "Clearly under Node's cluster": the median is at most this, and no round is at 1 or above. */
+/** "Below Node's cluster": the median is at most this, and no round is at 1 or above. */
 const CLEARLY = 0.8;
 
 export function tailSection(result) {
@@ -28,7 +28,7 @@ export function tailSection(result) {
   const verdicts = [
     ['at most that of nginx -> HAProxy', spread(toChain, 2), verdict(toChain, ({ median }) => median <= 1)],
     [
-      `clearly under Node's cluster (median <= ${CLEARLY}, every round < 1)`,
+      `below Node's cluster (median <= ${CLEARLY}, every round < 1)`,
       spread(toCluster, 2),
       verdict(toCluster, ({ median, max }) => median <= CLEARLY && max < 1),
     ],
@@ -41,7 +41,7 @@ p99 at ${TARGET_LOAD} of the capacity, Hostler's divided by the peer's:
 
 ${table(['target', 'ratio', ''], verdicts)}
 
-Waiting times in milliseconds, from the instant a request was meant to start to the last byte of its answer:
+Times in milliseconds, from the planned start of a request to the last byte of its answer:
 
 ${table(['load', '', 'p50', 'p99', 'p99.9', 'refused', 'failed', 'requests'], figures)}
 
@@ -49,14 +49,17 @@ The same p99 ratio at each load:
 
 ${table(['load', '/ nginx -> HAProxy', "/ Node's cluster"], ratios)}
 
-How: \`${settings.app}\` with ${settings.workers} workers, NODE_ENV=production, one machine for all. Open loop: Poisson arrivals, the same seeded
-schedule for each peer of a round, whatever the answers; 9 of 10 requests are \`${settings.short}\` (${number(capacity.render_us.short / 1000, 1)} ms alone), the
-others \`${settings.long}\` (${number(capacity.render_us.long / 1000, 1)} ms), over ${settings.mix.edges} independent keep-alive pools. The capacity, ${number(capacity.rate, 0)} requests/s, is what two bare workers without a proxy
-rendered in a closed loop at the start of the session. Hostler and HAProxy give each worker one request at once and let
-others wait up to ${settings.queueTimeout}. Refused and failed requests count as answers that never came (a dash is a percentile
-among those). ${rounds(settings.rounds)} of ${settings.seconds} s per peer and load in turns, fresh processes each round, all warmed alike for ${settings.warmup} s;
-p50 and p99 are medians over the rounds, with the smallest and the largest in parentheses, p99.9 is over all rounds together. Half of the runs began 99 % of their requests
-within ${number(median(rows.map(({ start_lag_p99_us: lag }) => lag / 1000)), 1)} ms of the intended instant; that lag is part of the figures.
+How it is measured:
+
+* \`${settings.app}\` runs with ${settings.workers} workers and NODE_ENV=production. All programs share one machine.
+* The load is an open loop of Poisson arrivals. Each peer of a round gets the same schedule (fixed seed), over ${settings.mix.edges} independent pools of kept connections.
+* 9 of 10 requests are for \`${settings.short}\` (${number(capacity.render_us.short / 1000, 1)} ms alone). The others are for \`${settings.long}\` (${number(capacity.render_us.long / 1000, 1)} ms alone).
+* The capacity is ${number(capacity.rate, 0)} requests/s. Two workers without a proxy rendered that many in a closed loop at the start of the session.
+* Hostler and HAProxy give each worker one request at a time. Other requests wait up to ${settings.queueTimeout} in the queue.
+* A refused or failed request counts as an answer that never came. A dash is a percentile among such requests.
+* ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and load, in turns. Each round has new processes, all warmed up for ${settings.warmup} s.
+* p50 and p99 are medians over the rounds, with the smallest and the largest in parentheses. p99.9 is over all rounds together.
+* In half of the runs, 99 % of the requests started within ${number(median(rows.map(({ start_lag_p99_us: lag }) => lag / 1000)), 1)} ms of their planned start. This delay is a part of the figures.
 `;
 }
 

@@ -1,6 +1,6 @@
 // The TLS section of RESULTS.md. Knows the rows of results/tls.json and the targets set for them.
 import { median, pairedRatio } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
+import { CPU, PAIRED, number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
 /** The target: CPU at most this many times the better peer's. */
 const TARGET = 1.1;
@@ -33,21 +33,25 @@ export function tlsSection(result) {
 
 ${origin(result, ['hostler', 'haproxy', 'nginx', 'h2load', 'wrk', 'go'])}
 
-CPU per handshake or per request, Hostler's divided by the peer's; the target is at most ${TARGET} of the better one's:
+CPU per handshake or per request: Hostler's divided by the peer's. The target is at most ${TARGET} of the better peer's:
 
 ${table(['', ...others.map((other) => `/ ${titles[other]}`), `<= ${TARGET} of the better`], verdicts)}
 
-CPU of one, and how many that makes in a second of CPU time, medians:
+CPU for one handshake or request, and how many fit into a second of CPU time, medians:
 
 ${table(['one proxy thread', ...peers.map((peer) => titles[peer])], figures)}
 
 ${troubles(rows, titles, ({ cell }) => NAMES[cell])}
 
-How: TLS 1.3, X25519, AES-128-GCM or what the peer prefers, a P-256 certificate. A handshake is a connection with its handshake and one request of
-its own, ${settings.clients} clients at a time; resumed ones show a ticket of the client's last connection, which each run checks. Requests go over kept
-connections (h2load, and wrk for HTTP/1.1, one thread). One proxy thread on core 0; the load and ${settings.members} members on core 1. CPU is the scheduler's run time of all the peer's
-processes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and cell after ${settings.warmup} s of warm-up, peers in turns within each round; a ratio is the median of
-same-round pairs, with the smallest and the largest in parentheses.
+How it is measured:
+
+* TLS 1.3 with X25519, AES-128-GCM or the cipher that the peer prefers, and a P-256 certificate.
+* A handshake is a connection, its handshake and one request. There are ${settings.clients} clients at a time. A client that resumes shows a ticket of its last connection. Each run checks this.
+* Requests use kept connections: h2load, and wrk for HTTP/1.1, each with one thread.
+* One proxy thread runs on core 0. The load generator and ${settings.members} members run on core 1.
+${CPU}
+* ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and cell, after ${settings.warmup} s of warm-up.
+${PAIRED}
 `;
 }
 

@@ -1,6 +1,6 @@
 // The WebSockets section of RESULTS.md. Knows the rows of results/websockets.json and the target set for them.
 import { median, pairedRatio } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { PAIRED, number, origin, rounds, spread, table, verdict } from './format.mjs';
 
 const TARGET = 1.1;
 
@@ -26,20 +26,24 @@ export function websocketsSection(result) {
 
 ${origin(result, ['hostler', 'nginx', 'haproxy', 'go'])}
 
-CPU per message through ${number(settings.sockets, 0)} WebSockets, Hostler's divided by the peer's; the target is at most ${TARGET} of nginx's:
+CPU per message through ${number(settings.sockets, 0)} WebSockets: Hostler's divided by the peer's. The target is at most ${TARGET} of nginx's:
 
 ${table(['', ...others.map((other) => `/ ${titles[other]}`), `<= ${TARGET} of nginx's`], verdicts)}
 
-CPU per message, share of a core, and p99 from when a message was to be sent until its echo was there, medians:
+CPU per message, share of a core, and p99 from the planned start of a message to its echo, medians:
 
 ${table(['one proxy thread', ...rates.map((rate) => `${number(rate, 0)} messages/s`)], figures)}
 
 ${lost === 0 ? 'Every message came back.' : `**${number(lost, 0)} messages never came back.**`}
 
-How: a message of ${settings.bytes} bytes goes to an echoing member and comes back, so that "a message" is two for the proxy; they are spread evenly over
-the sockets and over time, an open loop. One proxy thread on core 0; the generator and the member on core 1. CPU is the scheduler's run time
-of all the peer's processes while messages flow, without the handshakes. ${rounds(settings.rounds)} of ${settings.seconds} s per peer and rate, peers in turns within each
-round; a ratio is the median of same-round pairs, with the smallest and the largest in parentheses.
+How it is measured:
+
+* A message of ${settings.bytes} bytes goes to a member that echoes it, and comes back. So the proxy handles each message twice.
+* Messages are spread evenly over the sockets and over time, in an open loop.
+* One proxy thread runs on core 0. The generator and the member run on core 1.
+* CPU is the scheduler's run time of all processes of the peer while messages flow, without the handshakes.
+* ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and rate.
+${PAIRED}
 `;
 }
 

@@ -2,7 +2,7 @@
 import { bursts } from '../lib/burst.mjs';
 import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { rotated } from '../lib/rounds.mjs';
+import { eachRound } from '../lib/rounds.mjs';
 import { median } from '../lib/statistics.mjs';
 import { buildBurst, buildHostler, installModules, installPackages } from '../lib/tools.mjs';
 import { PHOTOS, PHOTO_TITLES, call, startUpstream } from '../peers/photos.mjs';
@@ -30,12 +30,7 @@ export const photos = {
     const sent = (warmup + COUNTS.length * (1 + turns)) * (peers.length + 1);
     const progress = createProgress({ steps: rounds, plannedSeconds: rounds * (5 + (sent * (LATENCY_MS + 250)) / 1000) });
     progress.begin('photos');
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      const measured = await measure(session, { peers: rotated(peers, round - 1), warmup, turns });
-      rows.push(...measured.map((row) => ({ round, ...row })));
-      progress.step(`round ${round}/${rounds}  ${described(measured)}`);
-    }
+    const rows = await eachRound({ rounds, peers, progress, told }, ({ order, step }) => step({}, () => measure(session, { peers: order, warmup, turns })));
     return { settings: { rounds, warmup, turns, latency: LATENCY_MS }, counts: COUNTS, rows };
   },
 };
@@ -69,7 +64,7 @@ function troubles(peer, { [wanted(peer)]: _ok, ...others }) {
   return Object.keys(others).length > 0 ? { others } : {};
 }
 
-function described(rows) {
+function told(rows) {
   const measured = rows.filter(({ phase }) => phase === 'measured');
   const took = (peer, count) => median(measured.filter((row) => row.peer === peer && row.count === count).map(({ took_us: us }) => us / 1000));
   const peers = [...new Set(rows.map(({ peer }) => peer))];

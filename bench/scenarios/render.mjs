@@ -7,9 +7,9 @@ import { get } from '../lib/http.mjs';
 import { HYPERNOVA, ISLANDS, REACT, installIslands } from '../lib/islands.mjs';
 import { closedLoop, steppedLoop } from '../lib/load.mjs';
 import { around } from '../lib/phases.mjs';
-import { cpuDuring, loadAverage } from '../lib/procfs.mjs';
+import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { rotated } from '../lib/rounds.mjs';
+import { eachRound, rotated } from '../lib/rounds.mjs';
 import { buildHostler, buildLoad, installPackages } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 
@@ -46,14 +46,8 @@ export const render = {
     progress.begin('render');
     const capacity = await measureCapacity(session, { islands, seconds, warmup });
     progress.step(`npm hypernova answers ${capacity.rate.toFixed(0)} batches/s of ${ISLANDS[BURST_ISLAND].title}`);
-    const rows = [];
     const expected = new Map();
-    for (let round = 1; round <= rounds; round += 1) {
-      await oneRound(session, { round, order: rotated(peers, round - 1), islands, seconds, warmup, bursts, capacity, expected }, (row) => {
-        rows.push(row);
-        progress.step(described(row, rounds));
-      });
-    }
+    const rows = await eachRound({ rounds, peers, progress, told }, (turn) => oneRound(session, { ...turn, islands, seconds, warmup, bursts, capacity, expected }));
     const settings = { rounds, seconds, warmup, bursts, workers: WORKERS, connections: CONNECTIONS, edges: EDGES, queueTimeout: QUEUE_TIMEOUT };
     const shown = Object.fromEntries(Object.entries(ISLANDS).map(([name, { title }]) => [name, { title, elements: elements(expected.get(name)) }]));
     const more = { calm: CALM, burst: BURST, burstIsland: BURST_ISLAND, patience: CLIENT_TIMEOUT, hypernova: HYPERNOVA, react: REACT };
@@ -74,7 +68,7 @@ async function measureCapacity(session, { islands, seconds, warmup }) {
 }
 
 /** New processes for all peers, then each measurement with all peers in turn, while the others are idle. */
-async function oneRound(session, { round, order, islands, seconds, warmup, bursts, capacity, expected }, add) {
+async function oneRound(session, { round, order, step, islands, seconds, warmup, bursts, capacity, expected }) {
   const running = new Map();
   for (const peer of order) {
     running.set(peer, await ISLAND_PEERS[peer](session, { workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, probe: islands[0].batch }));
@@ -84,14 +78,13 @@ async function oneRound(session, { round, order, islands, seconds, warmup, burst
     for (const peer of rotated(order, i)) {
       const loop = { port: running.get(peer).port, path: ENDPOINT, connections: CONNECTIONS, body: file };
       await wrk(session, { ...loop, seconds: warmup });
-      add({ round, peer, island, load1: loadAverage(), ...(await cpuDuring(running.get(peer).processes, () => wrk(session, { ...loop, seconds }))) });
+      await step({ peer, island }, () => cpuDuring(running.get(peer).processes, () => wrk(session, { ...loop, seconds })));
     }
   }
   for (const peer of rotated(order, islands.length)) {
     const { port } = running.get(peer);
     const { file } = islands.find(({ island }) => island === BURST_ISLAND);
-    const load1 = loadAverage();
-    add({ round, peer, bursts, load1, ...(await inBursts(session, { port, file, bursts, rate: capacity.rate, seed: round })) });
+    await step({ peer, bursts }, () => inBursts(session, { port, file, bursts, rate: capacity.rate, seed: round }));
   }
   for (const { processes } of running.values()) await stopAll(session, processes);
 }
@@ -121,8 +114,8 @@ async function sameAnswers(port, { peer, islands, expected }) {
 /** The elements of the component itself: the markup has a div and a script around it. */
 const elements = (answer) => answer.match(/<[a-z]/g).length - 2;
 
-function described({ round, peer, island, requests, seconds, cpu_ns, p99_us, during, refused, failed }, rounds) {
-  const at = `round ${round}/${rounds}  ${island ?? 'bursts'}  ${peer}:`;
+function told([{ peer, island, requests, seconds, cpu_ns, p99_us, during, refused, failed }]) {
+  const at = `${island ?? 'bursts'}  ${peer}:`;
   if (!island) return `${at} p99 ${(during.p99_us / 1000).toFixed(1)} ms${refused + failed > 0 ? `, ${refused} refused, ${failed} FAILED` : ''}`;
   return `${at} ${Math.round(requests / seconds)} batches/s, ${(cpu_ns / requests / 1000).toFixed(0)} us CPU each, p99 ${(p99_us / 1000).toFixed(1)} ms`;
 }

@@ -3,9 +3,8 @@ import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prep
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
 import { closedLoop, openLoop } from '../lib/load.mjs';
-import { loadAverage } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { rotated } from '../lib/rounds.mjs';
+import { eachRound, rotated } from '../lib/rounds.mjs';
 
 const LOADS = [0.5, 0.7, 0.9];
 
@@ -19,17 +18,13 @@ export const tail = {
   prepare: prepareRenders,
 
   async run(session, { peers, rounds, seconds, warmup, capacitySeconds }) {
-    const steps = 1 + rounds * peers.length * (1 + LOADS.length);
+    const steps = 1 + rounds * peers.length * LOADS.length;
     const perRound = peers.length * (warmup + 1 + LOADS.length * (seconds + 0.5));
     const progress = createProgress({ steps, plannedSeconds: 2 * warmup + capacitySeconds + rounds * perRound });
     progress.begin('render tail');
     const capacity = await measureCapacity(session, { app, mix: MIX, workers: WORKERS, warmup, seconds: capacitySeconds });
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);
-    const rows = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      const order = rotated(peers, round - 1);
-      await oneRound(session, { round, rounds, order, seconds, warmup, capacity, rows, progress });
-    }
+    const rows = await eachRound({ rounds, peers, progress, told }, (turn) => oneRound(session, { ...turn, seconds, warmup, capacity }));
     const settings = { rounds, seconds, warmup, workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, mix: MIX, app: app.name };
     return { settings: { ...settings, short: app.short, long: app.long }, loads: LOADS, capacity, rows };
   },
@@ -39,30 +34,25 @@ export const tail = {
  * New processes for all peers, with the same warm-up, then each load with all peers in turn. The others stay up and idle: a
  * peer that starts again for each load would spend most of its time warming up.
  */
-async function oneRound(session, { round, rounds, order, seconds, warmup, capacity, rows, progress }) {
+async function oneRound(session, { round, order, step, seconds, warmup, capacity }) {
   const running = new Map();
   for (const peer of order) {
-    const started = await RENDERS[peer](session);
-    running.set(peer, started);
-    await closedLoop(session, { ports: [started.port], app, mix: MIX, seconds: warmup, seed: round, each: WARM_AT_ONCE });
-    progress.step(`round ${round}/${rounds}  ${peer}: started and warmed`);
+    running.set(peer, await RENDERS[peer](session));
+    await closedLoop(session, { ports: [running.get(peer).port], app, mix: MIX, seconds: warmup, seed: round, each: WARM_AT_ONCE });
   }
   for (const [i, load] of LOADS.entries()) {
     const seed = round * 100 + i; // the same arrivals for every peer of this round
     for (const peer of rotated(order, i)) {
-      const load1 = loadAverage();
       const at = { port: running.get(peer).port, app, mix: MIX, rate: load * capacity.rate, seconds, seed };
-      const row = { round, load, peer, load1, ...(await openLoop(session, at)) };
-      rows.push(row);
-      progress.step(described(row, rounds));
+      await step({ load, peer }, () => openLoop(session, at));
     }
   }
   for (const { processes } of running.values()) await stopAll(session, processes);
 }
 
-function described({ round, load, peer, p50_us, p99_us, refused, failed }, rounds) {
+function told([{ load, peer, p50_us, p99_us, refused, failed }]) {
   const bad = `${refused > 0 ? `, ${refused} refused` : ''}${failed > 0 ? `, ${failed} FAILED` : ''}`;
-  return `round ${round}/${rounds}  load ${load}  ${peer}: p50 ${ms(p50_us)}, p99 ${ms(p99_us)}${bad}`;
+  return `load ${load}  ${peer}: p50 ${ms(p50_us)}, p99 ${ms(p99_us)}${bad}`;
 }
 
 const ms = (us) => `${(us / 1000).toFixed(1)} ms`;

@@ -5,7 +5,7 @@ import { around, bySecond, phase, recovery } from '../lib/phases.mjs';
 
 const hit = (at, status, latency) => [0, status, 0, latency * 1e6, at * 1e6];
 
-test('goodput is what was answered in a phase, whenever it was asked', () => {
+test('goodput counts the responses completed in a phase, whenever their requests started', () => {
   const hits = [
     hit(0.5, 200, 1), // started before it, answered in it
     hit(1.2, 200, 0.5),
@@ -25,7 +25,7 @@ test('an answer that comes after a second is no goodput within a second', () => 
   assert.deepEqual({ completed, completed_in_1s }, { completed: 1, completed_in_1s: 0 });
 });
 
-test('a second with a refusal is not normal, however fast the refusal', () => {
+test('a second with a refusal is not normal, even if the refusal was fast', () => {
   const hits = [hit(0.1, 200, 0.02), hit(1.1, 200, 0.03), hit(2.1, 200, 2), hit(3.1, 503, 0.001), hit(4.1, 200, 0.03), hit(5.1, 200, 9)];
   const p99s = bySecond(hits, 5);
   assert.deepEqual(p99s, [20_000, 30_000, 2e6, Infinity, 30_000]);
@@ -34,7 +34,7 @@ test('a second with a refusal is not normal, however fast the refusal', () => {
   assert.equal(recovery(p99s.slice(0, 4), { normal: [0, 2], end: 2 }), Infinity);
 });
 
-test('what was asked during a deploy is told from what was asked between two', () => {
+test('requests during a deploy are separated from requests between two deploys', () => {
   const hits = [hit(0.5, 200, 0.01), hit(1.5, 200, 0.2), hit(1.6, 502, 0.1), hit(2.5, 503, 0.1)];
   const { asked, refused, failed, during, between } = around(hits, [{ from: 1000, to: 2000 }]);
   assert.deepEqual({ asked, refused, failed }, { asked: 4, refused: 1, failed: 1 });

@@ -15,7 +15,7 @@ import { likeliest, zipf } from '../lib/zipf.mjs';
 import { inRounds } from '../lib/rounds.mjs';
 import { ableTo } from '../scenarios/proxy.mjs';
 
-test('CPU time of a busy process grows by what it used, both ways of counting', () => {
+test('CPU time of a busy process grows by its use, counted in both ways', () => {
   const spent = () => Object.values(process.cpuUsage()).reduce((sum, us) => sum + us, 0) / 1e6;
   const [before, start] = [cpuTime([process.pid]), spent()];
   while (spent() < start + 0.3);
@@ -49,7 +49,7 @@ test('a page that two processes share counts once, and a file counts until no pr
   rmSync(folder, { recursive: true });
 });
 
-test('the likeliest pages get the share that their weights say', () => {
+test('the most likely pages get the share of their weights', () => {
   assert.equal(likeliest({ keys: 4, exponent: 1, count: 2 }), 1.5 / (1 + 1 / 2 + 1 / 3 + 1 / 4));
   assert.equal(likeliest({ keys: 4, exponent: 1, count: 9 }), 1);
 });
@@ -66,7 +66,7 @@ test("wrk's figures are found among its other output, errors included", () => {
   assert.throws(() => parseWrk('unable to connect'), /wrk printed no figures/);
 });
 
-test("h2load's figures are found, and only what was answered with 2xx counts as a request", () => {
+test("h2load's figures are found, and only 2xx responses count as requests", () => {
   const text = `Application protocol: h2
 
 finished in 1.01s, 6162.00 req/s, 1.2MB/s
@@ -78,7 +78,7 @@ status codes: 6100 2xx, 0 3xx, 3 4xx, 57 5xx
   assert.throws(() => parseH2load('Some requests were not processed'), /h2load printed no figures/);
 });
 
-test("ab's figures are found, and what is not 2xx has failed", () => {
+test("ab's figures are found, and responses other than 2xx count as failed", () => {
   const text = `Complete requests:      2000
 Failed requests:        1
 Non-2xx responses:      3
@@ -91,7 +91,7 @@ Requests per second:    2718.28 [#/sec] (mean)
   assert.throws(() => parseAb('apr_socket_recv: Connection refused (111)'), /ab printed no figures/);
 });
 
-test('pages are drawn as often as their rank says, and the same for the same seed', () => {
+test('pages are drawn by the weight of their rank, and equal seeds draw equal pages', () => {
   const draws = zipf({ keys: 1000, exponent: 1, count: 50_000, seed: 1 });
   const times = new Map();
   for (const page of draws) times.set(page, (times.get(page) ?? 0) + 1);
@@ -102,7 +102,7 @@ test('pages are drawn as often as their rank says, and the same for the same see
   assert.deepEqual(draws.slice(0, 100), zipf({ keys: 1000, exponent: 1, count: 100, seed: 1 }));
 });
 
-test('refusals and failures are counted apart, and make the tail worse, not better', () => {
+test('refusals and failures are counted separately, and raise the tail', () => {
   const answered = Array.from({ length: 97 }, (_, i) => [i % 10 === 0 ? 1 : 0, 200, 5, 1000 + i]);
   const hits = [...answered, [0, 503, 5, 10], [0, 503, 5, 10], [1, 0, 5, 30e6]];
   const { ok, refused, failed, p50_us, p99_us, slowest_us } = figures({ planned: 100, hits });
@@ -112,7 +112,7 @@ test('refusals and failures are counted apart, and make the tail worse, not bett
   assert.deepEqual(slowest_us, [Infinity, Infinity]);
 });
 
-test('each peer leads in turn, and each row says its round and who it is of', async () => {
+test('each peer is first in turn, and each row names its round and peer', async () => {
   const told = [];
   const progress = { step: (text) => told.push(text) };
   const ending = ({ round, found }) => [{ peer: 'floor', found: found.length, of: round }];
@@ -145,7 +145,7 @@ test('progress says how long the rest will take', () => {
   assert.equal(duration(7500), '2 h 5 min');
 });
 
-test('a session ends what it has started, grandchildren too, and leaves no folder behind', async () => {
+test('a session ends its processes and their children, and removes its folder', async () => {
   const session = createSession();
   const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
   while (family(started.pid).length < 2) await new Promise(setImmediate);

@@ -1,7 +1,7 @@
 // The computations behind the figures: median, percentiles, ratios of same-round pairs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { median, pairedRatio, percentile, pooledPercentile, summary } from '../lib/statistics.mjs';
+import { median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from '../lib/statistics.mjs';
 
 test('the median is the middle value, or the mean of the two middle ones', () => {
   assert.equal(median([9, 1, 5]), 5);
@@ -50,6 +50,11 @@ test('a round without one of the two has no pair', () => {
   assert.equal(pairedRatio(rows, { one: 'a', other: 'b', value: ({ cost }) => cost }), null);
 });
 
-test('a summary carries its spread', () => {
+test('a summary has its smallest and largest value', () => {
   assert.deepEqual(summary([3, 1, 2]), { median: 2, min: 1, max: 3, count: 3 });
+});
+
+test('a summary as text has the median and the spread', () => {
+  assert.equal(summaryText(summary([1, 1.5, 1.25])), '1.25 (1.00 to 1.50)');
+  assert.equal(summaryText(summary([1, 1.5, 1.25]), 3), '1.250 (1.00 to 1.50)');
 });

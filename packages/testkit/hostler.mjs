@@ -23,14 +23,14 @@ export function hostlerProgram() {
  *
  * `config`: the text of a configuration, whose [server] section gets free ports; or `file`: the path of one, whose addresses
  * are replaced by free ports. `listen`: the address, for workers that must know it before (see `freePort`). `options`: values
- * by key ("server.drain_timeout"). `env`: variables of its environment.
+ * by key ("server.drain_timeout"). `env`: variables of its environment. `program`: another build of Hostler.
  */
-export async function startHostler({ config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true }) {
+export async function startHostler({ config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true, program = hostlerProgram() }) {
   const folder = file ? undefined : await mkdtemp(join(tmpdir(), 'hostler-test-'));
   if (folder) await writeFile(join(folder, 'hostler.toml'), config);
   const set = { 'server.listen': listen, 'server.admin': '127.0.0.1:0', 'server.access_log': 'json', ...options };
   const flags = Object.entries(set).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const child = spawn(hostlerProgram(), ['start', '-c', file ?? join(folder, 'hostler.toml'), ...flags], {
+  const child = spawn(program, ['start', '-c', file ?? join(folder, 'hostler.toml'), ...flags], {
     cwd: ROOT,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -51,6 +51,10 @@ class Site {
     this.#child = child;
     this.#folder = folder;
     this.#ended = once(child, 'exit');
+    // It must not outlive a test or a benchmark that fails.
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    this.#ended.then(() => process.off('exit', kill));
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => this.log.push(line));
     }
@@ -63,6 +67,11 @@ class Site {
   /** Its URL, without a final slash. */
   get url() {
     return this.#after('listening on ');
+  }
+
+  /** The port of its URL. */
+  get port() {
+    return Number(new URL(this.url).port);
   }
 
   get admin() {

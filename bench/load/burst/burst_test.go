@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestABurstIsAllAtOnceAndEveryRequestItsOwn(t *testing.T) {
+func TestABurstStartsAtOnceAndEachRequestIsDifferent(t *testing.T) {
 	const count = 200
 	var mutex sync.Mutex
 	paths := map[string]bool{}
@@ -62,7 +62,7 @@ func TestTargetsTakeTurnsAndTheTimeIsThatOfTheLastAnswer(t *testing.T) {
 	}
 }
 
-func TestATurnCanAskForOneThingOnly(t *testing.T) {
+func TestATurnCanRequestOneURLOnly(t *testing.T) {
 	var mutex sync.Mutex
 	asked := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) {

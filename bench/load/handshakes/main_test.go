@@ -17,21 +17,21 @@ func opened(t *testing.T, resume bool, status int) figures {
 	return run(options{at: at, name: "a.test", path: "/", time: 300 * time.Millisecond, clients: 3, resume: resume, timeout: 10 * time.Second})
 }
 
-func TestHandshakesAreFullUnlessAskedOtherwise(t *testing.T) {
+func TestHandshakesAreFullByDefault(t *testing.T) {
 	result := opened(t, false, http.StatusOK)
 	if result.Connections < 6 || result.Resumed != 0 || len(result.Failures) > 0 {
 		t.Fatalf("not one full handshake after another: %+v", result)
 	}
 }
 
-func TestAllButTheFirstOfEachClientAreResumed(t *testing.T) {
+func TestAllHandshakesExceptTheFirstOfEachClientAreResumed(t *testing.T) {
 	result := opened(t, true, http.StatusOK)
 	if result.Connections < 6 || result.Resumed != result.Connections-3 || len(result.Failures) > 0 {
 		t.Fatalf("3 clients, so 3 full handshakes: %+v", result)
 	}
 }
 
-func TestAnotherAnswerThan200IsAFailure(t *testing.T) {
+func TestAnAnswerOtherThan200IsAFailure(t *testing.T) {
 	result := opened(t, false, http.StatusBadGateway)
 	if result.Connections != 0 || result.Failures[`answered "HTTP/1.1 502 Bad Gateway"`] == 0 {
 		t.Fatalf("a refusal was counted as a connection: %+v", result)

@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_address_is_read_in_each_way_of_writing_it(ip in any::<IpAddr>(), port in any::<u16>()) {
+        fn an_address_is_read_in_every_notation(ip in any::<IpAddr>(), port in any::<u16>()) {
             let expected = Some(ip.to_canonical());
             let with_port = std::net::SocketAddr::new(ip, port);
             for text in [format!("{ip}"), format!("\"{ip}\""), format!("{with_port}"), format!("\"{with_port}\"")] {
@@ -146,7 +146,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_read_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn no_input_causes_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             parse(&bytes, AddressHeader::XForwardedFor);
             parse(&bytes, AddressHeader::Forwarded);
         }

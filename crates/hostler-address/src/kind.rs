@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbours_of_a_block_are_none_of_it() {
+    fn addresses_next_to_a_block_are_outside_it() {
         let neighbours = [
             "1.0.0.0",
             "9.255.255.255",
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_carries_another_is_what_that_one_is() {
+    fn an_address_that_embeds_another_has_the_kind_of_the_embedded_one() {
         let cases = [
             ("::ffff:81.2.69.160", "81.2.69.160", AddressKind::Global),
             ("::ffff:10.0.0.1", "10.0.0.1", AddressKind::Private),
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_standard_library_knows_of_ipv4_it_knows_alike(ip in any::<Ipv4Addr>(), narrow in any::<bool>()) {
+        fn ipv4_kinds_agree_with_the_standard_library(ip in any::<Ipv4Addr>(), narrow in any::<bool>()) {
             // Half of the addresses are in the special blocks. Of random addresses, nearly all are global.
             let ip = if narrow { Ipv4Addr::from_bits(ip.to_bits() | 0xe000_0000) } else { ip };
             let kind = AddressKind::of(ip.into());
@@ -276,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_carried_is_not_carried_further(ip in any::<IpAddr>()) {
+        fn an_embedded_address_embeds_no_other(ip in any::<IpAddr>()) {
             prop_assert_eq!(plain(plain(ip)), plain(ip));
             prop_assert!(!(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified()) || !AddressKind::of(ip).has_place());
         }

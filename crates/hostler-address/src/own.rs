@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_ours_in_whatever_way_it_is_written() {
+    fn an_own_address_is_recognised_in_every_notation() {
         for (own, address) in [
             ("127.0.0.1:80", "127.0.0.1:80"),
             ("127.0.0.1:80", "[::ffff:127.0.0.1]:80"),

@@ -36,7 +36,7 @@ pub enum Peer {
 /// The address of a client, as far as trusted sources name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// The address. IPv4 addresses are IPv4, in whatever form they were written.
+    /// The address. IPv4 addresses are IPv4, in any notation.
     pub ip: IpAddr,
     /// Where the address was found.
     pub source: AddressSource,

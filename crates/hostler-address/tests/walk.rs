@@ -44,7 +44,7 @@ fn the_client_is_the_first_untrusted_address_from_the_right() {
 }
 
 #[test]
-fn what_is_no_address_ends_the_walk() {
+fn an_invalid_entry_ends_the_walk() {
     let cases: &[(&[&str], &str)] = &[
         (&["1.2.3.4"], "1.2.3.4 <- header"),
         (&["1.2.3.4:5678"], "1.2.3.4 <- header"),
@@ -73,7 +73,7 @@ fn what_is_no_address_ends_the_walk() {
 }
 
 #[test]
-fn a_special_purpose_client_is_nowhere() {
+fn a_private_or_documentation_address_is_not_global() {
     for (lines, kind) in [
         (&[][..], AddressKind::Private),
         (&["10.1.1.1"], AddressKind::Private),
@@ -104,7 +104,7 @@ fn forwarded_is_another_header() {
 }
 
 #[test]
-fn an_endless_header_is_not_read_to_its_end() {
+fn a_very_long_header_is_read_only_up_to_a_limit() {
     let stranger = vec!["8.8.8.8"; 10_000].join(",");
     assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&stranger])), "8.8.8.8 <- header");
     let many = vec!["10.0.0.2"; 10_000].join(",");
@@ -119,7 +119,7 @@ fn an_endless_header_is_not_read_to_its_end() {
 }
 
 #[test]
-fn an_entry_that_is_cut_by_the_limit_is_not_taken_for_another() {
+fn an_entry_that_the_limit_cuts_is_ignored() {
     // The last 4096 bytes begin within the address: `1.2.69.160` would be a valid address too.
     for blanks in 4080..4100 {
         let line = format!("81.2.69.160{}", " ".repeat(blanks));
@@ -130,7 +130,7 @@ fn an_entry_that_is_cut_by_the_limit_is_not_taken_for_another() {
 }
 
 #[test]
-fn so_many_proxies_are_counted_from_the_right() {
+fn trusted_hops_counts_proxies_from_the_right() {
     let cases: &[(usize, &[&str], &str)] = &[
         (1, &["6.6.6.6, 81.2.69.160"], "81.2.69.160 <- header"),
         (2, &["6.6.6.6, 81.2.69.160", "203.0.113.5"], "81.2.69.160 <- header"),
@@ -149,7 +149,7 @@ fn so_many_proxies_are_counted_from_the_right() {
 }
 
 #[test]
-fn who_says_it_is_told() {
+fn the_source_of_the_client_address_is_named() {
     let told = |trust: Trust, peer: Peer, line: &str| {
         trust.client(peer, [line.as_bytes()].into_iter()).source.as_str()
     };
@@ -183,14 +183,14 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn an_untrusted_client_has_the_address_of_its_socket_whatever_it_writes(lines in lines(), peer in any::<IpAddr>()) {
+    fn an_untrusted_client_has_its_socket_address_with_any_fields(lines in lines(), peer in any::<IpAddr>()) {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let found = client(&Trust::default(), &peer.to_string(), &lines);
         prop_assert_eq!(found, ClientAddress::of(Peer::Socket(peer)));
     }
 
     #[test]
-    fn what_is_left_of_the_client_changes_nothing(lines in lines(), before in lines(), ip in any::<IpAddr>()) {
+    fn entries_left_of_the_client_change_nothing(lines in lines(), before in lines(), ip in any::<IpAddr>()) {
         let ip = ip.to_canonical();
         prop_assume!(!trusting().networks.iter().any(|net| net.contains(&ip)));
         let honest = format!("{ip}");

@@ -1,4 +1,4 @@
-//! What the cache needs to read of a message's head, whatever type holds it. Knows no bytes on a wire.
+//! The parts of a message's head that the cache reads, for any type of head. Knows no bytes on a wire.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -39,7 +39,7 @@ impl Purge {
         }
     }
 
-    /// Whether the purge matches every entry under this key, whatever its tags.
+    /// Whether the purge matches every entry under this key, with any tags.
     pub(crate) fn matches_key(&self, key: &[u8]) -> bool {
         match self {
             Self::Url(url) => key == url.as_bytes(),

@@ -21,7 +21,7 @@ macro_rules! memcached_or_skip {
 }
 
 #[tokio::test]
-async fn what_one_has_stored_is_a_hit_at_the_other() {
+async fn an_entry_of_one_hostler_is_a_hit_at_another() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
     let (one, other) = (hostler(&servers), hostler(&servers));
@@ -38,7 +38,7 @@ async fn what_one_has_stored_is_a_hit_at_the_other() {
 }
 
 #[tokio::test]
-async fn a_server_may_have_nothing_but_an_ipv6_address() {
+async fn a_server_may_have_only_an_ipv6_address() {
     let Some(mut memcached) = memcached_at(Ipv6Addr::LOCALHOST.into()).await else { return };
     let servers = [memcached.address().to_string()];
     assert!(servers[0].starts_with("[::1]:"));
@@ -56,7 +56,7 @@ async fn a_server_may_have_nothing_but_an_ipv6_address() {
 }
 
 #[tokio::test]
-async fn several_servers_have_a_share_each_and_one_that_is_gone_takes_no_more_than_its_own() {
+async fn each_server_has_a_share_of_the_keys_and_a_lost_server_loses_only_its_share() {
     let (first, mut second) = (memcached_or_skip!(), memcached_or_skip!());
     let servers = [first.address().to_string(), second.address().to_string()];
     let (one, other) = (hostler(&servers), hostler(&servers));
@@ -111,7 +111,7 @@ async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
 }
 
 #[tokio::test]
-async fn a_purge_while_the_server_is_away_is_told_when_it_is_back() {
+async fn a_purge_made_while_the_server_is_away_is_sent_when_it_returns() {
     let memcached = memcached_or_skip!();
     let between = meddler(memcached.address()).await;
     let (near, far) = ([memcached.address().to_string()], [between.address().to_string()]);
@@ -131,7 +131,7 @@ async fn a_purge_while_the_server_is_away_is_told_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_before_is_void() {
+async fn a_server_that_lost_its_purge_log_gets_it_again_and_its_older_items_are_void() {
     let mut memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
     let one = hostler(&servers);
@@ -154,7 +154,7 @@ async fn a_server_that_has_lost_its_log_gets_it_back_and_what_it_kept_from_befor
 }
 
 #[tokio::test]
-async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
+async fn an_entry_made_after_a_purge_serves_all_instances_at_once() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
     let hostlers = [hostler(&servers), hostler(&servers), hostler(&servers)];
@@ -179,7 +179,7 @@ async fn what_is_made_after_a_purge_was_heard_of_is_for_all_at_once() {
 }
 
 #[tokio::test]
-async fn what_an_unsafe_method_has_changed_is_forgotten_by_all() {
+async fn an_unsafe_method_invalidates_the_entry_in_all_instances() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
     let (one, other) = (hostler(&servers), hostler(&servers));
@@ -203,7 +203,7 @@ async fn what_an_unsafe_method_has_changed_is_forgotten_by_all() {
 }
 
 #[tokio::test]
-async fn thousands_of_changes_at_once_are_told_in_few_words_and_keep_no_purge_from_being_told() {
+async fn thousands_of_invalidations_are_sent_compactly_and_displace_no_purge() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
     let (one, other) = (hostler(&servers), hostler(&servers));
@@ -224,7 +224,7 @@ async fn thousands_of_changes_at_once_are_told_in_few_words_and_keep_no_purge_fr
 }
 
 #[tokio::test]
-async fn a_change_that_the_server_cannot_be_told_is_told_when_it_is_back() {
+async fn an_invalidation_made_while_the_server_is_away_is_sent_when_it_returns() {
     let memcached = memcached_or_skip!();
     let between = meddler(memcached.address()).await;
     let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
@@ -240,7 +240,7 @@ async fn a_change_that_the_server_cannot_be_told_is_told_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_mute_is_left_alone_after_a_few_requests_and_comes_back_by_itself() {
+async fn a_silent_server_is_skipped_after_a_few_requests_and_used_again_once_it_answers() {
     let memcached = memcached_or_skip!();
     let between = meddler(memcached.address()).await;
     let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
@@ -291,7 +291,7 @@ async fn garbled_answers_are_misses() {
 }
 
 #[tokio::test]
-async fn an_item_that_somebody_else_has_written_over_is_a_miss() {
+async fn an_item_that_another_program_overwrote_is_a_miss() {
     use async_memcached::{AsciiProtocol, Client};
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
@@ -313,7 +313,7 @@ async fn an_item_that_somebody_else_has_written_over_is_a_miss() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_for_the_server_is_not_sent() {
+async fn an_item_too_large_for_the_server_is_not_sent() {
     let memcached = memcached_or_skip!();
     let one = hostler(&[memcached.address().to_string()]);
     one.finds(1).await;
@@ -327,7 +327,7 @@ async fn what_is_too_large_for_the_server_is_not_sent() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_reason_to_wait() {
+async fn an_unreachable_server_causes_no_wait() {
     let one = hostler(&[no_upstream()]);
     assert!(!one.tier.fetch(b"example.org/").await);
     let purged = one.tier.purge(vec![Purge::All]).await;

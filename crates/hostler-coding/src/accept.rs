@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_decides_by_weight_and_we_among_equals() {
+    fn the_clients_weights_decide_and_hostler_chooses_among_equals() {
         let all = &[Zstd, Brotli, Gzip];
         let cases: &[(&[&str], Option<Coding>)] = &[
             (&[], None),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_as_if_it_were_not_there() {
+    fn malformed_elements_are_ignored() {
         for line in [
             "gzip;q=2",
             "gzip;q=1.001",

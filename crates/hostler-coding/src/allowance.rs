@@ -137,7 +137,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[tokio::test(start_paused = true)]
-    async fn who_finds_no_memory_left_goes_without() {
+    async fn without_memory_an_answer_is_not_encoded() {
         let memory = Arc::new(EncoderMemory::new(2 * MIB));
         let (one, other) = (Allowance::new(memory.clone()), Allowance::new(memory.clone()));
         let first = one.grant(MIB).unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_thread_that_has_spent_its_share_encodes_nothing_new_until_it_has_earned_it_again() {
+    async fn a_thread_over_its_cpu_budget_encodes_nothing_new_until_the_budget_refills() {
         let allowance = Allowance::new(Arc::new(EncoderMemory::new(MIB)));
         let grant = allowance.grant(1).unwrap();
         grant.spent(BURST, 1000, 100);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn threads_owe_for_themselves() {
+    async fn each_thread_has_its_own_budget() {
         let memory = Arc::new(EncoderMemory::new(MIB));
         let (one, other) = (Allowance::new(memory.clone()), Allowance::new(memory));
         one.grant(1).unwrap().spent(BURST * 2, 1, 1);

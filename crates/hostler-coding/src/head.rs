@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_answer_says_so_and_promises_no_byte_of_the_other_one() {
+    fn an_encoded_answer_names_its_coding_and_has_only_a_weak_validator() {
         let head = parsed(
             "HTTP/1.1 200 Fine\r\nConnection: X-Secret\r\nX-Secret: 1\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\
              ETag: \"a\"\r\nAccept-Ranges: bytes\r\nVary: Origin\r\nX-One: 1\r\nX-One: 2\r\n",

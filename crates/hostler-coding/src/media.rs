@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_contains_what_it_says_whatever_the_case_and_the_parameters() {
+    fn a_media_range_matches_in_any_case_and_with_any_parameters() {
         let cases = [
             ("text/*", "text/html; charset=utf-8", true),
             ("text/*", "TEXT/HTML", true),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn an_invalid_media_range_is_refused() {
         for text in [
             "",
             "text",

@@ -49,7 +49,7 @@ impl EncodingPlan {
         {
             return false;
         }
-        // A body with a coding stays as it is, whatever the coding. A digest is for exactly these bytes.
+        // A body that already has a coding stays as it is. A digest is for exactly these bytes.
         let hands_off = [
             Name::ContentEncoding,
             Name::ContentRange,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_worth_it_is_encoded() {
+    fn only_answers_worth_encoding_are_encoded() {
         let html = ("Content-Type", "text/html; charset=utf-8");
         let encode = EncodingDecision::Encode(Coding::Gzip);
         type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<u64>, EncodingDecision);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_events_are_encoded_where_they_are_asked_for() {
+    fn event_streams_are_encoded_where_configured() {
         let asked = EncodingPlan { event_streams: true, types: Vec::new(), ..plan() };
         let events = ("Content-Type", "text/event-stream; charset=utf-8");
         assert_eq!(verdict(&asked, 200, &[events], None), EncodingDecision::Encode(Coding::Gzip));

@@ -6,6 +6,7 @@ mod answer;
 mod cache;
 mod health_check;
 mod lookups;
+mod pool;
 mod registrar;
 mod server;
 
@@ -15,18 +16,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hostler_coding::EncodingPlan;
-use hostler_worker::{Slots, WorkerSettings};
 
-use super::client_tls::ClientTls;
-use super::file::{Buffer, Choice, MemberProtocol, Platform, Policy, Priority};
+use super::file::{Buffer, Platform, Priority};
 use super::pattern::MatchPattern;
 use crate::tls::{CertificateFiles, ClientCertificates, TlsVersion};
-pub use answer::{Body, Changes, HeaderChange, Piece, Redirect, Respond, Rewrite, StaticFiles};
+pub use answer::{Body, Changes, HeaderChange, LoadedFile, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use cache::Cache;
 pub use health_check::{Ejection, HealthCheck};
 pub use lookups::{Geo, Postal};
+pub use pool::{Endpoint, Members, Poison, Pool, PoolMembers, Queue};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
 
@@ -76,121 +75,6 @@ pub struct Tls {
     pub public_port: Option<u16>,
     /// The value of `Strict-Transport-Security`.
     pub hsts: Option<String>,
-}
-
-/// One queue, and the workers or members that serve it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
-    /// Unique; letters, digits, `-` and `_`.
-    pub name: String,
-    /// Where the members of the pool come from.
-    pub source: PoolMembers,
-    /// The hosts and paths under which others know the pool.
-    pub announce: Vec<String>,
-    /// Which free member gets the next request.
-    pub choice: Choice,
-    /// Where requests wait for a slot.
-    pub queue: Queue,
-    /// The time until the response begins, unless the route has another one.
-    pub request_timeout: Duration,
-    /// The time to connect to a member.
-    pub connect_timeout: Duration,
-    /// The number of tunnels of one worker or member.
-    pub max_tunnels: usize,
-    /// How long a tunnel may be without a byte in either direction.
-    pub tunnel_idle_timeout: Duration,
-    /// What Hostler does with a request that kills one worker after another.
-    pub poison: Poison,
-    /// When a member that does not answer gets no requests for a while.
-    pub ejection: Ejection,
-}
-
-impl Pool {
-    /// Slots of each worker or member.
-    pub fn slots(&self) -> Slots {
-        match &self.source {
-            PoolMembers::Workers(workers) => workers.slots,
-            PoolMembers::Members(members) => Slots::Fixed(members.slots),
-        }
-    }
-}
-
-/// When a request counts as one that kills workers, and for how long Hostler refuses it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Poison {
-    /// Deaths of workers in the middle of one request. 0: no limit.
-    pub kills: usize,
-    /// The time for which Hostler refuses its method and URL.
-    pub keep_off: Duration,
-}
-
-/// Where requests wait for a slot.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Queue {
-    /// The number of requests that may wait. 0: none.
-    pub limit: usize,
-    /// The time for which a request may wait.
-    pub timeout: Duration,
-    /// Which requests are served first, and which are refused.
-    pub policy: Policy,
-}
-
-/// Where the members of the pool come from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PoolMembers {
-    /// Node processes that Hostler starts and watches. Their environment here has only the variables of the pool; the start of the pool
-    /// adds the others.
-    Workers(WorkerSettings),
-    /// Servers that Hostler does not start.
-    Members(Members),
-}
-
-/// Servers that Hostler does not start.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Members {
-    /// At least one. No endpoint is there twice.
-    pub endpoints: Vec<Endpoint>,
-    /// Slots of each member, at least 1.
-    pub slots: usize,
-    /// The protocol.
-    pub protocol: MemberProtocol,
-    /// TLS to the members, if there is an [`Endpoint::Tls`].
-    pub tls: Option<ClientTls>,
-    /// The health checks, if there are any.
-    pub health_check: Option<HealthCheck>,
-}
-
-/// Where a member listens. Displays as in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Endpoint {
-    /// An address or a name. Hostler looks a name up at each connect, because its address may change.
-    Tcp {
-        /// IPv6 addresses without brackets.
-        host: String,
-        /// Never 0.
-        port: u16,
-    },
-    /// The same, over TLS.
-    Tls {
-        /// IPv6 addresses without brackets.
-        host: String,
-        /// Never 0.
-        port: u16,
-    },
-    /// An absolute path.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Self::Tls { host, port } if host.contains(':') => write!(f, "https://[{host}]:{port}"),
-            Self::Tls { host, port } => write!(f, "https://{host}:{port}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 /// A pattern, its target, and limits.
@@ -248,29 +132,6 @@ impl fmt::Display for Fallback {
             Self::File(file) => file.path.display().fmt(f),
             Self::Hypernova => f.write_str("hypernova"),
         }
-    }
-}
-
-/// A file that is sent as a response, as it was when the configuration was loaded.
-#[derive(Clone, PartialEq)]
-pub struct LoadedFile {
-    /// Absolute if the file's folder is.
-    pub path: PathBuf,
-    /// The content type, from its extension.
-    pub content_type: String,
-    /// Never empty.
-    pub body: Bytes,
-}
-
-impl fmt::Debug for LoadedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, content_type, body } = self;
-        let body = format_args!("{} bytes", body.len());
-        f.debug_struct("LoadedFile")
-            .field("path", path)
-            .field("content_type", content_type)
-            .field("body", &body)
-            .finish()
     }
 }
 

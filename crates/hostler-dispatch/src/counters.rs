@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Counted since the pool was made; they only grow.
+/// The counters since the pool was made. They only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PoolCounters {
     /// Leases taken.
@@ -17,19 +17,19 @@ pub struct PoolCounters {
     pub shed: u64,
     /// Times a request was refused because no member takes another tunnel.
     pub refused_tunnels: u64,
-    /// For members that were not there, or for one that had no free slot.
+    /// Times a request was refused because its members were missing or its only member had no free slot.
     pub refused_aim: u64,
-    /// Tunnels begun.
+    /// Tunnels that were opened.
     pub tunnels: u64,
-    /// Times a deadline passed before there was a slot, as far as the pool was the first to notice.
+    /// Times a deadline passed before the request got a slot, if the pool noticed it first.
     pub expired: u64,
-    /// Times a request left the queue unserved, by its own will.
+    /// Times a request left the queue before it got a slot.
     pub left_queue: u64,
     /// Times a member could not be reached.
     pub member_failures: u64,
-    /// Times a request waited in vain for a member's answer, or for a connection to it.
+    /// Times a request timed out on a member: it waited for the answer, or for a connection.
     pub member_timeouts: u64,
-    /// Times a member was ejected for that.
+    /// Times a member was ejected because of such timeouts.
     pub ejections: u64,
     /// Times a member was found to be unhealthy.
     pub unhealthy: u64,

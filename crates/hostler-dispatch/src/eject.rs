@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_most_a_share_is_out_and_somebody_always_stays() {
+    fn at_most_a_share_is_ejected_and_one_member_always_stays() {
         let eject = EjectSettings::default();
         let most =
             |settings: EjectSettings, members| (0..=members).find(|out| !settings.allows(members, *out));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bench_doubles_up_to_its_maximum() {
+    fn the_ejection_time_doubles_up_to_its_maximum() {
         let backoff = BackoffSettings::default();
         for (failures, full) in [(1, 100), (2, 200), (3, 400), (6, 3200), (7, 5000), (u32::MAX, 5000)] {
             let time = backoff.after(failures).as_millis();

@@ -1,4 +1,4 @@
-//! Durations as whole numbers in JSON. Knows not what took so long.
+//! Durations as whole numbers in JSON. Does not know what the durations measure.
 
 use std::time::Duration;
 

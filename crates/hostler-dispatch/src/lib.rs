@@ -17,7 +17,6 @@
 //! Measured service times (`service`) decide how long a long wait is. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
 
-mod acquire;
 mod choice;
 mod claim;
 mod counters;
@@ -25,7 +24,6 @@ mod eject;
 mod event_loop;
 mod gauge;
 pub mod json;
-mod lease;
 mod membership;
 mod overload;
 mod pause;
@@ -42,16 +40,14 @@ mod state;
 mod tests;
 mod tunnel_guard;
 
-pub use acquire::Acquire;
 pub use choice::{MemberChoice, UnknownChoice};
 pub use claim::{Claim, MemberId, MemberPreference, Policy, Priority, Ticket, Tried};
 pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use event_loop::EventLoop;
 pub use gauge::{Gauge, Hold, Load};
-pub use lease::{Lease, LeaseEnding};
 pub use membership::Membership;
-pub use pool::Pool;
+pub use pool::{Acquire, Lease, LeaseEnding, Pool};
 pub use queue::AcquireError;
 pub use settings::PoolSettings;
 pub use snapshot::{MemberFigures, MemberSnapshot, PoolSnapshot, WaitingCounts};

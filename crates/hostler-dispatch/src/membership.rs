@@ -1,11 +1,14 @@
-//! The membership of one endpoint in a pool. Knows nothing of the leases.
+//! The members of a pool: how an endpoint joins it and leaves it, and which members there are. Knows nothing of the leases.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::claim::MemberId;
+use super::event_loop::EventLoop;
 use super::gauge::Gauge;
+use super::pool::Pool;
 use super::roster::Member;
 use super::shared::PoolInner;
 
@@ -21,12 +24,74 @@ pub struct Membership<E> {
     keeps_tunnels: bool,
 }
 
+impl<E: Send + Sync + 'static> Pool<E> {
+    /// Adds a member with this many slots. It stays as long as the returned membership is kept.
+    pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
+        self.join_as(endpoint, slots, false, None)
+    }
+
+    /// Adds a member as in [`Self::join`]. Claims that prefer near members choose it first.
+    pub fn join_near(&self, endpoint: E, slots: usize) -> Membership<E> {
+        self.join_as(endpoint, slots, true, None)
+    }
+
+    /// Adds a member whose event loop is observed: it gets one more request only if its loop can begin it at once, and at
+    /// most this many.
+    pub fn join_observed(&self, endpoint: E, most: usize, event_loop: Arc<dyn EventLoop>) -> Membership<E> {
+        self.join_as(endpoint, most, false, Some(event_loop))
+    }
+
+    fn join_as(
+        &self,
+        endpoint: E,
+        slots: usize,
+        near: bool,
+        event_loop: Option<Arc<dyn EventLoop>>,
+    ) -> Membership<E> {
+        let (held, gone) = oneshot::channel();
+        let member = self.shared.change(|state, _| {
+            let member = state.roster.add(endpoint, slots, near, held);
+            if let Some(event_loop) = event_loop {
+                state.roster.observe(member.id, slots, event_loop);
+            }
+            member
+        });
+        Membership::new(Arc::clone(&self.shared), member, gone)
+    }
+
+    /// The number of members in any state.
+    pub fn members(&self) -> usize {
+        self.shared.lock().roster.present().count()
+    }
+
+    /// The number of members that are healthy and not ejected.
+    pub fn reachable_members(&self) -> usize {
+        let now = Instant::now();
+        self.shared.lock().roster.present().filter(|member_state| !member_state.is_out(now)).count()
+    }
+
+    /// The member for which `is_it` returns true; of several, the one that joined last. `is_it` runs under the pool's
+    /// lock and may only look at the endpoint.
+    pub fn find(&self, is_it: impl Fn(&E) -> bool) -> Option<MemberId> {
+        let state = self.shared.lock();
+        state
+            .roster
+            .present()
+            .rev()
+            .find(|member_state| is_it(&member_state.member.endpoint))
+            .map(|member_state| member_state.member.id)
+    }
+
+    /// All members for which `is_it` returns true. `is_it` runs as in [`Self::find`].
+    pub fn find_all(&self, is_it: impl Fn(&E) -> bool) -> Vec<MemberId> {
+        let state = self.shared.lock();
+        let found = state.roster.present().filter(|member_state| is_it(&member_state.member.endpoint));
+        found.map(|member_state| member_state.member.id).collect()
+    }
+}
+
 impl<E> Membership<E> {
-    pub(super) fn new(
-        shared: Arc<PoolInner<E>>,
-        member: Arc<Member<E>>,
-        gone: oneshot::Receiver<()>,
-    ) -> Self {
+    fn new(shared: Arc<PoolInner<E>>, member: Arc<Member<E>>, gone: oneshot::Receiver<()>) -> Self {
         Self { shared, member, gone: Some(gone), keeps_tunnels: false }
     }
 

@@ -1,25 +1,27 @@
-//! The pool, as seen by the code that adds members and acquires slots. Does not decide the order of requests.
+//! A pool as its requests see it: the wait for a slot, and the slot itself. Does not decide the order of requests, and sets
+//! no deadline: to give up, the caller drops the future.
 
-use std::sync::Arc;
+use std::fmt;
+use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::task::Waker;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::acquire::Acquire;
 use super::claim::{Claim, MemberId, Ticket};
-use super::event_loop::EventLoop;
-use super::membership::Membership;
-use super::queue::QueuePosition;
+use super::queue::{AcquireError, QueuePosition};
+use super::roster::Grant;
 use super::settings::PoolSettings;
 use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;
+use super::tunnel_guard::TunnelGuard;
 
 /// A queue with members. A clone is cheap and is the same pool.
 pub struct Pool<E> {
-    shared: Arc<PoolInner<E>>,
+    pub(super) shared: Arc<PoolInner<E>>,
 }
 
 impl<E> Clone for Pool<E> {
@@ -37,70 +39,6 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// The name given to [`Self::new`].
     pub fn name(&self) -> &str {
         &self.shared.name
-    }
-
-    /// Adds a member with this many slots. It stays as long as the returned membership is kept.
-    pub fn join(&self, endpoint: E, slots: usize) -> Membership<E> {
-        self.join_as(endpoint, slots, false, None)
-    }
-
-    /// Adds a member as in [`Self::join`]. Claims that prefer near members choose it first.
-    pub fn join_near(&self, endpoint: E, slots: usize) -> Membership<E> {
-        self.join_as(endpoint, slots, true, None)
-    }
-
-    /// Adds a member whose event loop is observed: it gets one more request only if its loop can begin it at once, and at
-    /// most this many.
-    pub fn join_observed(&self, endpoint: E, most: usize, event_loop: Arc<dyn EventLoop>) -> Membership<E> {
-        self.join_as(endpoint, most, false, Some(event_loop))
-    }
-
-    fn join_as(
-        &self,
-        endpoint: E,
-        slots: usize,
-        near: bool,
-        event_loop: Option<Arc<dyn EventLoop>>,
-    ) -> Membership<E> {
-        let (held, gone) = oneshot::channel();
-        let member = self.shared.change(|state, _| {
-            let member = state.roster.add(endpoint, slots, near, held);
-            if let Some(event_loop) = event_loop {
-                state.roster.observe(member.id, slots, event_loop);
-            }
-            member
-        });
-        Membership::new(Arc::clone(&self.shared), member, gone)
-    }
-
-    /// The number of members, in whatever state.
-    pub fn members(&self) -> usize {
-        self.shared.lock().roster.present().count()
-    }
-
-    /// The number of members that are healthy and not ejected.
-    pub fn reachable_members(&self) -> usize {
-        let now = Instant::now();
-        self.shared.lock().roster.present().filter(|member_state| !member_state.is_out(now)).count()
-    }
-
-    /// The member for which `is_it` returns true; of several, the one that joined last. `is_it` runs under the pool's
-    /// lock and may only look at the endpoint.
-    pub fn find(&self, is_it: impl Fn(&E) -> bool) -> Option<MemberId> {
-        let state = self.shared.lock();
-        state
-            .roster
-            .present()
-            .rev()
-            .find(|member_state| is_it(&member_state.member.endpoint))
-            .map(|member_state| member_state.member.id)
-    }
-
-    /// All members for which `is_it` returns true. `is_it` runs as in [`Self::find`].
-    pub fn find_all(&self, is_it: impl Fn(&E) -> bool) -> Vec<MemberId> {
-        let state = self.shared.lock();
-        let found = state.roster.present().filter(|member_state| is_it(&member_state.member.endpoint));
-        found.map(|member_state| member_state.member.id).collect()
     }
 
     /// Waits for a slot, in order of arrival.
@@ -134,7 +72,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         figures.with_members(members, view)
     }
 
-    /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`](super::AcquireError::Closed).
+    /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].
     pub fn close(&self) {
         let waiting = {
             let mut state = self.shared.lock();
@@ -185,4 +123,212 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn update(&self, settings: PoolSettings) {
         self.shared.lock().update(settings);
     }
+}
+
+/// Resolves to a [`Lease`].
+///
+/// The first poll enters the queue, at the position that the ticket gives. Dropping the future leaves the queue. If a
+/// slot was already handed to this request, it goes to the next waiter.
+#[must_use = "a future does nothing unless polled"]
+pub struct Acquire<E> {
+    /// `None` after the future has resolved.
+    shared: Option<Arc<PoolInner<E>>>,
+    place: QueuePosition,
+    claim: Claim,
+    /// The time of the call to `acquire`. The first poll uses it, as that follows at once.
+    asked: Option<Instant>,
+    queued: bool,
+    ahead: Option<usize>,
+}
+
+impl<E> Acquire<E> {
+    fn new(shared: Arc<PoolInner<E>>, place: QueuePosition, claim: Claim, asked: Instant) -> Self {
+        Self { shared: Some(shared), place, claim, asked: Some(asked), queued: false, ahead: None }
+    }
+
+    /// The arrival number. The same request shows it when it tries again.
+    pub fn ticket(&self) -> Ticket {
+        self.place.ticket
+    }
+
+    /// How many requests waited when this one arrived. `None` before the first poll.
+    pub fn ahead(&self) -> Option<usize> {
+        self.ahead
+    }
+}
+
+impl<E: Send + Sync + 'static> Future for Acquire<E> {
+    type Output = Result<Lease<E>, AcquireError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let shared = this.shared.take().expect("invariant: a future is not polled after it has resolved");
+        let now = this.asked.take().unwrap_or_else(Instant::now);
+        let place = (this.place, &mut this.ahead);
+        match shared.poll_grant(place, &this.claim, &mut this.queued, context.waker(), now) {
+            Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, this.place.ticket, grant))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                this.shared = Some(shared);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<E> Drop for Acquire<E> {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared
+            && self.queued
+        {
+            shared.give_up(self.place);
+        }
+    }
+}
+
+/// How a lease ends. Each ending returns the slot at once. They differ in what the pool then does with the member. A lease can also
+/// become a [`TunnelGuard`].
+#[derive(Debug, Clone, Copy)]
+pub enum LeaseEnding {
+    /// The member has finished, or the slot was not used. The member gets the next request. A dropped lease ends in this way.
+    Finished(Instant),
+    /// The member could not be reached. This is a failure of the member: it gets no request until its back-off ends.
+    Unreachable,
+    /// The member ended the request without an answer, and may be about to die. It gets no request for a moment. Otherwise the same request
+    /// would go to it again at once.
+    HungUp,
+}
+
+/// One slot at one member, returned when dropped. Derefs to the member's endpoint.
+#[must_use = "dropping a lease returns the slot"]
+pub struct Lease<E> {
+    shared: Arc<PoolInner<E>>,
+    ticket: Ticket,
+    grant: Grant<E>,
+    /// Whether the slot was already returned, with a failure of the member.
+    returned: bool,
+}
+
+impl<E> Lease<E> {
+    fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
+        Self { shared, ticket, grant, returned: false }
+    }
+
+    /// The member.
+    pub fn member(&self) -> MemberId {
+        self.grant.member.id
+    }
+
+    /// When the slot was granted.
+    pub fn since(&self) -> Instant {
+        self.grant.since
+    }
+
+    /// The request has been sent to the member. If the pool observes the member's event loop, the loop shows from now on
+    /// whether it has begun the request.
+    pub fn sent(&self) {
+        self.grant.sent();
+    }
+
+    /// How many other slots of the member were in use when this one was granted.
+    pub fn beside(&self) -> usize {
+        self.grant.beside
+    }
+
+    /// The arrival number of the request. The request shows it when it tries again.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits
+    /// until the guard is dropped.
+    pub fn tunnel_guard(mut self) -> TunnelGuard<E> {
+        self.returned = true;
+        self.shared.tunnel_guard(&self.grant);
+        TunnelGuard::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
+    }
+
+    /// The member answered: its earlier failures no longer count. Takes no lock if there were none. Returns true if this ends an ejection.
+    pub fn reached(&self) -> bool {
+        self.grant.member.is_under_watch() && self.shared.reached(&self.grant.member)
+    }
+
+    /// Whether this is a trial: the member was ejected before, and this request shows whether it answers again.
+    pub fn is_wary(&self) -> bool {
+        self.grant.wary
+    }
+
+    /// Whether this is the member's only lease, and has been so for this long.
+    pub fn is_alone(&self, long: Duration) -> bool {
+        self.shared.is_alone(self.grant.member.id, long)
+    }
+
+    /// Resolves when the member is ejected, unhealthy or lost. A request that waits for its answer should then try another member.
+    pub fn forsaken(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let mut forsaken = self.grant.member.forsaken();
+        async move {
+            if forsaken.wait_for(|forsaken| *forsaken).await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+impl<E: Send + Sync + 'static> Lease<E> {
+    /// Returns the slot.
+    pub fn end(mut self, how: LeaseEnding) {
+        self.returned = true;
+        let until = match how {
+            LeaseEnding::Finished(now) => {
+                self.shared.release(&self.grant, now);
+                None
+            }
+            LeaseEnding::Unreachable => self.shared.fail(&self.grant),
+            LeaseEnding::HungUp => Some(self.shared.suspect(&self.grant)),
+        };
+        if let Some(until) = until {
+            redispatch_at(&self.shared, until);
+        }
+    }
+
+    /// The request timed out on the member. Returns how long the member is ejected, if this timeout ejects it. The slot is not returned.
+    pub fn strike(&self) -> Option<Duration> {
+        let until = self.shared.strike(&self.grant)?;
+        redispatch_at(&self.shared, until);
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl<E> Deref for Lease<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.grant.member.endpoint
+    }
+}
+
+impl<E> Drop for Lease<E> {
+    fn drop(&mut self) {
+        if !self.returned {
+            self.shared.release(&self.grant, Instant::now());
+        }
+    }
+}
+
+impl<E> fmt::Debug for Lease<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("member", &self.member()).finish_non_exhaustive()
+    }
+}
+
+/// Dispatches when the ejection has ended. If this runtime ends before, the next arrival or release does it.
+fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let shared: Weak<PoolInner<E>> = Arc::downgrade(shared);
+    runtime.spawn(async move {
+        tokio::time::sleep_until(until).await;
+        if let Some(shared) = shared.upgrade() {
+            shared.redispatch();
+        }
+    });
 }

@@ -99,7 +99,7 @@ impl Pace {
         limit.max(self.turns(LEAST_TURNS))
     }
 
-    /// What is a long wait for this pool, whatever the time limits of the requests. A wait as short as the mean service
+    /// The wait that is long for this pool, without regard to the time limits of the requests. A wait as short as the mean service
     /// time is never long.
     fn long(&self) -> Duration {
         let natural = self.hold.max(TARGET_TURNS * self.turn * self.unevenness);
@@ -129,6 +129,6 @@ mod tests {
         assert_eq!(pace.limit(None).as_millis(), 80, "sixteen turns of 5 ms");
         assert_eq!(limit(400), 80);
         assert_eq!(limit(5_000), 625);
-        assert_eq!(limit(120), 60, "nor served who has waited for half of it");
+        assert_eq!(limit(120), 60, "a request that has waited for half of it is not served");
     }
 }

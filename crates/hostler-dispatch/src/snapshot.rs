@@ -1,4 +1,4 @@
-//! A pool's figures of one moment, as plain data.
+//! The figures of a pool at one moment, as plain data. Knows no requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,42 +13,42 @@ use super::json::{microseconds, milliseconds};
 use super::roster::{Member, MemberState};
 use super::state::PoolState;
 
-/// A pool's figures of one moment.
+/// The figures of a pool at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolSnapshot<T = ()> {
-    /// How members are chosen.
+    /// How the pool chooses among members.
     pub choice: MemberChoice,
-    /// In which order those who wait are served, and whom the pool refuses.
+    /// The order in which waiting requests are served, and when they are refused.
     pub policy: Policy,
-    /// It gives no slots until it is resumed.
+    /// The pool gives no slots until it is resumed.
     pub paused: bool,
-    /// It gets more than it can do: newest first, and who cannot make it is refused.
+    /// More requests arrive than the pool can serve. The newest is served first, and requests that would be too late are refused.
     pub overloaded: bool,
-    /// How long a slot is held, the mean of late; none before enough have been. In JSON microseconds.
+    /// The mean time that a slot is held, over the last holdings. `None` until enough were measured. In JSON: microseconds.
     #[serde(rename = "service_time_us", serialize_with = "microseconds")]
     pub service_time: Option<Duration>,
-    /// How many wait.
+    /// The number of waiting requests.
     pub queue_length: usize,
-    /// The same by class.
+    /// The same number, by class.
     pub waiting: WaitingCounts,
-    /// How many may wait.
+    /// How many requests may wait.
     pub queue_limit: usize,
-    /// How long the one that came first has been waiting; in JSON milliseconds.
+    /// How long the oldest request has waited. In JSON: milliseconds.
     #[serde(rename = "oldest_wait_ms", serialize_with = "milliseconds")]
     pub oldest_wait: Option<Duration>,
     /// Slots of all members that have not left.
     pub slots: usize,
-    /// Slots in use, also at members that have left and still finish.
+    /// Slots in use, with those of members that have left and still finish requests.
     pub in_use: usize,
-    /// Open tunnels, also at members that have left.
+    /// Open tunnels, with those of members that have left.
     pub tunnels: usize,
-    /// What has been counted since the pool was made.
+    /// The counters since the pool was made.
     pub counters: PoolCounters,
-    /// The members, in order of joining.
+    /// The members, in the order in which they joined.
     pub members: Vec<MemberSnapshot<T>>,
 }
 
-/// How many wait, by class.
+/// The number of waiting requests, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WaitingCounts {
     /// With high priority.
@@ -59,36 +59,36 @@ pub struct WaitingCounts {
     pub low: usize,
 }
 
-/// One member of one moment.
+/// One member at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemberSnapshot<T = ()> {
-    /// Its figures; in JSON beside the endpoint.
+    /// The figures. In JSON they are beside the endpoint's fields.
     #[serde(flatten)]
     pub figures: MemberFigures,
-    /// What the caller of `snapshot_with` sees in the endpoint.
+    /// The caller's view of the endpoint, from `snapshot_with`.
     pub endpoint: T,
 }
 
-/// One member's figures of one moment.
+/// The figures of one member at one moment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct MemberFigures {
-    /// Its number.
+    /// The number of the member.
     pub id: MemberId,
-    /// How many requests it may have at once.
+    /// How many requests the member may have at once.
     pub slots: usize,
-    /// How many it has.
+    /// How many requests it has.
     pub in_use: usize,
-    /// How many it has had.
+    /// How many slots were taken since it joined.
     pub granted: u64,
-    /// Tunnels that it has.
+    /// Its open tunnels.
     pub tunnels: usize,
-    /// It could not be reached and gets nothing for a while.
+    /// It could not be reached, and gets no requests until its back-off ends.
     pub unreachable: bool,
-    /// It has let requests wait in vain, and has not answered since it was ejected for that.
+    /// It was ejected because requests timed out on it, and has not answered since.
     pub ejected: bool,
-    /// Whoever checks it says that it is not fit, and it gets nothing.
+    /// Its health check fails, and it gets no requests.
     pub unhealthy: bool,
-    /// It has left and only finishes what it has.
+    /// It has left the pool and only finishes its requests.
     pub left: bool,
 }
 
@@ -108,11 +108,11 @@ impl MemberFigures {
     }
 }
 
-/// The members, before anything has looked at their endpoints.
+/// The members, before their endpoints are viewed.
 type Members<E> = Vec<(MemberFigures, Arc<Member<E>>)>;
 
 impl<T> PoolSnapshot<T> {
-    /// All but the members: their endpoints are looked at when the pool is unlocked, by [`Self::with_members`].
+    /// All figures without the members. [`Self::with_members`] adds them after the pool is unlocked.
     pub(super) fn take<E>(state: &PoolState<E>, now: Instant) -> (Self, Members<E>) {
         let PoolState { queue, roster, settings, .. } = state;
         let states = roster.states();
@@ -141,7 +141,7 @@ impl<T> PoolSnapshot<T> {
         (figures, members)
     }
 
-    /// With what `view` sees in each endpoint.
+    /// Adds the members, with the result of `view` for each endpoint.
     pub(super) fn with_members<E>(self, members: Members<E>, view: impl Fn(&E) -> T) -> Self {
         let members = members
             .into_iter()

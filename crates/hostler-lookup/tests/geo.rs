@@ -121,7 +121,7 @@ fn one_file_of_the_nested_schema_knows_both_families_and_languages() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_its_name() {
+fn an_unusable_database_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
         std::fs::write(folder.path().join(name), bytes).unwrap();
@@ -157,7 +157,7 @@ fn what_cannot_be_used_is_told_with_its_name() {
 }
 
 #[test]
-fn a_record_that_is_damaged_is_found_when_all_of_a_file_is_looked_at() {
+fn a_full_check_finds_a_damaged_record() {
     let folder = tempfile::tempdir().unwrap();
     let networks: Vec<_> = (0..200).map(|at| format!("8.8.{at}.0/24")).collect();
     let networks: Vec<_> = networks
@@ -209,7 +209,7 @@ fn databases_below(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn maxminds_city_database_says_what_its_source_says() {
+fn maxminds_city_database_agrees_with_its_source() {
     let Some(folder) = test_set() else { return };
     let path = folder.join("test-data/GeoLite2-City-Test.mmdb");
     assert_eq!(verify(std::slice::from_ref(&path)).unwrap().warnings, [""; 0]);
@@ -238,7 +238,7 @@ fn maxminds_city_database_says_what_its_source_says() {
 }
 
 #[test]
-fn whatever_is_broken_in_maxminds_test_set_is_refused_or_not_known() {
+fn broken_databases_of_maxminds_test_set_are_refused_or_give_no_place() {
     let Some(folder) = test_set() else { return };
     let mut files = Vec::new();
     databases_below(&folder, &mut files);

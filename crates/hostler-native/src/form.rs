@@ -107,7 +107,7 @@ fn is_unspeakable(character: char) -> bool {
     character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}')
 }
 
-/// A name and its value on one line, whatever the value contains.
+/// A name and its value on one line. Control characters in the value become spaces.
 pub fn text_line(name: &str, value: &str) -> String {
     let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{name}: {value}\n")
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_is_named_by_the_path_the_query_or_what_is_liked() {
+    fn the_format_is_chosen_by_path_query_or_accept() {
         assert_eq!(AnswerFormat::split(b"97209.csv"), (&b"97209"[..], Some(AnswerFormat::Csv)));
         assert_eq!(AnswerFormat::split(b"/8.8.8.8.txt"), (&b"/8.8.8.8"[..], Some(AnswerFormat::Text)));
         assert_eq!(AnswerFormat::split(b"St. Paul"), (&b"St. Paul"[..], None));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_that_of_the_type_that_is_liked_best_and_browsers_like_json() {
+    fn the_preferred_type_of_accept_wins_and_browsers_get_json() {
         for (accept, form) in [
             ("", AnswerFormat::Json),
             ("*/*", AnswerFormat::Json),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_breaks_out_of_its_place() {
+    fn no_text_escapes_its_field() {
         let odd = "a\"b,<c>&\r\n\u{0}\u{ffff}";
         assert_eq!(csv_cell(odd), "\"a\"\"b,<c>&\r\n\u{0}\u{ffff}\"");
         assert_eq!(xml_text(odd), "a\"b,&lt;c&gt;&amp;");

@@ -5,6 +5,7 @@ mod accept;
 mod cors;
 mod form;
 pub mod geo;
+mod head;
 mod openapi;
 pub mod postal;
 pub mod problem;

@@ -2,19 +2,17 @@
 
 use std::fmt::Display;
 
-use hostler_wire::{ResponseHead, reason_phrase};
+use hostler_wire::{ResponseHead, Whole, reason_phrase};
 use serde_json::json;
 
-use hostler_wire::Whole;
+use crate::head;
 
 /// The most bytes of a request that are repeated in a response.
 const MOST_REPEATED: usize = 64;
 
 /// A problem document with a status and one sentence.
 pub fn problem(status: u16, detail: impl Display) -> Whole {
-    let mut head = ResponseHead::with_status(status);
-    head.fields.add(b"Content-Type", b"application/problem+json");
-    head.fields.add(b"Cache-Control", b"no-store");
+    let head = head::of(status, "application/problem+json", "no-store");
     let body = json!({ "type": "about:blank", "title": reason_phrase(status), "status": status, "detail": detail.to_string() });
     Whole::new(head, format!("{body}\n"))
 }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told() {
+    fn an_invalid_number_is_reported() {
         let query = QueryString::of(b"/?a=NaN&b=11&c=%00").unwrap();
         assert_eq!(query.number("a", -90.0..=90.0).unwrap_err(), "a: \"NaN\" is not a number from -90 to 90");
         assert!(query.number("b", 1..=10).is_err() && query.number("c", 1..=10).is_err());

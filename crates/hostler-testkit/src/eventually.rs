@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The time limit of every wait. Only a failing test waits this long, so it is generous: when all tests run at once on a
 /// shared machine, everything takes many times as long.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(120);
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 /// If the machine stands still for a minute (a snapshot, a suspended guest), only one second of the time limit counts.
@@ -18,9 +18,9 @@ const MOST_AT_ONCE: Duration = Duration::from_secs(1);
 /// Calls `look` again and again until it returns a value.
 ///
 /// # Panics
-/// If it returns none within [`PATIENCE`].
+/// If it returns none within [`WAIT_LIMIT`].
 pub async fn eventually<T>(what: impl Debug, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let mut left = PATIENCE;
+    let mut left = WAIT_LIMIT;
     loop {
         let began = Instant::now();
         if let Some(seen) = look().await {
@@ -32,13 +32,13 @@ pub async fn eventually<T>(what: impl Debug, mut look: impl AsyncFnMut() -> Opti
     }
 }
 
-/// Awaits a future that must end within [`PATIENCE`].
+/// Awaits a future that must end within [`WAIT_LIMIT`].
 ///
 /// # Panics
 /// If it does not end in time.
 pub async fn within<T>(what: impl Debug, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
-    for _ in 0..PATIENCE.as_secs() / MOST_AT_ONCE.as_secs() {
+    for _ in 0..WAIT_LIMIT.as_secs() / MOST_AT_ONCE.as_secs() {
         if let Ok(value) = timeout(MOST_AT_ONCE, &mut future).await {
             return value;
         }

@@ -4,7 +4,7 @@
 //! Nothing here is shared with the tested code. The reader of messages is an independent implementation of HTTP/1.1. The
 //! upstream sends and records exact bytes. The site is the real program in its own process.
 //!
-//! A test waits for a condition ([`eventually`]) and never for a fixed time. Every wait has a deadline ([`PATIENCE`]),
+//! A test waits for a condition ([`eventually`]) and never for a fixed time. Every wait has a deadline ([`WAIT_LIMIT`]),
 //! and a test that misses it prints the last state.
 #![expect(
     clippy::unwrap_used,
@@ -29,6 +29,7 @@ mod plan;
 mod port;
 mod process;
 mod program;
+mod server_process;
 mod site;
 mod stream;
 mod tls;
@@ -37,10 +38,10 @@ mod upstream;
 pub use answer::{ConnectionEnding, ReceivedAnswer};
 pub use authority::{Authority, IssuedCertificate, authority};
 pub use client::{Client, client, client_from, client_with_window, try_client, try_client_from};
-pub use eventually::{PATIENCE, eventually, within};
+pub use eventually::{WAIT_LIMIT, eventually, within};
 pub use frames::{Frame, FrameClient, block, frame_client};
 pub use meddler::{Meddler, Meddling, meddler};
-pub use memcached::{Memcached, memcached, memcached_at};
+pub use memcached::{memcached, memcached_at};
 pub use message::{MessageHead, chunked, request};
 pub use mmdb::{Mmdb, mmdb, mmdb_v4};
 pub use nats::{NatsPlan, NatsServer, nats};
@@ -48,6 +49,7 @@ pub use plan::{SitePlan, site};
 pub use port::{HeldPort, held_port};
 pub use process::{Output, run};
 pub use program::h2spec;
+pub use server_process::ServerProcess;
 pub use site::Site;
 pub use tls::{TlsClients, tls_clients, tls_clients_of, tls_clients_with};
 pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_extensions_and_what_follows() {
+    fn bodies_and_extensions_end_before_the_next_bytes() {
         let input = b"4\r\nWiki\r\n05;a=\"b;c\"\r\npedia\r\nA ;x\r\n0123456789\r\n0\r\n\r\nGET /";
         for piece in 1..input.len() {
             let (body, taken, ended) = decode(input, piece).unwrap();
@@ -316,7 +316,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_to_itself(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..8), piece in 1usize..64) {
+        fn an_encoded_body_decodes_to_the_original(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..8), piece in 1usize..64) {
             let mut wire = Vec::new();
             for part in &parts {
                 let start = ChunkStart::open(&mut wire);
@@ -328,7 +328,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic_and_pieces_do_not_matter(input in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'0'), Just(b'1'), Just(b';'), any::<u8>()], 0..200)) {
+        fn no_bytes_cause_a_panic_and_the_size_of_pieces_does_not_matter(input in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'0'), Just(b'1'), Just(b';'), any::<u8>()], 0..200)) {
             prop_assert_eq!(decode(&input, 1), decode(&input, 200));
         }
     }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_have_come_is_refused_with_its_place() {
+    fn a_field_that_http_1_1_could_not_carry_is_refused_with_its_position() {
         let field = |line, name: &str| HeadError::Field { line, name: name.into() };
         let cases: &[(&str, &str, &str, &str, HeadError)] = &[
             ("", "/", "a", "b", HeadError::RequestLine),
@@ -180,7 +180,7 @@ mod tests {
     proptest! {
         /// A composed head equals the head parsed from the same bytes.
         #[test]
-        fn a_composed_head_is_what_its_bytes_are(
+        fn a_composed_head_equals_its_parsed_bytes(
             method in vec(byte(), 0..8),
             target in vec(byte(), 0..20),
             lines in vec((vec(byte(), 0..12), vec(byte(), 0..20)), 0..8),

@@ -9,10 +9,9 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-use crate::body::BodyReader;
+use crate::body::{BodyLength, BodyReader, FramingError, response_body};
 use crate::chunked::ChunkedError;
 use crate::field::{Fields, Name};
-use crate::framing::{BodyLength, FramingError, response_body};
 use crate::grammar::{parse_digits, tokens};
 use crate::head::{HeadError, ResponseHead, Version};
 use crate::scan::{HeadScan, Limits, ScanError};

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_forms_are_one_date_and_what_is_none_of_them_is_no_date() {
+    fn the_three_date_forms_are_read_and_others_refused() {
         const NOVEMBER: Option<u64> = Some(784_111_777);
         let cases = [
             ("Sun, 06 Nov 1994 08:49:37 GMT", NOVEMBER),
@@ -150,13 +150,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_by_the_book_is_read_as_it_was_meant(seconds in 0..253_402_300_800_u64) {
+        fn a_date_written_by_the_rfc_is_read_back(seconds in 0..253_402_300_800_u64) {
             let date = UNIX_EPOCH + Duration::from_secs(seconds);
             prop_assert_eq!(parse_http_date(httpdate::fmt_http_date(date).as_bytes()), Some(date));
         }
 
         #[test]
-        fn what_is_no_date_is_read_without_panic(bytes: Vec<u8>, text in "Sun[a-zA-Z0-9 :,-]{0,30}") {
+        fn an_invalid_date_causes_no_panic(bytes: Vec<u8>, text in "Sun[a-zA-Z0-9 :,-]{0,30}") {
             let _ = (parse_http_date(&bytes), parse_http_date(text.as_bytes()));
         }
     }

@@ -279,7 +279,7 @@ mod tests {
     use crate::{Limits, RequestHead};
 
     #[test]
-    fn fields_that_are_removed_are_found_nowhere_and_the_others_where_they_are() {
+    fn removed_fields_are_not_found_and_the_others_keep_their_positions() {
         let mut head = RequestHead::default();
         let text = "GET / HTTP/1.1\r\nVia: 1\r\nHost: a\r\nX-Geo-City: lie\r\nVia: 2\r\nReferer: b\r\nx-geo-x: lie\r\nHost: c\r\n\r\n";
         head.parse(text.as_bytes(), &Limits::default()).unwrap();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_in_any_case_and_by_every_letter() {
+    fn a_field_name_matches_in_any_case_and_only_whole() {
         for known in [Name::Te, Name::Via, Name::ContentMd5, Name::AcceptEncoding, Name::CfConnectingIp] {
             let text = known.as_str();
             for same in [text.to_owned(), text.to_ascii_uppercase()] {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn added_fields_are_lines_like_those_that_came() {
+    fn added_fields_look_like_received_ones() {
         let mut fields = Fields::default();
         fields.add(b"A", b"1");
         fields.add(b"Via", b"");

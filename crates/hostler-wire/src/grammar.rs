@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_goes_without_its_port() {
+    fn the_host_is_read_without_its_port() {
         for (text, host, port) in [
             ("a.test", "a.test", ""),
             ("a.test:80", "a.test", ":80"),

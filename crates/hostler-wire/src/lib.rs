@@ -2,9 +2,9 @@
 //! queues.
 //!
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
-//! `scan` read heads, `compose` makes them from parts, `write` writes them. `framing` decides where a body ends, `body`
-//! and `chunked` read it, `trailer` decides which trailers are allowed. `connection` is a connection to a member. Of
-//! WebSockets, only the bounds of frames are known (`websocket`).
+//! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
+//! it, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
+//! member. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;
@@ -12,7 +12,6 @@ pub mod compose;
 pub mod connection;
 pub mod date;
 pub mod field;
-pub mod framing;
 pub mod grammar;
 pub mod head;
 pub mod scan;
@@ -23,13 +22,12 @@ pub mod websocket;
 mod whole;
 pub mod write;
 
-pub use body::{BodyReader, Taken};
+pub use body::{BodyLength, BodyReader, FramingError, Taken, request_body, response_body};
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
 pub use date::parse_http_date;
 pub use field::{Field, Fields, Name, Span};
-pub use framing::{BodyLength, FramingError, request_body, response_body};
 pub use grammar::{byte_set, parse_digits, split_host, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use scan::{HeadScan, Limits, ScanError};

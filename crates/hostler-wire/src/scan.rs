@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found_wherever_the_bytes_are_cut() {
+    fn the_end_of_a_head_is_found_wherever_the_bytes_are_cut() {
         let head = b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nbody";
         for cut in 0..head.len() {
             let mut scan = HeadScan::default();

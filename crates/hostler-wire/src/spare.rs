@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_goes_round_and_what_was_in_it_does_not() {
+    fn a_reused_buffer_is_empty() {
         let mut buffer = b"secret".repeat(100);
         let (at, capacity) = (buffer.as_ptr(), buffer.capacity());
         give_back(&mut buffer);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_many_nor_large_ones_are_kept() {
+    fn spare_buffers_are_limited_in_number_and_size() {
         for _ in 0..2 * MOST {
             give_back(&mut vec![0; 10]);
         }

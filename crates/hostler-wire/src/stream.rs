@@ -43,7 +43,7 @@ pub enum Stream {
     /// Over TLS, after its handshake.
     Tls(Box<TlsStream<Metered>>),
     /// Inside another protocol, for example a stream of HTTP/2.
-    Within(Box<dyn Duplex>),
+    InHttp2(Box<dyn Duplex>),
 }
 
 /// A stream inside another protocol.
@@ -85,7 +85,7 @@ impl Stream {
             Self::Tcp(stream) => recv(stream, &mut byte, flags),
             Self::Unix(stream) => recv(stream, &mut byte, flags),
             Self::Tls(stream) => recv(&stream.get_ref().0.stream, &mut byte, flags),
-            Self::Within(stream) => return stream.is_quiet(),
+            Self::InHttp2(stream) => return stream.is_quiet(),
         };
         // The close of TLS may have come earlier, together with the response.
         let is_tls = matches!(self, Self::Tls(_));
@@ -95,7 +95,7 @@ impl Stream {
     /// Resets the connection when it is dropped, so that the receiver does not take what was sent for the whole. A Unix
     /// socket has no reset.
     pub fn abort(&mut self) {
-        if let Self::Within(stream) = self {
+        if let Self::InHttp2(stream) = self {
             stream.abort();
         } else if let Some(stream) = self.tcp() {
             // The connection may be gone already.
@@ -108,7 +108,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => Some(stream),
             Self::Tls(stream) => Some(&stream.get_ref().0.stream),
-            Self::Unix(_) | Self::Within(_) => None,
+            Self::Unix(_) | Self::InHttp2(_) => None,
         }
     }
 
@@ -117,7 +117,7 @@ impl Stream {
     pub fn taken_below(&self) -> Option<u64> {
         match self {
             Self::Tls(stream) => Some(stream.get_ref().0.written),
-            Self::Tcp(_) | Self::Unix(_) | Self::Within(_) => None,
+            Self::Tcp(_) | Self::Unix(_) | Self::InHttp2(_) => None,
         }
     }
 
@@ -140,7 +140,7 @@ impl Stream {
                 let (mut cx, mut buf) = (Context::from_waker(Waker::noop()), ReadBuf::new(&mut byte));
                 return Pin::new(stream).poll_read(&mut cx, &mut buf).is_pending();
             }
-            Self::Within(stream) => return stream.is_quiet(),
+            Self::InHttp2(stream) => return stream.is_quiet(),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -152,7 +152,7 @@ impl AsyncRead for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Within(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::InHttp2(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -163,7 +163,7 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Within(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::InHttp2(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -176,14 +176,14 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Self::Within(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::InHttp2(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             Self::Tcp(_) | Self::Unix(_) | Self::Tls(_) => true,
-            Self::Within(stream) => stream.is_write_vectored(),
+            Self::InHttp2(stream) => stream.is_write_vectored(),
         }
     }
 
@@ -192,7 +192,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Within(stream) => Pin::new(stream).poll_flush(cx),
+            Self::InHttp2(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -201,7 +201,7 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Within(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::InHttp2(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Which fields are allowed in a trailer section (RFC 9110 section 6.5.1). Knows no values.
 
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
 use crate::field::Fields;
 
 /// Fields that frame or route a message, name its sender, or control how it is read, cached or answered. Many recipients
@@ -99,6 +101,18 @@ impl Fields {
         left.remove(|name| !may_trail(name) || !is_let_through(name));
         (!left.is_empty()).then_some(left)
     }
+
+    /// These trailers for HTTP/2. Fields that are not allowed after a body are left out.
+    pub fn to_http2_trailers(&self) -> HeaderMap {
+        let mut trailers = HeaderMap::with_capacity(self.len());
+        for (_, name, value) in self.iter().filter(|(_, name, _)| may_trail(name)) {
+            // A field that was parsed before is valid here too.
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+                trailers.append(name, value);
+            }
+        }
+        trailers
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_a_head_may_say_is_no_trailer() {
+    fn a_field_allowed_only_in_a_head_is_no_trailer() {
         for name in [
             "X-Forwarded-For",
             "x_forwarded_for",
@@ -135,5 +149,15 @@ mod tests {
         {
             assert!(may_trail(name.as_bytes()), "{name}");
         }
+    }
+
+    #[test]
+    fn trailers_of_http_2_are_those_that_are_allowed() {
+        let mut fields = Fields::default();
+        for name in ["X-Sum", "Host", "X-Sum"] {
+            fields.add(name.as_bytes(), b"1");
+        }
+        let trailers = fields.to_http2_trailers();
+        assert_eq!(trailers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["x-sum", "x-sum"]);
     }
 }

@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_a_stream_is_cut_its_frames_end_at_the_same_places(
+        fn frames_end_at_the_same_bytes_however_the_stream_is_cut(
             kinds in vec((0_u8..11, any::<bool>(), 0_usize..70_000), 1..6),
             cuts in vec(1_usize..5_000, 1..40),
         ) {
@@ -198,7 +198,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_strange(pieces in vec(vec(any::<u8>(), 0..40), 0..20)) {
+        fn no_websocket_bytes_cause_a_panic(pieces in vec(vec(any::<u8>(), 0..40), 0..20)) {
             let mut frames = Frames::default();
             pieces.iter().for_each(|piece| frames.take(piece));
         }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::framing::BodyLength;
+use crate::body::BodyLength;
 
 /// Writes the request line of an HTTP/1.1 request (RFC 9112 section 3), for example `GET /a?b=c HTTP/1.1`.
 #[inline]

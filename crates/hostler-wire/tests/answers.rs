@@ -287,7 +287,7 @@ async fn ahead(bytes: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_look_ahead_finds_what_is_cut_off_and_takes_nothing_whole_for_it() {
+async fn a_look_ahead_finds_truncated_answers_and_takes_no_complete_one_for_truncated() {
     let cut = "connection closed in the middle of the answer's body";
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|",

@@ -13,7 +13,7 @@ use hostler_dispatch::json::milliseconds;
 
 /// The bucket holds this many seconds of the share.
 const SAVED: f64 = 30.0;
-/// The longest rest, whatever the boots have cost.
+/// The longest wait, for any cost of the boots.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The CPU budget for the boots of one pool.
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boots_are_free_at_first_and_then_take_no_more_than_their_share() {
+    fn boots_start_with_a_full_budget_and_then_keep_to_their_share() {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let mut budget = Budget::new(0.5, start);
         let (mut now, mut taken) = (start, Duration::ZERO);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_boot_that_costs_much_is_not_held_against_the_pool_for_long() {
+    fn one_expensive_boot_delays_the_pool_only_briefly() {
         let now = Instant::now();
         let mut budget = Budget::new(0.5, now);
         budget.take(Duration::from_secs(3600), 0.5, now);

@@ -4,7 +4,7 @@
 //! If one lease keeps the loop busy for a share b of its time, there is room for 1 / b leases. With u, the share of time
 //! that the loop works, and c, the average number of leases, b = u / c. Two effects distort this figure, and the rules
 //! below correct for them. A loop that always works says nothing about b, because leases queue inside Node and c is
-//! whatever we allow. A loop with little work is kept busy by other things than requests.
+//! whatever we allow. A loop with little work is busy with other things than requests.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

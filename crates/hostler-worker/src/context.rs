@@ -221,7 +221,7 @@ fn make_directory(parents: &[PathBuf]) -> Result<TempDir, SupervisorContextError
     Err(SupervisorContextError::NoDirectory(refusals))
 }
 
-/// Absolute, because workers run in other directories. Mode 0700, whatever the umask is.
+/// Absolute, because workers run in other directories. Mode 0700 with any umask.
 fn private(directory: TempDir) -> io::Result<TempDir> {
     if !directory.path().is_absolute() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path"));

@@ -79,7 +79,7 @@ impl ExitNotifier {
         self.0.send_modify(|course| course.dismissed = true);
     }
 
-    /// Hostler kills the process because it hangs. That counts as its own doing, whatever the signal.
+    /// Hostler kills the process because it hangs. That counts as its own doing, with any signal.
     pub fn hangs(&self) {
         self.0.send_modify(|course| course.hung = true);
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_worker_that_was_told_to_stop_has_not_died() {
+    async fn a_worker_with_an_order_to_stop_has_not_died() {
         let (stopped, crashed) = (ExitNotifier::new(), ExitNotifier::new());
         let watches = [stopped.exit_watch(1), crashed.exit_watch(2)];
         stopped.dismiss();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_news_is_slow_the_kernel_is_asked() {
+    async fn without_an_exit_report_the_kernel_is_asked() {
         let exit_notifier = ExitNotifier::new();
         let mut process = std::process::Command::new("true").spawn().unwrap();
         process.wait().unwrap();

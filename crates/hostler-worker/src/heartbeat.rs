@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_grows_only_while_an_answer_is_due_and_hostler_listens() {
+    fn silence_counts_only_while_a_heartbeat_is_due_and_hostler_reads() {
         let mut silence = Silence { asked: true, ..Silence::default() };
         assert_eq!(silence.grows(BEAT, true), Duration::ZERO, "it has never answered");
         silence.ends();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_what_happened_between_two_reports() {
+    fn a_round_covers_the_time_between_two_reports() {
         let load = |lease_ms, queued| Load {
             slots: 4,
             in_use: 1,

@@ -260,7 +260,7 @@ mod tests {
     const HELP: &str = "For help, see: https://nodejs.org/en/docs/inspector";
 
     #[test]
-    fn what_node_prints_of_an_inspector_that_we_opened_is_none_of_the_apps_output() {
+    fn output_about_the_inspector_that_hostler_opened_is_not_logged_as_the_apps() {
         let notices = Notices::default();
         notices.0.are_ours.store(true, Ordering::Relaxed);
         let cases = [
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_the_app_come_before_nodes_own_and_there_are_not_too_many() {
+    fn stack_frames_of_the_app_come_first_and_their_number_is_limited() {
         let scripts = scripts([("1", "file:///a%20b/app.js"), ("2", "node:events"), ("3", "")]);
         let mut frames = vec![frame("readSync", "2", 4, 1), frame("spin", "1", 11, 3), frame("", "3", 0, 0)];
         frames.extend((0..9).map(|line| frame("packed", "1", line, LONG_LINE)));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_the_app_has_chosen_breaks_no_line_and_no_bounds() {
+    fn a_function_name_of_the_app_cannot_break_the_line_or_its_length() {
         let source = format!("data:text/javascript,{}", "x".repeat(100_000));
         let scripts = scripts([("1", source.as_str())]);
         let told = judge(&[frame("a\nb\u{1b}[2J", "1", u32::MAX, u32::MAX)], &scripts).to_string();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_nothing_but_node_are_a_wait() {
+    fn a_stack_with_only_frames_of_node_means_waiting() {
         let scripts = scripts([("2", "node:internal/timers")]);
         assert_eq!(judge(&[frame("listOnTimeout", "2", 1, 1)], &scripts), Diagnosis::Waiting);
         assert_eq!(judge(&[], &scripts), Diagnosis::Waiting);

@@ -17,135 +17,24 @@
 
 mod ends;
 mod rest;
+mod state;
 mod words;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::settings::WorkerSettings;
+use ends::EXIT_LIMIT;
 pub(super) use rest::SETTLED_AFTER;
+pub(super) use state::{Lifecycle, LifecycleState};
 pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};
 
-/// How long to wait for the exit of a killed process. One that is stuck in the kernel must not hold up the rest.
-const EXIT_LIMIT: Duration = Duration::from_secs(5);
-/// How long a hung worker lives to report where it hangs. The diagnosis itself has a shorter limit.
-const DIAGNOSIS: Duration = Duration::from_millis(700);
 /// A boot that takes longer gives its turn to the next worker: it may never end.
 const TURN: Duration = Duration::from_secs(10);
 /// How long a successor must stay in the pool before its predecessor leaves. Many apps first listen and then find out
 /// that their database is missing.
 const PROBATION: Duration = Duration::from_millis(500);
-/// How many times a successor boots again after a failed boot: one failure may be chance.
-const MOST_REBOOTS: u32 = 1;
-
-/// The state of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LifecycleState {
-    Queued,
-    Booting {
-        until: Instant,
-    },
-    Warming {
-        until: Instant,
-    },
-    Ready,
-    /// A spare that is ready and not in the pool.
-    Standby,
-    /// A spare that has left the pool and finishes its requests before it stands by again.
-    SteppingBack,
-    Retiring {
-        until: Instant,
-    },
-    Diagnosing {
-        until: Instant,
-    },
-    Stopping {
-        term_at: Option<Instant>,
-        kill_at: Instant,
-    },
-    Killed {
-        bury_at: Instant,
-        for_good: bool,
-    },
-    BackingOff {
-        until: Instant,
-    },
-    Stopped,
-}
-
-/// The state machine of one worker.
-#[derive(Clone, Debug)]
-pub(super) struct Lifecycle {
-    settings: Arc<WorkerSettings>,
-    state: LifecycleState,
-    standing: Standing,
-    /// When a boot gives its turn to the next worker.
-    turn_ends: Option<Instant>,
-    hears: bool,
-    listening: bool,
-    ready_since: Option<Instant>,
-    crashes: u32,
-    /// Boots in a row that have failed.
-    failed_boots: u32,
-    /// All deaths that Hostler did not ask for.
-    deaths: u64,
-    /// The pool needs this spare.
-    needed: bool,
-    /// It is killed because its app has ended while its parent processes live.
-    orphaned: bool,
-    chance: fastrand::Rng,
-}
-
 impl Lifecycle {
-    /// A worker that has never run. Its first action is [`Action::AskTurn`].
-    pub fn new(settings: Arc<WorkerSettings>, standing: Standing, chance: fastrand::Rng) -> Self {
-        Self {
-            settings,
-            state: LifecycleState::Queued,
-            standing,
-            turn_ends: None,
-            hears: false,
-            listening: false,
-            ready_since: None,
-            crashes: 0,
-            failed_boots: 0,
-            deaths: 0,
-            needed: false,
-            orphaned: false,
-            chance,
-        }
-    }
-
-    pub fn state(&self) -> LifecycleState {
-        self.state
-    }
-
-    pub fn standing(&self) -> Standing {
-        self.standing
-    }
-
-    /// Sets new settings. A running deadline stays as it is.
-    pub fn adopt(&mut self, settings: Arc<WorkerSettings>) {
-        self.settings = settings;
-    }
-
-    /// Crashes in a row.
-    pub fn crashes(&self) -> u32 {
-        self.crashes
-    }
-
-    /// Boots in a row that have failed.
-    pub fn failed_boots(&self) -> u32 {
-        self.failed_boots
-    }
-
-    /// All deaths that Hostler did not ask for.
-    pub fn deaths(&self) -> u64 {
-        self.deaths
-    }
-
     /// When [`LifecycleEvent::Tick`] is due, unless another event comes first.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
@@ -166,11 +55,6 @@ impl Lifecycle {
             | LifecycleState::SteppingBack
             | LifecycleState::Stopped => None,
         }
-    }
-
-    /// The deadline of the warm-up.
-    pub fn warm_by(&self) -> Option<Instant> {
-        if let LifecycleState::Warming { until } = self.state { Some(until) } else { None }
     }
 
     /// Takes an event at `now`. Returns the new state and the actions that follow. An event that has no meaning in the
@@ -208,25 +92,6 @@ impl Lifecycle {
             | LifecycleEvent::Warmed => self.boots(event, now),
         };
         (self, actions)
-    }
-
-    fn is_alive(&self) -> bool {
-        matches!(
-            self.state,
-            LifecycleState::Booting { .. } | LifecycleState::Warming { .. } | LifecycleState::Standby
-        ) || self.is_at_work()
-            || self.is_diagnosed()
-    }
-
-    fn is_diagnosed(&self) -> bool {
-        matches!(self.state, LifecycleState::Diagnosing { .. })
-    }
-
-    fn is_at_work(&self) -> bool {
-        matches!(
-            self.state,
-            LifecycleState::Ready | LifecycleState::SteppingBack | LifecycleState::Retiring { .. }
-        )
     }
 
     fn boot(&mut self, now: Instant) -> Vec<Action> {

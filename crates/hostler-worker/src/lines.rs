@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_overlong_line_is_passed_over_whole_and_the_next_one_is_read() {
+    async fn an_overlong_line_is_skipped_whole_and_the_next_one_is_read() {
         assert_eq!(read(b"123456789\nok\n", 4, Overlong::Skip).await, ["ok"]);
         let mut long = vec![b'x'; 3 * CHUNK];
         long.extend_from_slice(b"\nok\n");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_being_waited_for_survives_a_dropped_future() {
+    async fn a_partly_read_line_survives_a_dropped_future() {
         let (mut writer, reader) = tokio::io::duplex(64);
         let mut lines = LineReader::new(reader, 64, Overlong::Skip);
         tokio::io::AsyncWriteExt::write_all(&mut writer, b"half").await.unwrap();

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_a_dead_worker_printed_the_error_says_most() {
+    fn the_error_line_of_a_dead_worker_is_chosen_from_its_output() {
         let node = "node:internal/modules/cjs/loader:1210\n  throw err;\n\nError: Cannot find module './x'\n    at a.js\n\nNode.js v20.20.2";
         let cases = [
             (node, Some("Error: Cannot find module './x'")),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_of_the_contract_is_understood() {
+    fn every_example_of_the_protocol_is_parsed() {
         let examples = examples("to_hostler");
         for (name, message) in &examples {
             let expected = match name.as_str() {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hostler_says_is_in_the_contract() {
+    fn every_message_that_hostler_sends_is_in_the_protocol() {
         let examples = examples("to_worker");
         let all = [
             ("shutdown", ToWorker::Shutdown),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_apps_own_messages_and_garbage_are_passed_over() {
+    fn the_apps_own_messages_and_garbage_are_ignored() {
         let others: [&[u8]; 9] = [
             b"",
             b"{",

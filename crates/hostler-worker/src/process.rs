@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_and_crashes_are_a_programs_own_doing_and_signals_of_others_are_not() {
+    fn exit_codes_and_crash_signals_blame_the_program_and_outside_signals_do_not() {
         let code = |code: i32| Exit(Some(ExitStatus::from_raw(code << 8)));
         let signal = |signal: i32| Exit(Some(ExitStatus::from_raw(signal)));
         // process.exit(0), an uncaught exception, V8 out of memory (direct and behind a shell), a segmentation fault.

@@ -61,7 +61,7 @@ mod tests {
     const FRESH: Wear = Wear { requests: 0, age: Duration::ZERO, memory: Some(0), share: 1.0 };
 
     #[test]
-    fn each_limit_counts_alone_and_none_is_no_limit() {
+    fn each_limit_recycles_alone_and_an_unset_one_never_does() {
         let second = Duration::from_secs(1);
         let limits =
             Recycling { max_requests: Some(100), max_age: Some(10 * second), max_memory: Some(1 << 20) };
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_start_together_do_not_end_together() {
+    fn workers_that_start_together_are_recycled_at_different_times() {
         let mut chance = fastrand::Rng::with_seed(7);
         let shares: Vec<f64> = (0..100).map(|_| share(&mut chance)).collect();
         assert!(shares.iter().all(|share| (0.8..=1.0).contains(share)));

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
-use spares::Reserve;
+use spares::{Reserve, Workers};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
 pub use words::{RestartError, Restarted};
 
@@ -341,6 +341,20 @@ impl Plan {
         actions
     }
 
+    fn adjust_spares(&mut self, now: Instant) -> Vec<RolloutAction> {
+        if self.stopping {
+            return vec![];
+        }
+        let workers = Workers {
+            wanted: self.places.len(),
+            missing: self.places.iter().filter(|place| place.was_ready && !place.ready).count(),
+            oldest: self.oldest(),
+            release: self.release,
+            restarting: self.restarting,
+        };
+        self.reserve.adjust(&workers, now, || next_task(&mut self.next_task))
+    }
+
     fn stop(&mut self) -> Vec<RolloutAction> {
         self.stopping = true;
         self.replacement = None;
@@ -348,9 +362,14 @@ impl Plan {
     }
 
     fn new_task(&mut self) -> WorkerTaskId {
-        self.next_task += 1;
-        WorkerTaskId(self.next_task)
+        next_task(&mut self.next_task)
     }
+}
+
+/// A new task. `last` is the number of the last one.
+fn next_task(last: &mut u64) -> WorkerTaskId {
+    *last += 1;
+    WorkerTaskId(*last)
 }
 
 #[cfg(test)]

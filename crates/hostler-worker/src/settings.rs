@@ -1,4 +1,4 @@
-//! What the program says about its workers, and the two things it does for them; knows no process.
+//! The settings of the workers of a pool, and the probe that the program provides. Knows no process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,56 +9,56 @@ use std::time::Duration;
 
 use super::exit_watch::ExitWatch;
 
-/// The workers of one pool. The default runs nothing: no program, no worker, no time.
+/// The workers of one pool. The default has no program, no worker and no time limits, so it runs nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerSettings {
-    /// Program and arguments; no shell reads them.
+    /// The program and its arguments. No shell reads them.
     pub command: Vec<String>,
     /// Where it runs.
     pub cwd: PathBuf,
-    /// The whole environment, before what Hostler adds.
+    /// The whole environment, without the variables that Hostler adds.
     pub env: BTreeMap<String, String>,
     /// How the app gets its address.
     pub bind: Bind,
-    /// The port whose `listen()` is the app's; without it, the first is.
+    /// The port of the app's `listen()`. `None`: the first `listen()` is the app's.
     pub port: Option<u16>,
     /// How many workers.
     pub count: usize,
-    /// How many more stand by.
+    /// The number of spares.
     pub spares: Spares,
-    /// Seconds of CPU a second that boots after deaths may take.
+    /// Seconds of CPU in each second that boots after deaths may use.
     pub boot_cpu: f64,
-    /// Requests at once for each.
+    /// How many requests a worker gets at once.
     pub slots: Slots,
-    /// How long one may take until it is ready.
+    /// How long a worker may take until it is ready.
     pub start_timeout: Duration,
-    /// How long one may take to stop.
+    /// How long a worker may take to stop.
     pub stop_timeout: Duration,
     /// A path that answers 2xx once the app is ready.
     pub health: Option<String>,
     /// Paths that each worker renders before it counts as ready.
     pub warmup: Vec<String>,
-    /// How long one may hold a request, or be silent while it holds any, before it is taken for hung.
+    /// How long a worker may hold a request, or be silent while it holds one, before it counts as hung.
     pub hang_timeout: Duration,
-    /// When one is replaced although nothing is wrong with it.
+    /// When a healthy worker is replaced.
     pub recycling: Recycling,
-    /// Whether garbage is collected while one is idle.
+    /// Whether a worker collects garbage while it is idle.
     pub collect_when_idle: bool,
 }
 
-/// What becomes of settings that are changed while the workers run.
+/// When settings that change while the workers run take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingsChange {
     /// They are the same.
     None,
     /// All are in force.
     Applied,
-    /// Some are in force for those workers only that boot from now on.
+    /// Some changes apply only to workers that boot from now on.
     NeedsRestart,
 }
 
 impl WorkerSettings {
-    /// What it takes to get from these settings to `new` ones.
+    /// When the change from these settings to `new` ones takes effect.
     pub(super) fn change_to(&self, new: &Self) -> SettingsChange {
         match self.boots_like(new) {
             false => SettingsChange::NeedsRestart,
@@ -67,7 +67,7 @@ impl WorkerSettings {
         }
     }
 
-    /// Whether a worker that was booted with one is no other than one booted with the other.
+    /// Whether workers that were booted with these settings and with `other` are the same.
     pub(super) fn boots_like(&self, other: &Self) -> bool {
         (&self.command, &self.cwd, &self.env, self.bind, self.port)
             == (&other.command, &other.cwd, &other.env, other.bind, other.port)
@@ -97,24 +97,24 @@ impl Default for Slots {
     }
 }
 
-/// How many workers stand by, ready and without requests, to take the place of one that dies.
+/// The number of spares: workers that are ready and get requests only when another worker has died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spares {
-    /// One for as long as workers die often, if there are at least two.
+    /// One spare while workers die often, if the pool has at least two workers.
     #[default]
     Auto,
     /// So many, always.
     Fixed(usize),
 }
 
-/// When a worker is replaced although nothing is wrong with it; nothing set: never.
+/// When a healthy worker is replaced. Without a limit: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recycling {
-    /// After so many requests.
+    /// After this number of requests.
     pub max_requests: Option<u64>,
     /// After so long.
     pub max_age: Option<Duration>,
-    /// Beyond so many bytes of resident memory.
+    /// Above this number of bytes of resident memory.
     pub max_memory: Option<u64>,
 }
 
@@ -122,14 +122,14 @@ pub struct Recycling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bind {
-    /// The preload puts its `listen()` onto a Unix socket.
+    /// The preload redirects its `listen()` to a Unix socket.
     #[default]
     Socket,
     /// It reads `PORT` and `HOST`.
     Port,
 }
 
-/// Where a worker answers.
+/// The address at which a worker answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerAddress {
     /// On a Unix socket.
@@ -147,7 +147,7 @@ impl fmt::Display for WorkerAddress {
     }
 }
 
-/// Which worker an endpoint belongs to.
+/// The worker of an endpoint.
 #[derive(Clone, Debug)]
 pub struct WorkerFacts {
     /// Its number in the pool, from 1.
@@ -160,10 +160,10 @@ pub struct WorkerFacts {
     pub exit_watch: ExitWatch,
 }
 
-/// What a [`Probe`] brings back: the status of the answer, or why there is none.
+/// The result of a [`Probe`]: the status of the answer, or why there is none.
 pub type Probing = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
 
-/// Asks a worker for a path. HTTP is the program's business, so health and warm-up go through this.
+/// Requests a path from a worker, for health checks and warm-up. The program implements it, because this crate knows no HTTP.
 pub trait Probe: Send + Sync {
     /// GETs `path` at `address`, reads the whole answer, and gives up after `timeout`.
     fn get(&self, address: &WorkerAddress, path: &str, timeout: Duration) -> Probing;

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hostler_around_this_one_has_set_is_not_passed_on() {
+    fn variables_of_an_outer_hostler_are_not_passed_on() {
         for name in ["HOSTLER_LISTEN_FD", "HOSTLER_CONTROL_PATH", "NODE_CHANNEL_FD", "HOSTLER_APP_PORT"] {
             assert!(is_ours(name), "{name}");
         }

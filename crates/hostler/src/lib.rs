@@ -5,9 +5,6 @@
 )]
 
 pub mod admin;
-pub mod announce;
 pub mod cli;
 pub mod listen;
-pub mod nats;
-pub mod registrar;
 pub mod server;

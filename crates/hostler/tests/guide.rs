@@ -2,7 +2,7 @@
 //! lead to existing files.
 //!
 //! A sentence names tests by footnotes, `No client notices.[^name_of_the_test]`; this test writes after the
-//! text where they are: `UPDATE=1 cargo test -p hostler --test guide`.
+//! text where they are: `UPDATE=1 cargo test --workspace --test guide`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const PAGES: [&str; 2] = ["docs/guide/failures.md", ONE_CLIENT];
 const ONE_CLIENT: &str = "docs/guide/one-client.md";
-const GENERATED: &str = "<!-- Generated; refresh with: UPDATE=1 cargo test -p hostler --test guide -->\n";
+const GENERATED: &str = "<!-- Generated; refresh with: UPDATE=1 cargo test --workspace --test guide -->\n";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -56,7 +56,7 @@ fn every_test_that_the_pages_name_exists() {
         if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
             std::fs::write(root().join(page), format!("{written}{GENERATED}{fresh}")).unwrap();
         } else {
-            let help = "refresh it with: UPDATE=1 cargo test -p hostler --test guide";
+            let help = "refresh it with: UPDATE=1 cargo test --workspace --test guide";
             assert!(generated == fresh, "the list of tests in {page} is stale; {help}");
         }
     }
@@ -183,13 +183,19 @@ fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn every_link_of_a_page_leads_to_a_file_of_the_repository() {
+/// All pages whose links are checked.
+fn pages() -> Vec<PathBuf> {
     let mut pages = vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
         .into_iter()
         .map(|page| root().join(page))
         .collect();
     ["docs", "protocol"].iter().for_each(|folder| collect(&root().join(folder), "md", &mut pages));
+    pages
+}
+
+#[test]
+fn every_link_of_a_page_leads_to_a_file_of_the_repository() {
+    let pages = pages();
     let mut dead = Vec::new();
     for page in &pages {
         let text = std::fs::read_to_string(page).unwrap();
@@ -208,7 +214,35 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_page_is_read_as_people_read_it() {
+fn every_link_to_a_heading_leads_to_a_heading() {
+    let mut dead = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for target in text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split([')', ' ']).next()) {
+            let Some((file, heading)) = target.split_once('#').filter(|_| !target.contains(':')) else {
+                continue;
+            };
+            let file = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            if !headings(&std::fs::read_to_string(file).unwrap()).any(|known| known == heading) {
+                dead.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "these links lead to no heading:\n{}", dead.join("\n"));
+}
+
+/// The anchors of a page's headings, as GitHub makes them: lower case, hyphens in place of spaces, no punctuation.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|&c| c.is_alphanumeric() || " -_".contains(c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
+}
+
+#[test]
+fn sentences_footnotes_and_links_of_a_page_are_parsed() {
     let text = "# Title.\n\n| a. | b. |\n\nOne `a.b` two.[^x] Three\nfour.[^y][^z]\n\nMute. Told.[^x] Open";
     let paragraphs: Vec<_> = paragraphs(text).collect();
     assert_eq!(paragraphs, ["One `a.b` two.[^x] Three four.[^y][^z]", "Mute. Told.[^x] Open"]);
@@ -217,6 +251,7 @@ fn a_page_is_read_as_people_read_it() {
     assert_eq!(names(text), ["x", "y", "z"]);
     let source = "#[test]\nfn one() {\nfn helper() {\n#[tokio::test(start_paused = true)]\n#[expect(x)]\nasync fn two() {";
     assert_eq!(tests_in(source), ["one", "two"]);
+    assert_eq!(headings("## `a_b`, C-d\ntext").collect::<Vec<_>>(), ["a_b-c-d"]);
     let linked = "[a](b.md) [c](https://d.e) [f](#g) [h](../i/j.md#k)";
     assert_eq!(links(linked).collect::<Vec<_>>(), ["b.md", "../i/j.md"]);
 }

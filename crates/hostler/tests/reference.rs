@@ -8,7 +8,7 @@ use hostler_config::{self as config, Invocation, Surroundings};
 use hostler_testkit::{authority, mmdb, mmdb_v4};
 
 #[test]
-fn the_committed_reference_is_what_the_definition_says() {
+fn the_committed_reference_is_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     if std::env::vars_os().any(|(name, _)| name == "UPDATE") {
         reference::write(&folder).unwrap();
@@ -17,7 +17,7 @@ fn the_committed_reference_is_what_the_definition_says() {
         let committed = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
         assert!(
             committed == fresh,
-            "docs/reference/{name} is stale; refresh it with: UPDATE=1 cargo test -p hostler --test reference"
+            "docs/reference/{name} is stale; refresh it with: UPDATE=1 cargo test --workspace --test reference"
         );
     }
 }

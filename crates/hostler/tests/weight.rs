@@ -47,7 +47,7 @@ fn entry(size: usize) -> Arc<Entry> {
 }
 
 #[test]
-fn what_is_stored_takes_what_it_is_said_to_take() {
+fn a_stored_entry_uses_the_memory_it_is_charged_for() {
     let mut stores = Vec::new();
     for size in [200, 2_000, 20_000] {
         let before = resident();

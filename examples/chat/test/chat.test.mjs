@@ -19,7 +19,7 @@ test('a message goes to all people in the room, and to none in another room', as
   assert.deepEqual(far.texts, ['alone']);
 });
 
-test('who comes later finds what was said, and goes back page by page', async (t) => {
+test('a later visitor finds earlier messages, page by page', async (t) => {
   const { host } = await chatFor(t, { limits: { page: 3, says: { burst: 100, perSecond: 100 } } });
   const ada = await enter(t, host);
   for (let number = 1; number <= 8; number += 1) ada.say(`message ${number}`);
@@ -35,7 +35,7 @@ test('who comes later finds what was said, and goes back page by page', async (t
   assert.deepEqual([second.messages.map(({ text }) => text), second.more], [['message 1', 'message 2'], false]);
 });
 
-test('who comes back is told what came after the last message seen, and only that', async (t) => {
+test('a returning visitor gets only the messages after the last one seen', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host);
   ada.say('before');
@@ -50,7 +50,7 @@ test('who comes back is told what came after the last message seen, and only tha
   assert.deepEqual([lost.welcome.resumed, lost.texts], [false, ['before', 'meanwhile']], 'a history that the page does not share begins anew');
 });
 
-test('a message that is sent again is said once', async (t) => {
+test('a message that is sent again appears once', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host);
   const id = ada.say('once');
@@ -64,7 +64,7 @@ test('a message that is sent again is said once', async (t) => {
   assert.deepEqual(back.texts, ['once', 'last']);
 });
 
-test('a person with several tabs is there once, and gone with the last one', async (t) => {
+test('a person with several tabs is present once, and leaves with the last tab', async (t) => {
   const { host } = await chatFor(t, { limits: { leaving: 50 } });
   const ben = await enter(t, host, { name: 'Ben' });
   const first = await enter(t, host, { name: 'Ada' });
@@ -92,7 +92,7 @@ test('a reload is no departure', async (t) => {
   assert.deepEqual(ben.frames.filter(({ kind }) => kind === 'people').length, 1);
 });
 
-test('who types is seen by the others, not by himself', async (t) => {
+test('the typing notice goes only to the others', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host);
   const ben = await enter(t, host);
@@ -109,7 +109,7 @@ test('names lose invisible characters, so that a person cannot imitate another',
   assert.deepEqual(ada.people, ['Ada']);
 });
 
-test('what was said outlives the process, and two processes see the same, in the same order', async (t) => {
+test('messages outlive the process, and two processes have the same messages in the same order', async (t) => {
   const folder = await folderFor(t);
   const old = await chatFor(t, { folder });
   const ada = await enter(t, old.host, { name: 'Ada' });

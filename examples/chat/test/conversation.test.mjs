@@ -5,7 +5,7 @@ import { Conversation } from '../public/conversation.js';
 
 const at = (seq, id = `m${seq}`) => ({ seq, id, text: `text ${seq}` });
 
-test('messages go out one by one, in order, each until it has come back', () => {
+test('messages are sent one by one, each after the one before has come back', () => {
   const talk = new Conversation();
   const [first, second] = [talk.compose('one'), talk.compose('two')];
   assert.equal(talk.next().id, first.id);
@@ -18,7 +18,7 @@ test('messages go out one by one, in order, each until it has come back', () => 
   assert.deepEqual([talk.next(), talk.outbox], [undefined, []]);
 });
 
-test('what the page has seen is not news, however often it comes', () => {
+test('a message that the page has seen is not shown again', () => {
   const talk = new Conversation();
   assert.deepEqual(talk.receive([at(1), at(2)]).map(({ seq }) => seq), [1, 2]);
   assert.deepEqual(talk.receive([at(1), at(2), at(3), at(4, 'm1')]).map(({ seq }) => seq), [3]);
@@ -27,7 +27,7 @@ test('what the page has seen is not news, however often it comes', () => {
   assert.deepEqual(talk.receive([at(1)]).map(({ seq }) => seq), [1]);
 });
 
-test('what was not sent is still there after a reload', () => {
+test('an unsent message is still there after a reload', () => {
   let kept = [];
   const store = { load: () => kept, save: (messages) => (kept = messages) };
   const { id } = new Conversation(store).compose('later');

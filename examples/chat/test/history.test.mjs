@@ -23,7 +23,7 @@ test('two files are kept, and a number is never given twice', async (t) => {
   assert.deepEqual(again.before(), history.before());
 });
 
-test('two writers at once, over many files: nothing lost, nothing twice, one order', async (t) => {
+test('two writers at once lose no message, repeat none, and keep one order', async (t) => {
   const folder = await folderFor(t);
   const heard = [[], []];
   const open = (index) => History.open(folder, 'a', { limits, heard: (each) => heard[index].push(each) });
@@ -39,7 +39,7 @@ test('two writers at once, over many files: nothing lost, nothing twice, one ord
   assert.deepEqual(heard[0].map(({ id }) => id).sort(), wanted.sort());
 });
 
-test('a line cut short by a crash is passed over, and what follows it is not', async (t) => {
+test('a line that a crash cut short is skipped, and the lines after it are read', async (t) => {
   const folder = await folderFor(t);
   const history = await History.open(folder, 'a', { limits });
   await history.append(message(1));
@@ -50,7 +50,7 @@ test('a line cut short by a crash is passed over, and what follows it is not', a
   assert.deepEqual((await History.open(folder, 'a', { limits })).before(), history.before());
 });
 
-test('a file of nonsense is no obstacle', async (t) => {
+test('an invalid file is skipped', async (t) => {
   const folder = await folderFor(t);
   await writeFile(join(folder, 'a.1.jsonl'), Buffer.concat([Buffer.from('null\n5\n[]\n{"id":7}\n'), Buffer.alloc(1000, 0xff)]));
   const history = await History.open(folder, 'a', { limits });

@@ -11,7 +11,7 @@ import { beforeItGoes, connect, enter, folderFor } from './visitor.mjs';
 
 const FILE = fileURLToPath(new URL('../hostler.toml', import.meta.url));
 
-test('two people talk through Hostler; a restart and a crash under them lose nothing and double nothing', async (t) => {
+test('two people talk through Hostler, and a restart and a crash lose and repeat no message', async (t) => {
   const site = await siteFor(t);
   const browser = await browserFor(t);
   const [ada, ben] = [await browser.sit(`${site.url}/`, 'Ada'), await browser.sit(`${site.url}/`, 'Ben')];
@@ -64,7 +64,7 @@ test('the app’s own rules hold behind Hostler: foreign pages, large frames and
   await ada.hears('still here');
 });
 
-test('forty people hold no slot between them, and all are told to come back when Hostler stops', async (t) => {
+test('forty connections hold no slot, and all get a close frame when Hostler stops', async (t) => {
   const site = await siteFor(t, { 'pools.chat.concurrency': 1 });
   const host = new URL(site.url).host;
   const people = await Promise.all(Array.from({ length: 40 }, () => enter(t, host)));

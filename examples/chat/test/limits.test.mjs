@@ -30,7 +30,7 @@ test('invalid frames end their connection, and other visitors are not affected',
   await ada.hears('still here');
 });
 
-test('a text that cannot be said comes back for good, and its connection stays', async (t) => {
+test('an invalid text is rejected for good, and its connection stays', async (t) => {
   const { host } = await chatFor(t);
   const ada = await enter(t, host, { name: '\u202e \u0000' });
   assert.deepEqual(ada.people, ['Somebody']);
@@ -77,7 +77,7 @@ test('garbage in place of a handshake breaks nothing', async (t) => {
   await enter(t, host);
 });
 
-test('messages too soon come back with the time to wait, and are said when they are tried again', async (t) => {
+test('messages over the rate limit are rejected with a wait time, and accepted when sent again', async (t) => {
   const { host } = await chatFor(t, { limits: { says: { burst: 2, perSecond: 2 } } });
   const ada = await enter(t, host);
   const ids = new Map(Array.from({ length: 8 }, (_, number) => [ada.say(`number ${number}`), `number ${number}`]));
@@ -104,7 +104,7 @@ test('a flood of frames ends its connection', async (t) => {
   await ada.hears('still here');
 });
 
-test('a page of another site cannot connect, one of ours and a program can', async (t) => {
+test('a page of another site cannot connect, and the site\'s own page and a program can', async (t) => {
   const { host } = await chatFor(t);
   for (const origin of ['https://elsewhere.test', `http://${host}.elsewhere.test`, 'null', 'file://', `http://${host.split(':')[0]}`]) {
     const refused = await connect(t, host, { origin });
@@ -116,7 +116,7 @@ test('a page of another site cannot connect, one of ours and a program can', asy
   await enter(t, host, { origin: 'https://chat.test', headers: { Host: 'Chat.test:443' } });
 });
 
-test('rooms, persons and the process hold so many connections and no more', async (t) => {
+test('rooms, persons and the process have connection limits', async (t) => {
   const { host } = await chatFor(t, { limits: { visitors: 3, tabs: 2, connections: 5 } });
   const ada = await enter(t, host);
   await enter(t, host, { me: ada.me });
@@ -132,7 +132,7 @@ test('rooms, persons and the process hold so many connections and no more', asyn
   assert.match((await connect(t, host)).error.message, /503/);
 });
 
-test('who does not say hello, or does not answer a ping, is let go', async (t) => {
+test('a client that sends no hello or answers no ping is disconnected', async (t) => {
   const { host } = await chatFor(t, { limits: { hello: 1_000, heartbeat: 1_500, leaving: 0 } });
   const silent = await connect(t, host);
   const dead = await enter(t, host, { name: 'Dead', autoPong: false });
@@ -143,7 +143,7 @@ test('who does not say hello, or does not answer a ping, is let go', async (t) =
   assert.equal(ada.closed, undefined);
 });
 
-test('who does not read is cut off before it costs memory', async (t) => {
+test('a client that does not read is disconnected before it uses much memory', async (t) => {
   const { host } = await chatFor(t, { limits: { leaving: 0, buffered: 200_000, says: { burst: 1e6, perSecond: 1e6 }, frames: { burst: 1e6, perSecond: 1e6 } } });
   const slow = await enter(t, host, { name: 'Slow' });
   slow.socket.pause();

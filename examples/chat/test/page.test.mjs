@@ -41,7 +41,7 @@ test('two people talk, see each other come and go, and markup stays text', async
   assert.deepEqual([...ada.complaints, ...ben.complaints], []);
 });
 
-test('a person with two tabs is one, a reload finds the history, another room is another', async (t) => {
+test('two tabs are one person, a reload keeps the history, and another room is separate', async (t) => {
   const { url } = await serverFor(t);
   const browser = await browserFor(t);
   const ada = await browser.sit(`${url}room/plans`, 'Ada');
@@ -67,7 +67,7 @@ test('a person with two tabs is one, a reload finds the history, another room is
   assert.deepEqual([...ada.complaints, ...tab.complaints], []);
 });
 
-test('who writes faster than the server allows has it said a little later, in order', async (t) => {
+test('messages over the rate limit are sent a little later, in order', async (t) => {
   const { url } = await serverFor(t);
   const browser = await browserFor(t);
   const ada = await browser.sit(url, 'Ada');
@@ -77,7 +77,7 @@ test('who writes faster than the server allows has it said a little later, in or
   assert.deepEqual([await ada.texts(), await ada.waiting()], [lines, []]);
 });
 
-test('earlier messages come on request, and the place where one reads stays', async (t) => {
+test('earlier messages come on request, and the scroll position stays', async (t) => {
   const { url, folder } = await serverFor(t);
   const lines = Array.from({ length: 130 }, (_, number) => `line ${number}`);
   const records = lines.map((text, number) => ({ id: `message-${number}-of-130`, from: `somebody-${number % 3}`, name: 'Old', text, at: 1e12 + number * 60_000 }));
@@ -97,7 +97,7 @@ test('earlier messages come on request, and the place where one reads stays', as
   assert.ok(moved < 60, `it moved by ${moved} px`); // the button is gone, and perhaps a name
 });
 
-test('when the process dies, the page says so after a moment, comes back by itself, and nothing is lost or said twice', async (t) => {
+test('after the process dies the page reports it, reconnects, and loses and repeats no message', async (t) => {
   const server = await serverFor(t);
   const browser = await browserFor(t);
   const ada = await browser.sit(server.url, 'Ada');

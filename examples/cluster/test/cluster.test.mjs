@@ -22,7 +22,7 @@ async function known(edges, count) {
   await eventually(`both edges to know ${count} app hosts`, async () => (await Promise.all(edges.map(members))).every(({ length }) => length === count));
 }
 
-test('an app host that is killed under load costs no GET, is forgotten, and serves again once it is back', async (t) => {
+test('an app host that is killed under load loses no GET, is pruned, and serves again when it is back', async (t) => {
   const cluster = await clusterFor(t);
   if (!cluster) return;
   const { apps, edges } = cluster;
@@ -43,7 +43,7 @@ test('an app host that is killed under load costs no GET, is forgotten, and serv
   assert.deepEqual(gets.filter(failed), []);
 });
 
-test('an app host that is stopped leaves the edges before it closes its door', async (t) => {
+test('an app host that stops unregisters at the edges before it closes its listener', async (t) => {
   const cluster = await clusterFor(t);
   if (!cluster) return;
   const { apps, edges } = cluster;

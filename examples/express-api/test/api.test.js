@@ -31,12 +31,12 @@ test('echo gives back JSON, forms and text', async () => {
   assert.equal((await post('/api/echo', { type: 'text/plain', body: 'plain' })).body.body, 'plain');
 });
 
-test('a body that is broken or too large is the client’s fault', async () => {
+test('a broken or too large body gets a 4xx', async () => {
   assert.equal((await post('/api/echo', { type: 'application/json', body: '{"a":' })).status, 400);
   assert.equal((await post('/api/echo', { type: 'application/json', body: JSON.stringify('x'.repeat(1_100_000)) })).status, 413);
 });
 
-test('a proxy on the same machine is believed about the client', async () => {
+test('a proxy on the same machine is trusted for the client address', async () => {
   const plain = await json('/api/whoami');
   assert.match(plain.body.ip, /127\.0\.0\.1$|^::1$/);
   assert.equal(plain.body.protocol, 'http');
@@ -46,7 +46,7 @@ test('a proxy on the same machine is believed about the client', async () => {
   assert.equal(proxied.body.process, server.pid);
 });
 
-test('SIGTERM ends it cleanly', async () => {
+test('SIGTERM ends the process cleanly', async () => {
   const own = await start();
   assert.equal((await fetch(`${own.base}/api/whoami`)).status, 200);
   own.process.kill('SIGTERM');

@@ -17,7 +17,7 @@ test('stays are searched by kind, price, guests and words, and come in the order
   assert.equal((await json('/api/stays?q=atlantis')).body.total, 0);
 });
 
-test('the numbers beside the choices say what each would find', async () => {
+test('the numbers beside the filters are the counts of their results', async () => {
   const cabins = (await json('/api/stays?kind=cabin')).body;
   const lofts = (await json('/api/stays?kind=loft')).body;
   assert.equal(cabins.kinds.find(({ kind }) => kind === 'loft').count, lofts.total);
@@ -39,7 +39,7 @@ test('a stay is described, reviewed and has a calendar', async () => {
   assert.ok(months.every(({ month, free }) => /^\d{4}-\d\d$/.test(month) && free.every((day) => day >= 1 && day <= 31)));
 });
 
-test('what makes no sense is a 400, what is not there a 404', async () => {
+test('an invalid request is a 400, a missing resource a 404', async () => {
   for (const query of ['kind=castle', 'kind=__proto__', 'order=constructor', 'upto=1e3', 'guests=-1', 'q=a&q=b', 'from=1&from=2']) {
     assert.equal((await json(`/api/stays?${query}`)).status, 400, query);
   }

@@ -13,7 +13,7 @@ import { startPage } from './support/process.mjs';
 const browser = await openBrowser();
 after(() => browser.close());
 
-test('without JavaScript the page is all there, and its form and links work', async (t) => {
+test('without JavaScript the page is complete, and its form and links work', async (t) => {
   const { page } = await site(t);
   const { tab } = await openPage(t, browser, { javaScriptEnabled: false });
   await tab.goto(page.url);
@@ -33,7 +33,7 @@ test('without JavaScript the page is all there, and its form and links work', as
   assert.match(await tab.locator('dialog[open]').innerText(), /The sitting room/);
 });
 
-test('React has no complaint about any page, hydrated or gone to', async (t) => {
+test('React reports no warning on any page, after hydration or navigation', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'hyperloop-'));
   t.after(() => rm(folder, { recursive: true }));
   await buildAll({ to: folder, mode: 'development' });
@@ -53,7 +53,7 @@ test('React has no complaint about any page, hydrated or gone to', async (t) => 
   assert.deepEqual(page.log, []);
 });
 
-test('filters answer at each change, stand in the address, and the way back undoes them', async (t) => {
+test('filters apply at each change, are in the URL, and the back button undoes them', async (t) => {
   const { page } = await site(t);
   const { tab, complaints } = await openPage(t, browser);
   await tab.goto(page.url);
@@ -83,7 +83,7 @@ test('filters answer at each change, stand in the address, and the way back undo
   assert.deepEqual(complaints, []);
 });
 
-test('a choice made while another is still awaited does not lose that one', async (t) => {
+test('a choice made while another loads does not lose the other', async (t) => {
   const { api, page } = await site(t);
   const slow = api.hold('/stays?guests=4&limit=20');
   const { tab, complaints } = await openPage(t, browser);
@@ -99,7 +99,7 @@ test('a choice made while another is still awaited does not lose that one', asyn
   assert.deepEqual(complaints, []);
 });
 
-test('what was typed before the script came is not lost', async (t) => {
+test('text typed before the script loads is not lost', async (t) => {
   const { page } = await site(t);
   const { tab, complaints } = await openPage(t, browser);
   let arrive;
@@ -130,7 +130,7 @@ test('typed text is shown as text', async (t) => {
   assert.deepEqual(complaints, []);
 });
 
-test('the calendar appears while the reviews are still awaited, and both are live', async (t) => {
+test('the calendar appears while the reviews load, and both are interactive', async (t) => {
   const { api, page } = await site(t);
   const reviews = api.hold('/stays/6/reviews');
   const { tab, complaints } = await openPage(t, browser);
@@ -147,7 +147,7 @@ test('the calendar appears while the reviews are still awaited, and both are liv
   assert.deepEqual(complaints, []);
 });
 
-test('what the server could not wait for the browser fetches itself', async (t) => {
+test('the browser fetches the parts for which the server did not wait', async (t) => {
   // Long enough for a busy machine to render the shell.
   const { api, page } = await site(t, { RENDER_TIMEOUT: '3000' });
   const reviews = api.hold('/stays/6/reviews');
@@ -158,7 +158,7 @@ test('what the server could not wait for the browser fetches itself', async (t) 
   assert.deepEqual(complaints, []);
 });
 
-test('a part that breaks in the browser too says so, and the rest stays', async (t) => {
+test('a part that also fails in the browser shows an error, and the rest stays', async (t) => {
   const { api, page } = await site(t);
   api.alter('/stays/6/reviews', { body: { count: 3 } });
   const { tab } = await openPage(t, browser);
@@ -167,7 +167,7 @@ test('a part that breaks in the browser too says so, and the rest stays', async 
   assert.equal(await tab.locator('.month').count(), 3);
 });
 
-test('a page that breaks says so, with the way to the others', async (t) => {
+test('a page that fails shows an error, with links to other pages', async (t) => {
   const { api, page } = await site(t);
   api.alter('/stays/6', { body: { id: 6, name: 'Broken' } });
   const { tab } = await openPage(t, browser);
@@ -177,7 +177,7 @@ test('a page that breaks says so, with the way to the others', async (t) => {
   await tab.locator('.card').first().waitFor();
 });
 
-test('an API that comes back is found by trying again, without leaving the page', async (t) => {
+test('a retry on the same page finds an API that is available again', async (t) => {
   const { api, page } = await site(t);
   await api.close();
   const { tab } = await openPage(t, browser);
@@ -190,7 +190,7 @@ test('an API that comes back is found by trying again, without leaving the page'
   assert.equal(await tab.evaluate('window.same'), true);
 });
 
-test('pictures open large, by mouse and by keys, and close to where one was', async (t) => {
+test('pictures open large by mouse and by keys, and closing returns to the same place', async (t) => {
   const { page } = await site(t);
   const { tab, complaints } = await openPage(t, browser);
   await tab.goto(`${page.url}/6`);

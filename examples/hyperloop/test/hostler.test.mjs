@@ -11,7 +11,7 @@ const here = fileURLToPath(new URL('..', import.meta.url));
 const browser = await openBrowser();
 after(() => browser.close());
 
-test('page and API work behind one address, as hostler.toml has them', async (t) => {
+test('page and API work behind one address, as configured in hostler.toml', async (t) => {
   const port = await freePort();
   const options = { 'pools.stays.env.API_URL': `http://127.0.0.1:${port}/api`, 'pools.stays.env.API_TIMEOUT': '600000' };
   const site = await startHostler({ file: `${here}hostler.toml`, listen: `127.0.0.1:${port}`, options });
@@ -65,7 +65,7 @@ test('with every slot taken Hostler sends the shell, and the browser makes the p
   });
 });
 
-test('the shell too says what is not there, and what is broken', async (t) => {
+test('the shell also shows unknown URLs and failures', async (t) => {
   const { api, site } = await busySite(t);
   const reviews = api.hold('/stays/6/reviews');
   const first = fetch(`${site.url}/stays/6`);

@@ -6,7 +6,7 @@ import { apiPath, formatSearch, parseSearch } from '../src/app/search.js';
 
 const parse = (text) => parseSearch(new URLSearchParams(text));
 
-test('a search keeps what makes sense, and only that stands in the address', () => {
+test('a search keeps valid filters, and only these are in the URL', () => {
   const text = '?q=by+the+sea&kind=loft&upto=120&guests=4&order=cheap&page=2';
   assert.equal(formatSearch(parse(text), { page: 2 }), text);
   assert.equal(formatSearch(parse(text)), text.replace('&page=2', ''), 'any change begins at the first page');
@@ -17,7 +17,7 @@ test('a search keeps what makes sense, and only that stands in the address', () 
   assert.equal(parse(`q=${'x'.repeat(500)}`).q.length, 80);
 });
 
-test('the API is asked for a page of what was looked for', () => {
+test('the API gets a request for one page of results', () => {
   assert.equal(apiPath(parse('')), '/stays?limit=20');
   assert.equal(apiPath(parse('q=a%26b&page=3')), '/stays?q=a%26b&from=40&limit=20');
 });
@@ -30,7 +30,7 @@ test('an address below the base path is a page, any other is none', () => {
   assert.deepEqual([routeOf('/6?photo=9&nights=0', ''), routeOf('/6?photo=2', '').photo].map((each) => each.photo ?? each), [routeOf('/6', ''), 2]);
 });
 
-test('a status is known from what the page cannot do without', () => {
+test('the status depends on the required data of the page', () => {
   const stay = routeOf('/6', '');
   const statuses = [{ ok: true }, { ok: false, status: 404 }, { ok: false, status: 500 }, { ok: false, status: 503 }].map((answer) => statusOf(stay, answer));
   assert.deepEqual(statuses, [200, 404, 503, 503]);

@@ -6,7 +6,7 @@ import { startApi } from './support/api.mjs';
 import { startPage } from './support/process.mjs';
 import { reader } from './support/reader.mjs';
 
-test('the list is whole in the HTML, and says what it was asked for', async (t) => {
+test('the list is complete in the HTML, and names its filters', async (t) => {
   const { page } = await site(t);
   const answer = await fetch(`${page.url}/?kind=cabin&order=cheap`);
   const html = await answer.text();
@@ -36,7 +36,7 @@ test('a stay is sent before its reviews are there, and they follow in the same a
   assert.match(whole, /<\/html>$/);
 });
 
-test('a crawler gets all at once', async (t) => {
+test('a crawler gets the whole page at once', async (t) => {
   const { page } = await site(t);
   for (const [path, agent] of [['/6?bot', 'somebody'], ['/6', 'Mozilla/5.0 (compatible; Googlebot/2.1)']]) {
     const html = await (await fetch(page.url + path, { headers: { 'user-agent': agent } })).text();
@@ -44,7 +44,7 @@ test('a crawler gets all at once', async (t) => {
   }
 });
 
-test('the API is asked once for each thing in a page, and a broken connection is tried once more', async (t) => {
+test('a page requests each API resource once, and a broken connection is retried once', async (t) => {
   const { api, page } = await site(t);
   api.breakOnce('/stays/6');
   const answer = await fetch(`${page.url}/6`);
@@ -53,7 +53,7 @@ test('the API is asked once for each thing in a page, and a broken connection is
   assert.deepEqual(api.asked.toSorted(), ['/stays/6', '/stays/6', '/stays/6/calendar', '/stays/6/reviews']);
 });
 
-test('what is not there is a 404 with a page, whatever the address looks like', async (t) => {
+test('an unknown URL gets a 404 page', async (t) => {
   const { page } = await site(t);
   for (const path of ['/999', '/0', '/6/', '/6/x', '/x', '/__proto__', '/%3Cscript%3E', '//evil.example/6', '/6%00', '/%E0%A4%A']) {
     const answer = await fetch(page.url + path);
@@ -65,7 +65,7 @@ test('what is not there is a 404 with a page, whatever the address looks like', 
   assert.equal((await fetch(`${page.url}/assets/%2e%2e%2fserver.mjs`)).status, 404);
 });
 
-test('a page that breaks is a 500 with the shell, and says nothing of why', async (t) => {
+test('a page that fails is a 500 with the shell, without the reason', async (t) => {
   const { api, page } = await site(t);
   api.alter('/stays/6', { body: { id: 6, name: 'Secret name' } });
   const answer = await fetch(`${page.url}/6`);
@@ -76,7 +76,7 @@ test('a page that breaks is a 500 with the shell, and says nothing of why', asyn
   await eventually('the log to say why', () => page.log.some((line) => line.includes('TypeError')));
 });
 
-test('a part that breaks leaves the rest of the page whole', async (t) => {
+test('a part that fails leaves the rest of the page complete', async (t) => {
   const { api, page } = await site(t);
   api.alter('/stays/6/reviews', { body: { count: 3, secret: 'hush' } });
   const answer = await fetch(`${page.url}/6`);
@@ -86,7 +86,7 @@ test('a part that breaks leaves the rest of the page whole', async (t) => {
   assert.ok(html.includes('"broken"') && !html.includes('hush') && !html.includes('Cannot read'));
 });
 
-test('an API that is down, fails or answers nonsense is a 503 that says so, and is not cached', async (t) => {
+test('an API that is down, fails or sends invalid answers gives an uncached 503 with an explanation', async (t) => {
   const { api, page } = await site(t, { API_TIMEOUT: '200' });
   const isHonest = async (path) => {
     const answer = await fetch(page.url + path);
@@ -104,7 +104,7 @@ test('an API that is down, fails or answers nonsense is a 503 that says so, and 
   await isHonest('/');
 });
 
-test('what is late is left to the browser, and the answer ends', async (t) => {
+test('late parts are left to the browser, and the answer ends', async (t) => {
   const { api, page } = await site(t, { RENDER_TIMEOUT: '3000' });
   const reviews = api.hold('/stays/6/reviews');
   const html = await (await fetch(`${page.url}/6`)).text();
@@ -114,7 +114,7 @@ test('what is late is left to the browser, and the answer ends', async (t) => {
   assert.match(html, /<\/html>$/);
 });
 
-test('what comes late has its time from when the page began, however long what it needs has taken', async (t) => {
+test('the time limit of a late part starts with the page', async (t) => {
   const { api, page } = await site(t, { RENDER_TIMEOUT: '500' });
   const needed = api.hold('/stays/6');
   const reviews = api.hold('/stays/6/reviews');
@@ -146,7 +146,7 @@ test('a render ends when its client leaves', async (t) => {
   assert.deepEqual(page.log, [], 'and nothing of it is an error');
 });
 
-test('text from anywhere stays text', async (t) => {
+test('text from all sources is escaped', async (t) => {
   const { api, page } = await site(t);
   const evil = '</script><script>alert(1)</script><img src=x onerror=alert(1)>';
   const real = await (await fetch(`${api.url}/stays/6`)).json();
@@ -160,7 +160,7 @@ test('text from anywhere stays text', async (t) => {
   assert.equal(JSON.parse(carried).value.name, evil);
 });
 
-test('a page may run no script but its own, and HEAD has its headers without it', async (t) => {
+test('the content security policy allows only the page\'s own scripts, also for HEAD', async (t) => {
   const { page } = await site(t);
   const answer = await fetch(page.url);
   const html = await answer.text();
@@ -182,7 +182,7 @@ test('a page may run no script but its own, and HEAD has its headers without it'
   assert.equal(post.headers.get('allow'), 'GET, HEAD');
 });
 
-test('scripts and styles are compressed, and may be kept for ever', async (t) => {
+test('scripts and styles are compressed and immutable', async (t) => {
   const { page } = await site(t, { BASE_PATH: '/stays' });
   const html = await (await fetch(`${page.url}/stays`)).text();
   const paths = [...html.matchAll(/(?:src|href)="(\/stays\/assets\/[^"]+)"/g)].map(([, path]) => path);
@@ -203,7 +203,7 @@ test('a wrong setting stops the start, by name', async (t) => {
   }
 });
 
-test('SIGTERM ends it after what it has begun', async (t) => {
+test('SIGTERM ends the process after the running requests', async (t) => {
   const { api, page } = await site(t);
   const reviews = api.hold('/stays/6/reviews');
   const text = reader(await fetch(`${page.url}/6`));

@@ -72,7 +72,7 @@ test('the whole content is there without JavaScript, and says who rendered it', 
   for (const name of NAMES) assert.match(html, new RegExp(`<b>${name}</b> worker \\d+, \\d+\\.\\d&nbsp;ms`));
 });
 
-test('every island comes to life without a complaint, and no two share an id', async () => {
+test('every island hydrates without a warning, and no two share an id', async () => {
   await answer(`${site.url}/`, []);
   const page = await open(`${site.url}/`);
   const ids = await page.locator('[id]').evaluateAll((elements) => elements.map(({ id }) => id));
@@ -82,7 +82,7 @@ test('every island comes to life without a complaint, and no two share an id', a
   await page.close();
 });
 
-test('an island that throws leaves the others alone, and the browser renders it', async () => {
+test('an island that throws does not affect the others, and the browser renders it', async () => {
   const html = await answer(`${site.url}/?broken=1`, ['Reviews']);
   assert.match(html, /<b>Reviews<\/b> your browser: the reviews were told to break/);
   const page = await open(`${site.url}/?broken=1`);

@@ -12,7 +12,7 @@ function held() {
   return { work: () => until, end };
 }
 
-test('so many run at once, the rest in order of arrival', async () => {
+test('a limited number runs at once, and the rest follow in order of arrival', async () => {
   const line = new Line(2);
   const begun = [];
   const works = [0, 1, 2, 3, 4].map(held);
@@ -24,13 +24,13 @@ test('so many run at once, the rest in order of arrival', async () => {
   assert.deepEqual(begun, [0, 1, 2, 3, 4]);
 });
 
-test('work that fails gives its turn back', async () => {
+test('failed work frees its place', async () => {
   const line = new Line(1);
   await assert.rejects(line.run(stays, () => Promise.reject(new Error('no'))), /no/);
   assert.equal(await line.run(stays, () => 'next'), 'next');
 });
 
-test('a caller that leaves the line keeps no slot, and one that left before never enters', async () => {
+test('a caller that leaves the line holds no place, and one that left before never enters', async () => {
   const line = new Line(1);
   const [first, leaver] = [held(), new AbortController()];
   const running = line.run(stays, first.work);

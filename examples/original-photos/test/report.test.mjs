@@ -10,7 +10,7 @@ function heard() {
   return { clock, lines, report: createReport((line) => lines.push(line), () => clock.ms) };
 }
 
-test('a burst of failures is one line, and the next one counts what was left out', () => {
+test('a burst of failures is one line, and the next line counts the omitted ones', () => {
   const { clock, lines, report } = heard();
   for (let id = 1; id <= 500; id += 1) report(String(id), new Refusal('upstream_invalid', { detail: 'status 500' }));
   report('7', new Refusal('upstream_timeout'));
@@ -23,7 +23,7 @@ test('a burst of failures is one line, and the next one counts what was left out
   ]);
 });
 
-test('a bad key is said once a minute; what the client asked wrongly, or did not wait for, is not said', () => {
+test('an invalid key is logged once a minute, and errors and disconnects of clients are not logged', () => {
   const { clock, lines, report } = heard();
   for (const ms of [0, 30_000, 61_000]) {
     clock.ms = ms;

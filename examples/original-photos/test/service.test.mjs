@@ -8,7 +8,7 @@ import { KEY, launch, startService, startUpstream } from './kit.mjs';
 const upstream = await startUpstream();
 const service = await startService(upstream);
 
-test('a photo redirects to its original, which is there', async () => {
+test('a photo redirects to its original, which exists', async () => {
   const answer = await service.get('/view/52551849781');
   assert.equal(answer.status, 302);
   const source = answer.headers.get('location');
@@ -18,7 +18,7 @@ test('a photo redirects to its original, which is there', async () => {
   assert.match(await (await fetch(source)).text(), new RegExp(`^<svg [^>]*width="${width}" height="${height}"`));
 });
 
-test('the sizes are clean JSON: numbers are numbers, whatever Flickr has written', async () => {
+test('the sizes are JSON with numbers, even where Flickr sent text', async () => {
   const { id, picture, sizes, may } = (await service.get('/view/2610.json')).json();
   assert.equal(id, '2610');
   assert.deepEqual(may, { blog: false, print: false, download: true });
@@ -28,7 +28,7 @@ test('the sizes are clean JSON: numbers are numbers, whatever Flickr has written
   assert.equal(picture.label, 'Original');
 });
 
-test('without an original it is the largest picture, and never a video', async () => {
+test('without an original the largest picture is used, and never a video', async () => {
   for (const id of ['fault-small', 'fault-video']) {
     const { picture, sizes } = (await service.get(`/view/${id}.json`)).json();
     const areas = sizes.filter(({ media }) => media === 'photo').map(({ width, height }) => width * height);
@@ -55,7 +55,7 @@ test('HEAD answers as GET does, without the body', async () => {
   }
 });
 
-test('other methods are refused with the list of those that are not', async () => {
+test('other methods are refused with the list of allowed ones', async () => {
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
     const answer = await service.get('/view/2610.json', { method });
     assert.equal(answer.status, 405);
@@ -64,7 +64,7 @@ test('other methods are refused with the list of those that are not', async () =
   }
 });
 
-test('an id that cannot be one is refused without asking Flickr', async () => {
+test('an invalid id is refused without a request to Flickr', async () => {
   const before = upstream.calls.length;
   for (const id of ['a.b', '1%2F2', 'x'.repeat(65), '1&api_key=2', "1'", '%00', '.json', '1/2']) {
     const answer = await service.get(`/view/${id}.json`);
@@ -84,7 +84,7 @@ test('the form works without scripts', async () => {
   assert.equal((await service.get('/healthz')).text, 'ok\n');
 });
 
-test('the page shows sizes and refusals, says that it asks a stand-in, and breaks no rule of its own', async () => {
+test('the page shows sizes and refusals, names the stand-in, and obeys its content security policy', async () => {
   const browser = await openBrowser();
   after(() => browser.close());
   const page = await browser.newPage();
@@ -104,7 +104,7 @@ test('the page shows sizes and refusals, says that it asks a stand-in, and break
   assert.deepEqual(complaints, []);
 });
 
-test('it does not start with settings that cannot work, and says which', async () => {
+test('invalid settings stop the start with an error that names them', async () => {
   for (const [env, message] of [
     [{}, /^FLICKR_API_KEY is missing/],
     [{ FLICKR_API_KEY: `${KEY} ` }, /^FLICKR_API_KEY has characters/],
@@ -126,7 +126,7 @@ test('it does not start with settings that cannot work, and says which', async (
   }
 });
 
-test('SIGTERM ends it after the requests under way', async () => {
+test('SIGTERM ends the process after the running requests', async () => {
   const own = await startService(upstream);
   const answer = own.get('/view/fault-slow-term');
   await eventually('the call', () => upstream.calls.some(({ id }) => id === 'fault-slow-term'));

@@ -17,7 +17,7 @@ test('five hundred equal lookups at once are one call', async () => {
   assert.equal(answers.filter((answer) => cacheStatus(answer) === 'fwd=miss').length, 1);
 });
 
-test('an answer is kept, and says for how long', async () => {
+test('an answer is cached, and has its max-age', async () => {
   assert.equal(cacheStatus(await service.get('/view/1001')), 'fwd=miss');
   const again = await service.get('/view/1001.json');
   const [, left] = /^hit; ttl=(\d+)$/.exec(cacheStatus(again));
@@ -26,7 +26,7 @@ test('an answer is kept, and says for how long', async () => {
   assert.equal(callsOf('1001').length, 1);
 });
 
-test('an unknown photo is kept for less, a failure not at all', async () => {
+test('an unknown photo is cached for less time, and a failure is not cached', async () => {
   for (const id of ['unknown', 'fault-private']) {
     await service.get(`/view/${id}`);
     const kept = await service.get(`/view/${id}`);
@@ -38,7 +38,7 @@ test('an unknown photo is kept for less, a failure not at all', async () => {
   assert.equal(callsOf('fault-http500').length, 2);
 });
 
-test('where Flickr fails, an older answer stands in and says so', async () => {
+test('when Flickr fails, a stale answer is sent and marked', async () => {
   const own = await startService(upstream, { CACHE_SECONDS: '0' });
   assert.equal((await own.get('/view/fault-fail_later-a')).status, 302);
   const stale = await own.get('/view/fault-fail_later-a');
@@ -49,19 +49,19 @@ test('where Flickr fails, an older answer stands in and says so', async () => {
   await own.says(/lookup of fault-fail_later-a failed: upstream_invalid \(status 500\)/);
 });
 
-test('a photo that is gone is gone: its older answer does not stand in', async () => {
+test('a deleted photo gets no stale answer', async () => {
   const own = await startService(upstream, { CACHE_SECONDS: '0' });
   assert.equal((await own.get('/view/fault-gone_later-a')).status, 302);
   assert.equal((await own.get('/view/fault-gone_later-a')).status, 404);
 });
 
-test('nothing stands in for longer than it may', async () => {
+test('no answer is sent after its stale limit', async () => {
   const own = await startService(upstream, { CACHE_SECONDS: '0', CACHE_STALE_SECONDS: '0' });
   assert.equal((await own.get('/view/fault-fail_later-b')).status, 302);
   assert.equal((await own.get('/view/fault-fail_later-b')).status, 502);
 });
 
-test('a client that leaves ends its wait, and a lookup that others wait for goes on', async () => {
+test('a client that leaves ends its wait, and a lookup with other waiting clients continues', async () => {
   let tries = 0;
   await eventually('one call for both', async () => {
     const id = `fault-slow-shared-${(tries += 1)}`;
@@ -77,7 +77,7 @@ test('a client that leaves ends its wait, and a lookup that others wait for goes
   });
 });
 
-test('a lookup without a waiting client is given up, and the next one is new', async () => {
+test('a lookup without a waiting client is cancelled, and the next one starts again', async () => {
   const own = await startService(upstream);
   for (const count of [1, 2]) {
     const leaver = new AbortController();

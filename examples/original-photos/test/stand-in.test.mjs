@@ -7,7 +7,7 @@ const { url } = await startUpstream();
 const ask = (query, path = '/services/rest/') =>
   get(`${url}${path}?${new URLSearchParams({ method: 'flickr.photos.getSizes', api_key: KEY, format: 'json', nojsoncallback: '1', photo_id: '2610', ...query })}`);
 
-test('sizes come with labels, addresses and media; only the square one has numbers', async () => {
+test('sizes have labels, URLs and media, and only the square one has numbers', async () => {
   const { stat, sizes } = (await ask({})).json();
   assert.equal(stat, 'ok');
   assert.deepEqual(Object.keys(sizes), ['canblog', 'canprint', 'candownload', 'size']);
@@ -38,7 +38,7 @@ test('without nojsoncallback JSON is a script, without a format it is XML, anoth
   assert.match((await ask({ format: 'xyz' })).text, /<err code="111" msg="Format &#34;xyz&#34; not found" \/>/);
 });
 
-test('a key has so many calls an hour, and the next hour as many again', async () => {
+test('a key has a quota of calls for each hour', async () => {
   let now = 0;
   const strict = await startUpstream({ keys: ['a', 'b'], perHour: 2, now: () => now });
   const status = async (key) => (await get(`${strict.url}/services/rest/?method=flickr.photos.getSizes&photo_id=1&api_key=${key}`)).status;

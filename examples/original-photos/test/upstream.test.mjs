@@ -57,23 +57,23 @@ test('a connection that breaks before the answer is tried once more', async () =
   assert.equal(callsOf('fault-reset_once-a'), 2);
 });
 
-test('the old insecure form of an allowed address becomes the secure one', async () => {
+test('an http URL of an allowed host becomes https', async () => {
   assert.equal((await patient.get('/view/fault-insecure')).headers.get('location'), 'https://live.staticflickr.com/1/1_o.jpg');
 });
 
-test('both tries together are bounded too', async () => {
+test('both tries together have a time limit', async () => {
   const own = await startService(upstream, { LOOKUP_TIMEOUT_MS: '300' });
   assert.equal((await own.get('/view/fault-silent-whole')).status, 504);
 });
 
-test('an upstream that is not there is a 502', async () => {
+test('an unreachable upstream is a 502', async () => {
   const unreachable = await startService({ url: `http://127.0.0.1:${await freePort()}` });
   const answer = await unreachable.get('/view/1.json');
   assert.equal(answer.status, 502);
   assert.equal(answer.json().error, 'upstream_unreachable');
 });
 
-test('after a 429 the client is told when to come back, and Flickr is left alone until then', async () => {
+test('after a 429 clients get Retry-After, and Flickr gets no request until then', async () => {
   const own = await startService(upstream, { LONGEST_PAUSE_SECONDS: '3600' });
   const busy = await own.get('/view/fault-busy.json');
   assert.equal(busy.status, 503);
@@ -84,13 +84,13 @@ test('after a 429 the client is told when to come back, and Flickr is left alone
   assert.equal(callsOf('77001'), 0);
 });
 
-test('a stand-in that says 429 of one photo is asked for the others at once', async () => {
+test('a 429 for one photo does not delay requests for others', async () => {
   const own = await startService(upstream);
   assert.equal((await own.get('/view/fault-busy-sample')).headers.get('retry-after'), '7');
   assert.equal((await own.get('/view/77002')).status, 302);
 });
 
-test('a 429 may name an instant, or say nothing', async () => {
+test('a 429 may have a date, or no Retry-After', async () => {
   const dated = await (await startService(upstream)).get('/view/fault-busy_until');
   const wait = Number(dated.headers.get('retry-after'));
   assert.ok(wait >= 1 && wait <= 91, `${wait}`);
@@ -98,7 +98,7 @@ test('a 429 may name an instant, or say nothing', async () => {
   assert.equal(silent.headers.get('retry-after'), '30');
 });
 
-test('the quota of a key is passed on as 503 with the time that is left', async () => {
+test('an exhausted quota is passed on as 503 with the remaining time', async () => {
   const strict = await startUpstream({ perHour: 2 });
   const own = await startService(strict);
   assert.equal((await own.get('/view/1')).status, 302);
@@ -109,7 +109,7 @@ test('the quota of a key is passed on as 503 with the time that is left', async 
   assert.equal((await own.get('/view/1')).status, 302);
 });
 
-test('the key is in no answer and in no line of the log, which is loud about a bad one', async () => {
+test('the API key is in no answer and in no log line, and an invalid key is logged', async () => {
   const paths = ['/', '/view/1', ...CASES.flatMap(([id]) => [`/view/${id}`, `/view/${id}.json`])];
   for (const path of paths) {
     const { headers, text } = await hasty.get(path);

@@ -20,7 +20,7 @@ after(async () => {
   await site?.stop();
 });
 
-test('a visitor on this machine is told so, and may choose a town', async (t) => {
+test('a visitor on this machine gets a notice, and may choose a town', async (t) => {
   const page = await open(t);
   await reads(page, '#you', /this very machine, 127\.0\.0\.1, and no database/);
   await page.getByRole('button', { name: 'Portland, OR' }).click();
@@ -62,7 +62,7 @@ test('a name is completed while it is typed, by keyboard alone', async (t) => {
   assert.equal(await field.getAttribute('aria-expanded'), 'false');
 });
 
-test('digits light up the codes that begin so', async (t) => {
+test('digits highlight the codes that begin with them', async (t) => {
   const page = await open(t);
   const field = page.getByRole('combobox');
   await eventually('the dots', async () => {
@@ -94,7 +94,7 @@ test('an unknown name, an invalid code and an invalid address get a message', as
   await reads(page, '#you', /81\.2\.69\.160 is probably in or near London/);
 });
 
-test('back leads to the place before, and an address with a code leads straight to it', async (t) => {
+test('the back button shows the previous place, and a URL with a code shows that place', async (t) => {
   const page = await open(t, { at: '/#99701' });
   await reads(page, '#place', /99701 Fairbanks, AK/);
   await page.locator('#near-list button').first().click();
@@ -103,7 +103,7 @@ test('back leads to the place before, and an address with a code leads straight 
   await reads(page, '#place', /99701 Fairbanks, AK/);
 });
 
-test('while the services are away the page says so', async (t) => {
+test('the page reports that the services are unavailable', async (t) => {
   const page = await open(t, { broken: true });
   await reads(page, '#you', /cannot be said at the moment/);
   await page.getByRole('combobox').fill('portland');
@@ -112,7 +112,7 @@ test('while the services are away the page says so', async (t) => {
   await reads(page, '#place-title', 'The codes cannot be asked at the moment.');
 });
 
-test('the data is named, and linked to its makers', async (t) => {
+test('the data is named, with links to its providers', async (t) => {
   const page = await open(t);
   const targets = await page.locator('footer a').evaluateAll((links) => links.map(({ href }) => href));
   for (const wanted of ['https://db-ip.com/', 'https://www.geonames.org/']) assert.ok(targets.includes(wanted), targets.join(' '));

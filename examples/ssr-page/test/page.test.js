@@ -25,7 +25,7 @@ test('the long page is ten times the short one', () => {
   assert.ok(ratio > 5 && ratio < 20, `the long render took ${ratio.toFixed(1)} times as long`);
 });
 
-test('filters narrow the result, and nonsense in the query is passed over', () => {
+test('filters narrow the result, and invalid values in the query are ignored', () => {
   const cabins = page.render(at('/?kind=Cabin&with=sauna&upto=120&count=400')).html;
   assert.ok(cards(cabins) > 0 && cards(cabins) < 80, `${cards(cabins)} cards`);
   assert.equal(page.render(at('/?count=-3&kind=Castle&upto=x&with=__proto__&order=constructor')).status, 200);
@@ -44,7 +44,7 @@ test('each home has a page, and an unknown address is a 404', () => {
   assert.equal(page.render(at('/nope')).status, 404);
 });
 
-test('React has no complaint about any page', async (t) => {
+test('React reports no warning on any page', async (t) => {
   const strict = await load('development');
   const complaints = t.mock.method(console, 'error', () => {});
   for (const path of ['/', '/?kind=Loft&with=wifi&order=rating', '/?guests=8&upto=40', '/homes/3', '/nope']) strict.render(at(path));

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const { base, process: server } = await start({ NODE_APP_INSTANCE: '1' });
 after(() => server.kill());
 
-test('a page says which process rendered it, and in what time', async () => {
+test('a page names the process that rendered it, and the time it took', async () => {
   const answer = await fetch(base);
   const html = await answer.text();
   assert.equal(answer.status, 200);
@@ -29,14 +29,14 @@ test('HEAD has the headers of GET and no body', async () => {
   assert.equal(await answer.text(), '');
 });
 
-test('the font comes from the server itself, and may be kept for a year', async () => {
+test('the server sends the font itself, cacheable for a year', async () => {
   const answer = await fetch(`${base}/figtree.woff2`);
   assert.equal(answer.headers.get('content-type'), 'font/woff2');
   assert.match(answer.headers.get('cache-control'), /immutable/);
   assert.equal(Buffer.from(await answer.arrayBuffer()).toString('latin1', 0, 4), 'wOF2');
 });
 
-test('other addresses and methods are refused plainly', async () => {
+test('unknown URLs and methods are refused', async () => {
   assert.equal((await fetch(`${base}/healthz`)).status, 200);
   assert.equal((await fetch(`${base}/no/such/page`)).status, 404);
   const post = await fetch(base, { method: 'POST', body: 'x' });

@@ -14,7 +14,7 @@ before(async () => {
   if (!results.peers.python) console.warn(`\n!!! MISSING: pyramid-hypernova is not asked, for ${results.peers.why}`);
 });
 
-test('every answer is that of npm hypernova, but for what differs on purpose', async (t) => {
+test('every answer equals npm hypernova\'s, except for intended differences', async (t) => {
   for (const { by, what, differs, alike, reference, ours } of results.rows) {
     await t.test(`${by}: ${what}`, () => {
       if (!differs) return assert.equal(ours, reference);
@@ -26,7 +26,7 @@ test('every answer is that of npm hypernova, but for what differs on purpose', a
   assert.ok(results.rows.length > 55);
 });
 
-test('a job that is none has failed, and the worker that Hypernova loses over it goes on', () => {
+test('an invalid job fails, and the worker that crashes with Hypernova continues', () => {
   const deaths = results.rows.filter(({ answers, what }) => answers.reference.died && what.includes('null'));
   assert.equal(deaths.length, 2);
   for (const { answers } of deaths) {
@@ -38,7 +38,7 @@ test('a job that is none has failed, and the worker that Hypernova loses over it
   }
 });
 
-test('a component that ends its process costs its own batch the server-side render, and no client a response', () => {
+test('a component that ends its process loses only the server-side render of its batch', () => {
   const { answers } = results.rows.find(({ what }) => what === 'ends the process');
   assert.equal(answers.reference.exit, 1);
   const { status, headers, body } = answers.ours;
@@ -46,7 +46,7 @@ test('a component that ends its process costs its own batch the server-side rend
   assert.match(body.results.a.html, /^<div data-hypernova-key="Exits"/);
 });
 
-test('when no worker renders, each client shows the markup of the edge, and reports the error', (t) => {
+test('when no worker renders, each client shows Hostler\'s fallback markup, and reports the error', (t) => {
   const found = results.away.filter(({ from }) => from === 'edge');
   assert.equal(found.length, results.peers.python ? 2 : 1);
   for (const { by, html, errors, tokens } of found) {
@@ -62,7 +62,7 @@ test('when no worker renders, each client shows the markup of the edge, and repo
   }
 });
 
-test("Hypernova's browser code reads the data from the edge's markup, as it cannot always from the clients' own", async (t) => {
+test("Hypernova's browser code reads the data of Hostler's fallback markup", async (t) => {
   const browser = await openBrowser();
   t.after(() => browser.close());
   const code = readFileSync(results.peers.require.resolve('hypernova'), 'utf8');
@@ -85,7 +85,7 @@ test("Hypernova's browser code reads the data from the edge's markup, as it cann
   }
 });
 
-test('the tables in README.md are what this run has found', () => {
+test('the tables in README.md equal the results of this run', () => {
   assert.equal(readFileSync(README_FILE, 'utf8'), readme(results), 'node packages/render/conformance/report.mjs writes them');
 });
 

@@ -51,7 +51,7 @@ test('what Hypernova has encoded is read too', () => {
   assert.deepEqual(decode('{"name":"Ada </script&gt; --&gt; &amp; \\"q\\" <b&gt;"}'), { name: 'Ada </script> --> & "q" <b>' });
 });
 
-test('what Hypernova has encoded is what we encode, but for the escape of <', () => {
+test('the encoding equals Hypernova\'s, except for the escape of <', () => {
   assert.equal(encode({ name: 'Ada </script> & "q"' }), '{"name":"Ada \\u003c/script&gt; &amp; \\"q\\""}');
 });
 
@@ -65,7 +65,7 @@ test('every other JSON value is data', () => {
   for (const data of [null, 0, '', false, [], 'text', [[]]]) assert.deepEqual(decode(encode(data)), data);
 });
 
-test('hypernova calls the server half where there is no window, and the client half where there is one', (t) => {
+test('hypernova calls the server half without a window, and the client half with one', (t) => {
   const halves = { server: () => 'server', client: () => 'client' };
   assert.equal(hypernova(halves), 'server');
   globalThis.window = {};
@@ -73,7 +73,7 @@ test('hypernova calls the server half where there is no window, and the client h
   assert.equal(hypernova(halves), 'client');
 });
 
-test('require gives the function with everything on it, as npm hypernova does; import gives the same by name', () => {
+test('require returns the function with all properties, as npm hypernova does, and import has the same names', () => {
   const required = createRequire(import.meta.url)('@hostler/render');
   assert.equal(required({ server: () => 1, client: () => 2 }), 1);
   assert.equal(required.serialize('A', '', 1, 'i'), serialize('A', '', 1, 'i'));
@@ -82,7 +82,7 @@ test('require gives the function with everything on it, as npm hypernova does; i
   for (const name of ['serialize', 'toScript', 'fromScript', 'load']) assert.equal(typeof hypernova[name], 'function');
 });
 
-test('a bundle holds what it imports and nothing else', async () => {
+test('a bundle contains only its imports', async () => {
   const contents = "import { toScript } from '@hostler/render'; console.log(toScript({}, 1));";
   const stdin = { contents, resolveDir: import.meta.dirname };
   const { outputFiles } = await build({ stdin, bundle: true, write: false, format: 'esm', platform: 'browser' });

@@ -37,7 +37,7 @@ async function assertInteractive(page, islands) {
 
 for (const version of VERSIONS) {
   describe(`React ${version}`, () => {
-    test('three islands of one component are taken over without a complaint, and count clicks', async () => {
+    test('three islands of one component hydrate without a warning, and count clicks', async () => {
       const body = [HOSTILE, 'two', 'three'].map((label) => servers[version].counter({ label })).join('\n');
       const { page, complaints } = await chromium.open(body, scripts[version]);
       await assertInteractive(page, 3);
@@ -61,7 +61,7 @@ for (const version of VERSIONS) {
       await page.close();
     });
 
-    test('an island whose data is broken leaves the others alone', async () => {
+    test('an island with broken data does not affect the others', async () => {
       const body = `${empty('Counterjs', 'broken', '{"label":')}${servers[version].counter({ label: 'whole' })}`;
       const { page, complaints } = await chromium.open(body, scripts[version]);
       await assertInteractive(page, 1);
@@ -85,7 +85,7 @@ for (const version of VERSIONS) {
 }
 
 for (const version of [18, 19]) {
-  test(`React ${version}: what was waited for is taken over without a complaint`, async () => {
+  test(`React ${version}: a part that suspended hydrates without a warning`, async () => {
     const body = (await Promise.all([1, 2].map((n) => servers[version].patient({ text: `part ${n}`, ms: 1 })))).join('\n');
     const { page, complaints } = await chromium.open(body, scripts[version]);
     await assertInteractive(page, 2);
@@ -95,7 +95,7 @@ for (const version of [18, 19]) {
   });
 }
 
-test("Hypernova's own browser code takes our markup over", async () => {
+test("Hypernova's own browser code hydrates our markup", async () => {
   const { text } = await bundle('browser-hypernova.mjs', 16, 'browser', { 'react-dom/server': 'react-dom/server.browser.js' });
   const body = [HOSTILE, 'two'].map((label) => servers[16].counter({ label })).join('\n');
   const { page, complaints } = await chromium.open(body, text);

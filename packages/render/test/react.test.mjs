@@ -22,11 +22,11 @@ for (const version of VERSIONS) {
       assert.notEqual(id(), id());
     });
 
-    test('static markup is all there is', () => {
+    test('renderStatic sends only static markup', () => {
       assert.match(servers[version].plain({ label: 'hi' }), /^<section><label[^>]*>hi<\/label>.*clicked 0 times<\/button><\/section>$/);
     });
 
-    test('what is wrapped around a component knows its name and id', () => {
+    test('a wrapper of a component gets its name and id', () => {
       assert.match(servers[version].framed({ label: '' }, { id: 'i' }), /<div [^>]*><main title="Framed i"[^>]*><section/);
     });
 
@@ -42,7 +42,7 @@ for (const version of VERSIONS) {
 }
 
 for (const version of [16, 17]) {
-  test(`React ${version} cannot wait, and says so`, async () => {
+  test(`React ${version} cannot render asynchronously, and reports it`, async () => {
     await assert.rejects(servers[version].patient({ text: 'x', ms: 1 }), /needs React 18/);
   });
 }
@@ -53,24 +53,24 @@ for (const version of [18, 19]) {
       assert.match(servers[version].counter({ label: '' }, { id: 'PRE' }), /<input id=".PRE[^"]*"/);
     });
 
-    test('what suspends is waited for', async () => {
+    test('the render waits for suspended parts', async () => {
       const html = await servers[version].patient({ text: `soon ${version}`, ms: 20 }, { id: 'PRE' });
       assert.match(html, new RegExp(`<p id=".PRE[^"]*">soon ${version}</p>`));
       assert.doesNotMatch(html, /<i>wait|<template/);
     });
 
-    test('what is long and late is in its place, moved by no script', async () => {
+    test('a late part is in its place without a script', async () => {
       const html = await servers[version].patient({ text: `long ${version}`, ms: 5, times: 10_000 });
       assert.equal(html.split(`long ${version}`).length - 1, 10_000 + 3); // its text, the label and the field beside it, and the data
       assert.doesNotMatch(html, /<i>wait|<template/);
       assert.equal(html.match(/<script/g).length, 1);
     });
 
-    test('the synchronous form has the fallback of what suspends', () => {
+    test('the synchronous form has the fallback of a suspended part', () => {
       assert.match(servers[version].impatient({ text: `never ${version}`, never: true }), /<i>wait<\/i>/);
     });
 
-    test('the end of the job ends the waiting: the frame is there, and what is missing is left to the browser', async () => {
+    test('the end of the job ends the wait: the frame is sent, and the browser renders the missing parts', async () => {
       const { watched, seen } = servers[version];
       const job = new AbortController();
       const html = watched({ text: `late ${version}`, never: true }, { id: 'PRE', signal: job.signal });
@@ -79,19 +79,19 @@ for (const version of [18, 19]) {
       assert.deepEqual(seen, [['the job has ended', { name: 'Patient', id: 'PRE' }]]);
     });
 
-    test('a time limit ends the waiting as well', async () => {
+    test('a time limit ends the wait too', async () => {
       const { hurried } = servers[version];
       assert.match(await hurried({ text: `very late ${version}`, never: true }), /<i>wait<\/i>.*clicked/);
     });
 
-    test('the end of a job without a frame is its failure', async () => {
+    test('a job that ends without a frame fails', async () => {
       const job = new AbortController();
       const html = servers[version].frameless({ text: `late as well ${version}`, never: true }, { signal: job.signal });
       setImmediate(() => job.abort(new Error('the job has ended')));
       await assert.rejects(html, /the job has ended/);
     });
 
-    test('a job that has ended already is not begun', async () => {
+    test('a job that has already ended is not started', async () => {
       await assert.rejects(servers[version].patient({}, { signal: AbortSignal.abort(new Error('too late')) }), /too late/);
     });
   });

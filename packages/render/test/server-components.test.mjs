@@ -46,7 +46,7 @@ test('React 19 loads in a sandbox, and renders', async (t) => {
   assert.match(a.html ?? JSON.stringify(a), /^<p id="_[\da-f-]{36}R_0_">Hello, <!-- -->Ada<\/p>$/);
 });
 
-test('a sandbox has every global of this Node, and its own of what the language has', async (t) => {
+test('a sandbox has every global of this Node, and its own language globals', async (t) => {
   const code = 'module.exports = { has: (name) => name in globalThis, Array, Promise, global, self: globalThis, process, Buffer, fetch, crypto };';
   const { paths } = await folder(t, { 'Globals.js': code });
   const found = createVM().run(paths['Globals.js'], code);
@@ -58,7 +58,7 @@ test('a sandbox has every global of this Node, and its own of what the language 
   for (const name of ['Array', 'Promise']) assert.notEqual(found[name], globalThis[name], name);
 });
 
-test('what a component writes to its globals stays in its sandbox', async (t) => {
+test('globals that a component sets stay in its sandbox', async (t) => {
   const code = 'globalThis.leak = 1; fetch = () => "mine"; setTimeout = undefined; module.exports = () => fetch();';
   const { paths } = await folder(t, { 'A.js': code, 'B.js': 'module.exports = () => `${typeof leak} ${typeof fetch} ${typeof setTimeout}`;' });
   const getComponent = createGetComponent(paths);
@@ -81,7 +81,7 @@ test('files that a component requires run in its sandbox, once, in circles too, 
   assert.deepEqual([...render()], [true, 1, true, 5, require('node:fs'), paths['data.json'], paths['Page.js']]);
 });
 
-test('a file that cannot be run is reported with its name and left out, the others stay', async (t) => {
+test('a file that fails to run is reported by name and left out, and the others stay', async (t) => {
   const files = { 'Good.js': 'module.exports = () => "good";', 'Throws.js': 'throw new Error("at load");', 'Broken.js': 'syntax error(', 'Esm.js': 'require("./x.mjs")', 'x.mjs': '' };
   const { paths } = await folder(t, files);
   const reports = [];
@@ -97,7 +97,7 @@ test('a file that cannot be run is reported with its name and left out, the othe
   assert.throws(() => createGetComponent({ None: join(dirname(paths['Good.js']), 'None.js') }), { code: 'ENOENT' });
 });
 
-test('a module that failed to load is tried anew by the next who requires it', async (t) => {
+test('a module that failed to load is loaded again by the next require', async (t) => {
   const { paths } = await folder(t, {
     'Page.js': 'const errors = []; for (let i = 0; i < 2; i += 1) try { require("./bad") } catch (error) { errors.push(error.message) } module.exports = () => errors.join();',
     'bad.js': 'globalThis.tries = (globalThis.tries ?? 0) + 1; throw new Error("try " + tries);',
@@ -105,7 +105,7 @@ test('a module that failed to load is tried anew by the next who requires it', a
   assert.equal(createGetComponent({ Page: paths['Page.js'] })('Page')(), 'try 1,try 2');
 });
 
-test('a VM runs code once a name and content, and keeps as many as it is told', () => {
+test('a VM runs code once per name and content, and keeps the configured number', () => {
   const vm = createVM({ cacheSize: 2 });
   const code = 'module.exports = {};';
   const first = vm.run('/a.js', code);
@@ -119,7 +119,7 @@ test('a VM runs code once a name and content, and keeps as many as it is told', 
   assert.equal(own.run('/a.js', code), own.run('/a.js', 'module.exports = 1;'));
 });
 
-test('a VM forgets what it is told to, and knows a module that exports nothing', () => {
+test('a VM forgets code on request, and keeps a module that exports nothing', () => {
   const vm = createVM({ getKey: (name) => name });
   const code = 'globalThis.process.runs = (process.runs ?? 0) + 1; module.exports = undefined;';
   assert.deepEqual([vm.run('a.js', code), vm.run('a.js', code), process.runs], [undefined, undefined, 1]);
@@ -147,7 +147,7 @@ test('code may have any name, and requires by it from the working directory', as
   assert.throws(() => createVM().run('bundle.js', 'require("./nowhere");'), { code: 'MODULE_NOT_FOUND' });
 });
 
-test('Module has what a VM is made of, as Hypernova has it', async (t) => {
+test('Module has the parts of Hypernova\'s VM', async (t) => {
   const { root, paths } = await folder(t, { 'list.js': 'module.exports = [];', 'Page.js': '', 'twice.js': 'globalThis.twice = 2; module.exports = () => twice;' });
   const module = new Module(paths['Page.js']);
   module.load(paths['Page.js']);
@@ -167,26 +167,26 @@ test('Module has what a VM is made of, as Hypernova has it', async (t) => {
   assert.equal(Module.loadFile('node:os'), require('node:os'));
 });
 
-test('getFiles names what a folder holds by the path from there', async (t) => {
+test('getFiles names the files of a folder by their relative paths', async (t) => {
   const { root, paths } = await folder(t, { 'b.js': '', 'a/c.js': '', 'a/d.json': '', '.hidden/e.js': '' });
   assert.deepEqual(getFiles(root), [{ name: 'a/c.js', path: paths['a/c.js'] }, { name: 'b.js', path: paths['b.js'] }]);
 });
 
-test('loadModules runs modules in the sandbox before the component, and passes over those that are not there', async (t) => {
+test('loadModules runs modules in the sandbox before the component, and skips missing ones', async (t) => {
   const { paths } = await folder(t, { 'setup.js': 'globalThis.locale = "fr";', 'shared.js': 'module.exports = { n: 0 };', 'Page.js': 'const shared = require("./shared"); module.exports = () => `${locale} ${shared.n += 1}`;' });
   const environment = loadModules(require, [paths['setup.js'], './not/there.js', paths['shared.js']]);
   const getComponent = createGetComponent({ One: paths['Page.js'] }, { environment });
   assert.deepEqual([getComponent('One')(), getComponent('One')()], ['fr 1', 'fr 2']);
 });
 
-test('other kinds of files can be given a meaning', async (t) => {
+test('other file extensions can have a loader', async (t) => {
   const { readFileSync } = require('node:fs');
   Module.addExtension('.upper', (module, filename) => module._compile(`module.exports = ${JSON.stringify(readFileSync(filename, 'utf8').toUpperCase())}`, filename));
   const { paths } = await folder(t, { 'Page.js': 'module.exports = () => require("./text.upper");', 'text.upper': 'quiet' });
   assert.equal(createGetComponent({ Page: paths['Page.js'] })('Page')(), 'QUIET');
 });
 
-test('a transpiler that was there before is asked for the files in sandboxes too, and only one that was', async (t) => {
+test('a transpiler registered before is used for files in sandboxes too', async (t) => {
   const { root, paths } = await folder(t, { 'Page.js': 'module.exports = JSX;', 'Page.es6': 'module.exports = JSX;', 'package.json': '{"type":"module"}' });
   const hook = `
     const old = require.extensions['.js'];

@@ -40,7 +40,7 @@ test('the endpoint is found in any case, with a slash at the end, with a query, 
   assert.match(whole, /^HTTP\/1\.1 200 /);
 });
 
-test('the endpoint is where the configuration says', async (t) => {
+test('the endpoint has the configured path', async (t) => {
   const { post } = await serve(t, { components, endpoint: '/islands/render' });
   assert.equal((await post(hello, { path: '/islands/render/' })).status, 200);
   assert.equal((await post(hello, { path: '/batch' })).status, 404);
@@ -64,7 +64,7 @@ test('everything else is not found, with the page that Express has for it', asyn
   assert.deepEqual([options.status, options.headers.get('allow'), await options.text()], [200, 'POST', 'POST']);
 });
 
-test('what is no JSON by its content type is an empty batch', async (t) => {
+test('a body with another content type is an empty batch', async (t) => {
   const { post } = await serve(t, { components });
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/vnd.api+json', 'application/json5']) {
     const answer = await post(hello, { headers: { 'content-type': type } });
@@ -86,7 +86,7 @@ test('the content type may have a charset, in any case', async (t) => {
   assert.deepEqual([latin.status, await latin.text()], [415, '']);
 });
 
-test('what is no JSON by its content is refused with 400 and nothing else', async (t) => {
+test('a body that is no JSON is refused with an empty 400', async (t) => {
   const { post, lines } = await serve(t, { components });
   for (const body of ['{bad', '"text"', 'null', 'true', '17', ' ', '{} {}']) {
     const answer = await post(body);
@@ -110,7 +110,7 @@ test('bodies may be compressed', async (t) => {
   }
 });
 
-test('a body of 1,024,000 bytes is taken, one byte more is refused with 413', async (t) => {
+test('a body of 1,024,000 bytes is accepted, one byte more is refused with 413', async (t) => {
   const { results, post } = await serve(t, { components: { Size: ({ pad }) => String(pad.length) } });
   const frame = JSON.stringify({ a: { name: 'Size', data: { pad: '' } } });
   const sized = (bytes) => frame.replace('""', () => `"${'x'.repeat(bytes - frame.length)}"`);
@@ -129,7 +129,7 @@ test('a small body that would inflate to very much is refused', async (t) => {
   assert.equal(answer.status, 413);
 });
 
-test('the limit may be said in megabytes, holds for chunked bodies too, and a wrong one is refused at the start', async (t) => {
+test('the limit may be in megabytes, holds for chunked bodies too, and a wrong one stops the start', async (t) => {
   const { url } = await serve(t, { components, bodyParser: { limit: '1kb' } });
   const head = 'POST /batch HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
   const chunk = `200\r\n${' '.repeat(0x200)}\r\n`;
@@ -139,7 +139,7 @@ test('the limit may be said in megabytes, holds for chunked bodies too, and a wr
   assert.throws(() => createRenderer({ getComponent, bodyParser: { limit: 'much' } }), /^TypeError: bodyParser\.limit must be .* not "much"$/);
 });
 
-test('a client that asks whether to go on is told so', async (t) => {
+test('a client that sends Expect: 100-continue gets a 100', async (t) => {
   const { url } = await serve(t, { components });
   const body = JSON.stringify(hello);
   const head = `POST /batch HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
@@ -153,12 +153,12 @@ test('a client that asks whether to go on is told so', async (t) => {
   socket.destroy();
 });
 
-test('a renderer without getComponent is refused in the words of Hypernova', () => {
+test('a renderer without getComponent is refused with Hypernova\'s message', () => {
   const message = 'Hypernova requires a `getComponent` property and it must be a function';
   for (const config of [{}, { getComponent: 'Hello' }, undefined]) assert.throws(() => createRenderer(config), { name: 'TypeError', message });
 });
 
-test('without a logger of the application, lines go to stdout and stderr, as many as the level says', async (t) => {
+test('without a logger of the application, lines go to stdout and stderr by their level', async (t) => {
   const [out, err] = ['log', 'error'].map((name) => t.mock.method(console, name, () => {}));
   const lines = (mock) => mock.mock.calls.map(({ arguments: [line] }) => line);
   const all = await serve(t, { components, loggerInstance: undefined, bodyParser: { strict: false } });

@@ -65,7 +65,7 @@ test('a rejection with something that is no error has it as its message, as it i
   }
 });
 
-test('whatever is thrown, the job fails with an error that says so', async (t) => {
+test('any thrown value fails the job with an error that names it', async (t) => {
   const circle = {};
   circle.circle = circle;
   const trap = () => {
@@ -86,7 +86,7 @@ test('whatever is thrown, the job fails with an error that says so', async (t) =
   for (const name of Object.keys(values)) assertFailed(found[name], { type: 'Error', name: 'Error', message: messages[name] ?? unseen });
 });
 
-test('a component that is not registered is a 404 in the words of Hypernova', async (t) => {
+test('an unregistered component is a 404 with Hypernova\'s message', async (t) => {
   const { results } = await serve(t, { components: { text: 'no function', object: { render: ok }, null: null, lazy: Promise.resolve(undefined) } });
   for (const name of ['missing', 'text', 'object', 'null', 'lazy']) {
     const { a } = await results({ a: { name } });
@@ -102,7 +102,7 @@ test('a module whose default export is a function is a component', async (t) => 
   assert.deepEqual([a.html, b.html], ['default', 'later']);
 });
 
-test('a component that gives nothing fails with the message that Hypernova means to send', async (t) => {
+test('a component that returns nothing fails with Hypernova\'s intended message', async (t) => {
   const found = await together(t, { empty: () => '', undefined: () => undefined, null: async () => null, function: () => ok, symbol: () => Symbol('s') });
   for (const name of ['empty', 'undefined', 'null', 'function', 'symbol']) {
     assertFailed(found[name], { type: 'Error', name: 'Error', message: NO_HTML });
@@ -110,7 +110,7 @@ test('a component that gives nothing fails with the message that Hypernova means
   }
 });
 
-test('what a component gives need not be text, but JSON must be able to say it', async (t) => {
+test('a component may return any JSON value', async (t) => {
   const circle = { circle: undefined };
   circle.circle = circle;
   const found = await together(t, { number: () => 42, object: () => ({ head: '', body: '<p>' }), circle: () => circle, bigint: () => 1n });
@@ -120,7 +120,7 @@ test('what a component gives need not be text, but JSON must be able to say it',
   assertFailed(found.bigint, { name: 'TypeError', message: 'Do not know how to serialize a BigInt' });
 });
 
-test('meta that JSON cannot say fails its job alone', async (t) => {
+test('meta that is no JSON fails only its job', async (t) => {
   const bad = (_props, context) => {
     context.returnMeta.count = 1n;
     return 'html';
@@ -134,7 +134,7 @@ test('meta that JSON cannot say fails its job alone', async (t) => {
   assert.deepEqual([found.good.meta, found.good.html], [{ status: 410 }, 'html']);
 });
 
-test('a component that makes its own context unspeakable costs its batch, not the process', async (t) => {
+test('a component that makes its context unserializable fails its batch, not the process', async (t) => {
   const vandal = (_props, context) => Object.assign(context, { statusCode: 1n }).id;
   const { post, results, lines } = await serve(t, { components: { vandal, ok } });
   const answer = await post({ a: { name: 'vandal' } });
@@ -154,7 +154,7 @@ test('a job that is no object, or has no name, is a failed job', async (t) => {
   assert.equal(found.ok.html, 'ok');
 });
 
-test('a name may be anything that JSON has', async (t) => {
+test('a name may be any JSON value', async (t) => {
   const { results } = await serve(t, { getComponent: () => undefined });
   const names = [7, null, true, [], { toString: 1 }, { toString: null, valueOf: null }, 'constructor', '__proto__', 'toString', ''];
   for (const name of names) {
@@ -163,7 +163,7 @@ test('a name may be anything that JSON has', async (t) => {
   }
 });
 
-test('a token may be anything, names of Object.prototype among it', async (t) => {
+test('a token may be any text, also a name of Object.prototype', async (t) => {
   const { post } = await serve(t, { components: { ok } });
   const tokens = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', '', ' "quoted" ', '\u2028', '12', '0'];
   const answer = await post(`{${tokens.map((token) => `${JSON.stringify(token)}:{"name":"ok"}`).join(',')}}`);
@@ -172,7 +172,7 @@ test('a token may be anything, names of Object.prototype among it', async (t) =>
   assert.ok(results.every(([, { html }]) => html === 'ok'));
 });
 
-test('a render function gets the props and a context, which getComponent has got before it', async (t) => {
+test('a render function gets the props and the context of getComponent', async (t) => {
   const seen = [];
   const render = (props, context) => seen.push({ props, context }) && context.id;
   const getComponent = (name, context) => seen.push({ name, context }) && render;
@@ -225,7 +225,7 @@ async function overlap(t, config) {
   return order;
 }
 
-test('a job that never ends fails after jobTimeout, and hears of it; its siblings do not', async (t) => {
+test('a job that never ends fails after jobTimeout and is notified, and its siblings are not', async (t) => {
   const reasons = [];
   const never = (_props, { signal }) => {
     signal.onabort = () => reasons.push(signal.reason.message);
@@ -236,7 +236,7 @@ test('a job that never ends fails after jobTimeout, and hears of it; its sibling
   assert.deepEqual(reasons, ['the job took longer than 20 ms']);
 });
 
-test('when the client goes away, the signal says so, what waits is given up and nothing more is begun', async (t) => {
+test('when the client disconnects, the signal aborts, waits end, and no job starts', async (t) => {
   const begun = [];
   let told;
   const gone = new Promise((resolve) => (told = resolve));

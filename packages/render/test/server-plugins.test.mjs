@@ -52,7 +52,7 @@ test('contexts have the keys of Hypernova', async (t) => {
   assert.deepEqual([failed.error.message, failed.context.error, failed.context.statusCode], ['boom', failed.error, 500]);
 });
 
-test('data is one map a plugin and batch, batchMeta one object a batch', async (t) => {
+test('data is one map per plugin and batch, batchMeta one object per batch', async (t) => {
   const one = witness({ batchStart: ({ data, batchMeta }) => data.set('mine', 1) && Object.assign(batchMeta, { shared: true }) });
   const two = witness();
   const { results } = await serve(t, { components, plugins: [one.plugin, two.plugin] });
@@ -84,7 +84,7 @@ test('a plugin may take a job out of the batch at its start', async (t) => {
   assert.deepEqual(b, { name: 'boom', html: null, meta: {}, duration: null, statusCode: 200, success: false, error: null });
 });
 
-test('asynchronous events are waited for', async (t) => {
+test('a batch waits for asynchronous events', async (t) => {
   const order = [];
   const slowly = (event) => async () => {
     await new Promise(setImmediate);
@@ -96,7 +96,7 @@ test('asynchronous events are waited for', async (t) => {
   assert.deepEqual(order, ['batchStart', 'jobStart', 'render', 'jobEnd', 'batchEnd']);
 });
 
-test('an event that takes longer than 300 ms is waited for no longer, and that is logged', async (t) => {
+test('an event that takes longer than 300 ms is abandoned and logged', async (t) => {
   const { results, lines } = await serve(t, { components, plugins: [{ jobStart: () => new Promise(() => {}) }] });
   const { a } = await results({ a: batch.a });
   assert.equal(a.html, 'ok 1');
@@ -123,7 +123,7 @@ for (const event of ['afterRender', 'jobEnd']) {
 }
 
 for (const [event, html] of [['batchStart', null], ['batchEnd', 'ok 1']]) {
-  test(`the batch fails with 500 if ${event} throws, and says what was thrown`, async (t) => {
+  test(`the batch fails with 500 and the error if ${event} throws`, async (t) => {
     for (const failure of [boom, () => Promise.reject(new Error('boom'))]) {
       const { plugin, seen } = witness({ [event]: failure });
       const { post } = await serve(t, { components, plugins: [plugin] });
@@ -138,7 +138,7 @@ for (const [event, html] of [['batchStart', null], ['batchEnd', 'ok 1']]) {
   });
 }
 
-test('an onError that throws is logged, and the next plugin hears of the error all the same', async (t) => {
+test('an onError that throws is logged, and the next plugin still gets the error', async (t) => {
   const { plugin, names } = witness();
   const { results, lines } = await serve(t, { components, plugins: [{ onError: boom }, plugin] });
   const { a, b } = await results(batch);
@@ -147,7 +147,7 @@ test('an onError that throws is logged, and the next plugin hears of the error a
   assert.ok(names().includes('onError b'));
 });
 
-test('plugins hear of a body that is refused', async (t) => {
+test('plugins are notified of a refused body', async (t) => {
   const { plugin, seen } = witness();
   const { post } = await serve(t, { components, plugins: [plugin] });
   assert.equal((await post('{bad')).status, 400);

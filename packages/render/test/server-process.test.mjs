@@ -25,7 +25,7 @@ async function start(t, app) {
   return { child, ended, lines, said, port, url, ...client(url) };
 }
 
-test('what a component throws later fails its job and no other', async (t) => {
+test('an error that a component throws later fails only its job', async (t) => {
   const { results, child } = await start(t, 'service.cjs');
   const found = await results({ a: { name: 'timer' }, b: { name: 'promise' }, c: { name: 'nothing' }, d: { name: 'ok' } });
   assert.deepEqual(
@@ -35,7 +35,7 @@ test('what a component throws later fails its job and no other', async (t) => {
   assert.equal(child.exitCode, null);
 });
 
-test('what a component throws when it has ended is logged, with the name of its job', async (t) => {
+test('an error that a component throws after its end is logged with the name of its job', async (t) => {
   const { results, said, child } = await start(t, 'service.cjs');
   const { a, b } = await results({ a: { name: 'late' }, b: { name: 'lateRejection' } });
   assert.deepEqual([a.html, b.html], ['in time', 'in time']);
@@ -55,7 +55,7 @@ test('an error that belongs to no job ends the process, after running requests',
 });
 
 for (const signal of ['SIGTERM', 'SIGINT']) {
-  test(`${signal} finishes what is under way, tells the plugins, and ends the process with 0`, async (t) => {
+  test(`${signal} finishes running batches, notifies the plugins, and ends the process with 0`, async (t) => {
     const { post, said, child, ended, lines, port } = await start(t, 'service.cjs');
     await Promise.all([1, 2].map(async () => (await post({})).text())); // two connections, one of which will be idle
     const under = post({ a: { name: 'untilSignal' } });
@@ -97,7 +97,7 @@ test('a plugin whose initialize fails ends the process with 1 and says why', asy
   assert.match(Buffer.concat(output).toString(), /^error: cannot start: Error: not today/);
 });
 
-test('what is no Express application is refused, and what needs one says so', () => {
+test('an invalid Express application is refused, and options that need one report it', () => {
   const getComponent = () => undefined;
   const message = '`createApplication` must return a valid express instance with `use`, `post`, and `listen` methods';
   for (const app of [{}, () => {}, undefined]) assert.throws(() => hypernova({ getComponent, createApplication: () => app }), { name: 'TypeError', message });

@@ -66,13 +66,13 @@ const OPTIMAL_BUT_NOT_OURS = {
   'conditional-lm-fresh-no-lm': 'Assertion: Response 2 status is 200, not 304',
 };
 
-test('every required case holds with cache = "standard", but for those that are named here', options, async (t) => {
+test('every required case passes with cache = "standard", except those named here', options, async (t) => {
   const url = await startCache(t, '"standard"');
   const expected = { ...REQUIRED_BUT_NOT_HELD, ...COOKIES_ARE_NOT_STORED };
   assert.deepEqual(await failures(url, suite.ids('required'), expected), expected);
 });
 
-test('every optimal case holds where the route allows what the book allows, but for those that are named here', options, async (t) => {
+test('every optimal case passes if the route allows all that the RFC allows, except those named here', options, async (t) => {
   const url = await startCache(t, '{ heuristics = true, set_cookie = "keep" }');
   const ids = [...suite.ids('optimal'), ...Object.keys(COOKIES_ARE_NOT_STORED)];
   assert.deepEqual(await failures(url, ids, OPTIMAL_BUT_NOT_OURS), OPTIMAL_BUT_NOT_OURS);

@@ -75,7 +75,7 @@ test('an app that is a cluster answers from both of its workers, which see addre
   assert.deepEqual(worker.tcpPorts(), []);
 });
 
-test('a cluster worker that replaces a dead one is dressed the same, also when it was the only one', async (t) => {
+test('a cluster worker that replaces a dead one is set up the same way, even if it was the only one', async (t) => {
   const worker = await startWorker(t, 'cluster', ['node', 'server.cjs', '1']);
   const before = await worker.get();
   await assert.rejects(worker.get('/crash'));

@@ -16,7 +16,7 @@ const positions = [
 ];
 
 for (const { position, via, command } of positions) {
-  test(`${position} speaks as protocol/messages.json has it`, async (t) => {
+  test(`${position} sends the messages of protocol/messages.json`, async (t) => {
     const worker = await startWorker(t, 'pm2', command('server.cjs'));
     await worker.saidByApp(examples.ready);
     const example = examples[`listening_${via}`];
@@ -37,7 +37,7 @@ for (const { position, via, command } of positions) {
     assert.match(worker.output, /stops as asked/);
   });
 
-  test(`${position} says nothing of hearing when no one listens for messages`, async (t) => {
+  test(`${position} without a message listener does not report that it listens`, async (t) => {
     const worker = await startWorker(t, 'plain-http', command('server.mjs'));
     await worker.get();
     assert.deepEqual(worker.messages.map(({ act }) => act), ['listening']);
@@ -50,7 +50,7 @@ for (const { position, via, command } of positions) {
     await worker.isGone(pid);
   });
 
-  test(`${position} ends when Hostler dies, after a grace, also if it ignores SIGTERM`, async (t) => {
+  test(`${position} ends some seconds after Hostler dies even if it ignores SIGTERM`, async (t) => {
     const worker = await startWorker(t, 'stubborn', command('server.mjs'));
     const { pid } = await worker.said('listening');
     worker.closeChannels();
@@ -58,13 +58,13 @@ for (const { position, via, command } of positions) {
     await worker.isGone(pid);
   });
 
-  test(`${position} whose server has closed is not kept alive by us`, async (t) => {
+  test(`${position} whose server has closed is not kept alive by the preload`, async (t) => {
     const worker = await startWorker(t, 'brief', command('server.mjs'));
     await worker.said('listening');
     assert.deepEqual(await worker.ended(), { code: 0, signal: null });
   });
 
-  test(`${position} reports on its event loop when it is asked, and the app sees nothing of it`, async (t) => {
+  test(`${position} reports on its event loop on request, and the app sees no message`, async (t) => {
     const worker = await startWorker(t, 'pm2', command('server.cjs'));
     await worker.said('listening');
     worker.send(orders.report);
@@ -78,7 +78,7 @@ for (const { position, via, command } of positions) {
     assert.equal(worker.exit, null);
   });
 
-  test(`${position} collects garbage when it is asked`, async (t) => {
+  test(`${position} collects garbage on request`, async (t) => {
     const worker = await startWorker(t, 'plain-http', command('server.mjs'));
     await worker.said('listening');
     for (const order of [orders.collect_minor, orders.collect_major]) {
@@ -89,7 +89,7 @@ for (const { position, via, command } of positions) {
     }
   });
 
-  test(`${position} that disconnects by itself lives on`, async (t) => {
+  test(`${position} that disconnects continues to run`, async (t) => {
     const worker = await startWorker(t, 'disconnects', command('server.mjs'));
     await worker.printed(/disconnected/);
     const { body } = await worker.get();
@@ -97,7 +97,7 @@ for (const { position, via, command } of positions) {
   });
 }
 
-test('what is collected is what was asked for: the young generation, or all', async (t) => {
+test('a collection is of the requested kind: the young generation, or all', async (t) => {
   const worker = await startWorker(t, 'plain-http', ['node', '--trace-gc', 'server.mjs']);
   await worker.said('listening');
   worker.send(orders.collect_minor);
@@ -116,19 +116,19 @@ test('an app that listens for messages and never listens on a port is kept alive
   assert.deepEqual(await hearing.ended(), { code: 7, signal: null });
 });
 
-test('a listener that was there before the preload counts as hearing', async (t) => {
+test('a message listener added before the preload counts', async (t) => {
   const early = new URL('support/hears-early.cjs', import.meta.url).pathname;
   const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs'], { nodeOptions: `--require ${early}` });
   await worker.said('hears');
 });
 
-test('an app may put its own in the place of process.send', async (t) => {
+test('an app may replace process.send', async (t) => {
   const replaced = 'process.send = () => { throw new Error("not this one"); }; require("./server.cjs")';
   const worker = await startWorker(t, 'koa', ['node', '-e', replaced]);
   await worker.said('listening');
 });
 
-test('a grandchild that has a channel to a parent of its own keeps it, and Hostler is told all the same', async (t) => {
+test('a grandchild keeps the channel to its own parent, and Hostler gets its messages too', async (t) => {
   const forks = `require('child_process').fork('server.cjs').on('message', (message) => console.log('its parent hears', message))`;
   const worker = await startWorker(t, 'pm2', ['node', '-e', forks]);
   await worker.printed(/its parent hears ready/);

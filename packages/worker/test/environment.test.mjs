@@ -10,7 +10,7 @@ import { freePort } from '@hostler/testkit';
 import { behindNode, startWorker } from './support/hostler.mjs';
 
 for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
-  test(`a child process of ${position} listens where it wants and inherits nothing of ours`, async (t) => {
+  test(`a child process of ${position} listens on its own port and inherits nothing of Hostler`, async (t) => {
     const helperPort = await freePort();
     const nodeOptions = '--no-deprecation --title="a \\"worker\\""';
     const worker = await startWorker(t, 'child-process', command, { nodeOptions, env: { HELPER_PORT: String(helperPort), HOSTLER_POOL: 'web' } });
@@ -24,13 +24,13 @@ for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the ap
   });
 }
 
-test('NODE_OPTIONS that held only the preload is gone for children', async (t) => {
+test('NODE_OPTIONS with only the preload is removed for child processes', async (t) => {
   const worker = await startWorker(t, 'child-process', ['node', 'server.mjs'], { env: { HELPER_PORT: '0' } });
   const { body } = await worker.get();
   assert.equal('NODE_OPTIONS' in body.helper.env, false);
 });
 
-test('a process without the descriptor that comes second listens by itself', async (t) => {
+test('a second process without the descriptor listens on its own port', async (t) => {
   const port = String(await freePort());
   const both = `for (const file of ['server.mjs', 'server.mjs'])
     require('child_process').spawn(process.execPath, [file, 'env'], { stdio: 'inherit' });`;
@@ -43,7 +43,7 @@ test('a process without the descriptor that comes second listens by itself', asy
   assert.deepEqual(worker.tcpPorts(), [Number(port)]);
 });
 
-test('another descriptor 3 is not taken for the listening socket', async (t) => {
+test('an unrelated descriptor 3 is not used as the listening socket', async (t) => {
   const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs'], { env: { HOSTLER_LISTEN_INODE: '1' } });
   const { via } = await worker.said('listening');
   assert.equal(via, 'path');

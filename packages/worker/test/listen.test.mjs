@@ -18,7 +18,7 @@ const forms = [
 ];
 
 for (const { form, shown, env } of forms) {
-  test(`listen() written as "${form}" is redirected, and address() shows what was asked for`, async (t) => {
+  test(`listen() written as "${form}" is redirected, and address() shows the requested address`, async (t) => {
     const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', form], { env });
     const { port } = await worker.said('listening');
     const { body } = await worker.get();
@@ -81,7 +81,7 @@ test('an app that listens on another port than the pool names is not claimed, an
   assert.deepEqual(worker.messages.map(({ act }) => act), ['warning']);
 });
 
-test('a TLS server is passed by with a warning, and the plain one beside it is the app', async (t) => {
+test('a TLS server is skipped with a warning, and the plain server beside it is the app', async (t) => {
   const tlsPort = await freePort();
   const worker = await startWorker(t, 'tls', ['node', 'server.mjs'], { env: { TLS_PORT: String(tlsPort) } });
 
@@ -93,7 +93,7 @@ test('a TLS server is passed by with a warning, and the plain one beside it is t
   assert.deepEqual(worker.tcpPorts(), [tlsPort]);
 });
 
-test('a server that speaks HTTP/2 only is passed by with a warning', async (t) => {
+test('a server with HTTP/2 only is skipped with a warning', async (t) => {
   const port = await freePort();
   const script = `require('http2').createServer().listen(${port}, () => console.log('listens'))`;
   const worker = await startWorker(t, 'koa', ['node', '-e', script]);
@@ -129,7 +129,7 @@ test('a server that closes and opens again is found on the path', async (t) => {
   assert.deepEqual(worker.tcpPorts(), []);
 });
 
-test('an error of the app in its listen() stays its error', async (t) => {
+test('an error in the app\'s listen() reaches the app', async (t) => {
   const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env: { PORT: '70000' } });
   const { code } = await worker.ended();
   assert.equal(code, 1);

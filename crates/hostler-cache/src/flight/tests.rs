@@ -83,7 +83,7 @@ fn thousands_of_requests_that_left_are_passed_over_without_a_deep_stack() {
 }
 
 #[test]
-fn who_waits_while_others_come_and_go_is_all_that_is_kept() {
+fn a_flight_keeps_only_requests_that_still_wait() {
     let flights = flights();
     let _leader = lead(&flights);
     for _ in 0..10_000 {
@@ -99,7 +99,7 @@ fn who_waits_while_others_come_and_go_is_all_that_is_kept() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shared_is_fetched_by_everyone_at_once_for_some_seconds() {
+async fn after_an_unshareable_answer_each_request_fetches_for_itself_for_some_seconds() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting = follow(&flights);
@@ -111,7 +111,7 @@ async fn what_cannot_be_shared_is_fetched_by_everyone_at_once_for_some_seconds()
 }
 
 #[tokio::test]
-async fn what_can_be_shared_after_all_has_a_leader_again() {
+async fn a_key_that_becomes_shareable_has_a_leader_again() {
     let flights = flights();
     lead(&flights).settle(FlightOutcome::Alone, NOW);
     flights.shareable(b"key");
@@ -119,7 +119,7 @@ async fn what_can_be_shared_after_all_has_a_leader_again() {
 }
 
 #[test]
-fn what_is_remembered_as_not_to_be_shared_is_bounded() {
+fn the_list_of_unshareable_keys_is_bounded() {
     let flights = flights();
     for at in 0..(SHARDS * MOST_ALONE * 2) {
         let FlightRole::Leader(flight) = flights.join(&at.to_ne_bytes(), NOW) else { panic!("a new key") };
@@ -140,7 +140,7 @@ async fn waiting_works_across_threads() {
 }
 
 #[tokio::test]
-async fn what_arrives_is_for_waiting_requests_and_for_those_that_join_before_it_is_complete() {
+async fn an_arriving_answer_serves_waiting_requests_and_those_that_join_before_its_end() {
     let flights = flights();
     let leader = lead(&flights);
     let waiting = follow(&flights);
@@ -156,7 +156,7 @@ async fn what_arrives_is_for_waiting_requests_and_for_those_that_join_before_it_
 }
 
 #[tokio::test]
-async fn one_failure_leaves_the_others_waiting_for_the_next_and_two_let_them_go() {
+async fn after_one_failure_requests_wait_for_the_next_fetch_and_after_two_they_stop_waiting() {
     let flights = flights();
     let leader = lead(&flights);
     let (first, mut second) = (follow(&flights), follow(&flights));
@@ -176,7 +176,7 @@ async fn one_failure_leaves_the_others_waiting_for_the_next_and_two_let_them_go(
 }
 
 #[tokio::test]
-async fn who_leaves_in_between_is_no_failure_and_makes_none_good() {
+async fn a_request_that_leaves_counts_as_no_failure_and_clears_none() {
     let flights = flights();
     let leader = lead(&flights);
     let (first, second, third) = (follow(&flights), follow(&flights), follow(&flights));

@@ -61,7 +61,7 @@ impl Freshness {
         let initial_age = initial_age(answer, requested, received);
         let Lifetime { seconds, word } =
             Lifetime::of(rules, status, answer, &directives, received).ok_or(NotStored::Lifetime)?;
-        // A lifetime from the route counts from the arrival of the response, whatever its age was then.
+        // A lifetime from the route counts from the arrival of the response, without its age at that time.
         let seconds = match word {
             Word::Answer => seconds,
             Word::Route => {

@@ -41,7 +41,7 @@ impl ResponseDirectives {
     }
 }
 
-/// Everything that forbids storing a response, whatever its lifetime (RFC 9111 section 3).
+/// Everything that forbids storing a response with any lifetime (RFC 9111 section 3).
 pub(super) fn may_be_kept(
     rules: &CachingRules,
     request_directives: &RequestDirectives,

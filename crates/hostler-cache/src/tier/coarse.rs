@@ -51,26 +51,26 @@ mod tests {
     }
 
     #[test]
-    fn what_has_room_is_told_apart() {
+    fn keys_within_the_limit_are_listed_separately() {
         assert_eq!(fold(&keys(10, |at| format!("a.org/{at}")), 10), []);
     }
 
     #[test]
-    fn many_in_one_folder_are_that_folder() {
+    fn many_keys_of_one_folder_become_the_folder() {
         let mut all = keys(100, |at| format!("a.org/cart/{at}?next=/x/{at}"));
         all.extend(keys(10, |at| format!("a.org/news/{at}")));
         assert_eq!(fold(&all, 20), [prefix("a.org/cart/")]);
     }
 
     #[test]
-    fn many_in_folders_of_their_own_are_their_host() {
+    fn many_folders_of_one_host_become_the_host() {
         let mut all = keys(100, |at| format!("a.org/{at}/edit"));
         all.extend(keys(3, |at| format!("b.org/{at}")));
         assert_eq!(fold(&all, 20), [prefix("a.org/")]);
     }
 
     #[test]
-    fn many_on_hosts_of_their_own_are_everything() {
+    fn many_hosts_become_everything() {
         assert_eq!(fold(&keys(100, |at| format!("{at}.org/")), 20), [Purge::All]);
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::item::{self, own_name};
+use super::page;
 use super::server::{MemcachedServer, Op, Reply, ServerFailure, Set};
-use super::{TierShared, page};
+use super::shared::TierShared;
 
 /// How often a reachable server is asked whether its page has changed. For this long, an entry may be served here that
 /// another Hostler has purged. One question is about 50 bytes.

@@ -9,14 +9,14 @@
 //! the purge. A response with that number or a higher one was requested afterwards, so it is never void, whatever the
 //! clocks say. A page that was lost starts again with another `epoch`, and all responses of the old epoch are void.
 
+use std::collections::VecDeque;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 
 use tokio::time::Instant;
 
 use super::coarse;
 use super::page::{Page, PageDraft, PageVersion, STALE, Written};
+use super::purges::{PurgeTold, Purges, random};
 use crate::{Purge, Under};
 
 /// How many purges are kept one by one. More become one purge of everything. A site that purges the same few things all
@@ -30,29 +30,6 @@ pub(super) struct PurgeLog {
     /// The numbers of removed purges, the oldest first. A page that still has one must not bring it back.
     gone: VecDeque<u64>,
     pages: Box<[Page]>,
-}
-
-/// The purges that the servers have to be told.
-pub(super) type Purges = BTreeMap<u64, PurgeTold>;
-
-/// A purge, and which servers do not need it any more.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct PurgeTold {
-    pub purge: Purge,
-    over: BTreeSet<usize>,
-    /// It was sent to a server. A Hostler may have read it there before an equal purge that comes later, so that one needs
-    /// a record of its own.
-    is_offered: bool,
-}
-
-impl PurgeTold {
-    fn new(purge: Purge) -> Self {
-        Self { purge, over: BTreeSet::new(), is_offered: false }
-    }
-
-    pub fn is_for(&self, index: usize) -> bool {
-        !self.over.contains(&index)
-    }
 }
 
 impl PurgeLog {
@@ -190,11 +167,6 @@ impl PurgeLog {
         page.voids(key, under)
             || self.purges.iter().any(|(id, told)| is_later(id, told) && told.purge.matches(key, entry))
     }
-}
-
-/// A random number. The system seeds it for each process, and each call gives another one.
-pub(super) fn random() -> u64 {
-    RandomState::new().hash_one(())
 }
 
 #[cfg(test)]

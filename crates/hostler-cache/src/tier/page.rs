@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::item::LONGEST_SECONDS;
-use super::log::{Purges, random};
+use super::purges::{Purges, random};
 use crate::{Purge, Under};
 
 /// The most changes by unsafe methods on a page, and the most bytes of them: all Hostlers read the page again and again.

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn every_server_has_its_share_and_the_order_of_names_does_not_matter() {
+    fn each_server_has_a_share_of_the_keys_in_any_order_of_names() {
         let names = names(4);
         let turned: Vec<_> = names.iter().rev().cloned().collect();
         let (ring, other) = (Ring::new(&names), Ring::new(&turned));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_more_takes_keys_from_the_others_and_moves_none_between_them() {
+    fn a_new_server_takes_keys_from_the_others_and_moves_none_between_them() {
         let (names, more) = (names(4), self::names(5));
         let (before, after) = (Ring::new(&names), Ring::new(&more));
         let moved: Vec<_> =
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_has_all() {
+    fn one_server_has_all_keys() {
         let ring = Ring::new(&names(1));
         assert!(keys().all(|key| ring.of(key.as_bytes()) == 0));
     }

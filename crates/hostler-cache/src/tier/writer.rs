@@ -1,59 +1,15 @@
-//! The writes to one server, in order. No request waits for them, and writes beyond a limit are dropped. Knows no
-//! requests.
+//! Does the writes to one server, in order. No request waits for them. Knows no requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::TierShared;
 use super::item::{self, LONGEST_SECONDS};
 use super::keeper::{self, UNHURRIED};
-use super::server::{MemcachedServer, Op, Reply, Set};
+use super::server::{Op, Reply, Set};
+use super::shared::TierShared;
+use super::write_queue::{Write, Writes};
 use crate::{Moment, Variants};
-
-/// The most writes that wait for a server. They are in memory meanwhile.
-const MOST_WAITING: usize = 1024;
-const MOST_BYTES: usize = 16 << 20;
-
-/// A write for a key.
-pub(super) enum Write<H> {
-    Put(Box<[u8]>, Variants<H>),
-    Delete(Box<[u8]>),
-}
-
-pub(super) struct WriteQueue<H> {
-    sender: mpsc::Sender<(Write<H>, usize)>,
-    bytes: Arc<AtomicUsize>,
-}
-
-/// The receiving end of the queue.
-pub(super) struct Writes<H> {
-    receiver: mpsc::Receiver<(Write<H>, usize)>,
-    bytes: Arc<AtomicUsize>,
-}
-
-impl<H> WriteQueue<H> {
-    pub fn new() -> (Self, Writes<H>) {
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
-        let bytes = Arc::<AtomicUsize>::default();
-        (Self { sender, bytes: bytes.clone() }, Writes { receiver, bytes })
-    }
-
-    /// Queues a write or drops it. Returns whether it was queued.
-    pub fn push(&self, write: Write<H>, weight: usize, server: &MemcachedServer) -> bool {
-        let before = self.bytes.fetch_add(weight, Ordering::Relaxed);
-        let is_taken = server.is_here()
-            && before + weight <= MOST_BYTES
-            && self.sender.try_send((write, weight)).is_ok();
-        if !is_taken {
-            self.bytes.fetch_sub(weight, Ordering::Relaxed);
-            server.counts.dropped.add(1);
-        }
-        is_taken
-    }
-}
 
 /// Writes what is queued, for ever.
 pub(super) async fn write<H: Send + Sync + 'static>(
@@ -62,12 +18,12 @@ pub(super) async fn write<H: Send + Sync + 'static>(
     mut writes: Writes<H>,
 ) {
     let server = &shared.servers[index];
-    while let Some((write, weight)) = writes.receiver.recv().await {
+    while let Some((write, weight)) = writes.next().await {
         let is_written = match write {
             Write::Put(key, variants) => put(&shared, index, &key, &variants).await,
             Write::Delete(key) => delete(&shared, index, &key).await,
         };
-        writes.bytes.fetch_sub(weight, Ordering::Relaxed);
+        writes.done(weight);
         if is_written { server.counts.stored.add(1) } else { server.counts.dropped.add(1) }
     }
 }

@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_was_encoded_in_pieces_is_decoded_to_the_same(
+    fn a_body_encoded_in_pieces_decodes_to_the_original(
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..5000), 0..12),
         coding in prop::sample::select(&CODINGS[..]),
         effort in prop::sample::select(&EFFORTS[..]),
@@ -114,7 +114,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_bodies_come_whole_and_much_smaller() {
+async fn large_bodies_arrive_whole_and_much_smaller() {
     for coding in CODINGS {
         for effort in EFFORTS {
             let whole = page(700_000);
@@ -129,7 +129,7 @@ async fn large_bodies_come_whole_and_much_smaller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_before_a_pause_is_sent_once_that_has_lasted() {
+async fn buffered_bytes_are_flushed_after_a_pause() {
     for coding in CODINGS {
         let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Bytes);
         let (mut into, mut said) = (Vec::new(), VecDeque::from([&b"<head>"[..], b"</head>"]));
@@ -183,7 +183,7 @@ async fn an_event_is_sent_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn others_have_their_turn_between_two_pieces() {
+async fn other_tasks_run_between_two_pieces() {
     let (mut stream, _) = stream(Coding::Gzip, EncoderEffort::Low, Flow::Bytes);
     let mut pieces = Pieces { pieces: [page(PIECE * 4)].into() };
     let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -205,7 +205,7 @@ async fn others_have_their_turn_between_two_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_breaks_off_has_no_end() {
+async fn a_truncated_body_gets_no_end_of_stream() {
     for coding in CODINGS {
         let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Bytes);
         let mut into = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::Count;
+use crate::value::{Count, Value};
 
 /// A fixed response, without a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,8 @@ pub struct Respond {
     /// refuses fields that frame the message (`content-length`, `connection` and others).
     pub headers: BTreeMap<String, String>,
 }
+
+impl Value for Respond {}
 
 impl Default for Respond {
     fn default() -> Self {
@@ -74,6 +76,8 @@ pub struct Static {
     pub dotfiles: bool,
 }
 
+impl Value for Static {}
+
 impl Default for Static {
     fn default() -> Self {
         Self {
@@ -98,7 +102,7 @@ pub struct Redirect {
     ///
     /// - `{host}`: the host of the request, without the port.
     /// - `{path}`: its path.
-    /// - `{rest}`: the part of the path for which `*` stands in `match`.
+    /// - `{rest}`: the part of the path that `*` in `match` matches.
     /// - `{query}`: its query with the `?`; empty without a query.
     #[schemars(with = "String", extend("x-default" = "required"))]
     pub to: Option<String>,
@@ -107,6 +111,8 @@ pub struct Redirect {
     /// Browsers keep a permanent redirect for a long time.
     pub status: Count<301, 308>,
 }
+
+impl Value for Redirect {}
 
 impl Default for Redirect {
     fn default() -> Self {

@@ -29,8 +29,9 @@ pub struct Cache {
     pub memcached: OneOrMany<MemcachedAddress>,
     /// The longest time that a request waits for memcached.
     ///
-    /// If a server is slower three times in a row, Hostler does not use it until it answers in time again.
-    /// Meanwhile Hostler fetches that server's responses from the members.
+    /// If a server is slower three times in a row, Hostler does not use it until it answers in time again. Meanwhile
+    /// Hostler fetches that server's responses from the members. Raise it if memcached is on another network and its
+    /// answers take longer.
     pub timeout: Period,
     /// The largest item that Hostler sends to memcached. For more than 1 MB, start memcached with `-I`.
     pub max_item: Size<1024, 1_073_741_824>,

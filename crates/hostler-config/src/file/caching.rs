@@ -1,25 +1,23 @@
 //! How Hostler stores the responses of a route, as written. Knows no store.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
-use crate::value::{Delay, Period};
+use crate::value::{Delay, Period, Value, Word, WordOr};
 
-/// Whether Hostler stores the responses of a route: a word, or a table.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CacheSwitch {
+/// Whether Hostler stores the responses of a route: a word, or a table with settings.
+pub type CacheSwitch = WordOr<Storing, Caching>;
+
+/// Whether Hostler stores the responses of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storing {
     /// It does not.
     Off,
     /// It does, as the responses allow.
     Standard,
-    /// It does, with these settings.
-    Table(Box<Caching>),
 }
 
 /// How Hostler stores the responses of a route.
@@ -36,7 +34,7 @@ pub struct Caching {
     pub ttl_by_status: BTreeMap<String, Delay>,
     /// Which of the two decides how long a response is fresh, if both the response and the route say so.
     pub precedence: Precedence,
-    /// The longest time for which a response is fresh, whatever the response or the route says.
+    /// The longest time for which a response is fresh, for any lifetime in the response or the route.
     #[schemars(with = "Period", extend("x-default" = "none"))]
     pub max_ttl: Option<Period>,
     /// How long Hostler may send a stale response while it fetches a new one (RFC 5861).
@@ -132,56 +130,30 @@ pub enum Query {
     Ignored,
 }
 
-impl<'de> Deserialize<'de> for CacheSwitch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl<'de> Visitor<'de> for Visit {
-            type Value = CacheSwitch;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"standard\", false or a table")
-            }
-            fn visit_bool<E: Error>(self, on: bool) -> Result<CacheSwitch, E> {
-                Ok(if on { CacheSwitch::Standard } else { CacheSwitch::Off })
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<CacheSwitch, E> {
-                match text {
-                    "standard" | "true" => Ok(CacheSwitch::Standard),
-                    "false" => Ok(CacheSwitch::Off),
-                    other => Err(E::invalid_value(Unexpected::Str(other), &self)),
-                }
-            }
-            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<CacheSwitch, A::Error> {
-                let table = Caching::deserialize(MapAccessDeserializer::new(table))?;
-                Ok(CacheSwitch::Table(Box::new(table)))
-            }
+impl Value for Caching {}
+
+impl Word for Storing {
+    const WORDS: &'static [&'static str] = &["\"standard\"", "false"];
+    fn of_text(text: &str) -> Option<Self> {
+        match text {
+            "standard" | "true" => Some(Self::Standard),
+            "false" => Some(Self::Off),
+            _ => None,
         }
-        deserializer.deserialize_any(Visit)
+    }
+    fn of_bool(on: bool) -> Option<Self> {
+        Some(if on { Self::Standard } else { Self::Off })
+    }
+    fn schemas() -> Vec<serde_json::Value> {
+        vec![json!({ "type": "boolean" }), json!({ "type": "string", "enum": ["standard"] })]
     }
 }
 
-impl Serialize for CacheSwitch {
+impl Serialize for Storing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Off => false.serialize(serializer),
             Self::Standard => "standard".serialize(serializer),
-            Self::Table(table) => table.serialize(serializer),
         }
-    }
-}
-
-impl JsonSchema for CacheSwitch {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "\"standard\", false or table".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let table = generator.subschema_for::<Caching>();
-        let kind = "`\"standard\"`, `false` or table";
-        json_schema!({
-            "oneOf": [{ "type": "boolean" }, { "type": "string", "enum": ["standard"] }, table],
-            "x-kind": kind
-        })
     }
 }

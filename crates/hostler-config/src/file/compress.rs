@@ -7,7 +7,7 @@ use hostler_coding::MediaRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::{OneOrMany, Size, one_string};
+use crate::value::{OneOrMany, Size, Value, one_string};
 
 /// One media type, or a range of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,8 @@ pub struct Compress {
     /// It sends each event at once. Each open stream keeps an encoder, which counts for `server.compress_memory`.
     pub event_streams: bool,
 }
+
+impl Value for Compress {}
 
 impl Default for Compress {
     fn default() -> Self {

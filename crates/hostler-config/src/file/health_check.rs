@@ -12,7 +12,7 @@ pub struct HealthCheck {
     /// The path that Hostler requests from each member with GET. Without it, there are no checks. Example:
     /// `"/healthz"`.
     ///
-    /// A check uses a connection of its own and takes no slot.
+    /// Each check opens a new connection and takes no slot.
     #[schemars(with = "RequestPath", extend("x-default" = "none"))]
     pub path: Option<RequestPath>,
     /// The time between two checks of a member, plus or minus a tenth, so that checks do not run at the same

@@ -17,6 +17,7 @@ mod pool;
 mod postal;
 mod registrar;
 mod route;
+mod section;
 mod server;
 mod tls;
 
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use answer::{Redirect, Respond, Static};
 pub use cache::Cache;
-pub use caching::{CacheSwitch, Caching, Precedence, Query, SetCookie};
+pub use caching::{CacheSwitch, Caching, Precedence, Query, SetCookie, Storing};
 pub use changes::{HeaderChanges, Rewrite};
 pub use compress::{Compress, Effort, Encoding, MediaType};
 pub use geo::{Geo, Lookups};

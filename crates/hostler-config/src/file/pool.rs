@@ -5,222 +5,187 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::section::section;
 use super::{Ejection, HealthCheck, MemberTls};
 use crate::value::{
-    Announced, CommandLine, Count, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size, Slots, Spares,
+    Announced, Auto, CommandLine, Count, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size,
+    Slots, Spares,
 };
 
-/// A `[pools.NAME]` section.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct Pool {
-    /// The program of one worker: `"node server.js"`, `"npm start"` or `["node", "server.js"]`. A pool has either
-    /// `command` or `members`.
-    ///
-    /// Hostler splits a string into words by the quoting rules of a shell. No shell runs it: variables, globs and
-    /// pipes have no effect.
-    #[schemars(with = "CommandLine", extend("x-default" = "none"))]
-    pub command: Option<CommandLine>,
-    /// The servers of the pool, which Hostler does not start. Example: `["10.0.0.5:3000", "10.0.0.6:3000"]`.
-    ///
-    /// - `"10.0.0.5:3000"`: an address.
-    /// - `"app.internal:3000"`: a name, which Hostler looks up at each connect.
-    /// - `"https://10.0.0.5:8443"`: with TLS; see `tls`.
-    /// - `"unix:/run/app.sock"`: a Unix socket.
-    ///
-    /// A pool with `members` has no `command`, and keys that are for workers only are errors.
-    #[schemars(with = "Vec<MemberAddress>", extend("x-default" = "none"))]
-    pub members: Option<Vec<MemberAddress>>,
-    /// The hosts, with or without a path, for which this pool registers itself at other routers. Example:
-    /// `["shop.example.com"]`.
-    ///
-    /// The routers listen to the NATS servers of `[registrar]`: other Hostlers, or Cloud Foundry's gorouter. The
-    /// pool is registered while a worker is ready. Before Hostler stops accepting clients, it unregisters the pool.
-    pub announce: OneOrMany<Announced>,
-    /// The protocol that Hostler uses to `members`. To workers it always uses HTTP/1.1.
-    pub protocol: MemberProtocol,
-    /// TLS to members that begin with `https://`: which certificates Hostler accepts, and which one it shows.
-    pub tls: MemberTls,
-    /// Health checks of `members`. A member that fails them gets no requests. For workers see `health`.
-    pub health_check: HealthCheck,
-    /// When a member that does not answer gets no requests for a while (Envoy: outlier detection).
-    pub ejection: Ejection,
-    /// The number of workers that run the `command`. Each worker is one process.
-    ///
-    /// An app that computes gains nothing from more workers than cores. Use fewer if the machine has too little
-    /// memory.
-    #[schemars(with = "Count<1, 1024>", extend("x-default" = "one for each core"))]
-    pub workers: Option<Count<1, 1024>>,
-    /// The number of additional workers that are booted and warm, but get no requests. A spare takes the place of a
-    /// worker that dies.
-    ///
-    /// It does so at once, until the new worker is ready. Each spare takes the memory of a worker. The numbers of
-    /// spares (`HOSTLER_WORKER`) follow those of the workers.
-    ///
-    /// - `"auto"`: one spare from the second death of a ready worker within 30 s on, until no worker has died for
-    ///   60 s. With `workers = 1` none, because such an app may not allow a second process for long.
-    /// - `0`: none.
-    pub spares: Spares,
-    /// The share of all cores, in percent, that boots of workers after deaths may take.
-    ///
-    /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
-    /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
-    pub restart_cpu: Count<1, 100>,
-    /// How many requests each worker or member gets at the same time.
-    ///
-    /// - `"auto"`, only for workers: a worker gets one more request if its event loop can begin it at once. So a page
-    ///   that computes has its worker alone, and an API that waits for a database gets all requests that come.
-    /// - A number: the slots of each worker or member. Set it if you know it better, for example `1` if an app must
-    ///   not begin a second request while the first one waits.
-    ///
-    /// The other requests wait in the queue. See docs/concepts/concurrency.md.
-    #[schemars(with = "Slots", extend("x-default" = "\"auto\" for workers, 64 for members"))]
-    pub concurrency: Option<Slots>,
-    /// The most requests that a worker with `concurrency = "auto"` gets at the same time.
-    ///
-    /// Each request that waits inside a worker takes memory there. Lower it if a worker's memory grows too much under a
-    /// burst.
-    #[schemars(with = "Count<1, 100_000>", extend("x-default" = "1000"))]
-    pub max_concurrency: Option<Count<1, 100_000>>,
-    /// Which of the free workers or members gets the next request.
-    pub choice: Choice,
-    /// How a worker gets the address on which it listens.
-    pub bind: Bind,
-    /// The port on which the app itself calls `listen()`. Only with `bind = "socket"`.
-    ///
-    /// Set it only if a worker opens another port first (metrics, an inspector). Otherwise Hostler takes the
-    /// worker's first TCP `listen()`.
-    #[schemars(with = "Count<1, 65535>", extend("x-default" = "the first port on which the app listens"))]
-    pub port: Option<Count<1, 65535>>,
-    /// Environment variables of the workers, in addition to Hostler's own. Example: `{ NODE_ENV = "production" }`.
-    ///
-    /// Numbers and booleans become text.
-    pub env: BTreeMap<String, Plain>,
-    /// The working directory of the workers. A relative path starts at the folder of the configuration file. The
-    /// folder must exist.
-    pub cwd: String,
-    /// Paths that Hostler requests from each new worker before the worker gets requests of clients. Example: `["/",
-    /// "/cart"]`.
-    ///
-    /// So no client waits for cold caches and uncompiled code. Hostler uses GET, and the status of the response
-    /// does not matter. The worker gets as many of these requests at once as it has slots (`concurrency`), in this
-    /// order.
-    pub warmup: Vec<RequestPath>,
-    /// A path that answers 2xx as soon as a worker is ready. Example: `"/healthz"`.
-    ///
-    /// Without it, a worker is ready as soon as it listens. With `bind = "port"` it is also ready when it sends
-    /// `'ready'`, as under PM2. With `bind = "socket"` that message changes nothing.
-    #[schemars(with = "RequestPath", extend("x-default" = "none"))]
-    pub health: Option<RequestPath>,
-    /// The time for a worker to become ready, from its start.
-    ///
-    /// Over it, Hostler kills the worker, logs its last output, and starts another one. The warm-up must fit into
-    /// the same time; a warm-up that does not ends there, and the worker gets requests. Raise it if the app boots
-    /// slowly.
-    pub start_timeout: Period,
-    /// The time for a worker to end after Hostler tells it to (by the message `'shutdown'` if the app listens for
-    /// it, and by SIGTERM).
-    ///
-    /// Over it, Hostler sends SIGKILL.
-    pub stop_timeout: Period,
-    /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
-    /// own limit.
-    ///
-    /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`), and the slot stays taken until
-    /// the worker has finished. A request that still waits in the queue gets 503 (`queue_timeout`). A response that
-    /// has begun may take as long as it needs.
-    pub request_timeout: Period,
-    /// The time after which a worker counts as hung.
-    ///
-    /// A worker is hung if one request takes that long, or if its event loop does not turn for that long while it
-    /// has requests. Hostler then logs its call stack, kills it, and starts another one. The time must not be less
-    /// than `request_timeout`, including that of the routes.
-    #[schemars(with = "Period", extend("x-default" = "twice the longest `request_timeout`"))]
-    pub hang_timeout: Option<Period>,
-    /// The number of requests after which Hostler replaces a worker.
-    ///
-    /// Each worker has its own number, at random from 80 % to 100 % of this one, so that the workers do not end
-    /// together. Hostler checks it each second.
-    ///
-    /// Hostler starts a new worker first. When that is ready, it takes over, and the old worker finishes its
-    /// requests and ends. Hostler replaces one worker of a pool at a time. Set it for an app that leaks memory or
-    /// gets slower.
-    #[schemars(with = "Count<1, 1_000_000_000>", extend("x-default" = "no limit"))]
-    pub max_requests: Option<Count<1, 1_000_000_000>>,
-    /// The age at which Hostler replaces a worker, in the same way as with `max_requests`.
-    #[schemars(with = "Period", extend("x-default" = "no limit"))]
-    pub max_age: Option<Period>,
-    /// The resident memory at which Hostler replaces a worker, in the same way as with `max_requests`. Example: `"1
-    /// GiB"`.
-    ///
-    /// Node alone takes about 45 MiB. The limit is for apps that leak memory. It does not protect the machine: for
-    /// a moment the old and the new worker exist side by side.
-    #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
-    pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>>,
-    /// Whether Hostler asks workers to collect garbage while they have no requests.
-    pub gc: Gc,
-    /// The number of tunnels of one worker or member. A tunnel is a connection that has changed to another
-    /// protocol, such as WebSocket.
-    ///
-    /// A tunnel takes no slot. Over the limit, another worker gets the next tunnel. If none has room, the client
-    /// gets 503 (`too_many_tunnels`) with `Retry-After`. `0`: no tunnels. Each tunnel also takes one connection of
-    /// `server.max_connections` and two file descriptors.
-    pub max_tunnels: Count<0, 1_000_000>,
-    /// The time for which a tunnel may be without a byte in either direction.
-    ///
-    /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
-    /// reach the limit.
-    pub tunnel_idle_timeout: Period,
-    /// The time to connect to a worker or member. Over it, Hostler tries another one.
-    pub connect_timeout: Period,
-    /// The queue of the pool: requests wait in it while every slot is taken.
-    pub queue: Queue,
-    /// What Hostler does with a request that kills one worker after another. For workers only.
-    pub poison: Poison,
+section! {
+    /// A `[pools.NAME]` section.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields, expecting = "a table")]
+    pub struct Pool {
+        /// The program of one worker: `"node server.js"`, `"npm start"` or `["node", "server.js"]`. A pool has either
+        /// `command` or `members`.
+        ///
+        /// Hostler splits a string into words by the quoting rules of a shell. No shell runs it: variables, globs and
+        /// pipes have no effect.
+        #[schemars(with = "CommandLine", extend("x-default" = "none"))]
+        pub command: Option<CommandLine> = None,
+        /// The servers of the pool, which Hostler does not start. Example: `["10.0.0.5:3000", "10.0.0.6:3000"]`.
+        ///
+        /// - `"10.0.0.5:3000"`: an address.
+        /// - `"app.internal:3000"`: a name, which Hostler looks up at each connect.
+        /// - `"https://10.0.0.5:8443"`: with TLS; see `tls`.
+        /// - `"unix:/run/app.sock"`: a Unix socket.
+        ///
+        /// A pool with `members` has no `command`, and keys that are for workers only are errors.
+        #[schemars(with = "Vec<MemberAddress>", extend("x-default" = "none"))]
+        pub members: Option<Vec<MemberAddress>> = None,
+        /// The hosts, with or without a path, for which this pool registers itself at other routers. Example:
+        /// `["shop.example.com"]`.
+        ///
+        /// The routers listen to the NATS servers of `[registrar]`: other Hostlers, or Cloud Foundry's gorouter. The
+        /// pool is registered while a worker is ready. Before Hostler stops accepting clients, it unregisters the pool.
+        pub announce: OneOrMany<Announced> = OneOrMany(Vec::new()),
+        /// The protocol that Hostler uses to `members`. To workers it always uses HTTP/1.1.
+        pub protocol: MemberProtocol = MemberProtocol::Http1,
+        /// TLS to members that begin with `https://`: which certificates Hostler accepts, and which one it shows.
+        pub tls: MemberTls = MemberTls::default(),
+        /// Health checks of `members`. A member that fails them gets no requests. For workers see `health`.
+        pub health_check: HealthCheck = HealthCheck::default(),
+        /// When a member that does not answer gets no requests for a while (Envoy: outlier detection).
+        pub ejection: Ejection = Ejection::default(),
+        /// The number of workers that run the `command`. Each worker is one process.
+        ///
+        /// An app that computes gains nothing from more workers than cores. Use fewer if the machine has too little
+        /// memory.
+        #[schemars(with = "Count<1, 1024>", extend("x-default" = "one for each core"))]
+        pub workers: Option<Count<1, 1024>> = None,
+        /// The number of additional workers that are booted and warm, but get no requests. A spare takes the place of a
+        /// worker that dies.
+        ///
+        /// It does so at once, until the new worker is ready. Each spare takes the memory of a worker. The numbers of
+        /// spares (`HOSTLER_WORKER`) follow those of the workers.
+        ///
+        /// - `"auto"`: one spare from the second death of a ready worker within 30 s on, until no worker has died for
+        ///   60 s. With `workers = 1` none, because such an app may not allow a second process for long.
+        /// - `0`: none.
+        pub spares: Spares = Spares::Word(Auto) => worker.spares,
+        /// The share of all cores, in percent, that boots of workers after deaths may take.
+        ///
+        /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
+        /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
+        pub restart_cpu: Count<1, 100> = Count(50),
+        /// How many requests each worker or member gets at the same time.
+        ///
+        /// - `"auto"`, only for workers: a worker gets one more request if its event loop can begin it at once. So a page
+        ///   that computes has its worker alone, and an API that waits for a database gets all requests that come.
+        /// - A number: the slots of each worker or member. Set it if you know it better, for example `1` if an app must
+        ///   not begin a second request while the first one waits.
+        ///
+        /// The other requests wait in the queue. See [Concurrency](../concepts/concurrency.md).
+        #[schemars(with = "Slots", extend("x-default" = "`\"auto\"` for workers, 64 for members"))]
+        pub concurrency: Option<Slots> = None,
+        /// The most requests that a worker with `concurrency = "auto"` gets at the same time.
+        ///
+        /// Each request that waits inside a worker takes memory there. Lower it if a worker takes too much memory during
+        /// a burst.
+        #[schemars(with = "Count<1, 100_000>", extend("x-default" = "1000"))]
+        pub max_concurrency: Option<Count<1, 100_000>> = None,
+        /// Which of the free workers or members gets the next request.
+        pub choice: Choice = Choice::Warm,
+        /// How a worker gets the address on which it listens.
+        pub bind: Bind = Bind::Socket => worker.bind,
+        /// The port on which the app itself calls `listen()`. Only with `bind = "socket"`.
+        ///
+        /// Set it only if a worker opens another port first (metrics, an inspector). Otherwise Hostler takes the
+        /// worker's first TCP `listen()`.
+        #[schemars(with = "Count<1, 65535>", extend("x-default" = "the first port on which the app listens"))]
+        pub port: Option<Count<1, 65535>> = None => worker.port,
+        /// Environment variables of the workers, in addition to Hostler's own. Example: `{ NODE_ENV = "production" }`.
+        ///
+        /// Numbers and booleans become text.
+        pub env: BTreeMap<String, Plain> = BTreeMap::new(),
+        /// The working directory of the workers. A relative path starts at the folder of the configuration file. The
+        /// folder must exist.
+        pub cwd: String = ".".into(),
+        /// Paths that Hostler requests from each new worker before the worker gets requests of clients. Example: `["/",
+        /// "/cart"]`.
+        ///
+        /// So no client waits for cold caches and uncompiled code. Hostler uses GET, and the status of the response
+        /// does not matter. The worker gets as many of these requests at once as it has slots (`concurrency`), in this
+        /// order.
+        pub warmup: Vec<RequestPath> = Vec::new() => worker.warmup,
+        /// A path that answers 2xx as soon as a worker is ready. Example: `"/healthz"`.
+        ///
+        /// Without it, a worker is ready as soon as it listens. With `bind = "port"` it is also ready when it sends
+        /// `'ready'`, as under PM2. With `bind = "socket"` that message changes nothing.
+        #[schemars(with = "RequestPath", extend("x-default" = "none"))]
+        pub health: Option<RequestPath> = None => worker.health,
+        /// The time for a worker to become ready, from its start.
+        ///
+        /// Over it, Hostler kills the worker, logs its last output, and starts another one. The warm-up must fit into
+        /// the same time; a warm-up that does not ends there, and the worker gets requests. Raise it if the app boots
+        /// slowly.
+        pub start_timeout: Period = Period::seconds(30) => worker.start_timeout,
+        /// The time for a worker to end after Hostler tells it to (by the message `'shutdown'` if the app listens for
+        /// it, and by SIGTERM).
+        ///
+        /// Over it, Hostler sends SIGKILL.
+        pub stop_timeout: Period = Period::seconds(10) => worker.stop_timeout,
+        /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
+        /// own limit.
+        ///
+        /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`), and the slot stays taken until
+        /// the worker has finished. A request that still waits in the queue gets 503 (`queue_timeout`). A response that
+        /// has begun may take as long as it needs.
+        pub request_timeout: Period = Period::seconds(30),
+        /// The time after which a worker counts as hung.
+        ///
+        /// A worker is hung if one request takes that long, or if its event loop does not turn for that long while it
+        /// has requests. Hostler then logs its call stack, kills it, and starts another one. The time must not be less
+        /// than `request_timeout`, including that of the routes.
+        #[schemars(with = "Period", extend("x-default" = "twice the longest `request_timeout`"))]
+        pub hang_timeout: Option<Period> = None,
+        /// The number of requests after which Hostler replaces a worker.
+        ///
+        /// Each worker has its own number, at random from 80 % to 100 % of this one, so that the workers do not end
+        /// together. Hostler checks it each second.
+        ///
+        /// Hostler starts a new worker first. When that is ready, it takes over, and the old worker finishes its
+        /// requests and ends. Hostler replaces one worker of a pool at a time. Set it for an app that leaks memory or
+        /// gets slower.
+        #[schemars(with = "Count<1, 1_000_000_000>", extend("x-default" = "no limit"))]
+        pub max_requests: Option<Count<1, 1_000_000_000>> = None => worker.recycling.max_requests,
+        /// The age at which Hostler replaces a worker, in the same way as with `max_requests`.
+        #[schemars(with = "Period", extend("x-default" = "no limit"))]
+        pub max_age: Option<Period> = None => worker.recycling.max_age,
+        /// The resident memory at which Hostler replaces a worker, in the same way as with `max_requests`. Example: `"1
+        /// GiB"`.
+        ///
+        /// Node alone takes about 45 MiB. The limit is for apps that leak memory. It does not protect the machine: for
+        /// a moment the old and the new worker exist side by side.
+        #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
+        pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>> = None => worker.recycling.max_memory,
+        /// Whether Hostler asks workers to collect garbage while they have no requests.
+        pub gc: Gc = Gc::Off => worker.collect_when_idle,
+        /// The number of tunnels of one worker or member. A tunnel is a connection that has changed to another
+        /// protocol, such as WebSocket.
+        ///
+        /// A tunnel takes no slot. Over the limit, another worker gets the next tunnel. If none has room, the client
+        /// gets 503 (`too_many_tunnels`) with `Retry-After`. `0`: no tunnels. Each tunnel also takes one connection of
+        /// `server.max_connections` and two file descriptors.
+        pub max_tunnels: Count<0, 1_000_000> = Count(10_000),
+        /// The time for which a tunnel may be without a byte in either direction.
+        ///
+        /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
+        /// reach the limit.
+        pub tunnel_idle_timeout: Period = Period::seconds(3600),
+        /// The time to connect to a worker or member. Over it, Hostler tries another one.
+        pub connect_timeout: Period = Period::seconds(5),
+        /// The queue of the pool: requests wait in it while every slot is taken.
+        pub queue: Queue = Queue::default(),
+        /// What Hostler does with a request that kills one worker after another. For workers only.
+        pub poison: Poison = Poison::default(),
+    }
 }
 
 /// Node needs at least this much.
 const MEMORY_LEAST: u64 = 32 << 20;
 const MEMORY_MOST: u64 = 1 << 40;
-
-impl Default for Pool {
-    fn default() -> Self {
-        Self {
-            command: None,
-            members: None,
-            announce: OneOrMany(Vec::new()),
-            protocol: MemberProtocol::Http1,
-            tls: MemberTls::default(),
-            health_check: HealthCheck::default(),
-            ejection: Ejection::default(),
-            workers: None,
-            spares: Spares::Auto,
-            restart_cpu: Count(50),
-            concurrency: None,
-            max_concurrency: None,
-            choice: Choice::Warm,
-            bind: Bind::Socket,
-            port: None,
-            env: BTreeMap::new(),
-            cwd: ".".into(),
-            warmup: Vec::new(),
-            health: None,
-            start_timeout: Period::seconds(30),
-            stop_timeout: Period::seconds(10),
-            request_timeout: Period::seconds(30),
-            hang_timeout: None,
-            max_requests: None,
-            max_age: None,
-            max_memory: None,
-            gc: Gc::Off,
-            max_tunnels: Count(10_000),
-            tunnel_idle_timeout: Period::seconds(3600),
-            connect_timeout: Period::seconds(5),
-            queue: Queue::default(),
-            poison: Poison::default(),
-        }
-    }
-}
 
 /// A `[pools.NAME.queue]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -289,6 +254,13 @@ pub enum Gc {
     Idle,
 }
 
+/// Whether a worker collects garbage while it is idle.
+impl Meaning<bool> for Gc {
+    fn meaning(&self) -> bool {
+        *self == Self::Idle
+    }
+}
+
 /// Which of the free workers or members gets the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -322,4 +294,13 @@ pub enum Bind {
     Socket,
     /// The app gets a free loopback port in PORT, and 127.0.0.1 in HOST and HOSTNAME. There is no preload.
     Port,
+}
+
+impl Meaning<hostler_worker::Bind> for Bind {
+    fn meaning(&self) -> hostler_worker::Bind {
+        match self {
+            Self::Socket => hostler_worker::Bind::Socket,
+            Self::Port => hostler_worker::Bind::Port,
+        }
+    }
 }

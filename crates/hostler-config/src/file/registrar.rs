@@ -18,7 +18,7 @@ pub struct Registrar {
     /// The user at the NATS servers.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub user: Option<String>,
-    /// The password of the user. Use the environment variable, so that it does not stand in the file.
+    /// The password of the user. Use the environment variable, so that the file does not contain it.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub password: Option<Secret>,
     /// A token for the NATS servers, in place of user and password.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Compress;
 use crate::value::{
-    Address, AdminAddress, ClientLimit, Count, Delay, OneOrMany, Period, Proxy, RequestPath, Size, Switch,
+    Address, AdminAddress, AutoOrOff, ClientLimit, Count, Delay, OneOrMany, Period, Proxy, RequestPath, Size,
+    Switch,
 };
 
 /// The `[server]` section.
@@ -35,9 +36,10 @@ pub struct Server {
     /// The time for a client to send the head of a request, from its first byte to its last.
     ///
     /// Over it, Hostler answers 408 (`header_timeout`) and closes the connection. The same time holds for a TLS
-    /// handshake and for a PROXY header; over it, Hostler closes the connection without a response.
+    /// handshake and for a PROXY header; over it, Hostler closes the connection without a response. Lower it to free
+    /// connections of slow or hostile clients sooner. Raise it for clients on very slow networks.
     pub header_timeout: Period,
-    /// The longest pause while a client sends a request body. Every byte starts the time anew.
+    /// The longest pause while a client sends a request body. Every byte starts the time again.
     ///
     /// Over it, Hostler answers 408 (`body_timeout`) and closes the connection. Raise it for clients that stop for
     /// a long time during an upload.
@@ -59,7 +61,8 @@ pub struct Server {
     ///
     /// Hostler counts what the network has taken, not what waits in the kernel. The system of a slow client makes
     /// room in steps, often of 64 KB. After a step the limit is longer: by 1 s for each KB of the step, and at most
-    /// by one and a half times the limit.
+    /// by one and a half times the limit. Raise it for clients that stop to read for a long time, such as paused
+    /// downloads.
     pub send_timeout: Period,
     /// The lowest average speed, in bytes a second, at which a client must read its responses while there is data
     /// for it.
@@ -68,7 +71,7 @@ pub struct Server {
     /// then cannot keep a response open for ever. The access log has `"aborted":"client too slow"`.
     ///
     /// One pause counts for five seconds at most; `send_timeout` limits longer pauses. In HTTP/2 the responses of a
-    /// connection count together. `"0 B"` disables the limit.
+    /// connection count together. `"0 B"` disables the limit. Lower it for clients on very slow networks.
     pub min_send_rate: Size<0, 1_048_576>,
     /// The lowest average speed, in bytes a second, at which a client must read a response while a worker waits for
     /// it.
@@ -130,7 +133,7 @@ pub struct Server {
     /// The number of header fields in one request.
     ///
     /// Over it, Hostler answers 431 (`too_many_fields`; RFC 6585, section 5). The limit also holds for the response
-    /// of a member; over it, the client gets 502.
+    /// of a member; over it, the client gets 502. Raise it if proxies in front of Hostler add many fields.
     pub max_header_fields: Count<1, 1000>,
     /// The number of interim responses (1xx, such as 103 Early Hints) that a member may send before one response.
     ///
@@ -152,13 +155,14 @@ pub struct Server {
     /// A connection may hold as much of it as is free after that: one connection alone gets half of it, and a few
     /// connections leave room for others.
     ///
-    /// Over it, bodies of more than 4 KiB go to temporary files, whatever `body_memory` says. `geo` and `postal`
-    /// routes read bodies in memory only; there the client gets 503 (`request_memory`) with `Retry-After`.
+    /// Over it, bodies of more than 4 KiB go to temporary files, for any value of `body_memory`. `geo` and `postal`
+    /// routes read bodies in memory only; there the client gets 503 (`request_memory`) with `Retry-After`. Raise it
+    /// if many clients upload at the same time and the disk is slow.
     pub request_memory: Size<0, 1_099_511_627_776>,
     /// The folder for temporary files: request bodies over `body_memory`, and responses to slow clients.
     ///
-    /// The folder must exist. A relative path starts at the folder of the configuration file. In a folder that is
-    /// in memory (tmpfs), the files take memory.
+    /// The folder must exist. A relative path starts at the folder of the configuration file. In a folder that is in
+    /// memory (tmpfs), the files take memory. Set it to a folder on a fast disk with at least `spool_size` of room.
     #[schemars(with = "String", extend("x-default" = "TMPDIR, or /tmp"))]
     pub temp_dir: Option<String>,
     /// The size of all temporary files together.
@@ -169,7 +173,7 @@ pub struct Server {
     ///
     /// If there is no room for a request body, the client gets 503 (`spool_full`). A body that is larger than the
     /// whole size gets 507 (`spool_size`). If there is no room for a response, the worker waits for its client; see
-    /// `min_slot_rate`.
+    /// `min_slot_rate`. Raise it if clients get 503 (`spool_full`) or 507, and the disk has room.
     #[schemars(
         with = "Size<0, 1_125_899_906_842_624>",
         extend("x-default" = "`\"1 GiB\"`, or four times the longest body that a route takes, if that is more")
@@ -177,8 +181,9 @@ pub struct Server {
     pub spool_size: Option<Size<0, 1_125_899_906_842_624>>,
     /// The memory for the responses of all connections together, as far as clients are slower than workers.
     ///
-    /// A connection may hold as much of it as is free after that, and 16 KiB in any case. So a few connections
-    /// leave room for others. Over it, more of a response goes to a temporary file, whatever `answer_buffer` says.
+    /// A connection may hold as much of it as is free after that, and 16 KiB in any case. So a few connections leave
+    /// room for others. Over it, more of a response goes to a temporary file, for any value of `answer_buffer`.
+    /// Raise it if many slow clients read large responses and the disk is slow.
     pub answer_memory: Size<0, 1_099_511_627_776>,
     /// The part of one response that Hostler keeps in memory for a client that is slower than its worker.
     ///
@@ -186,7 +191,8 @@ pub struct Server {
     /// (`spool_size`). So the worker does not wait.
     ///
     /// Endless responses do not go to a file, and their workers wait for the client: `text/event-stream`, responses
-    /// with `X-Accel-Buffering: no`, and responses of routes with `buffer = "none"`.
+    /// with `X-Accel-Buffering: no`, and responses of routes with `buffer = "none"`. Raise it if most responses are
+    /// larger, so that they stay in memory.
     pub answer_buffer: Size<4096, 1_073_741_824>,
     /// Whether Hostler compresses responses: `true`, `false`, or a table with the keys of this section. A route can
     /// have its own setting.
@@ -202,7 +208,8 @@ pub struct Server {
     ///
     /// Over it, Hostler answers 503 (`too_many_connections`) with `Retry-After` and closes the connection. With TLS
     /// it closes the connection before the handshake. If the process may open too few files, Hostler lowers the
-    /// limit and warns.
+    /// limit and warns. Raise it together with the limit on open files (`LimitNOFILE` of systemd): a request can
+    /// need two descriptors.
     pub max_connections: Count<1, 1_000_000>,
     /// The number of concurrent connections from one client: one IPv4 address, or one /64 network of IPv6. `"off"`
     /// disables the limit.
@@ -231,11 +238,13 @@ pub struct Server {
     /// Whether clients may use HTTP/2.
     ///
     /// With TLS, client and Hostler negotiate it (ALPN). Without TLS, the client begins with it (prior knowledge).
+    /// Set it to `false` if a client or a proxy in front of Hostler has problems with HTTP/2.
     pub http2: bool,
     /// The number of concurrent requests and tunnels of one HTTP/2 connection.
     ///
     /// Hostler announces the limit to each client (SETTINGS). Over it, Hostler refuses the stream (REFUSED_STREAM),
-    /// and the client can safely send the request again.
+    /// and the client can safely send the request again. Lower it to limit what one connection can do. Raise it for
+    /// a proxy that sends the requests of many clients over one connection.
     pub http2_max_streams: Count<1, 100_000>,
     /// The flow-control window of an HTTP/2 stream: the bytes of one request body that a client may send before
     /// Hostler has read them.
@@ -312,11 +321,11 @@ impl Default for Server {
             spool_size: None,
             answer_memory: Size(64 << 20),
             answer_buffer: Size(1 << 20),
-            compress: Switch::Plain(false),
+            compress: Switch::Word(false),
             compress_memory: Size(64 << 20),
             max_connections: Count(10_000),
-            client_connections: ClientLimit::Auto,
-            client_requests: ClientLimit::Auto,
+            client_connections: ClientLimit::Word(AutoOrOff::Auto),
+            client_requests: ClientLimit::Word(AutoOrOff::Auto),
             http2: true,
             http2_max_streams: Count(128),
             http2_stream_window: Size(256 << 10),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Address, Count, OneOrMany, TextOr};
+use crate::value::{Address, Count, OneOrMany, TextOr, Value};
 
 /// The `[tls]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -105,3 +105,5 @@ pub struct Hsts {
     /// Whether browser vendors may add the host to their preload lists. It takes months to remove it from there.
     pub preload: bool,
 }
+
+impl Value for Hsts {}

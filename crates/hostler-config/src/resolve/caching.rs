@@ -7,7 +7,7 @@ use http::HeaderName;
 
 use super::Resolver;
 use crate::document::KeyPath;
-use crate::file::{self, CacheSwitch, Precedence, Query, SetCookie};
+use crate::file::{self, CacheSwitch, Precedence, Query, SetCookie, Storing};
 use crate::resolved::Caching;
 
 impl Resolver<'_> {
@@ -15,12 +15,12 @@ impl Resolver<'_> {
     pub(super) fn caching(&mut self, path: &KeyPath, written: &file::Route) -> Option<Caching> {
         let collapses = written.collapse;
         let (rules, query) = match &written.cache {
-            None | Some(CacheSwitch::Off) if collapses => {
+            None | Some(CacheSwitch::Word(Storing::Off)) if collapses => {
                 return Some(Caching { stores: false, collapses, ..Caching::default() });
             }
-            None | Some(CacheSwitch::Off) => return None,
-            Some(CacheSwitch::Standard) => Default::default(),
-            Some(CacheSwitch::Table(table)) => {
+            None | Some(CacheSwitch::Word(Storing::Off)) => return None,
+            Some(CacheSwitch::Word(Storing::Standard)) => Default::default(),
+            Some(CacheSwitch::Value(table)) => {
                 let path = path.key("cache");
                 (self.rules(&path, table), self.query(&path, table))
             }

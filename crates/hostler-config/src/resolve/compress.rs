@@ -13,8 +13,8 @@ impl Resolver<'_> {
     /// The meaning of the server's `compress`, for routes without `compress` or with `true`.
     pub(super) fn server_compress(&mut self, written: &Switch<Compress>) -> Option<Arc<EncodingPlan>> {
         match written {
-            Switch::Plain(on) => on.then(|| Arc::new(plan(&Compress::default()))),
-            Switch::Table(table) => self.plan_of(&KeyPath::of("server.compress"), table),
+            Switch::Word(on) => on.then(|| Arc::new(plan(&Compress::default()))),
+            Switch::Value(table) => self.plan_of(&KeyPath::of("server.compress"), table),
         }
     }
 
@@ -27,11 +27,11 @@ impl Resolver<'_> {
     ) -> Option<Arc<EncodingPlan>> {
         match written {
             None => of_server.cloned(),
-            Some(Switch::Plain(false)) => None,
-            Some(Switch::Plain(true)) => {
+            Some(Switch::Word(false)) => None,
+            Some(Switch::Word(true)) => {
                 Some(of_server.cloned().unwrap_or_else(|| Arc::new(plan(&Compress::default()))))
             }
-            Some(Switch::Table(table)) => self.plan_of(&path.key("compress"), table),
+            Some(Switch::Value(table)) => self.plan_of(&path.key("compress"), table),
         }
     }
 

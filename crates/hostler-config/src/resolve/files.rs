@@ -21,10 +21,10 @@ impl Resolver<'_> {
         rewrite: Option<&Rewrite>,
     ) -> Option<StaticFiles> {
         let (at, written) = match written {
-            TextOr::Text(dir) => {
+            TextOr::Word(dir) => {
                 (path.clone(), &file::Static { dir: Some(dir.clone()), ..file::Static::default() })
             }
-            TextOr::Table(table) => (path.key("dir"), table),
+            TextOr::Value(table) => (path.key("dir"), table),
         };
         let Some(dir) = &written.dir else {
             if !self.document.is_written(&at) {

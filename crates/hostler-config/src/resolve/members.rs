@@ -9,7 +9,7 @@ use crate::document::KeyPath;
 use crate::file::Pool;
 use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
-use crate::value::{MemberAddress, Slots};
+use crate::value::{Auto, MemberAddress, Slots};
 
 /// The path of a Unix socket must fit into `sun_path`, with its closing NUL.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -65,8 +65,8 @@ impl Resolver<'_> {
     fn member_slots(&mut self, path: &KeyPath, written: Option<Slots>) -> usize {
         match written {
             None => DEFAULT_SLOTS,
-            Some(Slots::Fixed(slots)) => slots.into(),
-            Some(Slots::Auto) => {
+            Some(Slots::Value(slots)) => slots.get(),
+            Some(Slots::Word(Auto)) => {
                 self.refuse(
                     path,
                     "\"auto\" works for workers only, because Hostler cannot measure how busy a member is; write a number",

@@ -19,33 +19,22 @@ mod pool;
 mod postal;
 mod redirect;
 mod registrar;
+mod resolver;
 mod respond;
 mod route;
 mod server;
 mod tls;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::Surroundings;
-use super::document::{Document, KeyPath};
-use super::error::Report;
+use super::document::KeyPath;
 use super::file::{File, Platform};
 use super::resolved::{Config, Pool, Route, Server, Target, Tls};
 
+pub use resolver::Resolver;
+
 /// The size of the spool if bodies have an ordinary length.
 const SPOOL_SIZE: u64 = 1 << 30;
-
-/// What resolving reads, and where it reports to.
-pub struct Resolver<'a> {
-    /// The places in the file.
-    pub document: &'a Document,
-    /// The machine, and the folder in which Hostler was started.
-    pub surroundings: &'a Surroundings,
-    /// The folder of the file. Relative paths start here.
-    pub folder: &'a Path,
-    /// Where errors go. After an error, returned values are never used.
-    pub report: &'a mut Report,
-}
 
 impl Resolver<'_> {
     /// The meaning of the whole file.
@@ -113,21 +102,6 @@ impl Resolver<'_> {
                     .warn(self.document.place_of_key(&path), format!("{path}: no route leads to this pool"));
             }
         }
-    }
-
-    fn refuse(&mut self, path: &KeyPath, why: impl std::fmt::Display) {
-        let written = self.document.original(path);
-        self.report.error(self.document.place_of_value(path), format!("{written}: {why}"));
-    }
-
-    fn folder_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
-        let folder = self.folder.join(written);
-        // `.` and `..` stay as they are. Removing them from the text would be wrong behind symbolic links.
-        let folder = if written == "." { self.folder.to_path_buf() } else { folder };
-        if !folder.is_dir() {
-            self.refuse(path, format!("{} is not a folder", folder.display()));
-        }
-        folder
     }
 }
 

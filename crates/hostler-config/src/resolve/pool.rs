@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hostler_worker::{Recycling, WorkerSettings};
+use hostler_worker::WorkerSettings;
 
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Bind, Gc};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
-use crate::value::{CommandLine, Period, Slots, Spares};
+use crate::value::{Auto, CommandLine, Period, Slots};
 
 /// Why a key does not work with `bind = "port"`.
 const NEEDS_PRELOAD: &str = "needs the preload inside the worker, which does not exist with bind = \"port\"";
@@ -82,13 +82,13 @@ impl Resolver<'_> {
 
     fn slots(&mut self, path: &KeyPath, written: &file::Pool) -> hostler_worker::Slots {
         match written.concurrency {
-            Some(Slots::Fixed(slots)) => {
+            Some(Slots::Value(slots)) => {
                 if written.max_concurrency.is_some() {
                     self.refuse(&path.key("max_concurrency"), "is for concurrency = \"auto\" only");
                 }
-                hostler_worker::Slots::Fixed(slots.into())
+                hostler_worker::Slots::Fixed(slots.get())
             }
-            Some(Slots::Auto) | None => hostler_worker::Slots::Auto {
+            Some(Slots::Word(Auto)) | None => hostler_worker::Slots::Auto {
                 most: written.max_concurrency.map_or(hostler_worker::Slots::MOST, |most| most.get()),
             },
         }
@@ -138,30 +138,12 @@ impl Resolver<'_> {
         WorkerSettings {
             command: command.0.clone(),
             count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
-            spares: match written.spares {
-                Spares::Fixed(count) => hostler_worker::Spares::Fixed(count.into()),
-                Spares::Auto => hostler_worker::Spares::Auto,
-            },
             boot_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
             slots: self.slots(path, written),
-            bind: match written.bind {
-                Bind::Socket => hostler_worker::Bind::Socket,
-                Bind::Port => hostler_worker::Bind::Port,
-            },
-            port: written.port.and_then(|port| u16::try_from(port.0).ok()),
             env: self.environment(path, written),
             cwd: self.folder_at(&path.key("cwd"), &written.cwd),
-            warmup: written.warmup.iter().map(|path| path.0.clone()).collect(),
-            health: written.health.as_ref().map(|path| path.0.clone()),
-            start_timeout: written.start_timeout.0,
-            stop_timeout: written.stop_timeout.0,
             hang_timeout: self.hang_timeout(path, name, written, routes),
-            recycling: Recycling {
-                max_requests: written.max_requests.map(|count| count.0),
-                max_age: written.max_age.map(|age| age.0),
-                max_memory: written.max_memory.map(|size| size.0),
-            },
-            collect_when_idle: written.gc == Gc::Idle,
+            ..written.for_workers()
         }
     }
 

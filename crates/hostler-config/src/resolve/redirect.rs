@@ -23,10 +23,10 @@ impl Resolver<'_> {
         pattern: &MatchPattern,
     ) -> Option<Redirect> {
         let (at, written) = match written {
-            TextOr::Text(to) => {
+            TextOr::Word(to) => {
                 (path.clone(), &file::Redirect { to: Some(to.clone()), ..file::Redirect::default() })
             }
-            TextOr::Table(table) => (path.key("to"), table),
+            TextOr::Value(table) => (path.key("to"), table),
         };
         let status = u16::try_from(written.status.0).ok().filter(|status| STATUSES.contains(status));
         if status.is_none() {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_found_between_text() {
+    fn placeholders_are_found_between_text() {
         let text = |text: &str| Piece::Text(text.into());
         let cases = [
             ("/new", vec![text("/new")]),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_can_choose_the_host() {
+    fn a_request_cannot_choose_the_host_of_a_redirect() {
         for to in [
             "https://example.com{rest}",
             "https://{rest}",

@@ -13,8 +13,8 @@ impl Resolver<'_> {
     /// The meaning of a route's `respond`. Reports errors.
     pub(super) fn respond(&mut self, path: &KeyPath, written: &TextOr<file::Respond>) -> Option<Respond> {
         let written = match written {
-            TextOr::Text(body) => &file::Respond { body: body.clone(), ..file::Respond::default() },
-            TextOr::Table(table) => table,
+            TextOr::Word(body) => &file::Respond { body: body.clone(), ..file::Respond::default() },
+            TextOr::Value(table) => table,
         };
         let status = u16::try_from(written.status.0).ok().and_then(|code| StatusCode::from_u16(code).ok())?;
         let bodiless =

@@ -115,8 +115,8 @@ fn authorities(file: &Path) -> Result<Vec<rustls::pki_types::CertificateDer<'sta
 /// The value of the header field.
 fn hsts(resolver: &mut Resolver<'_>, path: &KeyPath, written: &TextOr<Hsts>) -> Option<String> {
     let (max_age_path, hsts) = match written {
-        TextOr::Text(max_age) => (path.clone(), Hsts { max_age: max_age.clone(), ..Hsts::default() }),
-        TextOr::Table(table) => (path.key("max_age"), table.clone()),
+        TextOr::Word(max_age) => (path.clone(), Hsts { max_age: max_age.clone(), ..Hsts::default() }),
+        TextOr::Value(table) => (path.key("max_age"), table.clone()),
     };
     let max_age: Duration = match humantime::parse_duration(&hsts.max_age) {
         Ok(max_age) => max_age,

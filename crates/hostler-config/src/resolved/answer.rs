@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-use super::LoadedFile;
 use crate::pattern::PathPattern;
 
 /// A fixed response.
@@ -36,6 +35,29 @@ impl Body {
             Self::Text(text) => Bytes::copy_from_slice(text.as_bytes()),
             Self::File(file) => file.body.clone(),
         }
+    }
+}
+
+/// A file that is sent as a response, as it was when the configuration was loaded.
+#[derive(Clone, PartialEq)]
+pub struct LoadedFile {
+    /// Absolute if the file's folder is.
+    pub path: PathBuf,
+    /// The content type, from its extension.
+    pub content_type: String,
+    /// Never empty.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for LoadedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, content_type, body } = self;
+        let body = format_args!("{} bytes", body.len());
+        f.debug_struct("LoadedFile")
+            .field("path", path)
+            .field("content_type", content_type)
+            .field("body", &body)
+            .finish()
     }
 }
 

@@ -8,7 +8,7 @@ const ROUTE: &str =
     "[[routes]]\nmatch = \"*\"\npool = \"web\"\ncache = \"standard\"\n[pools.web]\ncommand = \"node a.js\"\n";
 
 #[test]
-fn what_is_not_written_is_a_memory_of_its_own() {
+fn without_a_cache_section_the_defaults_hold() {
     let cache = site(ROUTE).config().cache;
     assert_eq!((cache.memory, cache.max_entry, cache.tier), (64 << 20, 8 << 20, None));
     let small = site(&format!("[cache]\nmemory = \"2 MiB\"\n{ROUTE}")).config().cache;
@@ -16,7 +16,7 @@ fn what_is_not_written_is_a_memory_of_its_own() {
 }
 
 #[test]
-fn servers_are_called_as_they_are_written() {
+fn memcached_addresses_keep_their_spelling() {
     let text = "[cache]\nmemcached = [\"10.0.0.1:11211\", \"[fd00::2]:11211\", \"cache.internal:11212\", \"unix:/run/memcached.sock\"]\n";
     let tier = site(&format!("{text}{ROUTE}")).config().cache.tier.unwrap();
     let servers: Vec<_> = tier.servers.iter().map(|server| &**server).collect();
@@ -28,7 +28,7 @@ fn servers_are_called_as_they_are_written() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_told_with_its_place() {
+fn impossible_values_are_reported_with_their_line() {
     let text = "[cache]\nmemory = \"2 MiB\"\nmax_entry = \"3 MiB\"\nnamespace = \"a b\"\nmemcached = [\"a:1\", \"a:1\"]\n";
     site(&format!("{text}{ROUTE}")).says(expect![[r#"
         hostler.toml:3:13: cache.max_entry: is more than memory (2 MiB)
@@ -53,7 +53,7 @@ fn what_cannot_be_meant_is_told_with_its_place() {
 }
 
 #[test]
-fn servers_that_nobody_asks_are_told() {
+fn servers_that_no_route_uses_are_reported() {
     site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n")
         .says(expect!["hostler.toml:2:1: cache.memcached: no route has cache"]);
 }

@@ -22,7 +22,7 @@ fn rewrite(site: &Site, text: &str) {
 }
 
 #[test]
-fn a_file_written_in_other_words_changes_nothing() {
+fn a_file_in_another_spelling_is_no_change() {
     let site = site("[server]\nidle_timeout = \"1m\"\n[pools.web]\ncommand = \"node a.js\"\n");
     let old = site.config();
     rewrite(&site, "pools.web.command = [\"node\", \"a.js\"]\nserver.idle_timeout = \"60s\" # as before\n");
@@ -41,7 +41,7 @@ fn pools_are_compared_by_name() {
 }
 
 #[test]
-fn routes_and_keys_of_the_server_are_told_too() {
+fn changed_routes_and_server_keys_are_listed_too() {
     let site = site("pools.web.command = \"x\"\n");
     let old = site.config();
     rewrite(
@@ -52,7 +52,7 @@ fn routes_and_keys_of_the_server_are_told_too() {
 }
 
 #[test]
-fn flags_and_variables_still_win_when_the_file_is_read_anew() {
+fn flags_and_variables_still_win_after_a_reload() {
     let site = site("pools.web.command = \"x\"\nserver.threads = 1\n")
         .flag("server.threads", "7")
         .variable("HOSTLER_POOLS_WEB_WORKERS", "5");

@@ -33,7 +33,7 @@ fn a_route_with_geo_needs_data_and_data_needs_a_route() {
 }
 
 #[test]
-fn what_is_switched_off_leads_nowhere() {
+fn a_lookup_set_to_false_makes_no_route() {
     check(
         "[[routes]]\nmatch = \"/b\"\ngeo = false\n",
         expect![
@@ -43,7 +43,7 @@ fn what_is_switched_off_leads_nowhere() {
 }
 
 #[test]
-fn geo_and_postal_stand_on_one_route_and_beside_nothing_else() {
+fn geo_and_postal_may_share_a_route_but_with_no_other_target() {
     check(
         "[geo]\n[postal]\n[[routes]]\nmatch = \"/a\"\ngeo = true\nrespond = \"x\"\n[[routes]]\nmatch = \"/b\"\ngeo = false\n[[routes]]\nmatch = \"/c\"\ngeo = true\nrewrite = { add_prefix = \"/x\" }\nmax_body_size = \"1MB\"\n",
         expect![[r#"
@@ -54,7 +54,7 @@ fn geo_and_postal_stand_on_one_route_and_beside_nothing_else() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_told() {
+fn invalid_values_are_reported() {
     check(
         "[geo]\ndatabases = \"\"\nlookups = \"private\"\ndecimals = 7\nmax_age = \"1\"\ncors = [\"https://A.test\", \"a.test\", \"https://a.test/x\"]\n",
         expect![[r#"
@@ -70,7 +70,7 @@ fn values_that_make_no_sense_are_told() {
 }
 
 #[test]
-fn what_is_written_is_what_is_meant() {
+fn all_keys_of_geo_and_postal_are_read() {
     use hostler_testkit::mmdb;
     let site = site(
         "[geo]\ndatabases = \"a.mmdb\"\nlookups = \"public\"\ncors = \"*\"\nmax_age = \"0s\"\n[[routes]]\nmatch = \"*\"\ngeo = true\n",

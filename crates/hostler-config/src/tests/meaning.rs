@@ -23,7 +23,7 @@ fn workers(config: &Config) -> &WorkerSettings {
 }
 
 #[test]
-fn defaults_are_as_the_reference_says() {
+fn defaults_are_those_of_the_reference() {
     let site = site("pools.web.command = \"node server.js\"");
     let text = format!("{:#?}", site.config());
     expect_file!["defaults.txt"].assert_eq(&super::hide(&text, &site.folder()));
@@ -123,7 +123,7 @@ fn trusted_networks_are_compared_as_ipv4_where_they_are() {
 }
 
 #[test]
-fn no_proxies_are_counted_unless_it_is_said_how_many() {
+fn trusted_hops_is_off_by_default() {
     let hops =
         |written: &str| site(&format!("pools.web.command = \"x\"\n{written}\n")).config().server.trusted_hops;
     assert_eq!((hops(""), hops("server.trusted_hops = 0")), (None, None));
@@ -172,7 +172,7 @@ fn slots_are_a_number_or_auto() {
 }
 
 #[test]
-fn a_pool_says_how_it_meets_overload_poison_and_age() {
+fn a_pool_has_its_own_overload_poison_and_recycling_settings() {
     let config = site(
         "server.upgrade_timeout = \"5m\"\n[pools.web]\ncommand = \"x\"\nmax_requests = 10_000\nmax_age = \"12h\"\nmax_memory = \"512 MiB\"\ngc = \"idle\"\nqueue.policy = \"fifo\"\npoison = { kills = 0, keep_off = \"5m\" }\n",
     )
@@ -206,7 +206,7 @@ fn a_fallback_is_read_when_the_file_is_loaded() {
 }
 
 #[test]
-fn a_fallback_is_what_its_extension_says() {
+fn the_extension_of_a_fallback_sets_its_content_type() {
     for (name, contents, content_type) in [
         ("a.html", &b"<p>\xc3\xa9"[..], "text/html; charset=utf-8"),
         ("a.htm", b"<p>\xe9", "text/html"),
@@ -224,7 +224,7 @@ fn a_fallback_is_what_its_extension_says() {
 }
 
 #[test]
-fn hypernova_is_a_word_and_not_a_file() {
+fn fallback_hypernova_names_no_file() {
     let text = "pools.web.command = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"web\"\nfallback = \"hypernova\"\n";
     let site = site(text);
     std::fs::write(site.folder().join("hypernova"), "<p>").unwrap();
@@ -267,7 +267,7 @@ fn a_short_answer_is_plain_text_with_status_200() {
 }
 
 #[test]
-fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
+fn the_extension_of_an_answers_file_sets_its_content_type_unless_configured() {
     let site = site(
         "[[routes]]\nmatch = \"/\"\nrespond = { file = \"front.html\" }\n[[routes]]\nmatch = \"/soon\"\nrespond = { status = 503, file = \"front.html\", headers = { Content-Type = \"text/plain\" } }\n",
     );
@@ -290,7 +290,7 @@ fn an_answer_from_a_file_is_what_its_extension_says_unless_told_otherwise() {
 }
 
 #[test]
-fn relative_folders_start_at_the_files_folder() {
+fn relative_folders_are_relative_to_the_configuration_file() {
     let mut site = site("");
     std::fs::create_dir_all(site.folder().join("conf/app")).unwrap();
     std::fs::write(site.folder().join("conf/x.toml"), "pools.web = { command = \"x\", cwd = \"app\" }")
@@ -300,14 +300,14 @@ fn relative_folders_start_at_the_files_folder() {
 }
 
 #[test]
-fn what_was_written_can_be_written_again() {
+fn a_parsed_file_can_be_serialized_again() {
     let example: File = toml::from_str(EXAMPLE).unwrap();
     let written = toml::to_string(&example).unwrap();
     assert_eq!(toml::from_str::<File>(&written).unwrap(), example, "{written}");
 }
 
 #[test]
-fn a_route_compresses_as_it_says_itself_and_else_as_the_server_does() {
+fn a_routes_compression_settings_override_those_of_the_server() {
     let routes = [
         ("", Some(500)),
         ("compress = true", Some(500)),

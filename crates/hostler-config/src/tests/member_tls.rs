@@ -37,7 +37,7 @@ fn members_over_tls_are_marked_by_their_scheme() {
 }
 
 #[test]
-fn the_same_files_make_an_equal_meaning_and_others_do_not() {
+fn equal_certificate_files_give_equal_settings_and_different_ones_do_not() {
     let site = site(&format!("{HTTPS}[pools.web.tls]\nca = \"ca.pem\"\n"));
     let write = |text: &str| std::fs::write(site.folder().join("ca.pem"), text).unwrap();
     let old = authority().cert();
@@ -50,7 +50,7 @@ fn the_same_files_make_an_equal_meaning_and_others_do_not() {
 }
 
 #[test]
-fn files_that_cannot_be_what_they_should_are_named() {
+fn invalid_certificate_files_are_named() {
     check(
         "ca = \"nowhere.pem\"\n",
         expect![
@@ -79,7 +79,7 @@ fn files_that_cannot_be_what_they_should_are_named() {
 }
 
 #[test]
-fn keys_that_do_not_go_together_are_refused() {
+fn keys_that_exclude_each_other_are_refused() {
     check(
         "ca = \"ca.pem\"\nverify = false\n",
         expect![

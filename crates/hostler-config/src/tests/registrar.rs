@@ -10,7 +10,7 @@ fn check(keys: &str, expected: Expect) {
 }
 
 #[test]
-fn a_registrar_is_enough_to_serve_something() {
+fn a_configuration_with_only_a_registrar_is_valid() {
     let config = site("[registrar]\nnats = [\"a\", \"tls://b:4333\"]\nuser = \"u\"\n").config();
     let registrar = config.registrar.unwrap();
     let servers: Vec<_> =
@@ -22,7 +22,7 @@ fn a_registrar_is_enough_to_serve_something() {
 }
 
 #[test]
-fn a_secret_in_a_variable_is_taken_and_never_shown() {
+fn a_secret_in_a_variable_is_used_and_never_printed() {
     let site = site("registrar.nats = 'a:1'").variable("HOSTLER_REGISTRAR_TOKEN", "s3cret");
     let config = site.config();
     assert!(!format!("{config:?}").contains("s3cret"));
@@ -30,7 +30,7 @@ fn a_secret_in_a_variable_is_taken_and_never_shown() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told() {
+fn contradictory_keys_are_reported() {
     check(
         "",
         expect![[

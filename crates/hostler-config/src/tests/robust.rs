@@ -1,4 +1,4 @@
-//! Whatever is written, loading ends with a configuration or with errors.
+//! Any file gives a configuration or errors, and no panic.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_mangled_file_is_refused_or_loaded_and_each_error_has_its_place(
+    fn a_mangled_file_is_refused_or_loaded_and_each_error_has_its_line(
         edits in prop::collection::vec((0..EXAMPLE.len(), 0_usize..20, prop::sample::select(&WORDS[..])), 1..6),
     ) {
         let mut text = EXAMPLE.to_string();

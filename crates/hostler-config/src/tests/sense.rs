@@ -44,7 +44,7 @@ fn keys_about_workers_are_refused_beside_members() {
 }
 
 #[test]
-fn a_route_to_a_pool_that_does_not_exist_is_told_with_the_nearest() {
+fn a_route_to_an_unknown_pool_is_reported_with_the_nearest_name() {
     let route = "[[routes]]\nmatch = \"*\"\npool = \"wbe\"\n";
     check(
         &format!("[pools.web]\ncommand = \"x\"\n{route}"),
@@ -98,7 +98,7 @@ fn several_pools_need_routes() {
 }
 
 #[test]
-fn a_pool_without_a_route_is_warned_of() {
+fn a_pool_without_a_route_causes_a_warning() {
     check(
         "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n",
         expect!["hostler.toml:1:8: pools.a: no route leads to this pool"],
@@ -106,7 +106,7 @@ fn a_pool_without_a_route_is_warned_of() {
 }
 
 #[test]
-fn a_worker_may_not_be_killed_while_a_client_still_waits_for_it() {
+fn hang_timeout_must_exceed_request_timeout() {
     check(
         "[pools.a]\ncommand = \"x\"\nhang_timeout = \"1m\"\n[[routes]]\nmatch = \"/export\"\npool = \"a\"\nrequest_timeout = \"5m\"\n",
         expect!["hostler.toml:3:16: pools.a.hang_timeout: is less than the longest request_timeout, 5m"],
@@ -114,7 +114,7 @@ fn a_worker_may_not_be_killed_while_a_client_still_waits_for_it() {
 }
 
 #[test]
-fn auto_needs_workers_that_tell_how_busy_they_are() {
+fn concurrency_auto_needs_workers_with_the_preload() {
     check(
         "[pools.a]\nmembers = [\"a:1\"]\nconcurrency = \"auto\"\n",
         expect![[
@@ -150,7 +150,7 @@ fn a_fallback_must_be_a_file_that_can_be_sent() {
 }
 
 #[test]
-fn a_fallback_that_would_come_late_is_pointed_out() {
+fn a_fallback_that_would_come_late_causes_a_warning() {
     let text = |pool: &str, route: &str| {
         format!(
             "[pools.a]\ncommand = \"x\"\n{pool}[[routes]]\nmatch = \"*\"\npool = \"a\"\nfallback = \"hypernova\"\n{route}"
@@ -167,7 +167,7 @@ fn a_fallback_that_would_come_late_is_pointed_out() {
 }
 
 #[test]
-fn a_batch_that_is_streamed_cannot_be_answered_from_the_edge() {
+fn a_hypernova_fallback_needs_a_buffered_body() {
     check(
         "[pools.a]\ncommand = \"x\"\n[[routes]]\nmatch = \"/batch\"\npool = \"a\"\nbuffer = \"none\"\nfallback = \"hypernova\"\n",
         expect![[
@@ -196,7 +196,7 @@ fn an_answer_has_a_body_or_a_file_that_can_be_sent() {
 }
 
 #[test]
-fn what_only_a_pool_can_do_is_refused_beside_respond() {
+fn keys_for_pools_are_refused_beside_respond() {
     check(
         "[[routes]]\nmatch = \"*\"\nrespond = \"\"\npriority = \"high\"\nfallback = \"missing.html\"\n",
         expect![[r#"
@@ -206,7 +206,7 @@ fn what_only_a_pool_can_do_is_refused_beside_respond() {
 }
 
 #[test]
-fn an_answer_of_our_own_cannot_break_its_framing() {
+fn a_fixed_answer_cannot_set_framing_fields() {
     check(
         "[[routes]]\nmatch = \"/a\"\nrespond = { status = 204, body = \"x\" }\nbuffer = \"none\"\n[[routes]]\nmatch = \"/b\"\nrespond = { headers = { Content-Length = \"5\", \"a b\" = \"\", x = \"a\\nb\", y = \"1\", Y = \"2\" } }\n",
         expect![[r#"
@@ -220,7 +220,7 @@ fn an_answer_of_our_own_cannot_break_its_framing() {
 }
 
 #[test]
-fn what_hostler_sets_itself_cannot_be_set() {
+fn variables_that_hostler_sets_cannot_be_configured() {
     check(
         "[pools.a]\ncommand = \"x\"\nbind = \"port\"\nport = 3000\nenv = { PORT = 1, HOSTLER_POOL = \"a\", \"A=B\" = 1 }\n",
         expect![[r#"
@@ -242,7 +242,7 @@ fn folders_must_exist() {
 }
 
 #[test]
-fn listeners_do_not_take_each_others_place() {
+fn two_listeners_on_one_address_are_refused() {
     check(
         "pools.a.command = \"x\"\n[server]\nlisten = [\":80\", \"127.0.0.1:80\", \"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = \"0.0.0.0:80\"\n",
         expect![[r#"
@@ -256,7 +256,7 @@ fn listeners_do_not_take_each_others_place() {
 }
 
 #[test]
-fn what_opens_the_door_to_everybody_is_warned_of() {
+fn settings_that_open_hostler_to_all_cause_a_warning() {
     check(
         "pools.a.command = \"x\"\n[server]\nadmin = \":8081\"\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
         expect![[r#"
@@ -266,7 +266,7 @@ fn what_opens_the_door_to_everybody_is_warned_of() {
 }
 
 #[test]
-fn names_of_pools_are_plain() {
+fn a_pool_name_has_only_letters_digits_hyphens_and_underscores() {
     check(
         "pools.\"a b\".command = \"x\"\n",
         expect![[
@@ -276,7 +276,7 @@ fn names_of_pools_are_plain() {
 }
 
 #[test]
-fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
+fn announcing_needs_nats_and_a_reachable_address() {
     check(
         "[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n",
         expect![[r#"hostler.toml:3:12: pools.a.announce: needs [registrar] with nats = ["nats://..."]"#]],
@@ -302,7 +302,7 @@ fn a_pool_is_announced_to_somebody_and_at_an_address_that_others_can_reach() {
 }
 
 #[test]
-fn what_is_said_of_members_that_fail_has_to_fit_together() {
+fn keys_of_health_checks_and_ejection_must_be_consistent() {
     check(
         "[pools.web]\nmembers = [\"a:1\"]\n[pools.web.health_check]\ninterval = \"1s\"\n[pools.web.ejection]\ntime = \"1m\"\nmax_time = \"10s\"\n",
         expect![[r#"
@@ -324,7 +324,7 @@ fn what_is_said_of_members_that_fail_has_to_fit_together() {
 }
 
 #[test]
-fn a_member_that_is_hostler_itself_is_a_warning() {
+fn a_member_with_hostlers_own_address_causes_a_warning() {
     let text = "server = { listen = [\":8080\"], admin = \"127.0.0.1:8081\" }\n\
         pools.web.members = [\"127.0.0.1:8080\", \"localhost:8081\", \"https://127.0.0.1:8080\", \"127.0.0.1:9\", \"192.0.2.1:8080\"]\n";
     let warnings = site(text).config().warnings;

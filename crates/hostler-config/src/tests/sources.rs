@@ -31,7 +31,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
 }
 
 #[test]
-fn a_wrong_value_that_is_overruled_is_no_error() {
+fn an_overridden_wrong_value_is_no_error() {
     let file = format!("{POOL}server.idle_timeout = \"never\"");
     assert_eq!(
         site(&file).flag("server.idle_timeout", "3s").config().server.idle_timeout,
@@ -40,7 +40,7 @@ fn a_wrong_value_that_is_overruled_is_no_error() {
 }
 
 #[test]
-fn variables_are_taken_as_the_type_of_their_key() {
+fn a_variable_is_parsed_by_the_type_of_its_key() {
     let config = site("[pools.my-web]\ncommand = \"x\"\nwarmup = [\"/old\"]\n")
         .variable("HOSTLER_SERVER_THREADS", "7")
         .variable("HOSTLER_SERVER_LISTEN", "127.0.0.1:1, 127.0.0.1:2")
@@ -93,7 +93,7 @@ fn a_switch_takes_true_and_false_and_says_so() {
 }
 
 #[test]
-fn a_key_of_a_table_switches_on_what_the_table_is_about_but_not_what_is_said_to_be_off() {
+fn a_key_inside_a_table_switches_its_feature_on_unless_the_feature_is_set_to_false() {
     let effort = |site: super::Site| site.variable("HOSTLER_SERVER_COMPRESS_EFFORT", "high");
     assert_eq!(site(POOL).config().routes[0].compress, None);
     let plain = effort(site(POOL)).config();
@@ -104,7 +104,7 @@ fn a_key_of_a_table_switches_on_what_the_table_is_about_but_not_what_is_said_to_
 }
 
 #[test]
-fn an_unknown_variable_is_warned_of() {
+fn an_unknown_variable_causes_a_warning() {
     site(POOL)
         .variable("HOSTLER_SERVER_LISTN", ":80")
         .variable("HOSTLER_POOLS_API_WORKERS", "2")
@@ -116,14 +116,14 @@ fn an_unknown_variable_is_warned_of() {
 }
 
 #[test]
-fn what_tells_a_worker_who_it_is_is_no_configuration() {
+fn variables_that_hostler_gives_its_workers_are_no_configuration() {
     let names = ["POOL", "WORKER", "GENERATION", "LISTEN_FD", "LISTEN_PATH", "CONTROL_PATH", "APP_PORT"];
     let site = names.iter().fold(site(POOL), |site, name| site.variable(&format!("HOSTLER_{name}"), "1"));
     assert_eq!(site.config().warnings, Vec::<String>::new());
 }
 
 #[test]
-fn a_variable_that_could_mean_two_pools_is_refused() {
+fn a_variable_that_matches_two_pools_is_refused() {
     site("pools.a-b.command = \"x\"\npools.a_b.command = \"x\"\n")
         .variable("HOSTLER_POOLS_A_B_WORKERS", "2")
         .says(expect![[r#"
@@ -132,7 +132,7 @@ fn a_variable_that_could_mean_two_pools_is_refused() {
 }
 
 #[test]
-fn without_a_file_flags_make_the_pool() {
+fn without_a_file_flags_define_the_pool() {
     let mut site = site("").without_file().variable("HOSTLER_POOLS_APP_WORKERS", "2");
     let given = Given::List(vec!["node".into(), "a b.js".into()]);
     site.invocation.settings.push(Setting {
@@ -149,7 +149,7 @@ fn without_a_file_flags_make_the_pool() {
 }
 
 #[test]
-fn the_server_section_can_be_read_without_the_rest_making_sense() {
+fn the_server_section_can_be_read_although_the_rest_is_invalid() {
     let site = site("pools.a.command = \"x\"\npools.b.command = \"x\"\nserver.admin = \"127.0.0.1:99\"\n");
     assert!(site.load().is_err());
     assert_eq!(load_server(&site.invocation).unwrap().admin.unwrap().port(), 99);

@@ -44,7 +44,7 @@ fn files_are_a_folder_or_a_table() {
 }
 
 #[test]
-fn a_pool_is_told_where_clients_are_only_where_somebody_knows() {
+fn geo_headers_needs_geo_data() {
     let route = |target: &str| {
         format!("pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\n{target}\ngeo_headers = true\n")
     };
@@ -62,7 +62,7 @@ fn a_pool_is_told_where_clients_are_only_where_somebody_knows() {
 }
 
 #[test]
-fn files_that_are_not_there_are_told() {
+fn missing_folders_and_files_are_reported() {
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = \"dist\"\n[[routes]]\nmatch = \"/b\"\nstatic = { dir = \"public\", index = \"a/b\", fallback = \"app.html\", not_found = \"../hostler.toml\", cache_control = \"a\\nb\", immutable = [\"assets\", \"a.com/b\", \"/x?y\"] }\n[[routes]]\nmatch = \"/c\"\nstatic = { index = \"\" }\n[[routes]]\nmatch = \"/d\"\nstatic = 5\n",
         expect![[r#"
@@ -80,7 +80,7 @@ fn files_that_are_not_there_are_told() {
 }
 
 #[test]
-fn who_means_alias_and_writes_root_is_warned() {
+fn a_root_that_looks_like_an_alias_causes_a_warning() {
     check("[[routes]]\nmatch = \"/docs/*\"\nstatic = \"public\"\n", expect![""]);
     check(
         "[[routes]]\nmatch = \"/files/*\"\nstatic = \"public\"\n",
@@ -95,7 +95,7 @@ fn who_means_alias_and_writes_root_is_warned() {
 }
 
 #[test]
-fn keys_about_pools_have_no_meaning_beside_files_and_redirects() {
+fn keys_for_pools_are_refused_beside_files_and_redirects() {
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = \"public\"\nbuffer = \"none\"\nfallback = \"public/index.html\"\nrequest_headers = { remove = [\"Cookie\"] }\nresponse_headers = { set = { A = \"b\" } }\n[[routes]]\nmatch = \"/b\"\nredirect = \"/c\"\nrewrite = { add_prefix = \"/d\" }\npriority = \"low\"\n",
         expect![[r#"
@@ -108,7 +108,7 @@ fn keys_about_pools_have_no_meaning_beside_files_and_redirects() {
 }
 
 #[test]
-fn files_may_come_before_a_pool_and_before_nothing_else() {
+fn files_may_precede_a_pool_and_no_other_target() {
     let pool = "pools.app.members = [\"a:1\"]\n";
     let config =
         with_files(&format!("{pool}[[routes]]\nmatch = \"*\"\npool = \"app\"\nstatic = \"public\"\n"))
@@ -127,7 +127,7 @@ fn files_may_come_before_a_pool_and_before_nothing_else() {
 }
 
 #[test]
-fn a_redirect_is_a_url_with_places() {
+fn a_redirect_is_a_url_with_placeholders() {
     let config = site(
         "[[routes]]\nmatch = \"/old/*\"\nredirect = { to = \"https://{host}/new/{rest}\", status = 301 }\n",
     )
@@ -139,7 +139,7 @@ fn a_redirect_is_a_url_with_places() {
 }
 
 #[test]
-fn a_redirect_that_leads_astray_is_told() {
+fn a_redirect_with_a_bad_url_is_reported() {
     check(
         "[[routes]]\nmatch = \"/a\"\nredirect = \"example.com\"\n[[routes]]\nmatch = \"/b/*\"\nredirect = \"https://example.com{rest}\"\n[[routes]]\nmatch = \"/c\"\nredirect = { to = \"/x/{rest}\", status = 304 }\n[[routes]]\nmatch = \"/d\"\nredirect = \"/x{pth}\"\n[[routes]]\nmatch = \"/e\"\nredirect = { status = 301 }\n[[routes]]\nmatch = \"/f\"\nredirect = \"/a b\"\n",
         expect![[r#"
@@ -154,7 +154,7 @@ fn a_redirect_that_leads_astray_is_told() {
 }
 
 #[test]
-fn a_prefix_is_one_that_every_path_has() {
+fn strip_prefix_must_be_a_prefix_of_every_path_of_the_route() {
     let text = |rewrite: &str| {
         format!(
             "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"/caf\u{e9}/x/*\"\npool = \"app\"\nrewrite = {rewrite}\n"
@@ -182,7 +182,7 @@ fn a_prefix_is_one_that_every_path_has() {
 }
 
 #[test]
-fn header_changes_are_told_apart_and_checked() {
+fn header_changes_are_parsed_and_checked() {
     let config = site(
         "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\npool = \"app\"\nrequest_headers = { set = { Host = \"in\" }, remove = [\"cookie\"] }\nresponse_headers = { add = { Link = \"<a>\" }, default = { X-A = \"b\" } }\n",
     )

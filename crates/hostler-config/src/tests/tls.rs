@@ -50,7 +50,7 @@ fn meaning(keys: &str) -> Tls {
 }
 
 #[test]
-fn a_file_that_is_no_good_is_told_with_what_is_wrong_with_it() {
+fn a_bad_certificate_file_is_reported_with_the_reason() {
     check(&pair("chain.pem", "a.key"), expect![""]);
     check(
         &pair("missing.pem", "a.key"),
@@ -107,7 +107,7 @@ fn a_file_that_is_no_good_is_told_with_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_certificate_that_clients_will_not_take_is_doubted() {
+fn a_certificate_that_clients_reject_causes_a_warning() {
     check(
         &pair("old.pem", "old.key"),
         expect![
@@ -123,7 +123,7 @@ fn a_certificate_that_clients_will_not_take_is_doubted() {
 }
 
 #[test]
-fn keys_that_do_not_fit_together_are_refused() {
+fn contradictory_tls_keys_are_refused() {
     check(
         "",
         expect![[
@@ -165,7 +165,7 @@ fn keys_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
-fn a_place_has_one_listener() {
+fn two_listeners_cannot_share_a_port() {
     let plain = "server.listen = \":8443\"\n";
     with_files(&format!("{plain}[tls]\nlisten = \"127.0.0.1:8443\"\n{}", pair("a.pem", "a.key")))
         .says(expect!["hostler.toml:3:10: tls.listen[0]: 127.0.0.1:8443 and [::]:8443 in server.listen overlap; use another port"]);
@@ -180,7 +180,7 @@ fn a_place_has_one_listener() {
 }
 
 #[test]
-fn hsts_is_the_field_as_browsers_read_it() {
+fn hsts_is_a_strict_transport_security_value() {
     let hsts = |keys: &str| meaning(keys).hsts;
     assert_eq!(hsts(""), None);
     assert_eq!(hsts("hsts = \"365days\"").as_deref(), Some("max-age=31536000"));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_for_a_name_it_is_the_first_that_suits() {
+    fn the_first_suitable_certificate_for_a_name_is_chosen() {
         let names: &[&[&str]] = &[&["a.test"], &["a.test"], &["*.c.test", "b.test"], &["b.test"]];
         let (lax, strict) = (certificates(names, false), certificates(names, true));
         for (name, suits, expected) in [

@@ -162,10 +162,16 @@ impl<const MIN: u64, const MAX: u64> JsonSchema for Size<MIN, MAX> {
 }
 
 /// A whole number from `MIN` to `MAX`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<const MIN: u64, const MAX: u64>(pub u64);
 
 impl<const MIN: u64, const MAX: u64> Count<MIN, MAX> {
+    /// The number, if it is in the range.
+    pub fn checked(number: i64) -> Result<Self, String> {
+        let in_range = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
+        in_range.map(Self).ok_or_else(|| format!("{number} is out of range; it must be from {MIN} to {MAX}"))
+    }
+
     /// As an index type; lossless, since no `MAX` exceeds 32 bits.
     pub fn get(self) -> usize {
         const { assert!(MAX <= u32::MAX as u64) };
@@ -182,10 +188,7 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
                 write!(f, "a whole number from {MIN} to {MAX}")
             }
             fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-                let in_range = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
-                let out_of_range =
-                    || E::custom(format!("{number} is out of range; it must be from {MIN} to {MAX}"));
-                in_range.map(Count).ok_or_else(out_of_range)
+                Count::checked(number).map_err(E::custom)
             }
         }
         deserializer.deserialize_i64(Visit)

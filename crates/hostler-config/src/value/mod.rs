@@ -3,28 +3,26 @@
 mod address;
 mod amount;
 mod announced;
-mod client_limit;
+mod meaning;
 mod memcached;
 mod nats;
-mod number_or_auto;
 mod origin;
 mod secret;
 mod status_range;
-mod switch;
 mod text;
+mod word_or;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use announced::Announced;
-pub use client_limit::ClientLimit;
+pub use meaning::Meaning;
 pub use memcached::MemcachedAddress;
 pub use nats::NatsAddress;
-pub use number_or_auto::{Slots, Spares};
 pub use origin::Origin;
 pub use secret::Secret;
 pub use status_range::StatusRange;
-pub use switch::Switch;
-pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath, TextOr};
+pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath};
+pub use word_or::{Auto, AutoOrOff, ClientLimit, Slots, Spares, Switch, TextOr, Value, Word, WordOr};
 
 /// A type that is one string in TOML.
 pub trait OneString: std::str::FromStr<Err = String> {

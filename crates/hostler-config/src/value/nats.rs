@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_nats_server_is_refused_without_being_repeated() {
+    fn an_invalid_nats_server_is_refused_and_not_printed() {
         for text in ["http://app:s3cret@10.0.0.4", "ws://app:s3cret@a", "nats://app:s3cret@:x", "tls://"] {
             let why = text.parse::<NatsAddress>().unwrap_err();
             assert!(!why.contains("s3cret"), "{why}");

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_code_or_from_one_to_another() {
+    fn a_status_range_is_one_code_or_a_range() {
         for (written, first, last) in [("200", 200, 200), ("200-399", 200, 399), (" 204 - 204 ", 204, 204)] {
             assert_eq!(written.parse::<StatusRange>().unwrap().0, first..=last, "{written}");
         }

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 use super::{OneString, one_string};
@@ -220,55 +220,5 @@ impl JsonSchema for Plain {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "integer", "boolean"] })
-    }
-}
-
-/// Text, or a table with settings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TextOr<T> {
-    /// The short form.
-    Text(String),
-    /// The long form.
-    Table(T),
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Visit<T> {
-            type Value = TextOr<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a table")
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(TextOr::Text(text.into()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(table)).map(TextOr::Table)
-            }
-        }
-        deserializer.deserialize_any(Visit(PhantomData))
-    }
-}
-
-impl<T: Serialize> Serialize for TextOr<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => text.serialize(serializer),
-            Self::Table(table) => table.serialize(serializer),
-        }
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for TextOr<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "string or table".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let table = generator.subschema_for::<T>();
-        json_schema!({ "oneOf": [{ "type": "string" }, table], "x-kind": "string or table" })
     }
 }

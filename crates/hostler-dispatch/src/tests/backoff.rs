@@ -50,7 +50,7 @@ async fn ejection_after_failure(pool: &Pool<&'static str>) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bench_grows_while_it_keeps_failing_and_starts_again_once_it_answered() {
+async fn the_ejection_time_grows_with_each_failure_and_starts_again_after_an_answer() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let mut times = Vec::new();
@@ -83,7 +83,7 @@ async fn leases_that_failed_together_count_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_bench_it_is_tried_with_one_request_before_it_gets_all_of_them() {
+async fn after_its_ejection_a_member_gets_one_request_before_it_gets_more() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
     lease(&pool).end(LeaseEnding::Unreachable);
@@ -97,7 +97,7 @@ async fn after_the_bench_it_is_tried_with_one_request_before_it_gets_all_of_them
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_that_ends_without_news_leaves_the_next_one_to_try() {
+async fn a_trial_request_without_a_result_lets_the_next_request_try() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
     lease(&pool).end(LeaseEnding::Unreachable);
@@ -109,7 +109,7 @@ async fn a_trial_that_ends_without_news_leaves_the_next_one_to_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_fails_and_returns_is_served_before_those_who_came_later() {
+async fn a_request_that_fails_and_returns_is_served_before_later_ones() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["dead", "alive"].map(|name| pool.join(name, 1));
     let dead = lease(&pool);
@@ -125,7 +125,7 @@ async fn a_request_that_fails_and_returns_is_served_before_those_who_came_later(
 }
 
 #[test]
-fn without_its_timer_an_ended_bench_is_noticed_by_the_next_arrival_which_does_not_overtake() {
+fn without_its_timer_an_ended_ejection_is_noticed_by_the_next_arrival_which_does_not_overtake() {
     let time = Duration::from_millis(1);
     let backoff = crate::BackoffSettings { min: time, max: time };
     let pool = Pool::new("test", PoolSettings { backoff, ..PoolSettings::default() });
@@ -146,7 +146,7 @@ fn without_its_timer_an_ended_bench_is_noticed_by_the_next_arrival_which_does_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() {
+async fn a_member_that_closed_a_connection_gets_no_request_for_a_moment_and_the_others_go_on() {
     let pool = pool(9);
     let _members = ["dying", "alive"].map(|name| pool.join(name, 1));
     let dying = lease(&pool);
@@ -158,7 +158,7 @@ async fn a_member_that_hung_up_gets_nothing_for_a_moment_and_the_others_go_on() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
+async fn repeated_closing_ejects_a_member_no_longer_than_one_closing() {
     let pool = pool(9);
     let _member = pool.join("a", 2);
     for _ in 0..9 {
@@ -174,7 +174,7 @@ async fn hanging_up_again_and_again_benches_a_member_no_longer_than_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_answers_others_is_not_suspected_any_longer() {
+async fn an_answer_of_a_member_clears_its_suspicion() {
     let pool = pool(9);
     let _member = pool.join("a", 2);
     let (one, other) = (lease(&pool), lease(&pool));

@@ -29,7 +29,7 @@ fn warm_sends_no_request_to_a_busy_member_while_another_is_idle() {
 }
 
 #[test]
-fn round_robin_takes_the_next_in_turn_and_passes_over_the_busy() {
+fn round_robin_takes_the_next_member_and_skips_busy_ones() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["a", "b", "c"].map(|name| pool.join(name, 1));
     assert_eq!(served(&pool), ["a", "b", "c", "a", "b"]);
@@ -47,7 +47,7 @@ fn round_robin_keeps_its_turn_when_a_member_leaves() {
 }
 
 #[test]
-fn least_busy_compares_shares_of_the_slots_not_numbers() {
+fn least_busy_compares_the_share_of_busy_slots() {
     let pool = pool_with(MemberChoice::LeastBusy);
     let _small = pool.join("small", 1);
     let _large = pool.join("large", 4);
@@ -57,14 +57,14 @@ fn least_busy_compares_shares_of_the_slots_not_numbers() {
 }
 
 #[test]
-fn least_busy_spreads_over_equals_longest_unused_first() {
+fn least_busy_takes_the_longest_unused_of_equal_members() {
     let pool = pool_with(MemberChoice::LeastBusy);
     let _members = ["a", "b", "c"].map(|name| pool.join(name, 1));
     assert_eq!(served(&pool), ["a", "b", "c", "a", "b", "c"]);
 }
 
 #[test]
-fn choices_are_read_and_written_by_the_same_words() {
+fn choices_are_parsed_from_the_words_they_print() {
     for choice in [MemberChoice::Warm, MemberChoice::RoundRobin, MemberChoice::LeastBusy] {
         assert_eq!(choice.to_string().parse(), Ok(choice));
         assert_eq!(serde_json::to_value(choice).unwrap(), choice.as_str());

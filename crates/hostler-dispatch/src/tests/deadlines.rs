@@ -13,7 +13,7 @@ fn until(pool: &Pool<&'static str>, time_limit: Duration) -> Request<&'static st
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_deadline_has_passed_is_passed_over_though_its_owner_has_not_looked_yet() {
+async fn an_expired_request_gets_no_slot_even_before_its_task_runs() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -30,7 +30,7 @@ async fn one_whose_deadline_has_passed_is_passed_over_though_its_owner_has_not_l
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_comes_too_late_gets_nothing_even_if_a_slot_is_free() {
+async fn an_expired_request_gets_no_slot_even_if_one_is_free() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     until(&pool, Duration::ZERO).assert_refused(AcquireError::Expired);
@@ -53,7 +53,7 @@ async fn a_slot_that_is_not_taken_before_the_deadline_goes_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_leaves_after_the_pool_gave_it_up_is_counted_once() {
+async fn a_request_that_leaves_after_it_expired_is_counted_once() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -68,7 +68,7 @@ async fn one_that_leaves_after_the_pool_gave_it_up_is_counted_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn during_a_pause_no_deadline_comes_nearer() {
+async fn a_pause_extends_all_deadlines() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);

@@ -25,7 +25,7 @@ fn is_ready(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_lets_requests_wait_in_vain_is_ejected_longer_each_time_and_tried_with_one() {
+async fn a_member_whose_requests_time_out_is_ejected_longer_each_time_and_then_gets_one_trial_request() {
     let pool = pool_that_ejects(2);
     let _members = ["frozen", "alive"].map(|name| pool.join(name, 9));
     assert_eq!(lease_of(&pool, "frozen").strike(), None);
@@ -48,7 +48,7 @@ async fn a_member_that_lets_requests_wait_in_vain_is_ejected_longer_each_time_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_in_between_and_a_word_of_before_say_nothing() {
+async fn an_answer_clears_the_timeouts_and_timeouts_from_before_an_ejection_do_not_count() {
     let pool = pool_that_ejects(2);
     let _members = ["slow", "other"].map(|name| pool.join(name, 9));
     for _ in 0..5 {
@@ -75,7 +75,7 @@ async fn a_member_with_one_slot_is_ejected_by_one_timeout_and_one_member_always_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_be_had_only_once_is_not_what_an_ejected_member_is_tried_with() {
+async fn a_request_that_cannot_be_repeated_is_no_trial_request() {
     let pool = pool_that_ejects(1);
     let _members = ["frozen", "alive"].map(|name| pool.join(name, 9));
     let out = lease_of(&pool, "frozen").strike().unwrap();
@@ -90,7 +90,7 @@ async fn what_can_be_had_only_once_is_not_what_an_ejected_member_is_tried_with()
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_at_a_member_that_is_ejected_unhealthy_or_lost_are_told() {
+async fn requests_at_an_ejected_unhealthy_or_lost_member_are_notified() {
     let pool = pool_that_ejects(1);
     let [ejected, unfit, lost, alive] = ["ejected", "unfit", "lost", "alive"].map(|name| pool.join(name, 9));
     let waiting = ["ejected", "unfit", "lost", "alive"].map(|name| lease_of(&pool, name));
@@ -107,7 +107,7 @@ async fn requests_at_a_member_that_is_ejected_unhealthy_or_lost_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_is_said_to_be_unfit_gets_nothing_until_it_is_said_to_be_fit() {
+async fn an_unhealthy_member_gets_no_request_until_it_is_healthy() {
     let pool = pool(9);
     let member = pool.join("a", 1);
     member.set_health(false);
@@ -122,7 +122,7 @@ async fn a_member_that_is_said_to_be_unfit_gets_nothing_until_it_is_said_to_be_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_to_be_alone_keeps_the_others_from_its_member() {
+async fn an_exclusive_claim_keeps_other_requests_off_its_member() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["a", "b"].map(|name| pool.join(name, 4));
     let neighbour = lease(&pool);
@@ -144,7 +144,7 @@ async fn a_claim_to_be_alone_keeps_the_others_from_its_member() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_request_has_the_only_member_alone() {
+async fn no_request_gets_the_only_member_exclusively() {
     let pool = pool(9);
     let _member = pool.join("a", 4);
     let alone = Claim {

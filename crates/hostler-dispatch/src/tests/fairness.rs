@@ -27,7 +27,7 @@ fn a_full_queue_is_refused_at_once_and_a_slot_given_back_goes_to_the_longest_wai
 }
 
 #[test]
-fn a_newcomer_does_not_overtake_one_that_was_handed_a_slot_but_has_not_run_yet() {
+fn a_new_request_does_not_overtake_one_whose_granted_slot_is_not_yet_taken() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -39,7 +39,7 @@ fn a_newcomer_does_not_overtake_one_that_was_handed_a_slot_but_has_not_run_yet()
 }
 
 #[test]
-fn one_that_leaves_while_waiting_is_out_of_the_queue_at_once() {
+fn a_request_that_leaves_is_removed_from_the_queue_at_once() {
     let pool = pool(2);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -53,7 +53,7 @@ fn one_that_leaves_while_waiting_is_out_of_the_queue_at_once() {
 }
 
 #[test]
-fn nothing_stays_behind_of_a_crowd_that_came_and_left_while_every_member_was_stuck() {
+fn a_crowd_that_left_a_stuck_pool_leaves_no_queue_entries() {
     let pool = pool(10);
     let _member = pool.join("a", 1);
     let _stuck = lease(&pool);
@@ -67,7 +67,7 @@ fn nothing_stays_behind_of_a_crowd_that_came_and_left_while_every_member_was_stu
 }
 
 #[test]
-fn a_slot_handed_to_one_that_leaves_before_taking_it_goes_to_the_next() {
+fn a_granted_slot_that_is_not_taken_goes_to_the_next_request() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -103,7 +103,7 @@ fn a_returning_ticket_keeps_its_place_and_does_not_count_against_the_limit() {
 }
 
 #[test]
-fn a_ticket_shown_twice_gives_two_places() {
+fn a_ticket_used_twice_gives_two_places() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -148,7 +148,7 @@ fn a_member_that_has_left_gets_nothing_and_is_forgotten_when_its_last_lease_ends
 }
 
 #[test]
-fn a_slot_handed_at_a_member_that_left_meanwhile_is_not_taken() {
+fn a_slot_granted_at_a_member_that_left_is_not_taken() {
     let pool = pool(9);
     let leaving = pool.join("leaving", 1);
     let running = lease(&pool);
@@ -189,7 +189,7 @@ fn a_lower_limit_does_not_affect_waiting_requests() {
 }
 
 #[test]
-fn the_last_waker_is_the_one_that_is_woken() {
+fn the_last_registered_waker_is_woken() {
     let pool = pool(9);
     let mut request = waiting(&pool);
     let before = std::mem::take(&mut request.wakes);

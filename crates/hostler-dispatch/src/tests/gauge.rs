@@ -23,7 +23,7 @@ async fn the_time_of_all_leases_adds_up_also_while_they_run() {
 }
 
 #[test]
-fn it_reads_the_waiting_requests_and_changes_the_slots() {
+fn a_gauge_reads_the_queue_length_and_changes_the_slots() {
     let pool = pool(10);
     let member = pool.join("a", 1);
     let gauge = member.gauge();
@@ -36,7 +36,7 @@ fn it_reads_the_waiting_requests_and_changes_the_slots() {
 }
 
 #[test]
-fn nothing_is_seen_of_a_member_that_is_gone() {
+fn a_gauge_of_a_removed_member_reads_nothing() {
     let pool = pool(10);
     let member = pool.join("a", 1);
     let gauge = member.gauge();

@@ -24,7 +24,7 @@ fn leaving_takes_as_long_as_the_last_lease() {
 }
 
 #[test]
-fn one_that_leaves_gets_nothing_new_even_before_the_future_is_polled() {
+fn a_leaving_member_gets_no_request_even_before_the_future_is_polled() {
     let pool = pool(10);
     let old = pool.join("old", 2);
     let busy = lease(&pool);
@@ -38,7 +38,7 @@ fn one_that_leaves_gets_nothing_new_even_before_the_future_is_polled() {
 }
 
 #[test]
-fn a_slot_that_was_handed_over_but_not_taken_does_not_hold_up_the_leaving() {
+fn a_granted_slot_that_is_not_taken_does_not_delay_leaving() {
     let pool = pool(10);
     let old = pool.join("old", 1);
     let busy = lease(&pool);

@@ -174,7 +174,7 @@ impl World {
         );
         for member in members() {
             let has_work = member.in_use > 0 || member.tunnels > 0;
-            assert!(!member.left || has_work, "one that left stays only to finish");
+            assert!(!member.left || has_work, "a member that left stays only to finish");
             assert!(member.tunnels <= MAX_TUNNELS, "a limit");
         }
         assert_eq!(figures.tunnels, self.tunnel_guards.len());
@@ -199,7 +199,7 @@ impl World {
         self.waiting.len() < before
     }
 
-    /// The requests served now must be exactly the oldest of their class, in whatever order they are polled.
+    /// The requests served now must be exactly the oldest of their class, in any order of polling.
     fn check_order(&mut self) {
         let mut granted = Vec::new();
         // A slot that one request takes too late goes to another, which may have been polled before.

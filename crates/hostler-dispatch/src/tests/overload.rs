@@ -17,7 +17,7 @@ const HOLDINGS: [Holding; 3] =
 const UNEVEN: Holding = Holding::Either(Duration::from_millis(4), 0.05, Duration::from_millis(100));
 
 #[tokio::test(start_paused = true)]
-async fn as_long_as_the_pool_keeps_up_nobody_is_refused_and_the_order_is_that_of_arrival() {
+async fn while_the_pool_keeps_up_no_request_is_refused_and_order_is_by_arrival() {
     for holding in HOLDINGS {
         for load in [0.5, 0.8, 0.95] {
             let mut world = World::new(Policy::Adaptive, 4, holding, TIME_LIMIT);
@@ -50,7 +50,7 @@ async fn flooded(policy: Policy, slots: usize, holding: Holding) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers_within_a_second() {
+async fn under_twice_its_capacity_the_pool_answers_at_full_rate_and_recovers_within_a_second() {
     let four_ms = [Holding::Fixed(4 * MS), Holding::Exponential(4 * MS)].map(|holding| (2, holding));
     for (slots, holding) in HOLDINGS.map(|holding| (4, holding)).into_iter().chain(four_ms) {
         let world = flooded(Policy::Adaptive, slots, holding).await;
@@ -69,7 +69,7 @@ async fn under_twice_the_load_the_pool_answers_what_it_can_and_soon_and_recovers
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_share() {
+async fn a_short_queue_and_a_hung_worker_cost_no_more_than_their_share() {
     let mut world = World::new(Policy::Adaptive, 4, Holding::Exponential(20 * MS), TIME_LIMIT);
     world.pool.update(PoolSettings { queue_limit: 100, ..PoolSettings::default() });
     let _hung = lease(&world.pool);
@@ -85,7 +85,7 @@ async fn a_short_queue_and_a_worker_that_hangs_for_ever_cost_no_more_than_their_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_grows_while_members_are_lost_is_no_overload() {
+async fn a_queue_that_grows_because_members_are_lost_is_no_overload() {
     let mut refusals = [0, 0];
     for (refused, members_are_lost) in refusals.iter_mut().zip([false, true]) {
         let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
@@ -100,11 +100,11 @@ async fn a_queue_that_grows_while_members_are_lost_is_no_overload() {
         *refused = world.refusals();
     }
     assert!(refusals[0] > 0, "with the same members it is one");
-    assert_eq!(refusals[1], 0, "all who wait can be served in time");
+    assert_eq!(refusals[1], 0, "all waiting requests can be served in time");
 }
 
 #[tokio::test(start_paused = true)]
-async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_nonsense() {
+async fn routes_with_service_times_two_thousand_times_apart_share_a_pool_fairly() {
     let holding = Holding::Either(MS, 0.05, 2 * SECOND);
     let mut world = World::new(Policy::Adaptive, 16, holding, TIME_LIMIT);
     world.pour(0.8, 30 * SECOND, Priority::Normal);
@@ -127,7 +127,7 @@ async fn routes_that_differ_by_a_factor_of_two_thousand_share_a_pool_without_non
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_order_of_arrival_only_most_answers_would_come_too_late() {
+async fn with_arrival_order_alone_most_answers_would_be_late() {
     for holding in HOLDINGS {
         let world = flooded(Policy::Fifo, 4, holding).await;
         assert!(world.is_in_order());
@@ -139,7 +139,7 @@ async fn in_order_of_arrival_only_most_answers_would_come_too_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_that_drains_in_time_loses_nobody_and_is_served_in_order() {
+async fn a_burst_that_drains_in_time_loses_no_request_and_is_served_in_order() {
     let holding = Holding::Fixed(20 * MS);
     for (count, time) in [(100, Duration::ZERO), (200, 300 * MS), (400, SECOND)] {
         for warm in [false, true] {
@@ -162,7 +162,7 @@ async fn a_burst_that_drains_in_time_loses_nobody_and_is_served_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_wait_for_their_answers_before_they_ask_again_are_all_served() {
+async fn clients_in_a_closed_loop_are_all_served() {
     for (clients, slots) in [(20, 1), (64, 1), (100, 2)] {
         let mut world = World::new(Policy::Adaptive, slots, Holding::Exponential(4 * MS), TIME_LIMIT);
         world.comes_again = true;
@@ -202,7 +202,7 @@ async fn a_class_recovers_while_a_lower_one_is_still_overloaded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_overload_the_next_arrival_refuses_the_overdue_though_no_slot_moves() {
+async fn under_overload_an_arrival_refuses_overdue_requests_although_no_slot_becomes_free() {
     let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
     world.pour(2.0, 5 * SECOND, Priority::Normal);
     world.run(Some(4 * SECOND)).await;
@@ -232,7 +232,7 @@ async fn the_service_time_is_measured_and_unknown_at_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_hung_and_was_taken_out_says_nothing_about_the_service_time() {
+async fn a_hung_member_does_not_count_in_the_service_time() {
     let (world, service) = measured().await;
     let second = world.pool.join((), 1);
     let (_busy, hung) = (lease(&world.pool), lease(&world.pool));
@@ -244,7 +244,7 @@ async fn a_member_that_hung_and_was_taken_out_says_nothing_about_the_service_tim
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_nothing_moves_for_longer_than_one_can_wait_only_as_many_wait_as_there_are_slots() {
+async fn when_no_slot_becomes_free_in_time_only_as_many_requests_wait_as_there_are_slots() {
     let (world, _) = measured().await;
     let pool = &world.pool;
     let stuck = lease(pool);

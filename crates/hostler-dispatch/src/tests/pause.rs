@@ -7,7 +7,7 @@ use tokio::time::advance;
 use super::*;
 
 #[test]
-fn while_paused_nobody_gets_a_slot_and_afterwards_all_do_in_order() {
+fn a_paused_pool_grants_no_slot_and_serves_all_in_order_afterwards() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     pool.pause();
@@ -39,7 +39,7 @@ fn a_lease_that_ends_during_a_pause_leaves_its_slot_free_for_later() {
 }
 
 #[test]
-fn a_slot_that_was_on_its_way_before_the_pause_is_taken() {
+fn a_slot_granted_before_the_pause_is_taken() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -51,7 +51,7 @@ fn a_slot_that_was_on_its_way_before_the_pause_is_taken() {
 }
 
 #[test]
-fn a_paused_pool_takes_no_more_than_its_queue_holds() {
+fn a_paused_pool_queues_up_to_its_limit() {
     let pool = pool(1);
     let _member = pool.join("a", 1);
     pool.pause();
@@ -60,7 +60,7 @@ fn a_paused_pool_takes_no_more_than_its_queue_holds() {
 }
 
 #[test]
-fn who_leaves_during_a_pause_is_out_of_the_queue() {
+fn a_request_that_leaves_during_a_pause_leaves_the_queue() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     pool.pause();
@@ -72,7 +72,7 @@ fn who_leaves_during_a_pause_is_out_of_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_add_up_and_one_that_runs_counts() {
+async fn the_paused_time_includes_earlier_pauses_and_the_running_one() {
     let pool = pool(9);
     assert_eq!(pool.paused_time(), Duration::ZERO);
     for _ in 0..2 {

@@ -12,7 +12,7 @@ fn served_by(pool: &Pool<&'static str>, preference: MemberPreference) -> &'stati
 }
 
 #[test]
-fn one_that_is_wanted_is_taken_while_it_has_a_slot_and_another_when_not() {
+fn the_preferred_member_is_taken_while_it_has_a_slot_and_another_otherwise() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let [_a, b, _c] = ["a", "b", "c"].map(|name| pool.join(name, 1));
     let preference = MemberPreference { wanted: Some(b.id()), ..MemberPreference::default() };
@@ -26,7 +26,7 @@ fn one_that_is_wanted_is_taken_while_it_has_a_slot_and_another_when_not() {
 }
 
 #[test]
-fn one_that_waits_for_a_wanted_member_takes_the_first_that_is_free() {
+fn a_waiting_request_takes_the_first_free_member_not_only_its_preferred_one() {
     let pool = pool(10);
     let [a, b] = ["a", "b"].map(|name| pool.join(name, 1));
     let (_busy, other) = (lease_of(&pool, a.id()), lease_of(&pool, b.id()));
@@ -60,7 +60,7 @@ fn a_claim_for_one_member_only_does_not_wait() {
 }
 
 #[test]
-fn a_pause_holds_it_and_after_the_pause_it_holds_up_no_other() {
+fn a_claim_for_one_member_waits_during_a_pause_and_delays_no_other_afterwards() {
     let pool = pool(10);
     let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
     let only = MemberPreference { only: Some(a.id()), ..MemberPreference::default() };
@@ -77,7 +77,7 @@ fn a_pause_holds_it_and_after_the_pause_it_holds_up_no_other() {
 }
 
 #[test]
-fn near_ones_are_first_as_long_as_one_has_a_slot() {
+fn near_members_come_first_while_one_has_a_slot() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _far = pool.join("far", 10);
     let _near = [pool.join_near("near", 1), pool.join_near("near", 1)];
@@ -90,7 +90,7 @@ fn near_ones_are_first_as_long_as_one_has_a_slot() {
 }
 
 #[test]
-fn ones_that_were_tried_come_last() {
+fn members_that_were_tried_come_last() {
     let pool = pool_with(MemberChoice::Warm);
     let members = ["a", "b", "c"].map(|name| pool.join(name, 1));
     let mut tried = Tried::default();
@@ -103,7 +103,7 @@ fn ones_that_were_tried_come_last() {
 }
 
 #[test]
-fn only_the_last_few_that_were_tried_are_remembered_and_each_once() {
+fn the_last_tried_members_are_remembered_each_once() {
     let pool = pool(10);
     let members: Vec<_> = (0..4).map(|_| pool.join("m", 1)).collect();
     let mut tried = Tried::default();
@@ -130,7 +130,7 @@ fn a_claim_for_present_members_does_not_wait_for_a_member_to_join() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgiving_one_tries_those_that_could_not_be_reached_rather_than_wait() {
+async fn a_forgiving_claim_tries_unreachable_members_instead_of_waiting() {
     let pool = pool(10);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
     lease(&pool).end(LeaseEnding::Unreachable);
@@ -145,7 +145,7 @@ async fn a_forgiving_one_tries_those_that_could_not_be_reached_rather_than_wait(
 }
 
 #[test]
-fn a_tunnel_may_aim_as_well() {
+fn a_tunnel_may_prefer_a_member_too() {
     let pool = pool(10);
     let [_a, b] = ["a", "b"].map(|name| pool.join(name, 9));
     let preference = MemberPreference { wanted: Some(b.id()), ..MemberPreference::default() };
@@ -156,7 +156,7 @@ fn a_tunnel_may_aim_as_well() {
 }
 
 #[test]
-fn a_member_is_found_by_what_its_endpoint_is_and_the_newest_is_first() {
+fn a_member_is_found_by_its_endpoint_newest_first() {
     let pool = pool(10);
     let [first, second] = ["same", "same"].map(|name| pool.join(name, 1));
     let other = pool.join("other", 1);

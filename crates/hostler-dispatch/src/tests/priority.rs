@@ -10,7 +10,7 @@ fn wait(pool: &Pool<&'static str>, priority: Priority) -> Request<&'static str> 
 }
 
 #[test]
-fn the_higher_class_is_served_first_and_within_a_class_who_came_first() {
+fn the_higher_class_is_served_first_and_each_class_by_arrival() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -29,7 +29,7 @@ fn the_higher_class_is_served_first_and_within_a_class_who_came_first() {
 }
 
 #[test]
-fn a_class_that_waits_is_passed_over_eight_times_at_most() {
+fn a_waiting_class_is_skipped_at_most_eight_times() {
     let pool = pool(100);
     let _member = pool.join("a", 1);
     let running = lease(&pool);
@@ -51,7 +51,7 @@ fn a_class_that_waits_is_passed_over_eight_times_at_most() {
 }
 
 #[test]
-fn one_that_returns_keeps_its_place_in_its_class() {
+fn a_returning_request_keeps_its_place_in_its_class() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
     let early = {

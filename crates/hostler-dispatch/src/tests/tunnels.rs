@@ -36,7 +36,7 @@ fn a_tunnel_leaves_the_slot_to_others() {
 }
 
 #[test]
-fn tunnels_go_where_the_fewest_are_whatever_the_choice_for_requests_and_those_to_be_count() {
+fn tunnels_go_to_the_member_with_the_fewest_and_pending_ones_count() {
     for choice in [MemberChoice::Warm, MemberChoice::RoundRobin, MemberChoice::LeastBusy] {
         let pool = pool_with(choice);
         let _members = ["a", "b", "c"].map(|name| pool.join(name, 9));
@@ -66,7 +66,7 @@ fn over_the_limit_a_tunnel_is_refused_and_a_request_is_not() {
 }
 
 #[test]
-fn one_that_cannot_be_had_keeps_no_slot_from_those_behind() {
+fn a_tunnel_that_must_wait_blocks_no_request_behind_it() {
     let pool = pool_of(1);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
     let tunnel_guard = tunnel(&pool);
@@ -108,7 +108,7 @@ fn a_member_that_leaves_tells_its_tunnels_and_has_not_left_before_they_end() {
 }
 
 #[test]
-fn a_pools_tunnels_can_be_dismissed_while_its_members_stay() {
+fn a_pools_tunnels_can_be_closed_while_its_members_stay() {
     let pool = pool(10);
     let member = pool.join("a", 1);
     let tunnel_guard = tunnel(&pool);

@@ -8,7 +8,7 @@ use hostler_cache::{Flight, FlightRole, Moment, StoredForm};
 use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
-use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Stock};
+use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, SharedCache, StorageKey};
 
 /// An answer whose body is in memory or on its way there, as one client gets it.
 pub struct SharedBody {
@@ -18,12 +18,6 @@ pub struct SharedBody {
     pub reading: BodyReading,
     /// Where the answer is stored. None if it will not be stored, or if this client gets another answer than others.
     pub place: Option<StorageKey>,
-}
-
-#[derive(Clone)]
-pub struct StorageKey {
-    pub stock: Arc<Stock>,
-    pub key: Arc<[u8]>,
 }
 
 /// The result of [`SharedBody::encoded`].
@@ -46,13 +40,13 @@ impl SharedBody {
         coding: Coding,
         encoder: impl FnOnce() -> Option<EncodedStream>,
     ) -> Encoded {
-        let Some(StorageKey { stock, key }) = self.place.clone() else { return Encoded::Not(self) };
-        if let Some(form) = stock.form(&key, &self.head, coding) {
+        let Some(StorageKey { shared_cache, key }) = self.place.clone() else { return Encoded::Not(self) };
+        if let Some(form) = shared_cache.form(&key, &self.head, coding) {
             return Encoded::Whole(form.head, form.body);
         }
         // The head's address is part of the key: a newer answer under the same key has another head.
         let name = [&Arc::as_ptr(&self.head).addr().to_ne_bytes()[..], coding.name().as_bytes()].concat();
-        let flight = match stock.flights.join(&name, Moment::now()) {
+        let flight = match shared_cache.flights.join(&name, Moment::now()) {
             FlightRole::Leader(flight) => flight,
             FlightRole::Arriving(FetchOutcome::Form(head, incoming_body)) => {
                 return coming(head, &incoming_body, self);
@@ -66,8 +60,8 @@ impl SharedBody {
         let head = Arc::new(coding::encoded(&self.head, coding));
         let of = self.head.clone();
         let mut encoding = FormEncoding { stream, reading: self.reading };
-        let incoming_body = IncomingBody::new(stock.memory.max_entry());
-        let making = Making { stock, key, of, coding, head: head.clone(), flight };
+        let incoming_body = IncomingBody::new(shared_cache.memory.max_entry());
+        let making = Making { shared_cache, key, of, coding, head: head.clone(), flight };
         let reading = incoming_body.reading().expect("invariant: nothing has come yet");
         match incoming_body.begin(&mut encoding) {
             Some(Poured::Whole(body)) => {
@@ -97,7 +91,7 @@ fn coming(head: Arc<ResponseHead>, incoming_body: &Arc<IncomingBody>, plain: Box
     }
 }
 
-impl Stock {
+impl SharedCache {
     /// The form of the answer with exactly this head.
     fn form(&self, key: &[u8], of: &Arc<ResponseHead>, coding: Coding) -> Option<StoredForm<ResponseHead>> {
         self.entry(key, of)?.form(coding.name()).cloned()
@@ -110,7 +104,7 @@ impl Stock {
 
 /// A form that is being made.
 struct Making {
-    stock: Arc<Stock>,
+    shared_cache: Arc<SharedCache>,
     key: Arc<[u8]>,
     of: Arc<ResponseHead>,
     coding: Coding,
@@ -131,9 +125,9 @@ impl Making {
     }
 
     fn keep(self, body: Bytes) {
-        if let Some(entry) = self.stock.entry(&self.key, &self.of) {
+        if let Some(entry) = self.shared_cache.entry(&self.key, &self.of) {
             let form = StoredForm { coding: self.coding.name(), head: self.head, body };
-            self.stock.memory.add_form(&self.key, &entry, form);
+            self.shared_cache.memory.add_form(&self.key, &entry, form);
         }
         // Requests find the stored form from now on.
         drop(self.flight);

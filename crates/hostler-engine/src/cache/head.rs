@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_about_the_answer_and_not_about_the_way_that_it_came() {
+    fn a_stored_head_has_no_fields_of_the_connection() {
         let came = head(
             "HTTP/1.1 203 Fine\nA:  1\nConnection: keep-alive, X-Hop\nX-Hop: 1\nAge: 7\nContent-Length: 3\nKeep-Alive: 1\nEtag: \"x\"\n\n",
         );
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_304_take_the_place_of_those_that_are_stored() {
+    fn fields_of_a_304_replace_the_stored_ones() {
         let stored = head("HTTP/1.1 200 OK\nA: 1\nDate: then\nCache-Control: max-age=1\nB: 1\nA: 2\n\n");
         let confirmation =
             head("HTTP/1.1 304 Not Modified\nDate: now\nConnection: close\nContent-Length: 9\na: 3\n\n");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_says_which() {
+    fn a_partial_answer_names_its_range() {
         let part = part(&head("HTTP/1.1 200 OK\nA: b\n\n"), &(2..5), 9);
         assert_eq!((part.status, &*lines(&part)), (206, "A: b\nContent-Range: bytes 2-4/9\n"));
     }

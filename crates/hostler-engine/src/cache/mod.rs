@@ -16,7 +16,7 @@ use hostler_cache::{
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
-pub use forms::{Encoded, SharedBody, StorageKey};
+pub use forms::{Encoded, SharedBody};
 pub use head::{freshened, not_modified, part, size, stored};
 pub use incoming_body::{BodyFeed, BodyReading, Cut, IncomingBody, Poured, Pouring};
 pub use lines::HeadLines;
@@ -30,7 +30,7 @@ pub type Entry = hostler_cache::Entry<ResponseHead>;
 const ALONE_MS: u64 = 5_000;
 
 /// The shared state of all routes with a cache. There is one.
-pub struct Stock {
+pub struct SharedCache {
     /// The stored answers.
     pub memory: Arc<Cache<ResponseHead>>,
     /// The memcached servers. None if there are none.
@@ -41,7 +41,7 @@ pub struct Stock {
     pub journal: Journal,
 }
 
-impl Stock {
+impl SharedCache {
     /// An empty cache of this size. No entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize, journal: Journal) -> Self {
         let memory = Arc::new(Cache::new(bytes, max_entry));
@@ -59,7 +59,7 @@ pub struct Caching {
     pub stores: bool,
     /// Requests that wait for the same answer share it even if it cannot be stored.
     pub collapses: bool,
-    pub stock: Arc<Stock>,
+    pub shared_cache: Arc<SharedCache>,
     /// The log has said that this route's answers vary by a field that differs for each request.
     pub told: AtomicBool,
 }
@@ -74,7 +74,7 @@ impl Caching {
                 "route {route:?}: its answers have {field} in Vary, which differs for each request: they are not cached; \
                  leave the field out of Vary, or the cache off this route"
             );
-            self.stock.journal.event(Level::Warn, &text);
+            self.shared_cache.journal.event(Level::Warn, &text);
         }
     }
 }
@@ -100,6 +100,13 @@ impl FetchOutcome {
             Self::Form(..) | Self::Failed => None,
         }
     }
+}
+
+/// Where an answer is stored.
+#[derive(Clone)]
+pub struct StorageKey {
+    pub shared_cache: Arc<SharedCache>,
+    pub key: Arc<[u8]>,
 }
 
 /// An answer whose body is on its way into memory.

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_says_what_it_is() {
+    fn each_part_of_a_multipart_answer_names_its_type_and_range() {
         let mut stored = ResponseHead::default();
         let text = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\n\r\n";
         stored.parse(text, &Limits::default()).unwrap();

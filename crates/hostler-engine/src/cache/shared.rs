@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hostler_cache::{Entry, FetchMark, Moment, Notice, Packing, Purge, Purged, Tier, TierSettings};
 use hostler_wire::ResponseHead;
 
-use super::{Stock, head};
+use super::{SharedCache, head};
 
-impl Stock {
+impl SharedCache {
     /// Changes the memcached servers; None: uses none. Entries are not copied from old to new servers.
     pub fn share(&self, settings: Option<&TierSettings>, tell: impl Fn(Notice<'_>) + Send + Sync + 'static) {
         let packing = Packing { write: head::pack, read: head::unpack, bytes: head::size };

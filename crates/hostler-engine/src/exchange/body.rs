@@ -1,10 +1,11 @@
 //! A request's body, and the client's side of an exchange. Knows no protocol.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use hostler_wire::{ChunkedError, Fields, ResponseHead};
 
 use super::memory::Reservation;
@@ -20,6 +21,13 @@ pub enum Body {
     Spilled(Arc<SpoolFile>, u64),
     /// Not read: it is sent to the worker as it comes.
     Streaming,
+}
+
+impl Body {
+    /// Whether the request has no body.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
 }
 
 /// Bytes in memory, and the reservation for them.
@@ -88,18 +96,22 @@ pub enum BodyError {
 /// The body of an answer that Hostler makes and that is not in memory. It never blocks.
 pub trait BodySource: Send {
     /// Appends some of the body, at most about `max` bytes, to `into`; `true` when it is complete.
-    fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut Vec<u8>,
-        max: usize,
-    ) -> Poll<std::io::Result<bool>>;
+    fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<io::Result<bool>>;
 }
 
 /// An empty body.
-impl BodySource for std::io::Empty {
-    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<std::io::Result<bool>> {
+impl BodySource for io::Empty {
+    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<io::Result<bool>> {
         Poll::Ready(Ok(true))
+    }
+}
+
+/// A body in memory, read in pieces where it is encoded.
+impl BodySource for Bytes {
+    fn poll_body(&mut self, _: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<io::Result<bool>> {
+        let part = self.split_to(self.len().min(max));
+        into.extend_from_slice(&part);
+        Poll::Ready(Ok(self.is_empty()))
     }
 }
 

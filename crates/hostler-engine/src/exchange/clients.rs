@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_limit_is_told_and_counted() {
+    fn connections_over_the_limit_are_reported_and_counted() {
         let clients = Arc::new(Clients::default());
         let load = clients.find(ip("192.0.2.1"));
         let (one, over) = ClientConnection::new(load.clone(), 1);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_hold_nothing_take_no_memory() {
+    fn clients_without_connections_take_no_memory() {
         let clients = Arc::new(Clients::default());
         for n in 0..10_000 {
             let load = clients.find(IpAddr::V4(n.into()));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_while_its_entry_goes_is_counted() {
+    fn a_client_that_arrives_while_its_entry_is_removed_is_counted() {
         let clients = Arc::new(Clients::default());
         let threads: Vec<_> = (0..4)
             .map(|_| {

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sweep_that_has_rested_knows_the_time_again() {
+    async fn an_idle_sweep_reads_the_time_again() {
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         drop(sweep.deadline());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cleared_deadline_is_never_due() {
+    async fn a_cleared_deadline_never_expires() {
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         let deadline = sweep.deadline();

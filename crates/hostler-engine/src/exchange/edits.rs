@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_yield_only_say_what_the_head_does_not() {
+    fn yielding_changes_only_add_fields_that_the_head_does_not_have() {
         let own = vec![
             Edit::Remove("a".into()),
             Edit::Set("b".into(), b"x".to_vec()),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_that_take_all_they_can_leave_room_for_others() {
+    fn a_few_greedy_connections_leave_room_for_others() {
         let budget = MemoryBudget::new(1000);
         let mut greedy: Vec<_> = (0..8).map(|_| budget.account().reservation()).collect();
         for _ in 0..3 {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_or_shrunk_is_free_again() {
+    fn dropped_and_shrunk_buffers_free_their_memory() {
         let budget = MemoryBudget::new(1000);
         let mut one = budget.account().reservation();
         assert!(one.resize(400));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_limit_holds_for_what_comes_and_lets_shrink_what_is_there() {
+    fn a_smaller_limit_holds_for_new_memory_and_existing_memory_may_shrink() {
         let budget = MemoryBudget::new(1000);
         let mut one = budget.account().reservation();
         assert!(one.resize(400));

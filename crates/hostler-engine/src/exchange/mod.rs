@@ -4,32 +4,27 @@ mod again;
 pub mod body;
 pub mod clients;
 pub mod connections;
-pub mod counters;
 pub mod cut;
 pub mod deadline;
 pub mod edits;
+mod from_head;
 pub mod handshakes;
-pub mod id;
 mod instance;
+pub mod log_facts;
 pub mod memory;
-mod offer;
 pub mod pending_end;
-mod registered;
-mod route;
 pub mod spool;
 pub mod transfer_rate;
-pub mod trust;
 pub mod via;
-mod whole;
 
 use std::any::Any;
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::Peer;
-use hostler_cache::{CacheStatus, Forward};
-use hostler_wire::{BodyLength, Fields, Name, RequestHead};
+use hostler_wire::{BodyLength, Fields, Name, RequestHead, Whole};
 use tokio::time::Instant;
 
 use hostler_coding::EncodingPlan;
@@ -37,18 +32,16 @@ use hostler_coding::EncodingPlan;
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
-pub use counters::{Counters, CountersView};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};
+pub use from_head::RequestId;
 pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
-pub use hostler_wire::Whole;
-pub use id::RequestId;
 pub use instance::Instance;
+pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
-pub use registered::{Registered, VcapId};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use transfer_rate::TransferRate;
 
@@ -87,8 +80,8 @@ pub struct Exchange {
     pub forwarded_proto: Option<Scheme>,
     /// The client's certificate in DER.
     pub certificate: Option<Arc<[u8]>>,
-    /// Facts of an exchange by a registered route.
-    pub registered: Option<Box<Registered>>,
+    /// Facts of an exchange by a registered route, as the kind of the route keeps them.
+    pub registered: Option<Box<dyn RegisteredRequest>>,
     /// The text of a refusal in place of Hostler's own, for clients that expect another.
     pub words: Option<Box<Whole>>,
     pub client: ClientAddress,
@@ -112,16 +105,31 @@ pub struct Exchange {
     /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
-    pub look: Option<Look>,
+    pub late_check: Option<LateCheck>,
     /// The route streams: the answer is sent to the client as it comes and is not stored in a file.
     pub streams: bool,
     /// It is a health check of Hostler and not a request to an application.
     pub is_health_check: bool,
 }
 
+/// The facts of one exchange by a registered route. Other exchanges have none, so they stay small.
+pub trait RegisteredRequest: Any + Debug + Send + Sync {
+    /// The id of the request by the rules of the route's kind, for the log.
+    fn id(&self) -> &str;
+
+    /// The id of the instance that answered, or of the last one that was tried.
+    fn instance_id(&self) -> Option<&str>;
+
+    /// Takes back the edits that a member's answer caused, because an answer of our own replaces it.
+    fn take_back_answer(&self, to_client: &mut Edits);
+
+    /// The answer to a refusal in the form of the route's kind. `refusal` is the gateway's `Refusal`. None: the form is Hostler's own.
+    fn refuse(&mut self, exchange: &Exchange, refusal: &dyn Any) -> Option<Whole>;
+}
+
 /// A time at which an answer that has not begun is checked. The answer may still take until the deadline.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct LateCheck {
     /// The time of the check.
     pub at: Instant,
     pub until: Instant,
@@ -169,43 +177,6 @@ pub struct Timings {
     pub worker_time: Option<Duration>,
 }
 
-/// Facts for the log: where an exchange went and how it ended.
-#[derive(Debug, Clone, Default)]
-pub struct LogFacts {
-    /// The route's pattern as configured.
-    pub route: Option<Arc<str>>,
-    /// The pool's name.
-    pub pool: Option<Arc<str>>,
-    /// The member that answered, or the last one that was tried.
-    pub member: Option<Arc<str>>,
-    /// How many members were tried.
-    pub attempts: u32,
-    /// How many requests were in the pool's queue on arrival. None if the request has not asked for a slot.
-    pub queue_length: Option<usize>,
-    /// How many other requests the member had when it got this one. None if no member got it.
-    pub in_use: Option<usize>,
-    /// The status that was sent to the client. 0: none.
-    pub status: u16,
-    /// The reason of a refusal.
-    pub refusal: Option<&'static str>,
-    /// The answer is the route's fallback.
-    pub fallback: bool,
-    /// Seconds after which a retry may succeed, as the pool estimates it.
-    pub retry_after: u32,
-    /// A further explanation for the operator.
-    pub detail: Option<String>,
-    /// Who broke the answer off.
-    pub aborted: Option<&'static str>,
-    /// The result of the cache. None for a route without one.
-    pub cache: Option<CacheStatus>,
-    /// The age in seconds of an answer from the cache.
-    pub age: Option<u64>,
-    /// Body bytes sent to the client.
-    pub bytes_out: u64,
-    /// Body bytes received from the client.
-    pub bytes_in: u64,
-}
-
 impl Exchange {
     /// An exchange for the first request of a connection.
     pub fn new(peer: SocketAddr, local: SocketAddr, deadline: Deadline) -> Self {
@@ -242,7 +213,7 @@ impl Exchange {
             pending_end: None,
             is_suspect: false,
             turn: None,
-            look: None,
+            late_check: None,
             streams: false,
             is_health_check: false,
         }
@@ -251,9 +222,31 @@ impl Exchange {
     /// Begins the next request of the connection. Its head is parsed already.
     pub fn begin(&mut self, trust: &Trust) {
         self.reset();
-        self.client = trust::client(trust, self.peer(), &self.head.fields);
+        self.client = from_head::client(trust, self.peer(), &self.head.fields);
         self.id = RequestId::of(&self.head.fields);
-        self.offer = offer::of(&self.head);
+        self.offer = from_head::offer(&self.head);
+    }
+
+    /// The request has this route. The exchange counts on it even if a reload changes the table.
+    pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
+        self.log_facts.route = Some(pattern.clone());
+        self.counters = Some(counters.clone());
+    }
+
+    /// The answer is complete. Drops the route, unless the end of the exchange concerns the route's pool. Reason: a pool that a reload has
+    /// removed ends when no request holds its routes, and a client may take long to read its answer.
+    pub fn let_route_go(&mut self) {
+        if !self.is_suspect && self.pending_end.is_none() {
+            self.route = None;
+        }
+    }
+
+    /// The answer to a refusal in the form of the kind of the route. None: the form is Hostler's own.
+    pub fn registered_answer(&mut self, refusal: &dyn Any) -> Option<Whole> {
+        let mut registered = self.registered.take()?;
+        let answer = registered.refuse(self, refusal);
+        self.registered = Some(registered);
+        answer
     }
 
     /// Begins a request whose head is incomplete or malformed.
@@ -280,15 +273,15 @@ impl Exchange {
 
     /// The current wait is not for the answer, so only the deadline counts.
     pub fn prepares(&self) {
-        if let Some(look) = self.look {
-            self.deadline.set_at(look.until);
+        if let Some(check) = self.late_check {
+            self.deadline.set_at(check.until);
         }
     }
 
     /// The wait for the answer begins.
     pub fn awaits(&self) {
-        if let Some(look) = self.look {
-            self.deadline.set_at(look.at);
+        if let Some(check) = self.late_check {
+            self.deadline.set_at(check.at);
         }
     }
 
@@ -308,7 +301,7 @@ impl Exchange {
         self.pending_end = None;
         self.is_suspect = false;
         self.turn = None;
-        self.look = None;
+        self.late_check = None;
         self.streams = false;
         self.is_health_check = false;
         self.to_member.clear();
@@ -341,7 +334,7 @@ impl Exchange {
         memchr::memchr(b'?', target).map_or(target, |query| &target[..query])
     }
 
-    /// A HEAD request: the answer has no body, whatever its fields say.
+    /// A HEAD request: the answer has no body, although its fields may give a length.
     pub fn is_head_request(&self) -> bool {
         self.head.method() == b"HEAD"
     }
@@ -350,22 +343,6 @@ impl Exchange {
     pub fn is_idempotent(&self) -> bool {
         matches!(self.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
             || self.head.fields.first(Name::IdempotencyKey).is_some()
-    }
-}
-
-impl LogFacts {
-    /// The result of the cache as one word.
-    pub fn cached(&self) -> Option<&'static str> {
-        Some(match self.cache? {
-            CacheStatus::Hit { ttl: 0.. } => "hit",
-            CacheStatus::Hit { .. } => "stale",
-            CacheStatus::Forwarded { collapsed: true, .. } => "collapsed",
-            CacheStatus::Forwarded { status: Some(304), stored: true, .. } => "validated",
-            CacheStatus::Forwarded { stored: true, .. } => "miss",
-            CacheStatus::Forwarded { .. } if self.age.is_some() => "stale",
-            CacheStatus::Forwarded { why: Forward::Bypass | Forward::Method, .. } => "bypass",
-            CacheStatus::Forwarded { .. } => "pass",
-        })
     }
 }
 

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_its_room_given_back_bit_by_bit() {
+    fn a_spool_file_is_read_back_and_frees_its_space_as_it_is_read() {
         let spool = spool(1 << 20);
         let mut file = spool.account().file();
         let bytes: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn one_connection_alone_can_fill_half_of_it_and_others_find_room() {
+    fn one_connection_can_fill_half_of_the_spool_and_others_find_room() {
         let spool = spool(1000);
         let greedy = spool.account();
         let (mut one, mut other) = (greedy.file(), greedy.file());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_let_go_on_a_thread_that_must_not_block_is_closed_on_another() {
+    async fn a_file_dropped_on_a_data_plane_thread_is_closed_on_a_blocking_thread() {
         let spool = spool(1000);
         let mut file = spool.account().file();
         file.claim(10).unwrap();

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_now_and_then_is_too_slow_and_a_steady_trickle_is_not() {
+    fn a_byte_at_long_intervals_is_too_slow_and_a_steady_slow_rate_is_not() {
         assert_eq!(lasts(TransferRate::default(), 1, 2000), Some(12));
         assert_eq!(lasts(TransferRate::default(), 1, 500), Some(10));
         assert_eq!(lasts(TransferRate::default(), 1, 29_000), Some(87), "a pause is within body_timeout");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn much_at_first_is_no_licence_to_dawdle() {
+    fn a_fast_start_gives_no_credit_for_a_slow_rest() {
         let mut pace = TransferRate::default();
         pace.wait(0);
         assert!(pace.has_moved(1 << 20, 1, RATE));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_several_pieces_after_a_pause_counts_as_a_whole() {
+    fn pieces_that_arrive_together_after_a_pause_count_together() {
         let mut pace = TransferRate::default();
         for second in 0..100 {
             pace.wait(second * 1000);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_at_once_is_never_too_slow_and_a_rate_of_nothing_neither() {
+    fn a_body_that_arrives_at_once_is_never_too_slow_nor_is_any_at_rate_zero() {
         let mut pace = TransferRate::default();
         for now in 0..1000 {
             assert!(pace.has_moved(1, now * 60_000, RATE), "we have not looked for longer");

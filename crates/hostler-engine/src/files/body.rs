@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_of_a_file_comes_whole_in_whatever_pieces() {
+    async fn a_range_of_a_file_is_read_whole_in_pieces_of_any_size() {
         let bytes: Vec<u8> = (0..400_000_u32).map(|n| n as u8).collect();
         for (range, max) in
             [(0..0, 10), (0..1, 10), (5..400_000, 65_536), (0..131_072, 7_000), (1..262_145, 1 << 30)]

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_taken_in_their_order() {
+    fn conditions_are_evaluated_in_the_order_of_the_rfc() {
         let cases = [
             ("", Whole),
             ("If-None-Match: \"x\"", NotModified),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn one_part_is_given_and_of_several_all() {
+    fn one_range_gets_a_partial_answer_and_several_get_the_whole_file() {
         let cases = [
             ("bytes=0-0", Part(0..1)),
             ("bytes=10-19", Part(10..20)),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_what_is_there_no_more_are_not_given() {
+    fn a_range_of_a_replaced_file_is_not_sent() {
         let cases = [
             ("If-Range: \"x\"", Part(1..3)),
             ("If-Range: \"y\"", Whole),

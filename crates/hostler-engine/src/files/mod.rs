@@ -13,21 +13,21 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use choose::Miss;
-use conditions::Conditions;
 use hostler_coding::{self as coding, Coding};
 use hostler_config::StaticFiles;
 use hostler_wire::{Fields, Name, ResponseHead, tokens};
-use open::Blocking;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
-use place::{NoPlace, ends_in_slash, place};
-use request::FileRequest;
-use serve::FileLookup;
 use tokio::task::spawn_blocking;
 
+use self::choose::Miss;
+use self::conditions::Conditions;
+use self::open::Blocking;
+use self::place::{NoPlace, ends_in_slash, place};
+use self::request::FileRequest;
+use self::serve::FileLookup;
 use crate::exchange::Exchange;
 
-pub use served::{NotServed, ServedFile};
+pub use self::served::{NotServed, ServedFile};
 
 /// A folder that is served.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Opens files below a folder, and never outside it, whatever symbolic links say. Knows no HTTP.
+//! Opens files below a folder, and never outside it, also through symbolic links. Knows no HTTP.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_followed_below_the_folder_and_not_out_of_it() {
+    fn symbolic_links_are_followed_inside_the_folder_only() {
         let outside = tempfile::tempdir().unwrap();
         std::fs::write(outside.path().join("secret"), "s").unwrap();
         let inside = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_kernels_help_links_are_not_followed() {
+    fn without_openat2_symbolic_links_are_not_followed() {
         let inside = tempfile::tempdir().unwrap();
         std::fs::create_dir(inside.path().join("sub")).unwrap();
         std::fs::write(inside.path().join("sub/file"), "f").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_file_nor_folder_does_not_exist_and_does_not_block() {
+    fn a_fifo_or_device_does_not_exist_and_does_not_block() {
         let inside = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(CWD, inside.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_means_a_place_below_the_folder_and_never_one_outside() {
+    fn a_path_maps_to_a_file_inside_the_folder() {
         let cases = [
             ("/", "", true),
             ("/a.txt", "a.txt", false),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_or_in_disguise_is_not_there() {
+    fn hidden_files_and_disguised_paths_are_not_found() {
         for path in [
             "/.git/config",
             "/a/.env",

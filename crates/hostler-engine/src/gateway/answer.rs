@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 
-use super::fallback::StandIn;
+use super::fallback::FallbackAnswer;
 use super::refusal::Refusal;
 use crate::cache::SharedBody;
-use crate::exchange::{BodySource, Whole};
+use crate::exchange::BodySource;
 use crate::proxy::Call;
 
 /// Where the answer to a request comes from.
@@ -22,12 +22,6 @@ pub enum Answer {
     Streamed(Box<Streamed>),
     /// A member. Other clients read the same answer from memory.
     Shared(Box<SharedBody>),
-}
-
-impl From<Box<Call>> for Answer {
-    fn from(call: Box<Call>) -> Self {
-        if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
-    }
 }
 
 impl Answer {
@@ -55,7 +49,7 @@ pub struct Streamed {
 pub struct Failed {
     pub refusal: Refusal,
     /// The route's fallback for this request.
-    pub fallback: Option<StandIn>,
+    pub fallback: Option<FallbackAnswer>,
 }
 
 impl<E: Into<Refusal>> From<E> for Failed {

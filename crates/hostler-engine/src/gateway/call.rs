@@ -1,19 +1,24 @@
-//! A call to a pool: gets a slot, asks the member, and starts again if the call failed and may be repeated. Knows no client protocol.
+//! A call to a pool: gets a slot, asks the member, and starts again if the call failed and may be repeated. Also the retry policy of configured
+//! routes. Knows no client protocol.
 
-use hostler_dispatch::{Lease, MemberId};
+use hostler_dispatch::{Lease, MemberId, MemberPreference};
+use hostler_wire::ResponseHead;
 
-use super::late;
+use super::answer::Answer;
+use super::death_count::DeathCount;
 use super::refusal::Refusal;
-use super::retry::{Attempt, FailedAttempt, RetryPolicy};
+use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use super::target::{PoolTarget, Route};
-use super::toll::Toll;
-use super::wait::{QueueWait, WaitBudget};
+use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, Call, Endpoint};
 
+/// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier.
+const MAX_SENDS: u32 = 3;
+
 /// Asks a member of the pool. `policy` says which members the request is for, and whether a failed call is tried again.
 pub(super) fn call<D: Downstream>(
-    policy: impl RetryPolicy,
+    policy: &(impl RetryPolicy + ?Sized),
     at: (&Route, &PoolTarget),
     exchange: &mut Exchange,
     client: &mut D,
@@ -24,7 +29,7 @@ pub(super) fn call<D: Downstream>(
 
 /// The same for a client that has already waited for a fetch of another request: only the rest of its time is left.
 pub(super) async fn call_within<D: Downstream>(
-    policy: impl RetryPolicy,
+    policy: &(impl RetryPolicy + ?Sized),
     wait_budget: WaitBudget,
     (route, target): (&Route, &PoolTarget),
     exchange: &mut Exchange,
@@ -35,7 +40,7 @@ pub(super) async fn call_within<D: Downstream>(
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
     queue_wait.preference = policy.preference(exchange, target)?;
-    let (mut sends, mut toll, mut last) = (0, Toll::default(), None);
+    let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);
     loop {
         // Boxed because few requests need it. Otherwise each connection would carry the room for it.
         if exchange.is_suspect || exchange.turn.is_some() {
@@ -49,11 +54,13 @@ pub(super) async fn call_within<D: Downstream>(
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
-        let Some((member, lease)) = begin(&policy, lease, target, &queue_wait, exchange) else {
+        let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
         let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
-            Ok(call) if call.is_late() => Box::pin(late::wait(call, exchange, client, target)).await,
+            Ok(call) if call.is_late() => {
+                Box::pin(wait::for_late_answer(call, exchange, client, target)).await
+            }
             answered => answered,
         };
         let failure = match answered {
@@ -65,7 +72,7 @@ pub(super) async fn call_within<D: Downstream>(
         };
         if !failure.was_never_sent() {
             sends += 1;
-            if Box::pin(target.poison.blame(exchange, &mut toll)).await? {
+            if Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
                 // The request may kill the next worker too: other requests get a slot first.
                 queue_wait.give_up_place();
             }
@@ -83,7 +90,7 @@ pub(super) async fn call_within<D: Downstream>(
 /// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop
 /// borrows takes room in each connection.
 fn begin(
-    policy: &impl RetryPolicy,
+    policy: &(impl RetryPolicy + ?Sized),
     lease: Lease<Endpoint>,
     target: &PoolTarget,
     queue_wait: &QueueWait<'_>,
@@ -97,4 +104,49 @@ fn begin(
     exchange.log_facts.attempts += 1;
     policy.begin(&attempt, exchange);
     Some((lease.member(), lease))
+}
+
+impl From<Box<Call>> for Answer {
+    fn from(call: Box<Call>) -> Self {
+        if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
+    }
+}
+
+/// The policy of a configured route. A request that was never sent goes to other members at its old place in the queue, until its time is
+/// over. A request that may have been worked on is sent again if it is idempotent, three times at most.
+pub(super) struct ConfiguredRetry;
+
+impl RetryPolicy for ConfiguredRetry {
+    fn preference(&self, exchange: &mut Exchange, _: &PoolTarget) -> Result<MemberPreference, Refusal> {
+        let cautious = !proxy::is_repeatable(exchange);
+        Ok(MemberPreference { cautious, ..MemberPreference::default() })
+    }
+
+    /// The failure of a member says more than that the wait was too long.
+    fn hides(&self, no_slot: &Refusal) -> bool {
+        matches!(no_slot, Refusal::QueueTimeout)
+    }
+
+    fn has_tried_all(&self, _: &Attempt<'_>, _: &Exchange) -> bool {
+        false
+    }
+
+    fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange) {
+        wait::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
+    }
+
+    fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}
+
+    fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
+        let FailedAttempt { failure, sends, preference, .. } = failed;
+        let again = |why| Ok(NextAttempt { preference, gives_up_place: false, why });
+        if failure.was_never_sent() {
+            return again(Some(failure.into()));
+        }
+        if sends == MAX_SENDS || !proxy::may_repeat(&failure, exchange) {
+            return Err(failure.into());
+        }
+        // The reason why it got no answer says more than that it waited for another member.
+        again(failure.was_forsaken().then(|| failure.into()))
+    }
 }

@@ -10,14 +10,14 @@ use super::hypernova;
 use super::refusal::Refusal;
 use crate::exchange::Exchange;
 
-pub enum StandIn {
+pub enum FallbackAnswer {
     /// The same for all requests.
     File(Arc<LoadedFile>),
     /// Made for this request: a Hypernova response in JSON.
     Batch(Bytes),
 }
 
-impl StandIn {
+impl FallbackAnswer {
     pub fn content_type(&self) -> &str {
         match self {
             Self::File(file) => &file.content_type,
@@ -40,12 +40,12 @@ pub(super) async fn stand_in(
     exchange: &mut Exchange,
     refusal: &Refusal,
     max_body: u64,
-) -> Option<StandIn> {
+) -> Option<FallbackAnswer> {
     match fallback {
-        Fallback::File(file) => is_for(file, exchange).then(|| StandIn::File(file.clone())),
-        Fallback::Hypernova => {
-            hypernova::stand_in(exchange, refusal, max_body).await.map(|json| StandIn::Batch(json.into()))
-        }
+        Fallback::File(file) => is_for(file, exchange).then(|| FallbackAnswer::File(file.clone())),
+        Fallback::Hypernova => hypernova::stand_in(exchange, refusal, max_body)
+            .await
+            .map(|json| FallbackAnswer::Batch(json.into())),
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_browser_that_navigates_may_have_a_page_and_a_script_that_asks_for_data_may_not() {
+    fn a_navigating_browser_gets_the_fallback_page_and_a_script_that_fetches_data_does_not() {
         let navigates: &[u8] = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         for accept in [navigates, b"*/*", b"TEXT/HTML", b"a/b, text/*;q=0.1", b"text/html;level=1; q=0.5"] {
             assert!(allows_html(accept), "{}", accept.escape_ascii());

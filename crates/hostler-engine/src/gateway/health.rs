@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use hostler_dispatch::Pool;
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 use serde::Serialize;
 
-use crate::exchange::{Connections, Whole};
+use crate::exchange::Connections;
 use crate::proxy::Endpoint;
 
 /// What a health check asks.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ready_means_that_clients_are_welcome_and_each_pool_that_counts_has_a_member() {
+    async fn readiness_needs_accepting_listeners_and_a_member_in_each_counted_pool() {
         let connections = Arc::new(Connections::default());
         let health = Health::new(connections.clone());
         let ready = |probe| health.ask(&probe).unwrap();

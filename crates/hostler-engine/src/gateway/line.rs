@@ -5,6 +5,9 @@ use hostler_wire::{Name, Version};
 use crate::exchange::{Exchange, Protocol};
 use crate::journal::Access;
 
+/// Writes the access line of an exchange in a format of its own, with the line break.
+pub type AccessFormat = fn(&Exchange, &mut Vec<u8>);
+
 pub fn access_line(exchange: &Exchange) -> Access<'_> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
     let field = |name| exchange.head.fields.first(name).map(text);
@@ -36,8 +39,8 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         fallback: log_facts.fallback,
         detail: log_facts.detail.as_deref(),
         aborted: log_facts.aborted,
-        vcap_request_id: registered.map(|registered| registered.id.as_str()),
-        instance: registered.and_then(|registered| Some(&*registered.instance.as_ref()?.id)),
+        registered_id: registered.map(|registered| registered.id()),
+        instance: registered.and_then(|registered| registered.instance_id()),
         user_agent: field(Name::UserAgent),
         referer: field(Name::Referer),
     }

@@ -3,18 +3,17 @@
 mod answer;
 mod cached;
 mod call;
-mod changes;
+mod death_count;
 mod fallback;
 mod files;
 mod health;
-mod hops;
 mod hypernova;
 mod identity;
-mod late;
+mod kind;
 mod line;
 mod native;
-pub mod platform;
 mod poison;
+mod prepare;
 mod redirect;
 pub mod refusal;
 mod retry;
@@ -24,29 +23,28 @@ mod suspects;
 mod target;
 #[cfg(test)]
 mod tests;
-mod toll;
 mod wait;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_wire::BodyLength;
+use hostler_wire::{BodyLength, Name, Whole};
 
-use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, Whole};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget};
 use crate::route::Table;
 use cached::CacheAnswer;
-use call::call;
-use platform::PlatformRetry;
-use retry::ConfiguredRetry;
+use call::{ConfiguredRetry, call};
 
 pub use answer::{Answer, Failed, Streamed};
-pub use changes::Changes;
-pub use fallback::StandIn;
+pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
-pub use line::access_line;
+pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
+pub use line::{AccessFormat, access_line};
 pub use poison::{Poison, PoisonSettings, SuspectsView};
-pub use refusal::{Refusal, RefusalFacts};
+pub use prepare::Changes;
+pub use refusal::{Objection, Refusal, RefusalFacts};
+pub use retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use suspects::{Convicted, KeptOff};
@@ -60,10 +58,12 @@ pub struct Gateway {
     pub spool: ArcSwap<SpoolSettings>,
     /// The memory budget for the bodies of all requests.
     pub request_memory: Arc<MemoryBudget>,
-    /// The settings of all registered routes. None without a registrar.
-    pub platform: ArcSwapOption<platform::PlatformRules>,
+    /// The rules while other programs may register routes. None without a registrar.
+    pub registrar: ArcSwapOption<RegistrarRules>,
     /// The state behind the health checks of Hostler itself.
     pub health: Arc<Health>,
+    /// Writes the access line of an exchange if its format is not one of the journal's.
+    pub access_format: Option<AccessFormat>,
     /// Counts requests that matched no route, and input that was not a valid request.
     pub unrouted: Arc<Counters>,
 }
@@ -128,12 +128,9 @@ impl Gateway {
             Target::Pool(target) => target,
         };
         let at = (&**route, target);
-        let answered = match (fetch, &route.platform) {
-            (None, None) => call(ConfiguredRetry, at, exchange, client, thread).await.map(Answer::from),
-            (None, Some(platform)) => {
-                let policy = PlatformRetry::new(platform, exchange);
-                call(policy, at, exchange, client, thread).await.map(Answer::from)
-            }
+        let answered = match (fetch, &route.kind) {
+            (None, None) => call(&ConfiguredRetry, at, exchange, client, thread).await.map(Answer::from),
+            (None, Some(kind)) => call(&**kind, at, exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
@@ -154,19 +151,27 @@ impl Gateway {
 
     /// The answer, if the request is a balancer's health check. Its host, path and scheme do not matter.
     pub fn health_check(&self, exchange: &mut Exchange) -> Option<Whole> {
-        self.platform.load().as_ref().and_then(|rules| rules.health_check(exchange))
+        let registrar = self.registrar.load();
+        let RegistrarRules { health_agent, unrouted } = registrar.as_deref()?;
+        let agent = exchange.head.fields.first(Name::UserAgent)?;
+        if health_agent.is_empty() || agent != &**health_agent {
+            return None;
+        }
+        exchange.is_health_check = true;
+        Some(unrouted.health(exchange))
     }
 
-    /// The same for a request with an empty `Host`, which gorouter accepts.
+    /// The same for a request with an empty `Host`.
     pub fn health_without_host(&self, exchange: &mut Exchange) -> Option<Whole> {
-        let rules = self.platform.load();
-        rules.as_ref().filter(|rules| rules.is_compat()).and_then(|rules| rules.health_check(exchange))
+        let is_allowed =
+            self.registrar.load().as_ref().is_some_and(|rules| rules.unrouted.allows_empty_host());
+        if is_allowed { self.health_check(exchange) } else { None }
     }
 
     /// What the client gets after an answer broke off before any of it was sent: a stale answer, else the fallback, else the refusal.
     pub async fn instead(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Failed> {
-        if exchange.registered.is_some() {
-            platform::remove_answer_edits(exchange);
+        if let Some(registered) = &exchange.registered {
+            registered.take_back_answer(&mut exchange.to_client);
         }
         exchange.log_facts.bytes_out = 0;
         let Some(route) = exchange.route.take() else { return Err(refusal.into()) };
@@ -178,10 +183,10 @@ impl Gateway {
         outcome
     }
 
-    /// The input is not a valid request. Prepares the refusal in gorouter's words, if `compat` asks for that.
+    /// The input is not a valid request, so its route is unknown.
     pub fn enter_unread(&self, exchange: &mut Exchange) {
-        if let Some(rules) = &*self.platform.load() {
-            rules.enter_unread(exchange);
+        if let Some(rules) = &*self.registrar.load() {
+            rules.unrouted.unread(exchange);
         }
     }
 
@@ -202,7 +207,7 @@ impl Gateway {
 
     /// Why a request that matches no route is refused.
     fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
-        self.platform.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted(exchange))
+        self.registrar.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted.refusal(exchange))
     }
 
     /// The route of the request. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the
@@ -259,12 +264,12 @@ impl Gateway {
 /// Checks a request that goes to a pool. Returns the answer if the request must not go further.
 fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, Refusal> {
     let Target::Pool(_) = &route.target else { return Ok(None) };
-    if let Some(platform) = &route.platform {
-        platform.enter(exchange)?;
+    if let Some(kind) = &route.kind {
+        kind.enter(exchange)?;
     }
     rewrite::check(exchange)?;
-    hops::check_loop(exchange)?;
-    hops::count(exchange, route.traces)
+    prepare::check_loop(exchange)?;
+    prepare::count_hop(exchange, route.traces)
 }
 
 fn as_route(route: &Arc<dyn Any + Send + Sync>) -> Option<&Route> {

@@ -17,10 +17,10 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout};
 
+use super::death_count::DeathCount;
 use super::identity::{Keyring, Keys, RequestIdentity};
 use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
-use super::toll::Toll;
 use crate::exchange::{Death, Exchange, PendingEnd};
 use crate::journal::{Journal, Level};
 
@@ -201,12 +201,12 @@ impl Poison {
         }
     }
 
-    /// Finds out whether a worker died over this request, and adds the death to the toll. Too many deaths are a refusal. True if the worker
+    /// Finds out whether a worker died over this request, and adds the death to `deaths`. Too many deaths are a refusal. True if the worker
     /// ended by itself and had no other request.
     pub(super) async fn blame(
         self: &Arc<Self>,
         exchange: &mut Exchange,
-        toll: &mut Toll,
+        deaths: &mut DeathCount,
     ) -> Result<bool, Refusal> {
         let tried = exchange.turn.take();
         let Some(pending_end) = self.pending_end(exchange) else { return Ok(false) };
@@ -218,13 +218,13 @@ impl Poison {
         }
         let Some(death) = pending_end.death().await else { return Ok(false) };
         exchange.is_suspect = true;
-        if tried.is_some() || death.alone || *toll == Toll::default() {
-            toll.add(death.pid, death.own, death.alone);
+        if tried.is_some() || death.alone || *deaths == DeathCount::default() {
+            deaths.add(death.pid, death.own, death.alone);
         }
         let verdict = self.record(&identity, &death, tried.is_some());
         let convicted = verdict.or_else(|| {
-            let is_poison = toll.is_enough(self.settings.kills);
-            is_poison.then(|| Convicted { killed: toll.pids.clone(), kept_off: None })
+            let is_poison = deaths.is_enough(self.settings.kills);
+            is_poison.then(|| Convicted { killed: deaths.pids.clone(), kept_off: None })
         });
         convicted.map_or(Ok(death.own && death.alone), |convicted| Err(Refusal::Poison(convicted)))
     }

@@ -1,13 +1,13 @@
 //! Redirects: builds the URL from parts of the request. Knows no connection.
 
 use hostler_config::{Piece, Redirect};
-use hostler_wire::{ResponseHead, split_host};
+use hostler_wire::{ResponseHead, Whole, split_host};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::rewrite::behind;
-use crate::exchange::{Exchange, Whole};
+use crate::exchange::Exchange;
 
 /// Characters that must not stand in a header field, and the backslash, which browsers read as a slash.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\');
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_filled_with_what_was_asked_for() {
+    fn a_redirect_url_is_filled_from_the_request() {
         let text = |text: &str| Piece::Text(text.into());
         let whole = || vec![text("https://"), Piece::Host, Piece::Path, Piece::Query];
         assert_eq!(filled(whole(), "/old/a%20b?x=%2F"), "https://Shop.test/old/a%20b?x=%2F");

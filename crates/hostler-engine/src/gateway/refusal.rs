@@ -3,18 +3,24 @@
 mod examples;
 mod table;
 
+use std::any::Any;
 use std::fmt;
 
 use hostler_dispatch::AcquireError;
 use hostler_wire::{CallError, FramingError, HeadError, ScanError};
 
-use super::platform::objection::Objection;
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
 use crate::proxy::{Failure, TlsFault};
 
 pub use examples::examples;
-pub use table::{ALL, RefusalCause, RefusalFacts};
+pub use table::{ALL, RefusalCause, RefusalFacts, plain};
+
+/// A reason for which only one kind of registered routes refuses a request.
+pub trait Objection: Any + fmt::Debug + Send + Sync {
+    /// Its row in the table of its kind.
+    fn facts(&self) -> RefusalFacts;
+}
 
 /// An answer of Hostler's own because of a failure.
 #[derive(Debug)]
@@ -61,8 +67,8 @@ pub enum Refusal {
     Range(u64),
     /// The file exists, but the file system fails to read it.
     FileSystem(std::io::Error),
-    /// A registered route refuses it.
-    Objection(Objection),
+    /// A registered route refuses it, for a reason that only its kind has.
+    Objection(Box<dyn Objection>),
     /// `only-if-cached`, and no stored answer fits.
     OnlyIfCached,
     /// The queue of the pool is full.
@@ -123,7 +129,7 @@ impl Refusal {
             Self::Precondition => table::PRECONDITION,
             Self::Range(_) => table::RANGE,
             Self::FileSystem(_) => table::FILE_SYSTEM,
-            Self::Objection(objection) => of_objection(objection),
+            Self::Objection(objection) => objection.facts(),
             Self::OnlyIfCached => table::ONLY_IF_CACHED,
             Self::QueueFull { .. } => table::QUEUE_FULL,
             Self::Overloaded => table::OVERLOADED,
@@ -166,18 +172,6 @@ fn of_body(error: &BodyError) -> RefusalFacts {
         BodyError::Storage(_) => table::STORAGE,
         BodyError::LargerThanSpool(_) => table::SPOOL_SIZE,
         BodyError::SpoolFull(_) | BodyError::DiskFull(_) => table::SPOOL_FULL,
-    }
-}
-
-fn of_objection(objection: &Objection) -> RefusalFacts {
-    match objection {
-        Objection::EmptyHost => table::EMPTY_HOST,
-        Objection::AppInstance => table::BAD_APP_INSTANCE,
-        Objection::ProcessInstance => table::BAD_PROCESS_INSTANCE,
-        Objection::UnknownInstance { .. } => table::UNKNOWN_INSTANCE,
-        Objection::RouteService => table::ROUTE_SERVICE,
-        Objection::RouteServiceTunnel => table::ROUTE_SERVICE_TUNNEL,
-        Objection::NoNegotiator => table::NO_NEGOTIATOR,
     }
 }
 
@@ -310,12 +304,6 @@ impl From<FramingError> for Refusal {
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         Self::Body(error)
-    }
-}
-
-impl From<Objection> for Refusal {
-    fn from(objection: Objection) -> Self {
-        Self::Objection(objection)
     }
 }
 

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_begin_with_the_prefix_is_left_to_the_caller() {
+    fn a_path_without_the_prefix_is_left_to_the_caller() {
         for target in ["/apis", "/ap", "*", "", "/api/../x", "/x%2F..%2Fapi/y", "/%2e%2e/ap"] {
             assert_eq!(rewritten("/api", "", target), None, "{target}");
         }
@@ -146,7 +146,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_is_rewritten_is_a_path_below_the_new_prefix(
+        fn a_rewritten_path_is_below_the_new_prefix(
             target in "/(api|%61pi|\\.|%2[eEfF]|/|a|\\?|%){0,12}"
         ) {
             if let Some(target) = rewritten("/api", "/v2", &target) {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::death_count::DeathCount;
 use super::identity::{IdentityKind, Keys, RequestIdentity};
-use super::toll::Toll;
 use crate::exchange::Death;
 
 /// How many suspects are remembered, at about 400 bytes each. A death adds one for each request of the worker, and a few more.
@@ -41,7 +41,7 @@ pub(super) struct Suspects {
 struct Suspect {
     kind: IdentityKind,
     name: Arc<str>,
-    toll: Toll,
+    deaths: DeathCount,
     last: Instant,
     until: Instant,
     kept_off: bool,
@@ -123,7 +123,7 @@ impl Suspects {
     /// A similar request asks for a worker. `crowded`: workers have several requests at once.
     pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Admission {
         let suspects = || keys.iter().filter_map(|key| self.by_key.get(key));
-        let is_url_trial = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.toll.total > 0);
+        let is_url_trial = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.deaths.total > 0);
         let watched = || suspects().filter(|suspect| suspect.is_gated());
         if !is_url_trial && watched().next().is_none() {
             return Admission::Free;
@@ -212,7 +212,7 @@ impl Suspects {
             if suspect.kept_off || !suspect.is_news(death, tried) {
                 continue;
             }
-            suspect.toll.add(death.pid, death.own, death.alone);
+            suspect.deaths.add(death.pid, death.own, death.alone);
             (suspect.last, suspect.until) = (death.at, suspect.until.max(until));
             suspect.answered = None;
             if suspect.is_guilty(rule.kills) {
@@ -228,7 +228,7 @@ impl Suspects {
     pub fn acquit(&mut self, keys: &Keys, now: Instant) {
         for key in keys {
             let Some(suspect) = self.by_key.get_mut(key) else { continue };
-            suspect.toll = Toll::default();
+            suspect.deaths = DeathCount::default();
             suspect.paroled = false;
             suspect.answered = Some(now);
             if suspect.held == 0 && suspect.watched_until <= now {
@@ -243,7 +243,7 @@ impl Suspects {
         let view = |suspect: &Suspect| KeptOff {
             request: suspect.name.clone(),
             kind: suspect.kind,
-            killed: suspect.toll.pids.clone(),
+            killed: suspect.deaths.pids.clone(),
             for_ms: (suspect.until - now).as_millis() as u64,
         };
         kept_off.map(view).take(MAX_LISTED).collect()
@@ -299,12 +299,12 @@ fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
 
 impl Suspect {
     fn new(kind: IdentityKind, name: Arc<str>, until: Instant, now: Instant) -> Self {
-        let (toll, last, watched_until, held_since) = (Toll::default(), now, now, now);
+        let (deaths, last, watched_until, held_since) = (DeathCount::default(), now, now, now);
         let (kept_off, paroled, held, answered, turn) = (false, false, 0, None, None);
         Self {
             kind,
             name,
-            toll,
+            deaths,
             last,
             until,
             kept_off,
@@ -321,16 +321,16 @@ impl Suspect {
     /// worker. If the worker of a URL's first death had other requests too, only deaths in a trial count from then on.
     fn is_news(&self, death: &Death, tried: bool) -> bool {
         let counts = self.kind != IdentityKind::Request || tried || death.alone;
-        self.toll.total == 0 || counts && death.since >= self.last && !self.toll.pids.contains(&death.pid)
+        self.deaths.total == 0 || counts && death.since >= self.last && !self.deaths.pids.contains(&death.pid)
     }
 
     fn is_guilty(&self, kills: usize) -> bool {
         match self.kind {
-            IdentityKind::Request => self.toll.is_enough(kills),
+            IdentityKind::Request => self.deaths.is_enough(kills),
             _ if self.paroled => true,
             // The more requests share a key, the more deaths it takes.
-            IdentityKind::Path => self.toll.is_enough(kills + 1),
-            IdentityKind::Client => self.toll.is_enough(kills + 2),
+            IdentityKind::Path => self.deaths.is_enough(kills + 1),
+            IdentityKind::Client => self.deaths.is_enough(kills + 2),
             // A route is never convicted, because innocent requests use it too.
             IdentityKind::Route => false,
         }
@@ -338,7 +338,7 @@ impl Suspect {
 
     /// Whether its requests are let in one at a time.
     fn is_gated(&self) -> bool {
-        let weight = self.toll.weight() + if self.is_held() { 2 * self.held } else { 0 };
+        let weight = self.deaths.weight() + if self.is_held() { 2 * self.held } else { 0 };
         match self.kind {
             IdentityKind::Request => false,
             IdentityKind::Path => weight >= 2 || self.paroled,
@@ -364,7 +364,7 @@ impl Suspect {
         let paroles = self.kept_off && self.kind != IdentityKind::Request;
         let stays = paroles || self.held > 0 || is_taken(self.turn, now);
         if paroles {
-            (self.kept_off, self.paroled, self.toll) = (false, true, Toll::default());
+            (self.kept_off, self.paroled, self.deaths) = (false, true, DeathCount::default());
         }
         self.until = now + MAX_TURN;
         stays
@@ -372,7 +372,7 @@ impl Suspect {
 
     fn convicted(&self, now: Instant) -> Convicted {
         let left = self.until.saturating_duration_since(now);
-        Convicted { killed: self.toll.pids.clone(), kept_off: Some((self.name.clone(), left)) }
+        Convicted { killed: self.deaths.pids.clone(), kept_off: Some((self.name.clone(), left)) }
     }
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use hostler_config::{Fallback, Redirect};
 use hostler_dispatch::{Pool, Priority};
 use hostler_native::Native;
-use hostler_wire::Limits;
+use hostler_wire::{Limits, Whole};
 
-use super::changes::Changes;
-use super::platform::registered::Platform;
+use super::kind::RouteKind;
 use super::poison::Poison;
+use super::prepare::Changes;
 use crate::cache::Caching;
-use crate::exchange::{Counters, Whole};
+use crate::exchange::Counters;
 use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
@@ -29,8 +29,8 @@ pub struct Route {
     pub traces: bool,
     /// The priority of its requests in the pool's queue.
     pub priority: Priority,
-    /// Set for a registered route.
-    pub platform: Option<Arc<Platform>>,
+    /// The rules of its kind, if the route is a registered one.
+    pub kind: Option<Arc<dyn RouteKind>>,
     /// What stands in for the pool's answer if there is none.
     pub fallback: Option<Fallback>,
     /// A folder of files that is tried before the target.

@@ -1,4 +1,5 @@
-//! The wait for a slot, limited by the queue, the request and the client. Knows no calls.
+//! The waits of a request: for a slot, limited by the queue, the request and the client, and for an answer that is late. An answer is late long
+//! before the client gives up, so that another member can get the request.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -12,8 +13,13 @@ use tokio::time::{Instant, timeout_at};
 use super::refusal::Refusal;
 use super::suspects::Admission;
 use super::target::PoolTarget;
-use crate::exchange::{Downstream, Exchange};
-use crate::proxy::Endpoint;
+use crate::exchange::{Downstream, Exchange, LateCheck};
+use crate::proxy::{self, Call, Endpoint, Failure};
+
+/// An answer is late after this part (a quarter) of the time that the client waits.
+const LATE_PART: u32 = 4;
+/// A member that has not answered since its ejection has this long, before the request is sent to another member as well.
+const WARY_TIME: Duration = Duration::from_secs(1);
 
 /// How long a client waits for its answer to begin. All waits of one request share it.
 #[derive(Clone, Copy)]
@@ -213,6 +219,37 @@ async fn until_changed(changed: Pin<&mut Notified<'_>>, until: Option<Instant>) 
     }
 }
 
+/// Sets the deadline of the answer, and the moment from which it is late. Nothing has been sent yet.
+pub(super) fn set_deadline(
+    exchange: &mut Exchange,
+    lease: &Lease<Endpoint>,
+    target: &PoolTarget,
+    until: Instant,
+) {
+    let mut late_after = target.request_timeout / LATE_PART;
+    if lease.is_wary() && proxy::is_repeatable(exchange) {
+        late_after = late_after.min(WARY_TIME);
+    }
+    let at = lease.since() + late_after;
+    exchange.late_check = (at < until).then_some(LateCheck { at, until });
+    exchange.deadline.set_at(at.min(until));
+}
+
+/// Waits on for an answer that is late. At a member that is not a worker of ours, waits only as long as the pool has not ejected it, if the request may be sent to
+/// another member.
+pub(super) async fn for_late_answer<D: Downstream>(
+    mut call: Box<Call>,
+    exchange: &mut Exchange,
+    client: &mut D,
+    target: &PoolTarget,
+) -> Result<Box<Call>, Failure> {
+    target.poison.watch(exchange, Instant::now() + target.request_timeout);
+    if proxy::is_repeatable(exchange) {
+        call.watch_ejection();
+    }
+    call.wait_on(exchange, client).await
+}
+
 #[cfg(test)]
 mod tests {
     use hostler_wire::Address;
@@ -223,7 +260,7 @@ mod tests {
     use crate::gateway::tests::{exchange, seconds, target};
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_of_the_pool_costs_no_patience() {
+    async fn a_pause_of_the_pool_does_not_count_as_waiting() {
         let (target, mut exchange) = (target(), exchange());
         target.pool.pause();
         let (pool, meter) = (target.pool.clone(), target.meter.clone());
@@ -262,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_held_by_a_pause_for_longer_than_another_request_timeout() {
+    async fn a_pause_holds_a_request_at_most_one_more_request_timeout() {
         let (target, mut exchange) = (target(), exchange());
         target.pool.pause();
         let began = Instant::now();
@@ -288,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_is_waited_for_as_long_as_the_queue_allows() {
+    async fn a_wait_for_a_turn_ends_with_the_queue_timeout() {
         for queue_timeout in [seconds(2), seconds(20)] {
             let target = PoolTarget { queue_timeout, ..target() };
             let waited = wait_in_vain(&target).await;
@@ -297,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_does_not_count_while_one_waits_for_its_turn() {
+    async fn a_pause_does_not_count_in_the_wait_for_a_turn() {
         let target = target();
         target.pool.pause();
         let pool = target.pool.clone();

@@ -1,5 +1,4 @@
 //! Standard error, written without waiting for its reader: errors at the start, and panics. Knows no log.
-//! no log.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;

@@ -12,8 +12,6 @@ pub enum LogFormat {
     Json,
     /// For people.
     Pretty,
-    /// JSON, except for exchanges, which have the format of Cloud Foundry's gorouter.
-    Gorouter,
 }
 
 /// The severity of an event.
@@ -74,9 +72,9 @@ pub struct Access<'a> {
     pub detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted: Option<&'a str>,
-    /// For registered routes: gorouter's id of the request, and the member's instance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vcap_request_id: Option<&'a str>,
+    /// For registered routes: the id of the request by the rules of their kind, and the member's instance.
+    #[serde(rename = "vcap_request_id", skip_serializing_if = "Option::is_none")]
+    pub registered_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +86,7 @@ pub struct Access<'a> {
 impl Access<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            LogFormat::Json | LogFormat::Gorouter => write_json(out, "access", self),
+            LogFormat::Json => write_json(out, "access", self),
             LogFormat::Pretty => {
                 let _ = write!(
                     out,
@@ -132,7 +130,7 @@ pub(super) struct Event<'a> {
 impl Event<'_> {
     pub fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            LogFormat::Json | LogFormat::Gorouter => {
+            LogFormat::Json => {
                 write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: self })
             }
             LogFormat::Pretty => {
@@ -163,7 +161,7 @@ pub(super) struct WorkerLine<'a> {
 impl WorkerLine<'_> {
     pub fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            LogFormat::Json | LogFormat::Gorouter => {
+            LogFormat::Json => {
                 write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: self })
             }
             LogFormat::Pretty => {
@@ -218,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn for_people_no_line_of_a_worker_looks_like_one_of_ours() {
+    fn in_text_format_no_worker_line_looks_like_one_of_hostlers() {
         let mut out = Vec::new();
         let text = "app/1: killed; it printed last:\n12:00:00.000 error: forged\n\u{1b}[2Jwiped";
         Event { level: Level::Error, text }.write(&mut out, LogFormat::Pretty);

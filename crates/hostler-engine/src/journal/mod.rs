@@ -4,7 +4,6 @@
 //! counted: a request never waits for the log, and the end of the program waits less than a second.
 
 mod error_output;
-mod gorouter;
 mod line;
 mod writer;
 
@@ -14,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use error_output::ErrorOutput;
-pub use gorouter::Hop;
 pub use line::{Access, Level, LogFormat};
 pub use writer::WriterUsage;
 
@@ -50,16 +48,14 @@ impl Journal {
 
     /// Writes an access line. The closure runs only if access lines are on.
     pub fn access<'a>(&self, line: impl FnOnce() -> Access<'a>) {
-        if self.access && self.form != LogFormat::Gorouter {
+        if self.access {
             self.write(|out, form| line().write(out, form));
         }
     }
 
-    /// Writes an access line in gorouter's format. The closure runs only if that format is on.
-    pub fn hop<'a>(&self, line: impl FnOnce() -> Hop<'a>) {
-        if self.access && self.form == LogFormat::Gorouter {
-            self.write(|out, _| line().write(out));
-        }
+    /// Writes a line in a format that the journal does not know. `write` adds the line with its line break.
+    pub fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.write(|out, _| write(out));
     }
 
     /// Writes an event for the operator.

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_waits_for_a_reader_and_not_for_one_that_stands_still() {
+    fn shutdown_waits_for_a_reader_that_reads_and_not_for_a_stalled_one() {
         let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
         fill(&writer, 10);
         assert!(writer.end(Duration::from_secs(60)));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_counted_and_told_once_the_reader_goes_on() {
+    fn dropped_lines_are_counted_and_reported_when_the_reader_reads_on() {
         let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
         fill(&writer, 20_000);
         let WriterUsage { waiting_bytes, dropped, .. } = writer.usage();

@@ -2,19 +2,35 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hostler_dispatch::Lease;
-use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, Name, ResponseHead};
+use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, Name, ResponseHead};
 use tokio::time::Instant;
 
 use super::ending::end_lease;
+use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
-use super::interim::Interims;
-use super::link::Link;
+use super::link::{Interims, Link, remove_own_fields};
 use super::upload::Upload;
-use super::{CallSettings, Endpoint, Failure, TlsFault, request};
+use super::{Endpoint, request};
 use crate::exchange::{BodyError, Downstream, Exchange};
+
+/// The settings of a call.
+#[derive(Debug, Clone)]
+pub struct CallSettings {
+    /// The time limit for connecting.
+    pub connect_timeout: Duration,
+    /// How long a call may go on after its client has left, before its worker counts as hung.
+    pub hang_timeout: Duration,
+    /// How long a tunnel may be without a byte in either direction.
+    pub tunnel_idle_timeout: Duration,
+    /// Limits of an answer's head. All interim heads of an answer together have the same limit.
+    pub limits: Limits,
+    /// How many interim heads an answer may have.
+    pub max_interim_answers: usize,
+}
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a box, because its request's future moves it about a dozen times.
@@ -26,12 +42,13 @@ pub struct Call {
     pub(super) headed: bool,
     /// The final head is a 101: the connection no longer speaks HTTP.
     switched: bool,
-    pub(super) upload: Upload,
+    /// The request's body. None if it has none.
+    pub(super) upload: Option<Upload>,
     began: Instant,
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    pub(super) interims: Interims,
+    interims: Interims,
 }
 
 impl Call {
@@ -44,9 +61,11 @@ impl Call {
         began: Instant,
     ) -> Box<Self> {
         let outbox = connection.start();
-        let mut upload = Upload::new(exchange);
-        request::write_head(outbox, exchange, upload.framing());
-        upload.start(outbox);
+        let mut upload = if exchange.body.is_none() { None } else { Upload::new(exchange) };
+        request::write_head(outbox, exchange, upload.as_ref().map(Upload::framing));
+        if let Some(upload) = &mut upload {
+            upload.start(outbox);
+        }
         if let Some(offer) = &exchange.offer {
             connection.offer(offer);
         }
@@ -58,7 +77,7 @@ impl Call {
         exchange: &Exchange,
         lease: Lease<Endpoint>,
         stream: Box<MemberStream>,
-        upload: Upload,
+        upload: Option<Upload>,
         settings: &CallSettings,
         thread: usize,
     ) -> Box<Self> {
@@ -69,7 +88,7 @@ impl Call {
         exchange: &Exchange,
         lease: Lease<Endpoint>,
         link: Link,
-        upload: Upload,
+        upload: Option<Upload>,
         settings: &CallSettings,
         thread: usize,
         began: Instant,
@@ -113,8 +132,8 @@ impl Call {
                 self.lease.meter.record_worker_time(self.thread, worker_time);
                 Ok(self)
             }
-            Err(Failure::TimedOut) if let Some(look) = exchange.look.take() => {
-                exchange.deadline.set_at(look.until);
+            Err(Failure::TimedOut) if let Some(check) = exchange.late_check.take() => {
+                exchange.deadline.set_at(check.until);
                 Ok(self)
             }
             Err(failure) => Err(self.without_answer(exchange, failure)),
@@ -161,9 +180,22 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
+    /// Reads the next head, interim or final.
+    pub(super) fn poll_next_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        ready!(self.link.poll_head(cx, &self.settings.limits, self.to_head))?;
+        let head = self.link.head();
+        if head.is_interim() && head.status != 101 {
+            self.interims.note(head, self.settings.max_interim_answers, self.settings.limits.max_size)?;
+        }
+        if self.is_by_worker() {
+            remove_own_fields(self.link.head_mut());
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// The whole request must be sent before the protocol changes (RFC 9110 section 7.8), even if the member answers earlier.
     fn poll_switch(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Failure>> {
-        if self.upload.is_done() && !self.link.has_unsent() {
+        if self.is_uploaded() && !self.link.has_unsent() {
             return Poll::Ready(Ok(()));
         }
         if self.link.has_send_failed() {
@@ -232,7 +264,15 @@ impl Call {
         cx: &mut Context<'_>,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        self.upload.poll_push(cx, &mut self.link, client)
+        match &mut self.upload {
+            Some(upload) => upload.poll_push(cx, &mut self.link, client),
+            None => self.link.poll_send(cx).map(Ok),
+        }
+    }
+
+    /// Whether the whole body has been handed to the connection.
+    pub(super) fn is_uploaded(&self) -> bool {
+        self.upload.as_ref().is_none_or(Upload::is_done)
     }
 
     /// The answer is a 101: what follows is not HTTP. Go on with [`Self::switch`].

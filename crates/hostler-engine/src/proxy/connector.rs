@@ -12,8 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::{TlsConnector, TlsStream};
 
-use super::Failure;
-use super::tls::TlsFault;
+use super::failure::{Failure, TlsFault};
 
 #[derive(Debug, Clone)]
 pub struct Connector {

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_failures_in_a_row_make_it_unhealthy_and_so_many_successes_healthy_again() {
+    fn failures_in_a_row_make_a_member_unhealthy_and_successes_in_a_row_healthy() {
         let settings = CheckSettings {
             path: "/".into(),
             host: "a".into(),

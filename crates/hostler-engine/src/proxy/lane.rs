@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sink_that_takes_nothing_for_too_long_stops_it_and_one_that_takes_some_does_not() {
+    async fn a_stalled_sink_ends_the_direction_and_a_slow_one_does_not() {
         let mut lane = lane(b"", false);
         let (mut source, mut from) = duplex(1 << 20);
         let (mut to, mut sink) = duplex(16);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_is_bounded_and_nothing_is_kept_when_it_has_gone() {
+    async fn buffered_bytes_are_bounded_and_freed_when_sent() {
         let mut lane = lane(b"early", false);
         let (mut source, mut from) = duplex(4 << 20);
         let (mut to, mut sink) = duplex(1024);
@@ -404,7 +404,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_close_frame_goes_between_two_others_wherever_everything_is_cut(
+        fn a_close_frame_goes_between_two_frames_however_the_bytes_are_cut(
             lengths in vec(0_u8..126, 1..20),
             pieces in vec(1_usize..70, 1..10),
             at in 0_usize..30,

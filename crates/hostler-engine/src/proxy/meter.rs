@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_refused_is_asked_to_stay_away_about_as_long_as_the_last_one_waited() {
+    fn retry_after_is_about_as_long_as_the_last_request_waited() {
         let meter = Meter::new(1);
         assert_eq!(meter.retry_after(), 1);
         for (waited, least, most) in [(900, 1, 1), (4_500, 4, 6), (3_600_000, 20, 30)] {

@@ -7,120 +7,44 @@ mod checked;
 mod connector;
 mod ending;
 mod endpoint;
+mod failure;
 mod health_check;
 mod http2;
-mod interim;
 mod lane;
-mod linger;
 mod link;
 mod meter;
 mod request;
-mod tls;
-mod trusted_fields;
 mod tunnel;
 mod upload;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use hostler_dispatch::Lease;
-use hostler_wire::{CallError, Limits, MemberConnection};
+use hostler_wire::MemberConnection;
 use tokio::time::Instant;
 
-use crate::exchange::{Body, BodyError, Downstream, Exchange};
+use crate::exchange::{Body, Downstream, Exchange};
 
 pub use crate::exchange::Instance;
 
 pub use ask::{WholeAnswer, ask, post};
-pub use call::Call;
+pub use call::{Call, CallSettings};
 pub use checked::Checked;
 pub use connector::{Connector, MemberProtocol, MemberTls};
 pub use ending::{CallEnding, CallRemains};
 pub use endpoint::{Endpoint, MemberNews, OnHang, Ours};
+pub use failure::{Failure, TlsFault};
 pub use health_check::{CheckSettings, Checking};
-pub use interim::is_for_our_cache;
+pub use link::is_for_our_cache;
 pub use meter::{Meter, Spread, Times};
 #[cfg(test)]
 pub use request::write_head;
 pub use request::{goes_on, writes};
-pub use tls::TlsFault;
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 use ending::end_lease;
-
-/// The settings of a call.
-#[derive(Debug, Clone)]
-pub struct CallSettings {
-    /// The time limit for connecting.
-    pub connect_timeout: Duration,
-    /// How long a call may go on after its client has left, before its worker counts as hung.
-    pub hang_timeout: Duration,
-    /// How long a tunnel may be without a byte in either direction.
-    pub tunnel_idle_timeout: Duration,
-    /// Limits of an answer's head. All interim heads of an answer together have the same limit.
-    pub limits: Limits,
-    /// How many interim heads an answer may have.
-    pub max_interim_answers: usize,
-}
-
-/// Why there is no answer. Either the lease has come back, or it stays taken until the member has finished.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// No connection could be made. The request was never sent.
-    #[error("could not connect: {0}")]
-    Unreachable(std::io::Error),
-    /// TLS failed. The request was never sent.
-    #[error("{0}: {1}")]
-    Tls(TlsFault, String),
-    /// The member says that it has not processed the request.
-    #[error("{0}")]
-    Unprocessed(String),
-    /// HTTP/2, the member's protocol, cannot express the request.
-    #[error("HTTP/2 cannot express the request")]
-    Unspeakable,
-    /// The connection ended before the first byte of an answer. The request may have been worked on.
-    #[error("{0}")]
-    Unanswered(CallError),
-    /// The connection ended in the middle of an answer, before any of it was passed on.
-    #[error("{0}")]
-    Broken(CallError),
-    /// The answer is not HTTP.
-    #[error("{0}")]
-    BadAnswer(CallError),
-    /// The deadline has passed. The slot stays taken until the member has finished.
-    #[error("no answer in time")]
-    TimedOut,
-    /// The pool gave the member up during the wait. It may have worked on the request.
-    #[error("the member does not answer")]
-    Forsaken,
-    /// The client's side failed while its body was being passed on.
-    #[error("{0}")]
-    Body(BodyError),
-}
-
-impl Failure {
-    /// The member got nothing of the request, so any other member may get it.
-    pub fn was_never_sent(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Tls(..))
-    }
-
-    /// The member got the request, and says that it has not processed it.
-    pub fn was_unprocessed(&self) -> bool {
-        matches!(self, Self::Unprocessed(_))
-    }
-
-    /// The answer was late, and another member may be asked.
-    pub fn was_forsaken(&self) -> bool {
-        matches!(self, Self::Forsaken)
-    }
-
-    /// The member closed the connection without an answer to the request: another may answer it.
-    pub fn was_cut_off(&self) -> bool {
-        matches!(self, Self::Unanswered(_) | Self::Broken(_))
-    }
-}
 
 /// Sends the request to the leased member and waits for the head of the answer.
 pub async fn forward<D: Downstream>(

@@ -8,7 +8,7 @@ use hostler_wire::{BodyLength, ChunkStart, Fields, Name, write_end};
 use tokio::task::JoinHandle;
 
 use super::link::Link;
-use super::trusted_fields::{is_ours, is_underscore_alias, needs_trust};
+use super::request::{is_ours, is_underscore_alias, needs_trust};
 use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, SpoolFile};
 
 /// How much is handed to the connection at a time.
@@ -27,7 +27,6 @@ pub(super) struct Upload {
 }
 
 enum UploadSource {
-    None,
     Memory(Arc<InMemory>, usize),
     Spilled(Box<Spilled>),
     Streaming(BodyLength),
@@ -43,19 +42,19 @@ struct Spilled {
 type UploadReading = JoinHandle<io::Result<Vec<u8>>>;
 
 impl Upload {
-    /// A body whose end the HTTP/1.1 framing must show.
-    pub fn new(exchange: &Exchange) -> Self {
-        let mut upload = Self::unframed(exchange);
+    /// A body whose end the HTTP/1.1 framing must show. None if there is no body.
+    pub fn new(exchange: &Exchange) -> Option<Self> {
+        let mut upload = Self::unframed(exchange)?;
         // Only the chunked coding can carry trailers.
         let is_unknown = matches!(upload.source, UploadSource::Streaming(BodyLength::Chunked));
         upload.chunked = upload.trailers.is_some() || is_unknown;
-        upload
+        Some(upload)
     }
 
-    /// A body whose end is shown by other means, as in HTTP/2.
-    pub fn unframed(exchange: &Exchange) -> Self {
+    /// A body whose end is shown by other means, as in HTTP/2. None if there is no body.
+    pub fn unframed(exchange: &Exchange) -> Option<Self> {
         let source = match &exchange.body {
-            Body::None => UploadSource::None,
+            Body::None => return None,
             Body::Memory(bytes) => UploadSource::Memory(bytes.clone(), 0),
             Body::Spilled(file, length) => {
                 let (file, length) = (file.clone(), *length);
@@ -66,17 +65,16 @@ impl Upload {
         let trailers = exchange.trailers.as_ref().and_then(|fields| fit(fields, &exchange.to_member));
         let comes = matches!(source, UploadSource::Streaming(BodyLength::Chunked));
         let edits = comes.then(|| Box::new(exchange.to_member.clone()));
-        Self { done: matches!(source, UploadSource::None), source, chunked: false, trailers, edits }
+        Some(Self { source, chunked: false, trailers, edits, done: false })
     }
 
-    /// How the head announces the body. None: there is no body.
-    pub fn framing(&self) -> Option<BodyLength> {
+    /// How the head announces the body.
+    pub fn framing(&self) -> BodyLength {
         match &self.source {
-            UploadSource::None => None,
-            _ if self.chunked => Some(BodyLength::Chunked),
-            UploadSource::Memory(bytes, _) => Some(BodyLength::Known(bytes.len() as u64)),
-            UploadSource::Spilled(spilled) => Some(BodyLength::Known(spilled.length)),
-            UploadSource::Streaming(length) => Some(*length),
+            _ if self.chunked => BodyLength::Chunked,
+            UploadSource::Memory(bytes, _) => BodyLength::Known(bytes.len() as u64),
+            UploadSource::Spilled(spilled) => BodyLength::Known(spilled.length),
+            UploadSource::Streaming(length) => *length,
         }
     }
 
@@ -123,7 +121,6 @@ impl Upload {
     ) -> Poll<Result<(), BodyError>> {
         let chunked = self.chunked;
         let ended = match &mut self.source {
-            UploadSource::None => true,
             UploadSource::Memory(bytes, at) => {
                 let piece = &bytes[*at..bytes.len().min(*at + PIECE)];
                 *at += piece.len();

@@ -3,9 +3,7 @@
 //! The order of precedence: an exact host, a wildcard host (the longest first), any host; then an exact path, the longest prefix. A
 //! lookup allocates nothing. A change copies the table; hosts that do not change share their paths with the copy.
 
-mod marks;
-mod plain;
-mod readings;
+mod paths;
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -14,8 +12,8 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use hostler_wire::split_host;
 
 use hostler_config::{HostPattern, MatchPattern, PathPattern};
-use marks::Marks;
-pub use plain::with as with_plain_path;
+use paths::Marks;
+pub use paths::with_plain_path;
 
 /// A longer text is no host name (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;
@@ -114,25 +112,25 @@ impl<T> Table<T> {
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
-        plain::with(path, self.folds_paths, |path| self.find_plain(host, path))
+        with_plain_path(path, self.folds_paths, |path| self.find_plain(host, path))
     }
 
     /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
     /// would bypass the other route.
     pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T) -> bool {
         let marks = Marks::of(path);
-        let is_odd = readings::is_odd(path, marks);
+        let is_odd = paths::is_odd(path, marks);
         if !is_odd && !self.has_capitals && !marks.may_have_capitals() {
             return false;
         }
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
         if !is_odd {
-            return plain::with(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
+            return with_plain_path(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
         }
         let leads_here =
             |reading: &[u8]| self.find_plain(host, reading).is_some_and(|other| std::ptr::eq(other, found));
-        readings::is_any(path, self.folds_paths, |reading| {
+        paths::is_any(path, self.folds_paths, |reading| {
             !leads_here(reading) || self.is_disputed_by_case(host, reading)
         })
     }
@@ -143,7 +141,7 @@ impl<T> Table<T> {
         if self.folds_paths || !self.has_capitals && !path.iter().any(u8::is_ascii_uppercase) {
             return false;
         }
-        readings::in_lower_case(path, |lower| self.rank(host, lower, true) > self.rank(host, path, false))
+        paths::in_lower_case(path, |lower| self.rank(host, lower, true) > self.rank(host, path, false))
     }
 
     /// How specific the match for a path is. `lowered`: patterns are compared in lower case.
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_way_around_a_route() {
+    fn no_spelling_of_a_path_bypasses_a_route() {
         let table = table(&["/admin/*", "/open/*"]);
         for path in
             ["/admin", "/%61dmin/x", "/open/../admin/x", "/./admin", "/open/%2e%2e/admin", "/admin/.."]
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apps_read_as_paths_of_different_routes_is_disputed() {
+    fn a_path_that_apps_read_as_paths_of_different_routes_is_ambiguous() {
         let table = table(&["*", "/admin/*", "/api/admin/*"]);
         for path in [
             "/admin/../x",
@@ -354,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_app_that_folds_letters_takes_for_a_path_of_another_route_is_disputed() {
+    fn a_path_that_matches_another_route_without_case_is_ambiguous() {
         let routes =
             table(&["*", "/admin/*", "/Reports/*", "/api/*", "/API/docs/*", "/Ping", "a.test/admin/x/*"]);
         for path in [
@@ -392,20 +390,20 @@ mod tests {
     }
 
     #[test]
-    fn a_route_for_everything_is_one_for_the_server_as_a_whole() {
+    fn a_catch_all_route_takes_requests_for_the_server_as_a_whole() {
         let table = table(&["*", "/a/*"]);
         assert_eq!(table.find(b"a", b"*"), Some(&"*"));
     }
 
     #[test]
-    fn hostile_hosts_and_paths_are_only_looked_up() {
+    fn hostile_hosts_and_paths_cause_no_panic() {
         let table = table(&["/a/*", "x.org"]);
         assert_eq!(table.find(&[b'x'; 1000], b"/a/b"), Some(&"/a/*"));
         assert_eq!(table.find(b"[::1", &b"/".repeat(60_000)), None);
     }
 
     #[test]
-    fn a_copy_is_changed_under_one_host_and_leaves_the_rest_as_it_was() {
+    fn a_table_copy_with_one_changed_host_keeps_all_others() {
         let first = table(&["*", "a.test/x/*", "*.b.test", "c.test"]);
         let mut second = first.clone();
         let host = |pattern: &str| pattern.parse::<MatchPattern>().unwrap().host;
@@ -424,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_case_of_paths_counts_unless_it_is_said_not_to() {
+    fn paths_are_case_sensitive_unless_configured() {
         let mut folding = Table::folding_paths();
         folding.set(None, [(PathPattern::Prefix("/Api".into()), 1), (PathPattern::Prefix("/api".into()), 2)]);
         for path in ["/api/x", "/API", "/%41pi/X", "/x/../aPI/"] {

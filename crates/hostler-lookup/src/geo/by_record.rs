@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_once_is_not_made_again_until_another_takes_its_place() {
+    fn a_value_is_built_once_until_another_replaces_it() {
         let kept = ByRecord::new(1);
         let fail = |_: &str| -> Result<u32, &str> { Err("made again") };
         assert_eq!(kept.get(RecordId(1), || Ok::<_, &str>(10)), Ok(10));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_records_there_are_each_gets_its_own() {
+    fn each_record_gets_its_own_value() {
         let kept = ByRecord::new(64);
         for _ in 0..2 {
             for id in 0..1000 {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_or_nowhere_is_not_known() {
+    fn empty_names_and_null_points_are_unknown() {
         let record = Record {
             city: City::Flat(""),
             country_code: Some(""),

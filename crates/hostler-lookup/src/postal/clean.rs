@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_military_post_has_the_state_that_stands_in_its_name() {
+    fn a_military_post_takes_its_state_from_its_name() {
         let cleaned = clean(row(b"US", "APO AE", "", ""));
         assert_eq!((&*cleaned.city, cleaned.state_code, cleaned.state), ("APO", "AE", "Armed Forces Europe"));
         assert!(cleaned.is_military && cleaned.county.is_empty());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn connecticut_has_its_counties_and_its_regions() {
+    fn a_county_of_connecticut_matches_its_planning_region() {
         let same = |asked: &str, is: &str, state| is_county(&fold::county(asked), &fold::county(is), state);
         assert!(same("Hartford County", "Capitol Region", "CT"));
         assert!(same("Capitol Planning Region", "Capitol Region", "CT"));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_code_is_cut_to_what_is_known() {
+    fn a_full_code_is_cut_to_the_known_prefix() {
         assert_eq!(known_part(*b"GB", "SW1A 1AA").as_deref(), Some("SW1A"));
         assert_eq!(known_part(*b"CA", "k1a 0b1").as_deref(), Some("K1A"));
         assert_eq!(known_part(*b"US", "97209-1234").as_deref(), Some("97209"));

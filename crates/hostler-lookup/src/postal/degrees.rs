@@ -89,14 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coordinate_is_shown_as_it_was_written() {
+    fn a_coordinate_keeps_its_digits() {
         for text in ["45.527", "-122.6854", "0.5", "-0.0001", "7", "-180", "169.2590123"] {
             assert_eq!(Degrees::new(text.parse().unwrap()).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn what_is_no_angle_is_no_point() {
+    fn an_invalid_angle_makes_no_point() {
         assert_eq!(Degrees::new(f64::NAN), None);
         assert_eq!(Degrees::new(180.1), None);
         assert_eq!(Point::new(90.5, 0.0), None);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn portland_is_as_far_from_new_york_as_the_map_says() {
+    fn the_distance_from_portland_to_new_york_is_right() {
         let portland = Point::new(45.527, -122.6854).unwrap();
         let new_york = Point::new(40.7506, -73.9971).unwrap();
         assert!((portland.distance_km(new_york) - 3930.0).abs() < 20.0);

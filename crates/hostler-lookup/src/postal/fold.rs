@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_however_it_is_typed() {
+    fn a_name_is_found_in_any_case_and_accents() {
         for text in ["Saint Paul", "ST. PAUL", "st  paul", "Saint-Paul"] {
             assert_eq!(name(text), "saint paul");
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_county_is_one_whatever_its_kind_is_called() {
+    fn a_county_is_found_with_or_without_its_suffix() {
         assert_eq!(county("Multnomah"), county("MULTNOMAH COUNTY"));
         assert_eq!(county("Fairfax (city)"), county("Fairfax City"));
         assert_eq!(county("Aleutians West (CA)"), county("Aleutians West Census Area"));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_one_with_and_without_its_space() {
+    fn a_code_is_found_with_and_without_its_space() {
         assert_eq!(code("sw1a 1aa"), "SW1A1AA");
         assert_eq!(code("00-950"), "00950");
         assert_eq!(code("\0%"), "");

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_found_in_the_mapped_file() {
+    fn a_packed_row_is_found_in_the_mapped_file() {
         let made = image();
         let mapped = opened(made.as_bytes()).unwrap();
         assert_eq!((mapped.made(), mapped.checksum()), (7, made.checksum()));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_nothing() {
+    fn an_offset_outside_the_file_gives_nothing() {
         let image = image();
         assert_eq!(image.record::<2>(ImageSection::Places, 2), [0, 0]);
         assert_eq!(image.record::<2>(ImageSection::Places, u32::MAX), [0, 0]);

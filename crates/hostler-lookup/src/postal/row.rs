@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nowhere_is_not_in_the_gulf_of_guinea() {
+    fn a_point_at_zero_zero_is_no_point() {
         let (_, point) = read("US\t00001\tX\t\t\t\t\t\t\t0.0\t0\t").unwrap();
         assert_eq!(point, None);
         assert_eq!(read("US\t00001\tX\t\t\t\t\t\t\t\t\t").unwrap().1, None);

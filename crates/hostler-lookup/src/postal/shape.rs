@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_could_be_one_if_it_looks_like_one() {
+    fn a_code_fits_if_it_has_a_known_shape() {
         let shapes = Shapes::of(["SW1A 1AA", "E1 6AN"].into_iter());
         assert_eq!(shapes.to_string(), "A0 0AA|AA0A 0AA");
         assert!(shapes.fit("ec1a1bb") && !shapes.fit("97209"));

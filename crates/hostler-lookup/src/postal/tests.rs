@@ -40,7 +40,7 @@ fn codes(table: &PostalTable, places: &Places) -> Vec<String> {
 }
 
 #[test]
-fn a_code_is_found_with_all_that_the_file_says() {
+fn a_code_is_found_with_all_columns_of_the_file() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
         let [place] = postal.code(table, us, "97209")[..] else { panic!("one place") };
@@ -104,7 +104,7 @@ fn a_state_is_found_by_code_and_name_and_lists_its_codes_in_order() {
 }
 
 #[test]
-fn a_city_is_found_in_its_state_and_its_counties_are_told_apart() {
+fn a_city_is_found_in_its_state_with_each_of_its_counties() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
         let in_city = |state, city| {
@@ -126,7 +126,7 @@ fn a_city_is_found_in_its_state_and_its_counties_are_told_apart() {
 }
 
 #[test]
-fn what_is_typed_becomes_cities_that_many_mean_first() {
+fn completion_lists_the_largest_cities_first() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
         let suggest = |text: &str, state: Option<&str>| -> Vec<String> {
@@ -158,7 +158,7 @@ fn what_is_typed_becomes_cities_that_many_mean_first() {
 }
 
 #[test]
-fn what_is_near_comes_in_the_order_of_its_distance() {
+fn near_codes_are_sorted_by_distance() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
         let from = postal.code(table, us, "97209")[0].point.unwrap();
@@ -177,7 +177,7 @@ fn what_is_near_comes_in_the_order_of_its_distance() {
 }
 
 #[test]
-fn a_file_that_is_none_is_refused_with_its_name_and_line() {
+fn a_bad_file_is_refused_with_its_name_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -216,7 +216,7 @@ fn a_country_that_two_files_have_is_refused_unless_both_are_texts_which_are_join
 }
 
 #[test]
-fn the_nearest_are_those_that_looking_at_all_would_find() {
+fn nearest_codes_are_those_of_a_full_scan() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut rows = String::new();
     for code in 0..2000 {

@@ -13,13 +13,13 @@ use super::dataset::GeoDataset;
 use super::facts::{Field, GeoFacts};
 use super::render::said;
 use super::shown::Shown;
-use super::{Geo, batch, head, meta, render};
-use crate::LookupRequest;
-use crate::Nearest;
+use super::{Geo, batch, meta, render};
 use crate::form::AnswerFormat;
+use crate::head;
 use crate::problem::{problem, repeated};
 use crate::query::QueryString;
 use crate::tag::{self, Tagged};
+use crate::{LookupRequest, Nearest};
 
 /// The address that a request asks about.
 #[derive(Clone, Copy)]
@@ -136,13 +136,13 @@ impl Geo {
             Err(refusal) => return *refusal,
         };
         let body = batch::body(self, &self.dataset.load(), &items, &asked);
-        Whole::new(head(200, asked.form.content_type(), "private, no-store"), body)
+        Whole::new(head::of(200, asked.form.content_type(), "private, no-store"), body)
     }
 
     pub(super) fn meta(&self) -> Whole {
         let attribution = self.settings.attribution.as_deref();
         let body = meta::body(&self.dataset.load(), attribution, self.counters.reloads.get());
-        Whole::new(head(200, AnswerFormat::Json.content_type(), "no-cache"), format!("{body}\n"))
+        Whole::new(head::of(200, AnswerFormat::Json.content_type(), "no-cache"), format!("{body}\n"))
     }
 
     pub(super) fn nearest(
@@ -175,7 +175,7 @@ impl Geo {
     /// revalidate it.
     fn said(&self, request: &LookupRequest<'_>, whose: AboutWhom, content_type: &str, body: String) -> Whole {
         let AboutWhom::Named(_) = whose else {
-            return Whole::new(head(200, content_type, "private, no-store"), body);
+            return Whole::new(head::of(200, content_type, "private, no-store"), body);
         };
         let scope = match self.settings.lookups {
             Lookups::Public => "public",
@@ -183,7 +183,7 @@ impl Geo {
             Lookups::PrivateNet | Lookups::Off => "private",
         };
         let cache_control = format!("{scope}, max-age={}", self.settings.max_age.as_secs());
-        let mut head = head(200, content_type, &cache_control);
+        let mut head = head::of(200, content_type, &cache_control);
         head.fields.add(b"Vary", b"Accept, Accept-Language");
         tag::tagged(request, Tagged { head, tag: tag::of(body.as_bytes()), body: body.into() })
     }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_named_or_else_liked() {
+    fn the_format_is_named_or_negotiated() {
         let accept = [("Accept", "text/csv")];
         assert_eq!(asked("", &accept).unwrap().form, AnswerFormat::Csv);
         assert_eq!(asked("format=xml", &accept).unwrap().form, AnswerFormat::Xml);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_or_too_long_is_refused() {
+    fn a_batch_that_is_no_list_or_too_long_is_refused() {
         assert_eq!(read(""), Err(400));
         assert_eq!(read(" \n"), Err(400));
         assert_eq!(read("[]"), Ok(Vec::new()));

@@ -39,7 +39,7 @@ impl Headers {
     }
 }
 
-/// Removes all fields with these names, whatever sent them, and adds these.
+/// Removes all fields with these names, from any sender, and adds these.
 pub(super) fn replace(fields: &mut Fields, lines: Option<&GeoLines>) {
     fields.remove(is_geo);
     for (name, value) in lines.into_iter().flat_map(|lines| lines.iter()) {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_said_in_ascii() {
+    fn place_headers_are_ascii() {
         let mut place = GeoPlace::default();
         assert!(lines(&place, 2).is_empty());
         place.region_code = Some("E");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_such_a_name_is_one() {
+    fn every_spelling_of_a_geo_header_is_recognised() {
         for name in ["X-Geo-City", "x-geo-anything", "X_GEO_CITY", "x-geo_x"] {
             assert!(is_geo(name.as_bytes()), "{name}");
         }

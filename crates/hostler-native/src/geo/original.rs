@@ -8,7 +8,7 @@ use hostler_wire::Whole;
 
 use super::counters::GeoCounters;
 use super::dataset::UNKNOWN;
-use super::head;
+use crate::head;
 
 /// The Flash policy file. It allows pages of every site.
 const CROSSDOMAIN: &str = concat!(
@@ -28,13 +28,13 @@ pub(super) struct Original {
 
 impl Default for Original {
     fn default() -> Self {
-        let city = Arc::new(head(200, "text/plain", "private, no-store"));
+        let city = Arc::new(head::of(200, "text/plain", "private, no-store"));
         Self {
-            crossdomain: Whole::new(head(200, "text/xml", "public, max-age=86400"), CROSSDOMAIN),
-            not_found: Whole::new(head(404, "text/plain", "no-store"), "File not found.\n"),
+            crossdomain: Whole::new(head::of(200, "text/xml", "public, max-age=86400"), CROSSDOMAIN),
+            not_found: Whole::new(head::of(404, "text/plain", "no-store"), "File not found.\n"),
             unknown: Whole { head: city.clone(), body: Bytes::from_static(UNKNOWN) },
             city,
-            status: Arc::new(head(200, "text/plain", "no-store")),
+            status: Arc::new(head::of(200, "text/plain", "no-store")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The service with one state of the data: its paths, and what all its responses have in common. Knows no files.
+//! The service with one state of the data, and what all its responses have in common. Knows no paths.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -9,21 +9,17 @@ use hostler_config as config;
 use hostler_lookup::postal::{Country, PostalError, PostalFile as Data, PostalTable};
 use hostler_wire::{Name, ResponseHead, Whole, parse_http_date};
 
-use super::batch::PostalBatch;
-use super::form::{self, Number};
+use super::form::Number;
 use super::ready::Ready;
 use super::rows::Rows;
 use crate::LookupRequest;
-use crate::form::AnswerFormat;
-use crate::problem::{self, problem, repeated};
-use crate::query::QueryString;
+use crate::head;
+use crate::problem::{problem, repeated};
 use crate::tag;
 
-/// The list of paths, for requests to an unknown one.
-pub(super) const PATHS: &str = "for example use /postal/{country}/{code}; /openapi.json lists all paths, /postal/countries all countries";
 /// The cache directives of responses: the data changes a few times a year, and its tag shows a change.
-const KEPT: &str = "public, max-age=86400, stale-while-revalidate=604800";
-const NOT_KEPT: &str = "no-store";
+pub(super) const KEPT: &str = "public, max-age=86400, stale-while-revalidate=604800";
+pub(super) const NOT_KEPT: &str = "no-store";
 
 /// One state of the data.
 pub(super) struct PostalDataset {
@@ -48,9 +44,6 @@ pub(super) struct PostalReply<'a> {
 /// The result of a question: rows, or an error response.
 pub(super) type PostalAnswer<'a> = Result<(Rows<'a>, Number), Whole>;
 
-/// A function that answers a request with a body.
-type Poster = for<'a> fn(&'a PostalDataset, &PostalBatch, &QueryString) -> Result<Rows<'a>, Whole>;
-
 impl PostalDataset {
     pub fn open(settings: &Arc<config::Postal>) -> Result<Self, PostalError> {
         let data = Data::open(&settings.data)?;
@@ -69,76 +62,10 @@ impl PostalDataset {
         &self.name
     }
 
-    /// The response to a path after `/postal/`.
-    pub fn ask(&self, request: &LookupRequest<'_>, path: &str) -> Result<Whole, Whole> {
-        let (rest, suffix) = AnswerFormat::split(path.as_bytes());
-        let path = &path[..rest.len()];
-        let parts: Vec<&str> = path.split('/').collect();
-        let posted: Option<Poster> = match *parts {
-            ["batch"] => Some(Self::batch),
-            ["validate"] => Some(Self::validate),
-            ["match-close"] => Some(Self::match_close),
-            _ => None,
-        };
-        let methods: &[&str] = if posted.is_some() { &["POST"] } else { &["GET", "HEAD"] };
-        if let Some(refused) = problem::method(request.head.method(), methods) {
-            return Err(refused);
-        }
-        let query = QueryString::of(request.head.target()).map_err(|detail| problem(400, detail))?;
-        let named = AnswerFormat::said(&query).map_err(|detail| problem(400, detail))?;
-        let chosen = suffix.or(named);
-        let form = chosen.unwrap_or_else(|| AnswerFormat::liked(&request.head.fields));
-        let told = |kept| PostalReply { kind: form.content_type(), kept, varies: chosen.is_none() };
-        if let Some(answer) = posted {
-            let batch = PostalBatch::read(request, &query)?;
-            let body = written(&answer(self, &batch, &query)?, Number::Many, &query, form)?;
-            return Ok(self.tell(request, &told(NOT_KEPT), body));
-        }
-        let mut link = None;
-        let (rows, number) = self.rows(&parts, &query, &mut link)?;
-        let kept = if parts.last() == Some(&"random") { NOT_KEPT } else { KEPT };
-        let mut whole = self.tell(request, &told(kept), written(&rows, number, &query, form)?);
-        if let Some(link) = link {
-            Arc::make_mut(&mut whole.head).fields.add(b"Link", link.as_bytes());
-        }
-        Ok(whole)
-    }
-
-    /// The result for a path. Sets `link` if a list has more pages.
-    fn rows(&self, parts: &[&str], query: &QueryString, link: &mut Option<String>) -> PostalAnswer<'_> {
-        let many = |rows| (rows, Number::Many);
-        match *parts {
-            ["" | "countries"] => Ok(many(self.countries())),
-            ["near"] => self.near_point(query).map(many),
-            [country] => Ok(many(self.states(self.country(country)?))),
-            [country, "search"] => self.search(self.country(country)?, query).map(many),
-            [country, "random"] => Ok((self.random(self.country(country)?), Number::One)),
-            [country, codes] if codes.contains(',') => self.several(self.country(country)?, codes).map(many),
-            [country, code_or_state] => {
-                self.code_or_state(self.country(country)?, code_or_state, query, link)
-            }
-            [country, code, "nearest"] => self.nearest_to(self.country(country)?, code, query).map(many),
-            [_, _, "distance"] => {
-                Err(problem(400, "name the other codes: /distance/{code}, or several separated by commas"))
-            }
-            [country, from, "distance", to] => {
-                self.distances(self.country(country)?, from, to, query).map(many)
-            }
-            [country, state, city] => self.city(self.country(country)?, state, city, None).map(many),
-            [country, state, city, county] => {
-                self.city(self.country(country)?, state, city, Some(county)).map(many)
-            }
-            _ => Err(problem(404, PATHS)),
-        }
-    }
-
     /// The response with a body, or a 304 if the client has it already.
     pub fn tell(&self, request: &LookupRequest<'_>, told: &PostalReply<'_>, body: Bytes) -> Whole {
         if told.kept == NOT_KEPT {
-            let mut head = ResponseHead::with_status(200);
-            head.fields.add(b"Content-Type", told.kind.as_bytes());
-            head.fields.add(b"Cache-Control", told.kept.as_bytes());
-            return Whole::new(head, body);
+            return Whole::new(head::of(200, told.kind, told.kept), body);
         }
         let key = key_of(request, told.kind);
         if self.is_known(request, &key) {
@@ -195,9 +122,8 @@ impl PostalDataset {
     }
 }
 
-fn written(rows: &Rows<'_>, number: Number, query: &QueryString, form: AnswerFormat) -> Result<Bytes, Whole> {
-    let wanted = rows.wanted(query.list("fields")).map_err(|detail| problem(400, detail))?;
-    Ok(form::write(rows, &wanted, number, form).into())
+pub(super) fn no_state(country: &Country, state: &str) -> Whole {
+    problem(404, format_args!("there is no state {} in {}", repeated(state.as_bytes()), country.as_str()))
 }
 
 /// The part of the tag that is different for each question and format. A single code is its own key.

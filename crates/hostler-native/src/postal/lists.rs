@@ -3,8 +3,7 @@
 use hostler_lookup::postal::{Country, Places, PostalTable, Region, Suggestion};
 use hostler_wire::Whole;
 
-use super::dataset::PostalDataset;
-use super::place::no_state;
+use super::dataset::{PostalDataset, no_state};
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::problem::{problem, repeated};
 use crate::query::QueryString;

@@ -1,8 +1,8 @@
 //! The places of postal codes over HTTP: the service, with its current data. Knows no paths and no formats.
 //!
-//! `dataset` is the service with one state of the data: its paths, and what all responses have in common. `compat` has
-//! the paths of the original service, `place` those about one code, `lists` those about many, `near` distances, `batch`
-//! requests with many codes. All return `rows`, and `form` writes them.
+//! `dataset` is the service with one state of the data, and what all responses have in common. `paths` has the paths,
+//! `compat` those of the original service, `place` what is said about one code, `lists` about many, `near` distances,
+//! `batch` requests with many codes. All return `rows`, and `form` writes them.
 
 mod batch;
 mod compat;
@@ -10,6 +10,7 @@ mod dataset;
 mod form;
 mod lists;
 mod near;
+mod paths;
 mod place;
 mod ready;
 mod rows;
@@ -23,7 +24,6 @@ use dataset::PostalDataset;
 use form::Number;
 use hostler_config as config;
 use hostler_lookup::postal::{Point, PostalError};
-use hostler_wire::ResponseHead;
 use hostler_wire::Whole;
 use jiff::Timestamp;
 use rows::{Rows, Unit};
@@ -32,6 +32,7 @@ use serde_json::json;
 
 use crate::LookupRequest;
 use crate::form::AnswerFormat;
+use crate::head;
 use crate::problem::{method, problem};
 use crate::query::QueryString;
 use crate::{Nearest, cors};
@@ -136,15 +137,13 @@ impl Postal {
             "reloads": reloads,
             "attribution": THANKS,
         });
-        let mut head = ResponseHead::with_status(200);
-        head.fields.add(b"Content-Type", b"application/json");
-        head.fields.add(b"Cache-Control", b"no-cache");
+        let head = head::of(200, "application/json", "no-cache");
         Ok(Whole::new(head, format!("{body}\n")))
     }
 
     /// The response for a path that no service here has.
     pub fn not_found(&self) -> Whole {
-        problem(404, dataset::PATHS)
+        problem(404, paths::PATHS)
     }
 }
 

@@ -3,7 +3,7 @@
 use hostler_lookup::postal::{Country, PostalPlace, PostalTable, Region};
 use hostler_wire::Whole;
 
-use super::dataset::{PostalAnswer, PostalDataset};
+use super::dataset::{PostalAnswer, PostalDataset, no_state};
 use super::form::Number;
 use super::rows::{Cell, PLACE, Rows, place};
 use crate::problem::{problem, repeated};
@@ -112,10 +112,6 @@ impl PostalDataset {
         }
         Ok(Rows::places(table.each(&places)))
     }
-}
-
-pub(super) fn no_state(country: &Country, state: &str) -> Whole {
-    problem(404, format_args!("there is no state {} in {}", repeated(state.as_bytes()), country.as_str()))
 }
 
 fn unknown(country: &Country, code: &str) -> Whole {

@@ -38,7 +38,7 @@ fn fields_named_by_connection_are_marked_but_never_those_that_frame_the_message(
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn each_parse_error_is_named() {
     let cases: &[(&str, HeadError)] = &[
         ("GET /\r\nHost: x\r\n\r\n", HeadError::RequestLine),
         ("GET  / HTTP/1.1\r\n\r\n", HeadError::RequestLine),
@@ -72,7 +72,7 @@ fn field_lines_are_counted() {
 }
 
 #[test]
-fn as_many_field_lines_are_read_as_the_limits_allow_however_many_those_are() {
+fn field_lines_are_read_up_to_any_configured_limit() {
     for most in [1, TABLE - 1, TABLE, TABLE + 1, 1000] {
         let limits = Limits { max_fields: most, ..Limits::default() };
         let head = |start: &str, lines: usize| format!("{start}\r\n{}\r\n", "A: b\r\n".repeat(lines));
@@ -140,7 +140,7 @@ fn shown(head: &RequestHead) -> String {
 }
 
 #[test]
-fn a_plain_head_is_read_at_once_whatever_follows_it() {
+fn a_plain_head_is_read_at_once_with_any_bytes_after_it() {
     for fields in ["", "Host: x\r\n", "A:\r\nB: c \t\r\nD:e\r\n"] {
         let text = format!("GET /a HTTP/1.1\r\n{fields}\r\n");
         let mut head = request("DELETE /before HTTP/1.0\r\nA: b\r\n\r\n").unwrap();
@@ -163,7 +163,7 @@ fn a_plain_head_is_read_at_once_whatever_follows_it() {
 }
 
 #[test]
-fn what_two_readers_could_end_in_two_places_is_never_read_at_once() {
+fn a_head_with_an_ambiguous_end_is_not_read_at_once() {
     for text in [
         "GET / HTTP/1.1\nHost: x\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: x\n\r\n",
@@ -187,7 +187,7 @@ fn what_two_readers_could_end_in_two_places_is_never_read_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn what_is_read_at_once_is_what_the_careful_read(
+    fn the_fast_and_the_careful_parser_agree(
         start in prop_oneof![4 => Just("GET /a HTTP/1.1"), 1 => Just("GET /a"), 1 => Just("")],
         pieces in vec(
             prop_oneof![

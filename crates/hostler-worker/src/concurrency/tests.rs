@@ -121,13 +121,13 @@ fn mixed() -> App {
 }
 
 #[test]
-fn an_app_that_works_all_the_time_stays_at_one() {
+fn a_busy_app_stays_at_one_slot() {
     assert!(cpu_bound().rounds(100).iter().all(|slots| *slots == 1));
     assert!(cpu_bound().per_second(30.0).rounds(100).iter().all(|slots| *slots == 1));
 }
 
 #[test]
-fn an_app_that_waits_has_as_many_as_it_may_within_seconds() {
+fn a_waiting_app_gets_the_maximum_of_slots_within_seconds() {
     let mut app = waiting();
     assert_eq!(app.rounds(8).last(), Some(&64), "4 s");
     let fixed = waiting().throughput(60);
@@ -136,7 +136,7 @@ fn an_app_that_waits_has_as_many_as_it_may_within_seconds() {
 }
 
 #[test]
-fn an_app_that_does_both_settles_and_keeps_its_thread_busy() {
+fn a_mixed_app_settles_and_keeps_its_thread_busy() {
     let best = mixed().with_slots(64).throughput(20);
     for seed in 0..3 {
         let mut app = mixed();
@@ -151,7 +151,7 @@ fn an_app_that_does_both_settles_and_keeps_its_thread_busy() {
 }
 
 #[test]
-fn too_many_become_fewer_also_if_the_thread_is_always_busy() {
+fn too_many_slots_shrink_even_if_the_thread_is_always_busy() {
     assert_eq!(cpu_bound().with_slots(64).rounds(200).last(), Some(&1));
     assert_eq!(cpu_bound().with_slots(8).per_second(30.0).rounds(200).last(), Some(&1));
 }
@@ -163,13 +163,13 @@ fn slots_do_not_grow_while_no_request_waits() {
 }
 
 #[test]
-fn an_idle_app_keeps_what_it_had() {
+fn an_idle_app_keeps_its_slots() {
     let mut app = waiting().with_slots(40).per_second(0.0);
     assert!(app.rounds(50).iter().all(|slots| *slots == 40));
 }
 
 #[test]
-fn the_reason_is_told_in_words() {
+fn the_reason_for_the_slots_is_a_sentence() {
     let mut controller = Controller::default();
     assert_eq!(controller.to_string(), "no reports yet: 1 slot");
     controller.slots = 11;

@@ -4,9 +4,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{
-    Action, DIAGNOSIS, DeathReport, EXIT_LIMIT, Lifecycle, LifecycleState, MOST_REBOOTS, Standing, Why, rest,
-};
+use super::rest;
+use super::state::{Lifecycle, LifecycleState};
+use super::words::{Action, DeathReport, Standing, Why};
+
+/// How long to wait for the exit of a killed process. One that is stuck in the kernel must not hold up the rest.
+pub(super) const EXIT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a hung worker lives to report where it hangs. The diagnosis itself has a shorter limit.
+const DIAGNOSIS: Duration = Duration::from_millis(700);
+/// How many times a successor boots again after a failed boot: one failure may be chance.
+const MOST_REBOOTS: u32 = 1;
 
 impl Lifecycle {
     pub(super) fn exited(&mut self, death: DeathReport, now: Instant) -> Vec<Action> {

@@ -5,7 +5,10 @@ mod model;
 mod spares;
 mod succession;
 
+use std::sync::Arc;
+
 use super::*;
+use crate::settings::WorkerSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
 const SPAWN_FAILED: LifecycleEvent = LifecycleEvent::SpawnFailed { proven: false };
@@ -122,7 +125,7 @@ impl Life {
 }
 
 #[test]
-fn it_waits_for_its_turn_boots_listens_and_joins() {
+fn a_worker_waits_for_its_turn_boots_listens_and_joins() {
     let life = spawned(settings()).is(LifecycleState::Queued);
     life.on(LifecycleEvent::Turn)
         .does(&[Action::Spawn])
@@ -143,7 +146,7 @@ fn health_comes_before_warm_up_and_warm_up_before_the_pool() {
 }
 
 #[test]
-fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
+fn a_worker_that_is_not_ready_in_time_is_killed_and_replaced() {
     let life = booting().at_deadline().does(&[Action::YieldTurn]);
     let life = life.after(19 * SECOND).on(LifecycleEvent::Tick).does(&[]);
     let life = life.at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
@@ -151,7 +154,7 @@ fn one_that_is_not_ready_in_time_is_killed_and_comes_back() {
 }
 
 #[test]
-fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
+fn a_slow_warm_up_does_not_keep_a_worker_out_of_the_pool() {
     let life = spawned(WorkerSettings { warmup: vec!["/".into()], ..settings() })
         .on(LifecycleEvent::Turn)
         .on(LifecycleEvent::Listening);
@@ -162,12 +165,12 @@ fn a_warm_up_that_takes_too_long_does_not_keep_it_out() {
 }
 
 #[test]
-fn the_first_crash_is_replaced_at_once_and_it_leaves_the_pool_first() {
+fn after_its_first_crash_a_worker_leaves_the_pool_and_is_replaced_at_once() {
     ready().dies().does(&[Action::Leave, Action::AskTurn]).is(LifecycleState::Queued);
 }
 
 #[test]
-fn crashes_in_a_row_before_it_is_ready_rest_longer_and_longer() {
+fn repeated_crashes_before_readiness_lengthen_the_back_off() {
     let mut life = booting();
     for rest in [0, 200, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
         life = life.dies().rests_about(Duration::from_millis(rest)).boots_again();
@@ -182,7 +185,7 @@ fn a_command_that_cannot_be_started_is_a_crash() {
 }
 
 #[test]
-fn after_ten_good_seconds_all_is_forgotten() {
+fn ten_seconds_of_service_reset_the_back_off() {
     let mut life = booting();
     for _ in 0..5 {
         life = life.dies().boots_again();
@@ -193,7 +196,7 @@ fn after_ten_good_seconds_all_is_forgotten() {
 }
 
 #[test]
-fn one_that_dies_right_after_it_was_ready_is_in_a_crash_loop_too() {
+fn a_worker_that_dies_right_after_readiness_is_in_a_crash_loop_too() {
     let mut life = booting();
     for _ in 0..8 {
         life = life.on(LifecycleEvent::Listening).after(SECOND / 2).dies().boots_again();
@@ -202,7 +205,7 @@ fn one_that_dies_right_after_it_was_ready_is_in_a_crash_loop_too() {
 }
 
 #[test]
-fn one_that_dies_over_requests_is_booted_again_at_once_however_often() {
+fn a_worker_that_requests_crash_is_booted_at_once_every_time() {
     let mut life = booting();
     for _ in 0..100 {
         life = life
@@ -218,7 +221,7 @@ fn one_that_dies_over_requests_is_booted_again_at_once_however_often() {
 }
 
 #[test]
-fn one_that_hung_is_booted_again_at_once() {
+fn a_hung_worker_is_booted_again_at_once() {
     let mut life = hung();
     for _ in 0..5 {
         life = life.on(LifecycleEvent::Diagnosed).gets_killed().rests_about(Duration::ZERO).boots_again();
@@ -227,7 +230,7 @@ fn one_that_hung_is_booted_again_at_once() {
 }
 
 #[test]
-fn boots_that_fail_of_what_is_known_to_work_rest_for_a_second_at_most() {
+fn failed_boots_of_a_proven_version_wait_at_most_a_second() {
     let known = LifecycleEvent::Exited(DeathReport { proven: true, ..DeathReport::default() });
     let mut life = booting();
     for rest in [0, 200, 500, 1_000, 1_000, 1_000] {
@@ -240,7 +243,7 @@ fn boots_that_fail_of_what_is_known_to_work_rest_for_a_second_at_most() {
 }
 
 #[test]
-fn where_boots_have_taken_too_much_cpu_it_rests_for_as_long_as_they_owe() {
+fn boots_over_the_cpu_budget_wait_until_the_budget_refills() {
     let death = DeathReport { served: true, owed: 7 * SECOND, ..DeathReport::default() };
     let life = ready().on(LifecycleEvent::Exited(death));
     assert_eq!(life.rest(), 7 * SECOND);
@@ -248,7 +251,7 @@ fn where_boots_have_taken_too_much_cpu_it_rests_for_as_long_as_they_owe() {
 }
 
 #[test]
-fn a_stop_begins_with_shutdown_for_one_that_hears_then_sigterm_at_half_time_then_sigkill() {
+fn a_stop_sends_shutdown_to_a_worker_that_listens_then_sigterm_at_half_time_then_sigkill() {
     let life = booting().on(LifecycleEvent::Hears).on(LifecycleEvent::Listening);
     let start = life.now;
     let life = life.on(LifecycleEvent::Stop).does(&[Action::Leave, Action::SayShutdown]);
@@ -260,7 +263,7 @@ fn a_stop_begins_with_shutdown_for_one_that_hears_then_sigterm_at_half_time_then
 }
 
 #[test]
-fn a_stop_begins_with_sigterm_for_one_that_does_not_hear() {
+fn a_stop_begins_with_sigterm_for_a_worker_that_does_not_listen() {
     let life = ready().on(LifecycleEvent::Stop).does(&[Action::Leave, Action::Terminate]);
     let start = life.now;
     let life = life.on(LifecycleEvent::Stop).does(&[]).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
@@ -268,13 +271,13 @@ fn a_stop_begins_with_sigterm_for_one_that_does_not_hear() {
 }
 
 #[test]
-fn what_it_heard_in_an_earlier_life_does_not_count() {
+fn listening_of_an_earlier_process_does_not_count() {
     let life = ready().on(LifecycleEvent::Hears).dies().boots_again().on(LifecycleEvent::Listening);
     life.on(LifecycleEvent::Stop).does(&[Action::Leave, Action::Terminate]);
 }
 
 #[test]
-fn one_that_stops_in_time_is_not_replaced() {
+fn a_worker_that_stops_in_time_is_not_replaced() {
     ready().on(LifecycleEvent::Stop).dies().does(&[]).is(LifecycleState::Stopped);
     booting().on(LifecycleEvent::Stop).does(&[Action::Terminate]).dies().is(LifecycleState::Stopped);
 }
@@ -289,7 +292,7 @@ fn a_boot_that_takes_long_lets_others_boot_beside_it() {
 }
 
 #[test]
-fn other_settings_hold_from_the_next_deadline_on() {
+fn new_settings_hold_from_the_next_deadline_on() {
     let mut life = ready();
     life.life.as_mut().unwrap().adopt(Arc::new(WorkerSettings { stop_timeout: SECOND, ..settings() }));
     let start = life.now;
@@ -298,7 +301,7 @@ fn other_settings_hold_from_the_next_deadline_on() {
 }
 
 #[test]
-fn one_without_a_process_stops_at_once() {
+fn a_worker_without_a_process_stops_at_once() {
     spawned(settings())
         .on(LifecycleEvent::Stop)
         .does(&[])
@@ -347,7 +350,7 @@ fn a_process_that_cannot_even_be_killed_does_not_hold_up_its_replacement_or_the_
 }
 
 #[test]
-fn a_late_word_of_an_earlier_state_changes_nothing() {
+fn a_late_event_of_an_earlier_state_changes_nothing() {
     ready()
         .on(LifecycleEvent::Listening)
         .does(&[])

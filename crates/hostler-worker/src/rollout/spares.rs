@@ -1,5 +1,5 @@
 //! The spares: workers that stand by, ready, outside the pool. Decides when there are spares and when they join the pool.
-//! A part of the plan, and as pure.
+//! As pure as the plan, and knows of it only how the workers are.
 //!
 //! With `Spares::Auto` there is one spare while workers die often: from the second death within [`WINDOW`] until no
 //! worker has died for [`CALM`]. Only the death of a worker that was ready counts: where boots fail, a spare would not
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Plan, RolloutAction, WorkerRole, WorkerTaskId};
+use super::words::{RolloutAction, WorkerRole, WorkerTaskId};
 use crate::settings::Spares;
 
 /// Two deaths within this time count as often ...
@@ -32,6 +32,20 @@ pub(super) struct Reserve {
     deaths: VecDeque<Instant>,
     /// Until when workers count as dying often.
     alarmed_until: Option<Instant>,
+}
+
+/// What decides about the spares: how the workers of the pool are.
+pub(super) struct Workers {
+    /// How many workers are wanted.
+    pub wanted: usize,
+    /// How many of them have been ready and are not.
+    pub missing: usize,
+    /// The oldest generation that still has a worker.
+    pub oldest: u64,
+    /// The newest generation.
+    pub release: u64,
+    /// A restart is in progress.
+    pub restarting: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -102,32 +116,32 @@ impl Reserve {
     }
 }
 
-impl Plan {
-    /// Starts as many spares as are wanted, and lets as many of them join the pool as workers are missing.
-    pub(super) fn adjust_spares(&mut self, now: Instant) -> Vec<RolloutAction> {
-        if self.stopping {
-            return vec![];
-        }
-        let wanted = self.reserve.count(self.places.len(), now);
-        let mut actions = self.dismiss_spares(wanted);
+impl Reserve {
+    /// Starts as many spares as are wanted, and lets as many of them join the pool as workers are missing. `new_task` numbers
+    /// the tasks of new spares.
+    pub fn adjust(
+        &mut self,
+        workers: &Workers,
+        now: Instant,
+        mut new_task: impl FnMut() -> WorkerTaskId,
+    ) -> Vec<RolloutAction> {
+        let wanted = self.count(workers.wanted, now);
+        let mut actions = self.dismiss_superfluous(wanted, workers);
         // During a restart it is not known yet whether the new code works, so no spare is started.
-        while !self.restarting && self.reserve.spares.len() < wanted {
-            let task = self.new_task();
-            let index = self.places.len() + self.reserve.spares.len() + 1;
-            let release = self.release;
-            self.reserve.spares.push(Spare { task, release, ready: false, needed: false });
+        while !workers.restarting && self.spares.len() < wanted {
+            let task = new_task();
+            let index = workers.wanted + self.spares.len() + 1;
+            self.spares.push(Spare { task, release: workers.release, ready: false, needed: false });
             actions.push(RolloutAction::Hire { task, index, role: WorkerRole::Spare });
         }
-        let missing = self.places.iter().filter(|place| place.was_ready && !place.ready).count();
-        actions.extend(self.reserve.step(missing));
+        actions.extend(self.step(workers.missing));
         actions
     }
 
     /// Retires the spares that are too many and, once all workers are of the newest generation, those of an earlier one.
-    fn dismiss_spares(&mut self, wanted: usize) -> Vec<RolloutAction> {
-        let (oldest, restarting) = (self.oldest(), self.restarting);
-        let spares = &mut self.reserve.spares;
-        let outdated = spares.extract_if(.., |spare| !restarting && spare.release < oldest);
+    fn dismiss_superfluous(&mut self, wanted: usize, workers: &Workers) -> Vec<RolloutAction> {
+        let spares = &mut self.spares;
+        let outdated = spares.extract_if(.., |spare| !workers.restarting && spare.release < workers.oldest);
         let mut leaving: Vec<_> =
             outdated.map(|spare| (spare.task, "replaced by a new generation")).collect();
         let surplus = spares.drain(wanted.min(spares.len())..);
@@ -135,9 +149,7 @@ impl Plan {
         let retire = |(task, why): (WorkerTaskId, &str)| RolloutAction::Retire { task, why: Arc::from(why) };
         leaving.into_iter().map(retire).collect()
     }
-}
 
-impl Reserve {
     /// Tells as many spares to join the pool as workers are `missing`, if there are enough.
     fn step(&mut self, missing: usize) -> Vec<RolloutAction> {
         let mut actions = vec![];

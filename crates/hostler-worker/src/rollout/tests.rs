@@ -100,7 +100,7 @@ fn a_restart_replaces_one_worker_after_the_other() {
 }
 
 #[test]
-fn a_generation_that_does_not_get_ready_ends_the_restart_and_the_old_ones_stay() {
+fn a_generation_that_is_not_ready_ends_the_restart_and_the_old_workers_stay() {
     let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).ends(4);
     let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), replaced: 1, total: 2 };
     assert_eq!(
@@ -114,7 +114,7 @@ fn a_generation_that_does_not_get_ready_ends_the_restart_and_the_old_ones_stay()
 }
 
 #[test]
-fn a_restart_during_a_restart_joins_it_and_yet_replaces_what_was_booted_before() {
+fn a_restart_during_a_restart_joins_it_and_replaces_workers_booted_before() {
     let pool = pool(2).on(RolloutEvent::Restart).on(RolloutEvent::Restart).does(&[]);
     // 3 booted between the two commands: new enough for the first, not for the second.
     let pool = pool.replaced(1, 3).does(&[hire(4, 2)]);
@@ -129,7 +129,7 @@ fn a_new_worker_that_has_died_is_waited_for() {
 }
 
 #[test]
-fn a_new_worker_whose_boots_fail_ends_the_restart_before_all_are_like_it() {
+fn a_new_worker_whose_boots_fail_ends_the_restart_early() {
     let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).fails(4, 1).does(&[]).fails(4, 2).does(&[]);
     let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 1, total: 3 };
     let unneeded = RolloutAction::Retire { task: WorkerTaskId(5), why: "its generation keeps dying".into() };
@@ -137,7 +137,7 @@ fn a_new_worker_whose_boots_fail_ends_the_restart_before_all_are_like_it() {
 }
 
 #[test]
-fn a_successor_that_dies_over_requests_is_tried_again_a_few_times() {
+fn a_successor_that_requests_crash_is_tried_again_a_few_times() {
     let mut pool =
         pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
     for _ in 0..MOST_LOSSES {
@@ -149,7 +149,7 @@ fn a_successor_that_dies_over_requests_is_tried_again_a_few_times() {
 }
 
 #[test]
-fn as_often_as_old_workers_die_new_ones_may() {
+fn new_workers_may_die_as_often_as_old_ones_do() {
     let mut pool = pool(3).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart);
     for _ in 0..50 {
         // The successor and the worker that it replaces die by turns.
@@ -172,7 +172,7 @@ fn as_often_as_old_workers_die_new_ones_may() {
 }
 
 #[test]
-fn one_that_has_taken_over_may_die_more_often_and_not_for_ever() {
+fn a_successor_that_took_over_may_die_more_often_within_a_limit() {
     let mut pool =
         pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).replaced(1, 3);
     pool = pool.does(&[hire(4, 2)]);
@@ -225,7 +225,7 @@ fn more_workers_are_booted_and_fewer_retire_from_the_end() {
 }
 
 #[test]
-fn fewer_workers_during_a_restart_dismiss_a_successor_that_is_needed_no_more() {
+fn fewer_workers_during_a_restart_stop_a_successor_that_is_not_needed() {
     let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).on(RolloutEvent::Count(1));
     let fewer =
         |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "fewer workers are wanted".into() };
@@ -243,7 +243,7 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 }
 
 #[test]
-fn nobody_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() {
+fn no_worker_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() {
     let pool = pool(2).on(RolloutEvent::Restart).due(2).does(&[]);
     let pool = pool.replaced(1, 3).replaced(2, 4).due(3).on(RolloutEvent::Restart).does(&[]);
     // The replacement of 3 had booted before the restart was ordered.

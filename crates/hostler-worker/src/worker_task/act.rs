@@ -7,7 +7,7 @@ use hostler_dispatch::Membership;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Leaving, WorkerTask};
+use super::state::{Leaving, WorkerTask};
 use crate::context::Turns;
 use crate::health;
 use crate::inspector::Diagnosis;

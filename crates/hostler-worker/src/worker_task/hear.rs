@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::WorkerTask;
+use super::state::WorkerTask;
 use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
 use crate::log::WorkerEvent;
 use crate::message::FromWorker;

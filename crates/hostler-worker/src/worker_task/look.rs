@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::WorkerTask;
+use super::state::WorkerTask;
 use crate::capacity::{Capacity, CapacityWatch};
 use crate::collecting::Collecting;
 use crate::heartbeat::Heartbeat;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::WorkerTask;
+use super::state::WorkerTask;
 use crate::lifecycle::{LifecycleEvent, LifecycleState, Standing};
 use crate::log::{NextLine, WorkerEvent};
 use crate::rollout::WorkerReport;

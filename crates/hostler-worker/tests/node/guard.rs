@@ -70,12 +70,12 @@ impl Hostler {
 }
 
 #[tokio::test]
-async fn if_hostler_is_killed_even_a_worker_in_an_infinite_loop_and_its_children_end() {
+async fn killing_hostler_ends_a_worker_in_an_infinite_loop_and_its_children() {
     hostler().dies_with_all_its_workers().await;
 }
 
 #[tokio::test]
-async fn a_guard_takes_no_signal_but_the_last_and_is_then_replaced_at_once() {
+async fn a_guard_ignores_termination_signals_and_is_replaced_after_sigkill() {
     let mut hostler = hostler();
     let guard = hostler.guard().unwrap();
     for harmless in [Signal::TERM, Signal::INT, Signal::HUP] {

@@ -62,7 +62,7 @@ async fn an_endless_loop_in_an_unmodified_app_is_named_with_function_file_and_li
 }
 
 #[tokio::test]
-async fn what_node_prints_of_its_inspector_is_not_the_apps_output() {
+async fn nodes_output_about_its_inspector_is_not_logged_as_the_apps() {
     let test_pool = test_pool(HANGS).started().await;
     stack_of(&test_pool, "/infinite", "spin (").await;
     for ours in ["Debugger", "inspector\n", "nodejs.org"] {
@@ -86,7 +86,7 @@ async fn a_wait_that_blocks_the_thread_is_named() {
 }
 
 #[tokio::test]
-async fn one_that_is_blocked_in_a_system_call_is_killed_with_its_child() {
+async fn a_worker_blocked_in_a_system_call_is_killed_with_its_child() {
     let test_pool = test_pool(HANGS).started().await;
     let why = hang_in(&test_pool, "/exec").await;
     assert!(why.ends_with("it is blocked outside JavaScript (its inspector does not answer)"), "{why}");
@@ -95,7 +95,7 @@ async fn one_that_is_blocked_in_a_system_call_is_killed_with_its_child() {
 }
 
 #[tokio::test]
-async fn one_that_waits_for_ever_is_said_to_wait() {
+async fn a_worker_that_waits_for_ever_is_reported_as_waiting() {
     let test_pool = test_pool(HANGS).started().await;
     let mut said = Vec::new();
     while !said.iter().any(|why: &String| why.ends_with("it is waiting, not running JavaScript")) {
@@ -106,7 +106,7 @@ async fn one_that_waits_for_ever_is_said_to_wait() {
 }
 
 #[tokio::test]
-async fn behind_npm_it_is_the_app_that_is_asked() {
+async fn behind_npm_the_app_is_asked_for_its_stack() {
     let test_pool = test_pool(HANGS)
         .file("package.json", r#"{"scripts":{"start":"node app.js && true"}}"#)
         .command(["npm", "start"])
@@ -117,7 +117,7 @@ async fn behind_npm_it_is_the_app_that_is_asked() {
 }
 
 #[tokio::test]
-async fn an_operators_own_inspector_keeps_its_port_and_is_asked() {
+async fn an_inspector_opened_by_the_operator_keeps_its_port_and_is_asked() {
     let test_pool = test_pool(HANGS).command(["node", "--inspect=127.0.0.1:0", "app.js"]).started().await;
     test_pool.assert_logged("Debugger listening on ws://127.0.0.1:");
     stack_of(&test_pool, "/infinite", "spin (").await;
@@ -125,7 +125,7 @@ async fn an_operators_own_inspector_keeps_its_port_and_is_asked() {
 }
 
 #[tokio::test]
-async fn an_app_that_keeps_the_signal_for_itself_is_killed_all_the_same() {
+async fn an_app_that_handles_the_inspector_signal_is_killed_too() {
     let app = format!("process.on('SIGUSR1', () => {{}}); {HANGS}");
     let test_pool = test_pool(&app).started().await;
     let why = hang_in(&test_pool, "/infinite").await;
@@ -148,7 +148,7 @@ async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
 }
 
 #[tokio::test]
-async fn one_that_hangs_in_the_middle_of_an_answer_is_found_by_its_silence() {
+async fn a_worker_that_hangs_in_the_middle_of_an_answer_is_found_by_its_silence() {
     // The client still reads, so the request does not count as too long.
     let app = "require('http').createServer((req, res) => {
         res.write('begun');
@@ -172,7 +172,7 @@ async fn a_stream_without_end_is_not_taken_for_hung() {
 }
 
 #[tokio::test]
-async fn an_app_that_has_closed_its_channel_is_not_judged_by_its_silence() {
+async fn an_app_that_closed_its_channel_is_not_killed_for_silence() {
     lives_with_an_endless_answer("setTimeout(() => process.disconnect(), 2000);").await;
 }
 

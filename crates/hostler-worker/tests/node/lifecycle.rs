@@ -141,7 +141,7 @@ async fn endless_output_neither_blocks_the_worker_nor_the_supervisor() {
 }
 
 #[tokio::test]
-async fn a_worker_that_talks_without_end_does_not_talk_itself_out_of_a_deadline() {
+async fn endless_messages_do_not_extend_a_workers_deadline() {
     let app = "setInterval(() => { for (let i = 0; i < 1000; i++) process.send('ready'); }, 0)";
     let test_pool = test_pool(app).with(|settings| settings.start_timeout = Duration::from_secs(1)).start();
     eventually("killed", || test_pool.worker().last_error.is_some()).await;

@@ -107,7 +107,7 @@ async fn readiness_waits_for_the_health_path_and_then_for_the_warm_up() {
 }
 
 #[tokio::test]
-async fn what_a_worker_prints_is_logged_line_by_line_with_its_number() {
+async fn output_of_a_worker_is_logged_line_by_line_with_its_number() {
     let app = format!("console.log('one\\ntwo'); console.error('oh'); process.stdout.write('half'); {PLAIN}");
     let test_pool = test_pool(&app).with(|settings| settings.count = 2).started().await;
     test_pool.stop().await;

@@ -78,7 +78,7 @@ async fn an_app_that_knows_no_signal_finishes_its_requests_before_it_goes() {
 }
 
 #[tokio::test]
-async fn a_generation_that_dies_while_it_boots_is_reported_with_its_telling_line_and_the_old_one_stays() {
+async fn a_generation_that_dies_in_its_boot_is_reported_with_its_error_line_and_the_old_one_stays() {
     let test_pool = test_pool(&version("old")).with(|settings| settings.count = 2).started().await;
     let load = test_pool.under_load(2);
     test_pool.write("app.js", "require('./gone')");
@@ -160,7 +160,7 @@ async fn a_stop_ends_a_restart_and_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn an_old_worker_that_dies_during_its_replacement_is_no_obstacle() {
+async fn an_old_worker_that_dies_during_its_replacement_does_not_stop_the_restart() {
     let test_pool = test_pool(&version("old")).started().await;
     let old = test_pool.worker().pid.unwrap();
     let slow = format!("const end = Date.now() + 1000; while (Date.now() < end); {}", version("new"));
@@ -214,7 +214,7 @@ async fn a_worker_that_hangs_while_it_retires_is_killed_and_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_while_it_retires_is_no_obstacle() {
+async fn a_worker_that_dies_while_it_retires_does_not_stop_the_restart() {
     let test_pool = test_pool(&version("old")).started().await;
     let pid = test_pool.worker().pid.unwrap();
     let lost = test_pool.pool.acquire(Default::default()).await.unwrap();
@@ -253,7 +253,7 @@ async fn number_and_slots_of_the_workers_change_at_once() {
 }
 
 #[tokio::test]
-async fn another_command_waits_for_a_restart_but_is_what_a_crashed_worker_boots() {
+async fn a_new_command_waits_for_a_restart_but_a_crashed_worker_boots_with_it() {
     let test_pool = test_pool(&version("old")).file("other.js", &version("other")).started().await;
     for change in [
         |settings: &mut WorkerSettings| settings.bind = Bind::Port,

@@ -42,7 +42,7 @@ async fn an_app_that_ignores_sigterm_is_killed_after_the_stop_timeout() {
 }
 
 #[tokio::test]
-async fn an_app_behind_npm_may_finish_although_npm_is_gone_first() {
+async fn an_app_behind_npm_may_finish_after_npm_has_exited() {
     let app = format!(
         "process.on('SIGTERM', () => setTimeout(() => {{ console.log('finished'); process.exit(0); }}, 500)); {PLAIN}"
     );
@@ -103,7 +103,7 @@ async fn kill_now_ends_a_graceful_stop() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_crew_that_was_stopped_or_dropped() {
+async fn a_stopped_or_dropped_pool_leaves_no_process() {
     let test_pool = test_pool(PLAIN).with(|settings| settings.count = 2).started().await;
     let directory = test_pool.runtime_directory.clone();
     let pids: Vec<u32> = test_pool.workers.snapshot().iter().filter_map(|worker| worker.pid).collect();

@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hostler_cache::ServerStatus;
-use hostler_engine::cache::Stock;
+use hostler_engine::cache::SharedCache;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,17 +26,17 @@ pub struct CacheReport {
 }
 
 /// None if no route has a cache and nothing is stored.
-pub(super) fn status(stock: &Arc<Stock>) -> Option<CacheReport> {
-    let counts = stock.memory.counts();
-    let memcached = stock.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
+pub(super) fn status(shared_cache: &Arc<SharedCache>) -> Option<CacheReport> {
+    let counts = shared_cache.memory.counts();
+    let memcached = shared_cache.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
     let is_used = counts.keys + counts.evicted + counts.purged > 0 || !memcached.is_empty();
     is_used.then(|| CacheReport {
         keys: counts.keys,
         bytes: counts.bytes,
-        limit: stock.memory.capacity(),
+        limit: shared_cache.memory.capacity(),
         evicted: counts.evicted,
         purged: counts.purged,
-        fetching: stock.flights.count(),
+        fetching: shared_cache.flights.count(),
         memcached,
     })
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_purged_can_be_named_often_and_in_any_order() {
+    fn purge_parameters_may_repeat_in_any_order() {
         let named =
             purging("tag=a%20b&url=https%3A%2F%2Fx.org%2F%3Fa%3D1%26b&tag=c+d&prefix=x.org/shop/&all")
                 .unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_meant_is_refused_by_name() {
+    fn an_unknown_purge_parameter_is_refused_by_name() {
         for (query, part) in [
             ("tags=a", "unknown parameter \"tags\""),
             ("url=", "url: the value is empty"),

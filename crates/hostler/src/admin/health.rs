@@ -9,8 +9,8 @@ use hostler_engine::gateway::HealthProbe;
 
 use super::status::Sources;
 
-/// Answers as gorouter does, which gives no reason.
-pub async fn as_gorouter(State(sources): State<Arc<Sources>>) -> Response {
+/// Answers without a reason.
+pub async fn without_reason(State(sources): State<Arc<Sources>>) -> Response {
     let fields = [(header::CACHE_CONTROL, "private, max-age=0"), (header::EXPIRES, "0")];
     match sources.health.ask(&HealthProbe::Ready) {
         Some(Ok(())) => (fields, "ok\n").into_response(),

@@ -68,7 +68,7 @@ pub async fn serve(
         .route("/status", get(status))
         .route("/table", get(routes::table))
         .route("/routes", get(routes::registered))
-        .route("/health", get(health::as_gorouter))
+        .route("/health", get(health::without_reason))
         .route("/health/live", get(health::live))
         .route("/health/startup", get(health::startup))
         .route("/health/ready", get(health::ready))

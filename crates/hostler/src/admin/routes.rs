@@ -31,7 +31,7 @@ fn row(route: &RouteSource, pools: &[PoolSource]) -> Value {
     json!({ "route": route.pattern, "target": route.target, "members": members })
 }
 
-/// The registered routes. Without a registrar the table is empty, as with gorouter.
+/// The registered routes. Without a registrar the table is empty.
 pub async fn registered(State(sources): State<Arc<Sources>>) -> Response {
     let routes = sources.registrations.as_ref().map_or(json!({}), |registrations| (registrations.routes)());
     (NO_STORE, Json(routes)).into_response()

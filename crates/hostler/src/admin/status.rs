@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::{EncoderMemory, Usage};
 use hostler_config::tls::{Certificate, Terminator};
 use hostler_dispatch::{Pool, PoolSnapshot};
-use hostler_engine::cache::Stock;
+use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
     Spool, SpoolView,
@@ -54,7 +54,7 @@ pub struct Sources {
     /// None if the configuration has no `[geo]`.
     pub geo: ArcSwapOption<Geo>,
     /// The stored answers.
-    pub stock: Arc<Stock>,
+    pub shared_cache: Arc<SharedCache>,
     /// None if the configuration has no `[postal]`.
     pub postal: ArcSwapOption<Postal>,
     /// The certificates that TLS clients are shown.
@@ -65,7 +65,7 @@ pub struct Sources {
 pub struct Registrations {
     /// The object for the Status.
     pub status: Box<dyn Fn() -> Value + Send + Sync>,
-    /// The answer to `/routes`, as gorouter gives it.
+    /// The answer to `/routes`.
     pub routes: Box<dyn Fn() -> Value + Send + Sync>,
     /// A row for each route, sorted by name.
     pub table: Box<dyn Fn() -> Vec<Value> + Send + Sync>,
@@ -218,7 +218,7 @@ impl Sources {
             log: self.journal.usage(),
             compression: self.encoding.usage(),
             spool: self.spool.view(),
-            cache: super::cache::status(&self.stock),
+            cache: super::cache::status(&self.shared_cache),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_address_or_localhost_is_ours_for_sure() {
+    fn only_an_address_or_localhost_is_a_trusted_host() {
         for host in [
             "127.0.0.1:8081",
             "127.0.0.1",
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_may_be_left_for_an_answer_but_not_read_it() {
+    fn a_page_of_another_site_may_link_to_an_admin_page_but_not_read_it() {
         let objects = |method: Method, lines: &[(&'static str, &'static str)]| {
             let lines = [("host", "127.0.0.1:8081")].iter().chain(lines);
             let fields =

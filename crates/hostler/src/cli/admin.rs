@@ -37,7 +37,7 @@ impl Admin {
         Address::Tcp(self.address.ip().to_string(), self.address.port())
     }
 
-    /// Asks, in a runtime of its own.
+    /// Asks, in a separate runtime.
     pub fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let answered = runtime.map_err(|error| error.to_string())?.block_on(asking);

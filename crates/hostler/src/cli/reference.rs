@@ -9,7 +9,7 @@ use hostler_config::reference;
 use super::{Args, refusals};
 
 const INTRODUCTION: &str = "\
-<!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test -p hostler --test reference -->
+<!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test --workspace --test reference -->
 
 # Command line
 

@@ -68,7 +68,7 @@ fn run_needs_no_file() {
 }
 
 #[test]
-fn what_is_not_as_usual_is_told() {
+fn unusual_settings_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let shell = folder.path().join("shell.html");
     std::fs::write(&shell, "<p>").unwrap();
@@ -98,7 +98,7 @@ fn what_is_not_as_usual_is_told() {
 }
 
 #[test]
-fn a_fallback_that_is_no_file_is_told_by_its_word() {
+fn a_fallback_without_a_file_is_shown_by_its_keyword() {
     let line =
         "hostler run --set \"routes=[{ match = '/batch', pool = 'app', fallback = 'hypernova' }]\" -- x";
     let text = summary(&config(line));
@@ -118,12 +118,12 @@ fn run_takes_any_key_as_a_flag() {
 }
 
 #[test]
-fn wrong_values_are_told_by_flag() {
+fn wrong_values_are_reported_with_their_flag() {
     check(
         "hostler run --workers 0 --concurrency many --bind sockt --port 3000 --log jsn --listen nowhere -- x",
         expect![[r#"
             --bind: pools.app.bind: "sockt" is not one of "socket", "port"; did you mean "socket"?
-            --concurrency: pools.app.concurrency: "many" is not a whole number from 1 to 1024 or "auto"
+            --concurrency: pools.app.concurrency: "many" is not "auto" or a whole number from 1 to 1024
             --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": the port is missing
             --log: server.access_log: "jsn" is not one of "json", "pretty", "gorouter", "off"; did you mean "json"?
             --workers: pools.app.workers: 0 is out of range; it must be from 1 to 1024"#]],
@@ -184,7 +184,7 @@ fn a_flag_without_its_value_is_a_usage_error() {
 }
 
 #[test]
-fn start_reads_hostler_toml_unless_told_otherwise() {
+fn start_reads_hostler_toml_by_default() {
     assert_eq!(invocation("hostler start").unwrap().file, Some("hostler.toml".into()));
     assert_eq!(invocation("hostler start -c a/b.toml").unwrap().file, Some("a/b.toml".into()));
     assert_eq!(invocation("hostler check --config x").unwrap().file, Some("x".into()));

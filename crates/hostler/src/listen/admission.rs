@@ -10,7 +10,8 @@ use hostler_engine::journal::Level;
 use tokio::net::TcpStream;
 
 use super::settings::{ByKind, PerClient};
-use super::{ConnectionOrigin, ListenerKind, Settings, Shard};
+use super::shard::{ConnectionOrigin, Shard};
+use super::{ListenerKind, Settings};
 
 /// How many refused connections of one client are closed slowly, so that their answer arrives. More of them are closed at once.
 const MOST_CLOSED_SLOWLY: usize = 16;
@@ -35,6 +36,12 @@ impl Settings {
         self.trust.covers(ip.to_canonical())
     }
 
+    /// Whether the connection begins with a PROXY header, because of its peer.
+    pub(super) fn expects_proxy(&self, origin: &ConnectionOrigin) -> bool {
+        let peer = origin.peer.ip().to_canonical();
+        self.proxy_protocol.iter().any(|network| network.contains(&peer))
+    }
+
     /// Whether the peer of a connection is the client itself, as far as the connection tells.
     fn is_from_client(&self, origin: &ConnectionOrigin) -> bool {
         // If the configuration counts proxies, each connection comes from one. A balancer that names no client is doing a health check.
@@ -46,7 +53,11 @@ impl Settings {
 
 impl Shard {
     /// Counts a connection for its client. The error is the number of connections above the limit.
-    pub(super) fn take_place(&self, settings: &Settings, origin: &mut ConnectionOrigin) -> Result<(), usize> {
+    pub(super) fn count_connection(
+        &self,
+        settings: &Settings,
+        origin: &mut ConnectionOrigin,
+    ) -> Result<(), usize> {
         let ip = origin.peer.ip();
         let PerClient { connections, requests } = settings.per_client;
         let most = connections.of(ip);
@@ -68,7 +79,7 @@ impl Shard {
 
     /// Refuses a connection of a client that has too many. A TLS connection is closed without an answer, because an answer would need a
     /// handshake.
-    pub(super) fn turn_client_away(
+    pub(super) fn refuse_client_beyond_limit(
         self: Arc<Self>,
         stream: TcpStream,
         origin: ConnectionOrigin,

@@ -1,4 +1,4 @@
-//! Checks a request's head by RFC 9112 section 3.2 before it goes on. Knows no sockets.
+//! Checks a request's head before it goes on: by RFC 9112 section 3.2, and the characters of its target by RFC 3986. Knows no sockets.
 
 use std::net::Ipv6Addr;
 
@@ -7,10 +7,16 @@ use hostler_wire::{
     BodyLength, Name, RequestHead, Version, byte_set, parse_digits, request_body, split_host,
 };
 
-use super::uri;
-
 /// The reason for a `Host` without a value. RFC 9110 section 7.2 allows it only for a target without an authority.
 pub(super) const EMPTY_HOST: &str = "it is malformed: it names nothing";
+/// The characters of a path: `pchar` and the slash (RFC 3986 section 3.3), and the brackets, which are reserved but which browsers do not
+/// encode.
+const IN_PATH: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]");
+/// The characters of a query: those of a path, `?`, and the characters that browsers do not encode there although RFC 3986 does not allow
+/// them (the URL standard's query percent-encode set). All apps read them in the same way.
+const IN_QUERY: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]?%\\^`{|}");
+/// The characters that are allowed in both and need no further check.
+const IN_BOTH: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]?");
 
 /// Checks a head and converts its target to origin-form. Returns the framing of its body.
 pub(super) fn check(head: &mut RequestHead) -> Result<BodyLength, Refusal> {
@@ -20,7 +26,7 @@ pub(super) fn check(head: &mut RequestHead) -> Result<BodyLength, Refusal> {
     }
     check_host(head)?;
     normalise_target(head)?;
-    uri::check(head.target()).map_err(Refusal::Target)?;
+    check_characters(head.target()).map_err(Refusal::Target)?;
     check_expectation(head)?;
     Ok(length)
 }
@@ -78,6 +84,48 @@ fn to_origin_form(head: &mut RequestHead, path_start: usize) {
         None if head.method() == b"OPTIONS" => head.replace_target(b"*"),
         None => head.replace_target(b"/"),
     }
+}
+
+/// A table of the letters, the digits and these marks.
+const fn table(marks: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
+
+/// Checks which characters a target in origin-form, or `*`, contains (RFC 3986), and how its path begins. The error is the reason.
+fn check_characters(target: &[u8]) -> Result<(), &'static str> {
+    if target.starts_with(b"//") {
+        return Err("a path that begins with two slashes can be read as a host name");
+    }
+    if target.iter().all(|byte| IN_BOTH[usize::from(*byte)]) {
+        return Ok(());
+    }
+    let path_end = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let (path, query) = target.split_at(path_end);
+    if !query.iter().all(|byte| IN_QUERY[usize::from(*byte)]) {
+        return Err("there is a character in the query that must be percent-encoded");
+    }
+    let mut rest = path;
+    while let Some(at) = rest.iter().position(|byte| !IN_PATH[usize::from(*byte)]) {
+        match rest[at..] {
+            [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest = &rest[at + 3..];
+            }
+            [b'%', ..] => return Err("there is a percent sign in the path that encodes nothing"),
+            _ => return Err("there is a character in the path that must be percent-encoded"),
+        }
+    }
+    Ok(())
 }
 
 fn check_expectation(head: &RequestHead) -> Result<(), Refusal> {
@@ -212,5 +260,29 @@ mod tests {
         assert!(checked("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n").is_ok());
         assert_eq!(checked("PUT / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n").err(), Some("expectation"));
         assert!(checked("PUT / HTTP/1.0\r\nExpect: tea\r\n\r\n").is_ok());
+    }
+
+    #[test]
+    fn a_path_holds_what_a_uri_may_hold() {
+        for good in ["/", "*", "/a/b-._~!$&'()*+,;=:@[x]", "/%20%C3%a9%5C%7c", "/a//b", "/a/?//b?c", "/?"] {
+            assert_eq!(check_characters(good.as_bytes()), Ok(()), "{good}");
+        }
+        for byte in (0..=255_u8).filter(|byte| !byte.is_ascii_alphanumeric()) {
+            let fine = b"-._~!$&'()*+,;=:@/[]?".contains(&byte);
+            assert_eq!(check_characters(&[b"/x", &[byte][..], b"y"].concat()).is_ok(), fine, "{byte:#04x}");
+        }
+        for bad in ["/%", "/%4", "/%zz", "/a%/b", "/%%20", "//", "//a", "//a/b?c", "/\\a", "/x\\..\\admin"] {
+            assert!(check_characters(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_query_may_also_hold_the_characters_that_browsers_do_not_encode() {
+        let from_a_browser = "/?a=\\^`{|}[]'~!@$&*()_-+=:;,./?100%%zz";
+        assert_eq!(check_characters(from_a_browser.as_bytes()), Ok(()));
+        for byte in (0..=255_u8).filter(|byte| !byte.is_ascii_alphanumeric()) {
+            let fine = byte.is_ascii_graphic() && !b"\"#<>".contains(&byte);
+            assert_eq!(check_characters(&[b"/?x", &[byte][..], b"y"].concat()).is_ok(), fine, "{byte:#04x}");
+        }
     }
 }

@@ -16,9 +16,11 @@ use hostler_wire::{
 };
 use tokio::io::AsyncWrite;
 
+use super::deliver::Delivered;
 use super::request_body::ReceivedBody;
-use super::sink::AnswerSink;
-use super::{Settings, Shard, head};
+use super::shard::Shard;
+use super::transfer::AnswerSink;
+use super::{Settings, head};
 
 /// How many bytes are read ahead while a request waits: enough to notice that the client leaves, and for a few pipelined requests.
 const READ_AHEAD: usize = 16 * 1024;
@@ -154,7 +156,7 @@ impl Http1Client {
 
     /// Whether the connection begins with the preface of another protocol, whose client would not understand an answer (RFC 9113 section
     /// 3.4): three words as in a request line, but no slash, so neither a path nor a version of HTTP/1.
-    pub fn speaks_otherwise(&self) -> bool {
+    pub fn speaks_another_protocol(&self) -> bool {
         let line = memchr::memchr(b'\r', &self.inbox).map_or(&[][..], |end| &self.inbox[..end]);
         let is_first = self.taken == 0 && self.written == 0 && self.settings.http2.enabled;
         is_first && line.split(|&byte| byte == b' ').count() == 3 && memchr::memchr(b'/', line).is_none()
@@ -175,12 +177,12 @@ impl Http1Client {
     }
 
     /// Notes that the head is invalid: where the next request begins is unknown, so the connection cannot be kept.
-    pub fn distrust(&mut self) {
+    pub fn forbid_reuse(&mut self) {
         self.body = BodyReader::UntilClose(false);
     }
 
     /// Whether the next byte of the connection is the first byte of a request.
-    pub fn is_in_step(&self) -> bool {
+    pub fn is_request_read(&self) -> bool {
         self.body.has_ended()
     }
 
@@ -191,7 +193,7 @@ impl Http1Client {
 
     /// Whether the connection is kept for another request.
     pub fn is_kept(&self) -> bool {
-        self.keep && self.is_in_step()
+        self.keep && self.is_request_read()
     }
 
     /// Writes the outbox and the tail. Ready when all is written.
@@ -239,6 +241,14 @@ impl Http1Client {
     /// Bytes of answers that the client's socket has accepted since the connection began.
     pub(super) fn taken_by_client(&self) -> u64 {
         self.stream.taken_below().unwrap_or(self.written)
+    }
+
+    /// Ends the connection after its last answer.
+    pub async fn end(self, delivered: Delivered) {
+        match delivered {
+            Delivered::Aborted => self.abort(),
+            Delivered::Whole => self.close().await,
+        }
     }
 
     /// Closes the connection so that the client can read the last answer: for `linger_timeout`, bytes from the client are read and

@@ -8,15 +8,14 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use hostler_engine::exchange::{Exchange, Slow};
-use hostler_engine::gateway::{Refusal, StandIn};
-use hostler_wire::{BodyLength, ChunkStart, ResponseHead, Version, write_end};
+use hostler_engine::exchange::Exchange;
+use hostler_engine::gateway::Refusal;
+use hostler_wire::{ChunkStart, ResponseHead, write_end};
 
-use super::behind::{self, BufferKind, BufferPlace, Progress};
+use super::answer_buffer::{BufferKind, BufferPlace};
 use super::head::{self, Framing};
-use super::own;
 use super::response_body::{self, ResponseBody};
-use super::sink::{AnswerSink, DeliveryError, Transfer};
+use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(super) async fn deliver<S: AnswerSink>(
     exchange: &mut Exchange,
     body: ResponseBody,
 ) -> Result<Delivered, Refusal> {
-    let framing = framing_for(&body, exchange);
+    let framing = body.framing(exchange);
     exchange.log_facts.status = body.head().status;
     let head = sink.put_head(body.head(), exchange, framing);
     let endless = body.is_endless();
@@ -72,44 +71,12 @@ pub(super) async fn deliver_whole<S: AnswerSink>(
     }
 }
 
-/// Delivers the route's fallback in place of the pool's answer.
-pub(super) async fn deliver_fallback<S: AnswerSink>(
-    sink: &mut S,
-    exchange: &mut Exchange,
-    fallback: &StandIn,
-    refusal: &Refusal,
-) -> Delivered {
-    let (head, facts) = own::fallback(exchange, fallback, refusal);
-    deliver_whole(sink, exchange, &head, fallback.body(), facts.closes).await
-}
-
-/// Delivers a refusal.
-pub(super) async fn refuse<S: AnswerSink>(
-    sink: &mut S,
-    exchange: &mut Exchange,
-    refusal: &Refusal,
-) -> Delivered {
-    let (answer, facts) = own::refusal(exchange, refusal);
-    match answer {
-        Some((head, body)) => deliver_whole(sink, exchange, &head, body, facts.closes).await,
-        // The client has left.
-        None => Delivered::Aborted,
-    }
-}
-
-/// Notes a refusal for the log, and sends nothing.
-pub(super) fn refuse_silently(exchange: &mut Exchange, refusal: &Refusal) -> Delivered {
-    let _ = own::refusal(exchange, refusal);
-    exchange.log_facts.status = 0;
-    Delivered::Whole
-}
-
 impl<S: AnswerSink> Transfer<S> {
     /// Sends the answer to the client.
     async fn run(&mut self, sink: &mut S, exchange: &mut Exchange) -> Result<(), DeliveryError> {
         let outcome = poll_fn(|cx| self.poll(cx, sink, exchange)).await;
         sink.refusal_to_read().clear();
-        if self.behind.take().is_some() {
+        if self.buffer.take().is_some() {
             sink.silence().clear();
         }
         outcome
@@ -118,11 +85,11 @@ impl<S: AnswerSink> Transfer<S> {
     /// Ends an answer that the client does not get whole. If its body failed before anything was sent, returns a refusal.
     fn fail(self, sink: &mut S, exchange: &mut Exchange, error: DeliveryError) -> Result<Delivered, Refusal> {
         exchange.log_facts.aborted = Some(match error {
-            DeliveryError::ResponseBody(trouble) => {
-                let who = trouble.whose();
+            DeliveryError::ResponseBody(failure) => {
+                let who = failure.whose();
                 let refusal = match self.body {
-                    Some(body) => body.give_up(exchange, trouble),
-                    None => trouble.into(),
+                    Some(body) => body.give_up(exchange, failure),
+                    None => failure.into(),
                 };
                 if sink.retract(self.head) {
                     return Err(refusal);
@@ -163,9 +130,9 @@ impl<S: AnswerSink> Transfer<S> {
                 sent => sent.is_ready(),
             };
             // Most clients keep up.
-            let goes_on = match sent && self.behind.is_none() {
+            let goes_on = match sent && self.buffer.is_none() {
                 true => false,
-                false => self.look_behind(cx, sink, exchange, sent)?,
+                false => self.poll_buffer(cx, sink, exchange, sent)?,
             };
             if filled || goes_on {
                 continue;
@@ -188,16 +155,16 @@ impl<S: AnswerSink> Transfer<S> {
         if let Poll::Ready(Err(_)) = body.poll_upload(cx, sink) {
             return Poll::Ready(Err(DeliveryError::Client(None)));
         }
-        let kind = match self.behind {
+        let kind = match self.buffer {
             Some(_) => response_body::kind_of(self.body.as_ref(), exchange),
             // The kind matters only for a client that is behind.
             None => BufferKind::Stored,
         };
         let place = self.place(sink, kind);
         self.was_full = place == BufferPlace::Full;
-        let (into, room) = match (place, &mut self.behind) {
+        let (into, room) = match (place, &mut self.buffer) {
             (BufferPlace::Memory(room), _) => (sink.outbox(), room),
-            (BufferPlace::File(room), Some(behind)) => match behind.file_place() {
+            (BufferPlace::File(room), Some(buffer)) => match buffer.file_place() {
                 Some(staged) => (staged, room),
                 None => return Poll::Pending,
             },
@@ -221,8 +188,8 @@ impl<S: AnswerSink> Transfer<S> {
             }
         }
         let came = into.len() - before;
-        if let (BufferPlace::File(_), Some(behind)) = (place, &mut self.behind) {
-            behind.took(came);
+        if let (BufferPlace::File(_), Some(buffer)) = (place, &mut self.buffer) {
+            buffer.took(came);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
         // The slot is free from here on, even if the client is still reading.
@@ -231,103 +198,10 @@ impl<S: AnswerSink> Transfer<S> {
         }
         Poll::Ready(Ok(()))
     }
-
-    /// Where the next piece of the body may go.
-    fn place(&mut self, sink: &mut S, kind: BufferKind) -> BufferPlace {
-        let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
-        let (unsent, limit) = (sink.unsent(), behind::limit(sink.settings(), is_stored));
-        if is_stored && unsent > 0 && !S::READS_AHEAD {
-            return BufferPlace::Full;
-        }
-        match &mut self.behind {
-            Some(behind) => {
-                let progress = sink.progress();
-                behind.place((unsent, limit), kind, &progress, || sink.spool_account())
-            }
-            None => match limit.saturating_sub(unsent).min(behind::first_piece(sink.settings())) {
-                0 => BufferPlace::Full,
-                room => BufferPlace::Memory(room),
-            },
-        }
-    }
-
-    /// Checks a client that is behind, or whose answer is partly in a file. True if the loop has more to do at once.
-    fn look_behind(
-        &mut self,
-        cx: &mut Context<'_>,
-        sink: &mut S,
-        exchange: &Exchange,
-        sent: bool,
-    ) -> Result<bool, DeliveryError> {
-        let progress = sink.progress();
-        let kind = response_body::kind_of(self.body.as_ref(), exchange);
-        let ended = self.body.is_none();
-        let behind = self.behind.get_or_insert_with(|| sink.fall_behind());
-        if sent {
-            behind.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
-        }
-        let was_empty = sink.outbox().is_empty();
-        let wanted = sink.hold(behind, sent, kind);
-        let was_spilling = behind.is_spilling();
-        behind.poll_file(cx, sink.outbox(), wanted, ended).map_err(DeliveryError::File)?;
-        let has_come = was_empty && !sink.outbox().is_empty();
-        if has_come || (was_spilling && !behind.is_spilling()) {
-            return Ok(true);
-        }
-        // The member was not asked for more, so it would not wake this task.
-        if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
-            return Ok(true);
-        }
-        let waits = self.was_full && kind == BufferKind::Stored;
-        if waits {
-            behind::look_again(sink.silence(), cx);
-        }
-        if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, waits) {
-            return Err(DeliveryError::Client(Some(slow)));
-        }
-        Ok(false)
-    }
-
-    /// Whether the client is too slow. `waits`: a member waits for it.
-    fn find_slow(
-        &mut self,
-        cx: &mut Context<'_>,
-        sink: &mut S,
-        progress: &Progress,
-        waits: bool,
-    ) -> Option<Slow> {
-        let behind = self.behind.as_mut()?;
-        let waits_for_others = sink.waits_for_others();
-        if waits_for_others {
-            // The task of the connection checks whether the whole connection stalls.
-            sink.refusal_to_read().clear();
-        }
-        let holds = waits && behind.is_full();
-        match behind.poll_slow(cx, progress, holds, &sink.settings().send_limits, sink.refusal_to_read()) {
-            Poll::Ready(Slow::Stalled) if waits_for_others => None,
-            Poll::Ready(slow) => Some(slow),
-            Poll::Pending => None,
-        }
-    }
 }
 
 fn abandon(body: Option<ResponseBody>, exchange: &mut Exchange) {
     if let Some(body) = body {
         body.abandon(exchange);
-    }
-}
-
-/// How the body of an answer is framed. For HTTP/2, whose version of the head is 1.1, only a known length matters.
-fn framing_for(body: &ResponseBody, exchange: &Exchange) -> Framing {
-    let status = body.head().status;
-    match (body.length(), exchange.head.version) {
-        // The head of a member may contain a length; a head from Hostler does not.
-        (BodyLength::Known(length), _) if body.is_own() && !matches!(status, 204 | 304) => {
-            Framing::Length(length)
-        }
-        _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,
-        (BodyLength::Known(length), _) => Framing::Length(length),
-        (_, Version::Http11) => Framing::Chunked,
-        (_, Version::Http10) => Framing::UntilClose,
     }
 }

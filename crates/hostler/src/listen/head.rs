@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {
+    fn our_cache_status_follows_the_others_and_our_age_replaces_theirs() {
         let theirs = "Age: 1\r\nCache-Status: Origin; hit\r\n";
         assert_eq!(written(None, None, vec![]), theirs);
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_lets_no_cache_be_seen_hides_ours_too() {
+    fn a_route_that_hides_caches_hides_ours_too() {
         let hidden = ["age", "cache-status"].map(|name| Edit::Remove(name.into()));
         assert_eq!(written(Some(7), Some(CacheStatus::Hit { ttl: 3 }), hidden.into()), "");
     }

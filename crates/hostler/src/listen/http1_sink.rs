@@ -7,10 +7,10 @@ use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccoun
 use hostler_wire::ResponseHead;
 
 use super::Settings;
-use super::behind::{self, Behind, BufferKind, Progress};
+use super::answer_buffer::{self, AnswerBuffer, BufferKind, Progress};
 use super::client::Http1Client;
 use super::head::{self, Framing, Keeping};
-use super::sink::{AnswerSink, DeliveryError, Transfer};
+use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
 /// A body in memory up to this length is copied behind its head: that costs less than a write from two buffers.
 const COPIED: usize = 2 * 1024;
@@ -72,8 +72,8 @@ impl AnswerSink for Http1Client {
         self.outbox.len() - self.sent + self.tail.len()
     }
 
-    fn fall_behind(&self) -> Box<Behind> {
-        Behind::new(&self.settings.answer_memory.account(), &self.progress())
+    fn new_buffer(&self) -> Box<AnswerBuffer> {
+        AnswerBuffer::new(&self.settings.answer_memory.account(), &self.progress())
     }
 
     fn spool_account(&mut self) -> SpoolAccount {
@@ -92,7 +92,7 @@ impl AnswerSink for Http1Client {
         framing: Framing,
         closes: bool,
     ) -> OutboxMark {
-        let mark = self.write_head(head, exchange, framing, !closes && self.is_in_step());
+        let mark = self.write_head(head, exchange, framing, !closes && self.is_request_read());
         if body.len() <= COPIED {
             self.outbox.extend_from_slice(&body);
         } else {
@@ -110,19 +110,19 @@ impl AnswerSink for Http1Client {
         Poll::Ready(Ok(transfer.body.is_none() && !transfer.is_spilling()))
     }
 
-    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize {
+    fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize {
         if sent {
-            return behind.wanted();
+            return buffer.wanted();
         }
         if self.tail.is_empty() {
-            let keep = self.sent + behind::LEAST;
+            let keep = self.sent + answer_buffer::LEAST;
             let Self { outbox, spool, settings, .. } = self;
             let account = || spool.get_or_insert_with(|| settings.spool.account()).clone();
-            behind.wait(outbox, (keep, 0), kind, account);
+            buffer.wait(outbox, (keep, 0), kind, account);
         } else {
             // A body that is in the cache too is counted there.
             let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };
-            behind.memory().set((self.outbox.len() + tail) as u64);
+            buffer.memory().set((self.outbox.len() + tail) as u64);
         }
         0
     }

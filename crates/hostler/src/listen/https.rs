@@ -1,8 +1,8 @@
 //! Applies `[tls]` to requests of both protocols: redirects to HTTPS, `Strict-Transport-Security`, client certificates. Knows no sockets.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
-use hostler_engine::exchange::{Edit, Exchange, Scheme, Whole};
-use hostler_wire::{Name, ResponseHead, split_host, tokens};
+use hostler_engine::exchange::{Edit, Exchange, Scheme};
+use hostler_wire::{Name, ResponseHead, Whole, split_host, tokens};
 
 use super::Settings;
 

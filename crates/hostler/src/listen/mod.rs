@@ -2,112 +2,56 @@
 //! what goes to clients: a call's answer, a stored body, a tunnel.
 
 mod admission;
-mod behind;
+mod answer_buffer;
 mod check;
 mod client;
 mod deliver;
-mod entrance;
 mod h2;
+mod handshake;
 mod head;
-mod health;
-mod hop;
 mod http1_sink;
 mod https;
-mod own;
 mod proxy_protocol;
+mod refuse;
+mod refuse_connection;
 mod request_body;
 mod respond;
 mod response_body;
 mod settings;
-mod shortage;
-mod sink;
+mod shard;
 mod socket;
 mod spill;
+mod transfer;
 mod tunnel;
-mod uri;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use hostler_coding::Allowance;
 use hostler_wire::{Stream, Version};
 use tokio::net::{TcpListener, TcpStream};
 
 use client::Http1Client;
-use deliver::{Delivered, refuse, refuse_silently};
-use entrance::Entered;
+use deliver::Delivered;
+use handshake::ReadyConnection;
+use refuse::{refuse, refuse_silently};
+use refuse_connection::{DescriptorReserve, is_out_of_descriptors, uses_last_descriptors};
 use respond::RequestOutcome;
-use shortage::{DescriptorReserve, is_beyond, is_shortage};
+use shard::ConnectionOrigin;
 use tunnel::UpgradedConnection;
 
-use hostler_engine::exchange::{
-    ClientConnection, Connections, Exchange, Listening, OpenConnection, Scheme, Sweep,
-};
-use hostler_engine::gateway::{Answer, Gateway, Refusal, access_line};
-use hostler_engine::journal::Journal;
+use hostler_engine::exchange::{Exchange, Listening, OpenConnection};
+use hostler_engine::gateway::{Answer, Refusal};
 
-pub use behind::LEAST_ANSWER_MEMORY;
+pub use answer_buffer::LEAST_ANSWER_MEMORY;
 pub use h2::StreamTasks;
 pub use settings::{ByKind, Http2, Https, ListenerKind, PerClient, SendLimits, Settings};
+pub use shard::Shard;
 use socket::BACKLOG;
 pub use socket::bind;
 
-/// What the connections of one data-plane thread share.
-pub struct Shard {
-    /// The number of the thread, from 0.
-    pub index: usize,
-    /// The thread's deadlines.
-    pub sweep: Sweep,
-    /// The current settings. A connection keeps the settings that it found here when it began.
-    pub settings: Arc<ArcSwap<Settings>>,
-    /// Answers the requests.
-    pub gateway: Arc<Gateway>,
-    /// The access log.
-    pub journal: Journal,
-    /// Client connections of all shards.
-    pub connections: Arc<Connections>,
-    /// Limits the memory and time for encoding answers.
-    pub encoding: Arc<Allowance>,
-    /// The tasks that serve HTTP/2 streams.
-    pub stream_tasks: Arc<StreamTasks>,
-}
-
-/// The source of a connection: the facts that all its exchanges have in common.
-#[derive(Debug, Clone)]
-struct ConnectionOrigin {
-    /// The client's address, from the socket or from a PROXY header.
-    peer: SocketAddr,
-    /// True if `peer` comes from a PROXY header.
-    told: bool,
-    local: SocketAddr,
-    scheme: Scheme,
-    /// The client certificate, in DER.
-    certificate: Option<Arc<[u8]>>,
-    /// Counts the connection for its client, if the connections of clients are limited.
-    place: Option<Arc<ClientConnection>>,
-}
-
-impl ConnectionOrigin {
-    /// The origin according to the socket alone.
-    fn new(peer: SocketAddr, local: SocketAddr) -> Self {
-        Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
-    }
-
-    /// An exchange for the first request of the connection.
-    fn exchange(&self, sweep: &Sweep) -> Exchange {
-        let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
-        exchange.peer_was_told = self.told;
-        exchange.scheme = self.scheme;
-        exchange.certificate.clone_from(&self.certificate);
-        exchange.place.clone_from(&self.place);
-        exchange
-    }
-}
-
 /// What follows the last HTTP/1.1 exchange of a connection.
-enum After {
+enum AfterHttp1 {
     /// The connection is closed.
     Nothing,
     /// The connection becomes a tunnel.
@@ -117,16 +61,12 @@ enum After {
 }
 
 impl Shard {
-    fn is_draining(&self) -> bool {
-        self.connections.is_draining()
-    }
-
     /// Accepts connections until Hostler stops, and then those that are in the backlog already. The number of the latter is limited,
     /// because a successor may listen on the same socket.
     pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
         let _listening = Listening::new(&self.connections);
         let mut reserve = DescriptorReserve::new();
-        socket::hold_little(&listener);
+        socket::limit_unsent(&listener);
         loop {
             let stop = self.connections.changed();
             if self.connections.is_ending() {
@@ -134,10 +74,10 @@ impl Shard {
             }
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.clone().welcome(stream, peer, kind),
+                    Ok((stream, peer)) => self.clone().serve_connection(stream, peer, kind),
                     // A client has left the backlog. The next one may still be there.
-                    Err(error) if is_passing(&error) => {}
-                    Err(error) if is_shortage(&error) => self.relieve(&listener, kind, &mut reserve).await,
+                    Err(error) if is_transient(&error) => {}
+                    Err(error) if is_out_of_descriptors(&error) => self.refuse_next_client(&listener, kind, &mut reserve).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
                 () = stop => {}
@@ -147,19 +87,24 @@ impl Shard {
             let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await else {
                 break;
             };
-            self.clone().welcome(stream, peer, kind);
+            self.clone().serve_connection(stream, peer, kind);
         }
     }
 
     /// Handles a lack of file descriptors: accepts the next client with the reserved descriptor and refuses it, so that it does not wait
     /// in vain.
-    async fn relieve(&self, listener: &TcpListener, kind: ListenerKind, reserve: &mut DescriptorReserve) {
+    async fn refuse_next_client(
+        &self,
+        listener: &TcpListener,
+        kind: ListenerKind,
+        reserve: &mut DescriptorReserve,
+    ) {
         if reserve.spend()
             && let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await
             && let Ok(local) = stream.local_addr()
         {
             let origin = ConnectionOrigin::new(peer, local);
-            self.turn_away_at_once(stream, &origin, kind);
+            self.refuse_beyond_limit_at_once(stream, &origin, kind);
             return reserve.restore();
         }
         // Another thread has used the reserved descriptor. It will be free again soon.
@@ -167,7 +112,7 @@ impl Shard {
         reserve.restore();
     }
 
-    fn welcome(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, kind: ListenerKind) {
+    fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, kind: ListenerKind) {
         let open = OpenConnection::new(&self.connections);
         let settings = self.settings.load_full();
         let crowded = self.connections.open() > settings.max_connections;
@@ -177,37 +122,37 @@ impl Shard {
         }
         let Ok(local) = stream.local_addr() else { return };
         let mut origin = ConnectionOrigin::new(peer, local);
-        if is_beyond(&stream, settings.ceiling) {
-            return self.turn_away_at_once(stream, &origin, kind);
+        if uses_last_descriptors(&stream, settings.descriptor_limit) {
+            return self.refuse_beyond_limit_at_once(stream, &origin, kind);
         }
         // Counted before the task begins: otherwise a client that connects faster than tasks start would exceed its limit.
         if !settings.expects_proxy(&origin)
-            && let Err(over) = self.take_place(&settings, &mut origin)
+            && let Err(over) = self.count_connection(&settings, &mut origin)
         {
-            return self.turn_client_away(stream, origin, kind, over, open);
+            return self.refuse_client_beyond_limit(stream, origin, kind, over, open);
         }
         tokio::spawn(async move {
             if crowded {
-                return self.turn_away(stream, &origin, kind).await;
+                return self.refuse_beyond_limit(stream, &origin, kind).await;
             }
-            let entered = if settings.is_open(&origin, kind) {
-                Some(Entered { stream: stream.into(), origin, http2: false })
+            let ready = if settings.begins_with_request(&origin, kind) {
+                Some(ReadyConnection { stream: stream.into(), origin, http2: false })
             } else {
                 // Boxed, so that the task of the connection does not need this memory later.
-                Box::pin(self.enter(&settings, stream, origin, kind)).await
+                Box::pin(self.handshake(&settings, stream, origin, kind)).await
             };
             drop(settings);
-            let Some(Entered { stream, origin, http2 }) = entered else { return };
+            let Some(ReadyConnection { stream, origin, http2 }) = ready else { return };
             if http2 {
                 // A new task, because this one is as large as HTTP/1.1 needs it.
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
                 return;
             }
-            match self.serve(stream, &origin).await {
-                After::Nothing => drop(open),
-                After::Tunnel(passage) => passage.go_on(self, open),
+            match self.serve_http1(stream, &origin).await {
+                AfterHttp1::Nothing => drop(open),
+                AfterHttp1::Tunnel(tunnel) => tunnel.spawn(self, open),
                 // A new task, because this one is as large as HTTP/1.1 needs it.
-                After::Http2(stream, read) => {
+                AfterHttp1::Http2(stream, read) => {
                     drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
                 }
             }
@@ -215,47 +160,47 @@ impl Shard {
     }
 
     /// Serves the requests of a connection one after another, until it closes or leaves HTTP/1.1.
-    async fn serve(&self, stream: Stream, origin: &ConnectionOrigin) -> After {
+    async fn serve_http1(&self, stream: Stream, origin: &ConnectionOrigin) -> AfterHttp1 {
         let mut client = Http1Client::new(stream, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(true) => {}
-                Ok(false) => return After::Nothing,
+                Ok(false) => return AfterHttp1::Nothing,
                 Err(_) if client.has_prior_knowledge() => {
                     let (stream, read) = client.into_read();
-                    return After::Http2(stream, read);
+                    return AfterHttp1::Http2(stream, read);
                 }
                 Err(refusal) => {
                     exchange.begin_unread();
                     self.gateway.enter_unread(&mut exchange);
-                    client.distrust();
-                    let delivered = match client.speaks_otherwise() {
+                    client.forbid_reuse();
+                    let delivered = match client.speaks_another_protocol() {
                         true => refuse_silently(&mut exchange, &refusal),
                         false => refuse(&mut client, &mut exchange, &refusal).await,
                     };
                     self.settle(&mut exchange);
-                    end(client, delivered).await;
-                    return After::Nothing;
+                    client.end(delivered).await;
+                    return AfterHttp1::Nothing;
                 }
             }
-            let delivered = match self.exchange(&mut client, &mut exchange).await {
+            let delivered = match self.serve_request(&mut client, &mut exchange).await {
                 RequestOutcome::Delivered(delivered) => delivered,
                 RequestOutcome::Switched(call) => {
                     let client = client.switch(call.answer(), &mut exchange);
-                    return After::Tunnel(UpgradedConnection::new(self, client, exchange, call));
+                    return AfterHttp1::Tunnel(UpgradedConnection::new(self, client, exchange, call));
                 }
             };
             self.settle(&mut exchange);
             if delivered == Delivered::Aborted || !client.is_kept() {
-                end(client, delivered).await;
-                return After::Nothing;
+                client.end(delivered).await;
+                return AfterHttp1::Nothing;
             }
         }
     }
 
     /// Serves one request.
-    async fn exchange(&self, client: &mut Http1Client, exchange: &mut Exchange) -> RequestOutcome {
+    async fn serve_request(&self, client: &mut Http1Client, exchange: &mut Exchange) -> RequestOutcome {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
         exchange.begin(&client.settings.trust);
@@ -266,7 +211,7 @@ impl Shard {
                 self.answer(client, exchange).await
             }
             Err(refusal) => {
-                client.distrust();
+                client.forbid_reuse();
                 match refusal {
                     // The health check of a balancer may have an empty host.
                     Refusal::Host(check::EMPTY_HOST) => self.gateway.health_without_host(exchange),
@@ -278,59 +223,9 @@ impl Shard {
         client.keep = wants_keep && !self.connections.is_ending();
         self.respond(client, exchange, answer).await
     }
-
-    /// Refuses a connection beyond `max_connections`. A TLS connection is closed without an answer, because an answer would need a
-    /// handshake.
-    async fn turn_away(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
-        self.connections.count_refused();
-        if kind == ListenerKind::Plain {
-            self.refuse(stream.into(), origin, &Refusal::TooManyConnections).await;
-        }
-    }
-
-    /// Refuses a connection as [`Self::turn_away`], but at once, because file descriptors are scarce.
-    fn turn_away_at_once(&self, stream: TcpStream, origin: &ConnectionOrigin, kind: ListenerKind) {
-        self.connections.count_refused();
-        if kind == ListenerKind::Plain {
-            self.refuse_at_once(stream, origin, &Refusal::TooManyConnections);
-        }
-    }
-
-    /// Refuses a connection before its first request is read.
-    async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
-        let mut client = Http1Client::new(stream, self);
-        let mut exchange = origin.exchange(&self.sweep);
-        client.distrust();
-        let delivered = refuse(&mut client, &mut exchange, refusal).await;
-        self.settle(&mut exchange);
-        // Twice as many connections as the limit are an attack: they are closed at once.
-        if self.connections.open() <= self.settings.load().max_connections * 2 {
-            end(client, delivered).await;
-        }
-    }
-
-    fn settle(&self, exchange: &mut Exchange) {
-        exchange.under_way = None;
-        self.connections.cut.count(exchange.log_facts.aborted);
-        // A kept-alive connection keeps its exchange, and its next request may come much later.
-        exchange.body = Default::default();
-        self.gateway.settle(exchange);
-        if exchange.is_health_check && !self.settings.load().log_health_checks {
-            return;
-        }
-        self.journal.access(|| access_line(exchange));
-        self.journal.hop(|| hop::line(exchange));
-    }
 }
 
-async fn end(client: Http1Client, delivered: Delivered) {
-    match delivered {
-        Delivered::Aborted => client.abort(),
-        Delivered::Whole => client.close().await,
-    }
-}
-
-fn is_passing(error: &std::io::Error) -> bool {
+fn is_transient(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
 }

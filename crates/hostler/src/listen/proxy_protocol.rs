@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_no_more_is_taken_than_a_header_can_have(
+        fn no_more_bytes_are_read_than_a_header_can_have(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
             start in proptest::sample::select(vec![&b""[..], b"PROXY ", b"PROXY TCP4 1.2.3.4 ", v2::PROTOCOL_PREFIX]),
             more in 0..6000_usize,

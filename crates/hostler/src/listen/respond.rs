@@ -1,13 +1,17 @@
-//! Answers one request, in HTTP/1.1 and in HTTP/2, and replaces an answer that fails. Knows no client protocol.
+//! Answers one request, in HTTP/1.1 and in HTTP/2: health checks at once, all others by the gateway. Replaces an answer that fails. Knows no
+//! client protocol.
 
-use hostler_engine::exchange::{Exchange, Whole};
-use hostler_engine::gateway::{Answer, Failed};
+use hostler_engine::exchange::Exchange;
+use hostler_engine::gateway::{Answer, Failed, Gateway, HealthProbe};
 use hostler_engine::proxy::Call;
+use hostler_wire::Whole;
 
-use super::Shard;
-use super::deliver::{Delivered, deliver, deliver_fallback, deliver_whole, refuse};
+use super::deliver::{Delivered, deliver, deliver_whole};
+use super::refuse::{deliver_fallback, refuse};
 use super::response_body::ResponseBody;
-use super::sink::AnswerSink;
+use super::settings::Settings;
+use super::shard::Shard;
+use super::transfer::AnswerSink;
 
 /// The result of an exchange.
 pub(super) enum RequestOutcome {
@@ -57,6 +61,37 @@ impl Shard {
             },
         };
         stand_in(client, exchange, failed).await
+    }
+}
+
+impl Settings {
+    /// The answer, if the request needs no route: to a health check, or a redirect to HTTPS. The health check of a balancer gets no redirect, because balancers do not follow it.
+    fn answer_early(&self, exchange: &mut Exchange, gateway: &Gateway) -> Option<Whole> {
+        if let Some(path) = &self.health_path
+            && let Some(probe) = asked(path.as_bytes(), exchange)
+        {
+            exchange.is_health_check = true;
+            return Some(gateway.health.answer(&probe));
+        }
+        let elsewhere = self.insist_on_https(exchange)?;
+        Some(gateway.health_check(exchange).unwrap_or(elsewhere))
+    }
+}
+
+/// The health check that a request asks for: GET or HEAD of the health path, or of a known path below it. None: it goes to the routes.
+fn asked(health_path: &[u8], exchange: &Exchange) -> Option<HealthProbe> {
+    let rest = exchange.path().strip_prefix(health_path)?;
+    if !matches!(exchange.head.method(), b"GET" | b"HEAD") {
+        return None;
+    }
+    match rest {
+        b"" | b"/ready" => Some(HealthProbe::Ready),
+        b"/live" => Some(HealthProbe::Live),
+        b"/startup" => Some(HealthProbe::Startup),
+        _ => {
+            let name = std::str::from_utf8(rest.strip_prefix(b"/ready/")?).ok()?;
+            (!name.contains('/')).then(|| HealthProbe::Pool(name.into()))
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use hostler_engine::gateway::{Refusal, Streamed};
 use hostler_engine::proxy::Call;
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
 
-use super::behind::BufferKind;
+use super::answer_buffer::BufferKind;
+use super::head::Framing;
 
 /// An answer: its head, and its body as it arrives.
 pub(super) enum ResponseBody {
@@ -38,7 +39,7 @@ pub(super) struct EncodedBody {
 }
 
 /// Why a body breaks off, by its source.
-pub(super) enum Trouble {
+pub(super) enum BodyFailure {
     Member(CallError),
     Own(std::io::Error),
     Shared(Cut),
@@ -154,6 +155,21 @@ impl ResponseBody {
         }
     }
 
+    /// How the body is framed for the client. For HTTP/2, whose version of the head is 1.1, only a known length matters.
+    pub fn framing(&self, exchange: &Exchange) -> Framing {
+        let status = self.head().status;
+        match (self.length(), exchange.head.version) {
+            // The head of a member may contain a length; a head from Hostler does not.
+            (BodyLength::Known(length), _) if self.is_own() && !matches!(status, 204 | 304) => {
+                Framing::Length(length)
+            }
+            _ if exchange.is_head_request() || matches!(status, 204 | 304) => Framing::NoBody,
+            (BodyLength::Known(length), _) => Framing::Length(length),
+            (_, Version::Http11) => Framing::Chunked,
+            (_, Version::Http10) => Framing::UntilClose,
+        }
+    }
+
     /// Whether Hostler itself answers. Then the length is that of the body even if none is sent, as in an answer to HEAD.
     pub fn is_own(&self) -> bool {
         match self {
@@ -213,11 +229,11 @@ impl ResponseBody {
         cx: &mut Context<'_>,
         into: &mut Vec<u8>,
         max: usize,
-    ) -> Poll<Result<bool, Trouble>> {
+    ) -> Poll<Result<bool, BodyFailure>> {
         match self {
-            Self::Member(call) => call.poll_body(cx, into, max).map_err(Trouble::Member),
-            Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(Trouble::Own),
-            Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(Trouble::Shared),
+            Self::Member(call) => call.poll_body(cx, into, max).map_err(BodyFailure::Member),
+            Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(BodyFailure::Own),
+            Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(BodyFailure::Shared),
             Self::EncodedBody(encoded) => encoded.poll_body(cx, into, max),
         }
     }
@@ -252,15 +268,15 @@ impl ResponseBody {
     }
 
     /// Ends an answer whose body failed.
-    pub fn give_up(self, exchange: &mut Exchange, trouble: Trouble) -> Refusal {
-        match (self, trouble) {
-            (Self::EncodedBody(encoded), trouble) => encoded.response_body.give_up(exchange, trouble),
-            (Self::Member(call), Trouble::Member(error)) => call.give_up(exchange, error).into(),
-            (Self::Member(call), trouble) => {
+    pub fn give_up(self, exchange: &mut Exchange, failure: BodyFailure) -> Refusal {
+        match (self, failure) {
+            (Self::EncodedBody(encoded), failure) => encoded.response_body.give_up(exchange, failure),
+            (Self::Member(call), BodyFailure::Member(error)) => call.give_up(exchange, error).into(),
+            (Self::Member(call), failure) => {
                 call.abandon(exchange);
-                trouble.into()
+                failure.into()
             }
-            (Self::Own(_) | Self::Shared(_), trouble) => trouble.into(),
+            (Self::Own(_) | Self::Shared(_), failure) => failure.into(),
         }
     }
 }
@@ -271,18 +287,18 @@ impl EncodedBody {
         cx: &mut Context<'_>,
         into: &mut Vec<u8>,
         max: usize,
-    ) -> Poll<Result<bool, Trouble>> {
+    ) -> Poll<Result<bool, BodyFailure>> {
         let Self { response_body, stream, .. } = self;
         let Some(stream) = stream else { return response_body.poll_body(cx, into, max) };
         let came = stream.poll(cx, into, |cx, plain, max| response_body.poll_body(cx, plain, max));
         came.map_err(|error| match error {
-            StreamError::Source(trouble) => trouble,
-            StreamError::Encoder(error) => Trouble::Encoder(error),
+            StreamError::Source(failure) => failure,
+            StreamError::Encoder(error) => BodyFailure::Encoder(error),
         })
     }
 }
 
-impl Trouble {
+impl BodyFailure {
     /// The party that broke the body off, for the log.
     pub fn whose(&self) -> &'static str {
         match self {
@@ -292,13 +308,13 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Member(error) => Self::BadAnswer(error.to_string()),
-            Trouble::Own(error) => Self::FileSystem(error),
-            Trouble::Shared(Cut(why)) => Self::WorkerLost(why.to_string()),
-            Trouble::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
+impl From<BodyFailure> for Refusal {
+    fn from(failure: BodyFailure) -> Self {
+        match failure {
+            BodyFailure::Member(error) => Self::BadAnswer(error.to_string()),
+            BodyFailure::Own(error) => Self::FileSystem(error),
+            BodyFailure::Shared(Cut(why)) => Self::WorkerLost(why.to_string()),
+            BodyFailure::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Settings {
     pub max_connections: usize,
     pub per_client: PerClient,
     /// File descriptors from this number on are not for clients.
-    pub ceiling: usize,
+    pub descriptor_limit: usize,
     pub trust: Trust,
     pub http2: Http2,
     /// The networks whose connections begin with a PROXY header.

@@ -33,7 +33,7 @@ const UNSENT: u32 = 32 * 1024;
 
 /// Limits the unsent bytes that the kernel holds for each connection of the listener (`TCP_NOTSENT_LOWAT`). Otherwise the kernel takes
 /// megabytes for a client that does not read, and a slow client looks stalled for a long time.
-pub(super) fn hold_little(listener: &tokio::net::TcpListener) {
+pub(super) fn limit_unsent(listener: &tokio::net::TcpListener) {
     // On a system without this option, slow clients only look slower than they are.
     let _ = SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
 }

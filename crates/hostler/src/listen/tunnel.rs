@@ -8,7 +8,8 @@ use hostler_engine::proxy::{Call, ClientEnd, Ended, Tunnel};
 use hostler_wire::ResponseHead;
 
 use super::client::Http1Client;
-use super::{Shard, head};
+use super::head;
+use super::shard::Shard;
 
 /// The average time between the ends of two tunnels when all tunnels must end, because their clients reconnect at once.
 const MEAN_INTERVAL: Duration = Duration::from_micros(500);
@@ -34,7 +35,7 @@ impl UpgradedConnection {
     }
 
     /// Runs the tunnel in a task of its own, which is much smaller than a task that serves requests. `count` is dropped at its end.
-    pub fn go_on(mut self: Box<Self>, shard: Arc<Shard>, count: impl Send + 'static) {
+    pub fn spawn(mut self: Box<Self>, shard: Arc<Shard>, count: impl Send + 'static) {
         tokio::spawn(async move {
             let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
             self.note(ended);

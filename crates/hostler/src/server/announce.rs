@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use hostler_config::{Advertise, Config};
+use hostler_gorouter::announce::{AnnounceSettings, Announcement};
 
 use super::running::RunningServer;
-use crate::announce::{AnnounceSettings, Announcement};
 use crate::listen::ListenerKind;
 
 /// Starts the announcement if it is configured. Reads the pools anew each time, so a reload needs no restart of it.

@@ -2,21 +2,21 @@
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use hostler_config::Config;
-use hostler_engine::cache::Stock;
+use hostler_engine::cache::SharedCache;
 use hostler_engine::journal::{Journal, Level};
 
 use crate::admin::{CommandDone, CommandError, Purging};
 
-pub(super) fn open(config: &Config, journal: &Journal) -> Stock {
-    let stock = Stock::new(config.cache.memory, config.cache.max_entry, journal.clone());
-    share(&stock, config.cache.tier.as_ref(), journal);
-    stock
+pub(super) fn open(config: &Config, journal: &Journal) -> SharedCache {
+    let shared_cache = SharedCache::new(config.cache.memory, config.cache.max_entry, journal.clone());
+    share(&shared_cache, config.cache.tier.as_ref(), journal);
+    shared_cache
 }
 
 /// Changes the memcached servers, and logs when a server fails or recovers.
-pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Journal) {
+pub(super) fn share(shared_cache: &SharedCache, settings: Option<&TierSettings>, journal: &Journal) {
     let journal = journal.clone();
-    stock.share(settings, move |notice| match notice.lost {
+    shared_cache.share(settings, move |notice| match notice.lost {
         None => journal.event(Level::Info, &format!("memcached {}: it answers", notice.server)),
         Some(why) => {
             let text =
@@ -28,11 +28,11 @@ pub(super) fn share(stock: &Stock, settings: Option<&TierSettings>, journal: &Jo
 
 pub(super) async fn purge(
     config: &Config,
-    stock: &Stock,
+    shared_cache: &SharedCache,
     purging: Purging,
 ) -> Result<CommandDone, CommandError> {
     let meant = resolve(config, purging)?;
-    let Purged { entries, told, servers } = stock.purge(meant).await;
+    let Purged { entries, told, servers } = shared_cache.purge(meant).await;
     let mut done =
         vec![format!("{entries} stored {} purged", if entries == 1 { "answer" } else { "answers" })];
     if servers > 0 {

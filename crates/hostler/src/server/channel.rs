@@ -141,7 +141,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[tokio::test]
-    async fn sockets_cross_with_their_purpose_and_the_end_is_seen() {
+    async fn sockets_are_passed_with_their_purpose_and_the_closing_is_seen() {
         let (ours, theirs) = pair().unwrap();
         let theirs = Channel::new(theirs).unwrap();
         let sockets: Vec<_> = (0..100).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();

@@ -52,7 +52,7 @@ async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
         AdminCommand::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
         AdminCommand::Resume(pool) => resume(&find(running, &pool)?),
         AdminCommand::Purge(purging) => {
-            cache::purge(&running.config.load_full(), &running.stock, purging).await
+            cache::purge(&running.config.load_full(), &running.shared_cache, purging).await
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn raise() {
 }
 
 /// Client connections may not use descriptors from this number on.
-pub(super) fn ceiling() -> usize {
+pub(super) fn client_limit() -> usize {
     match getrlimit(Resource::Nofile).current {
         Some(limit) => {
             let kept = MIN_RESERVED + (limit / 16).min(MAX_RESERVED - MIN_RESERVED);

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_limit_for_heads_is_ours_unless_there_is_one() {
+    fn node_gets_hostlers_head_limit_unless_the_operator_set_one() {
         let cases = [
             ("", "--max-http-header-size=100"),
             ("--no-deprecation", "--no-deprecation --max-http-header-size=100"),
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pools_own_variables_win() {
+    fn variables_of_the_pool_win() {
         let variables = |value: &str| [("A".into(), value.into())].into();
         let workers = for_workers(&variables("inherited"), &variables("own"), 0);
         assert_eq!(workers["A"], "own");

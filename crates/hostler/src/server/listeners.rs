@@ -8,7 +8,6 @@ use std::os::fd::OwnedFd;
 use hostler_address::OwnAddresses;
 use hostler_config::Config;
 
-use super::StartError;
 use crate::listen::{self, ListenerKind};
 
 /// What a socket is for: the key that contains its address, and the address as written there (port 0 stays 0).
@@ -16,6 +15,16 @@ use crate::listen::{self, ListenerKind};
 pub(super) struct Purpose {
     pub key: String,
     pub address: SocketAddr,
+}
+
+/// An address on which Hostler could not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address} ({key}): {source}")]
+pub struct ListenError {
+    address: SocketAddr,
+    /// The configuration key of the address.
+    key: &'static str,
+    source: io::Error,
 }
 
 /// Sockets that another process has bound.
@@ -32,7 +41,7 @@ pub(super) struct Listeners {
 
 impl Listeners {
     /// Takes over the inherited sockets and binds the missing ones. Inherited sockets without a use are closed.
-    pub fn open(config: &Config, mut inherited: Inherited) -> Result<Self, StartError> {
+    pub fn open(config: &Config, mut inherited: Inherited) -> Result<Self, ListenError> {
         let server = &config.server;
         let plain = server.listen.iter().map(|&address| (address, ListenerKind::Plain, "server.listen"));
         let tls = config.tls.iter().flat_map(|tls| &tls.listen);
@@ -45,7 +54,7 @@ impl Listeners {
             };
             match sockets {
                 Ok(sockets) => Ok((purpose, listener_kind, sockets)),
-                Err(source) => Err(StartError::Listen { address, key, source }),
+                Err(source) => Err(ListenError { address, key, source }),
             }
         });
         let data = data.collect::<Result<_, _>>()?;
@@ -108,7 +117,7 @@ impl Listeners {
     }
 }
 
-fn open_admin(address: SocketAddr, inherited: &mut Inherited) -> Result<(Purpose, TcpListener), StartError> {
+fn open_admin(address: SocketAddr, inherited: &mut Inherited) -> Result<(Purpose, TcpListener), ListenError> {
     let purpose = Purpose { key: "server.admin".into(), address };
     let socket = match inherited.remove(&purpose).and_then(|mut sockets| sockets.pop()) {
         Some(socket) => Ok(socket),
@@ -118,7 +127,7 @@ fn open_admin(address: SocketAddr, inherited: &mut Inherited) -> Result<(Purpose
         socket.set_nonblocking(true)?;
         Ok((purpose, socket))
     });
-    ready.map_err(|source| StartError::Listen { address, key: "server.admin", source })
+    ready.map_err(|source| ListenError { address, key: "server.admin", source })
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod running;
 mod settings;
 mod signals;
 mod socket_activation;
+mod start_error;
 mod stop;
 mod successor;
 mod tables;
@@ -40,7 +41,6 @@ use hostler_config::{AccessLog, Config, Invocation};
 use hostler_engine::journal::{Journal, Level, LogFormat};
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
-use hostler_worker::SupervisorContextError;
 use listeners::Listeners;
 use notify::Notify;
 use predecessor::Handover;
@@ -56,33 +56,7 @@ use crate::listen::ListenerKind;
 pub use environment::Environment;
 pub use predecessor::Predecessor;
 pub use socket_activation::{GivenError, GivenListeners};
-
-/// Why Hostler could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("cannot listen on {address} ({key}): {source}")]
-    Listen {
-        address: std::net::SocketAddr,
-        /// The configuration key of the address.
-        key: &'static str,
-        source: std::io::Error,
-    },
-    #[error(transparent)]
-    Given(#[from] GivenError),
-    #[error(transparent)]
-    SupervisorContext(#[from] SupervisorContextError),
-    #[error("cannot take over from the running Hostler: {0}")]
-    TakeOver(std::io::Error),
-    /// A certificate that was valid when the configuration was checked has changed.
-    #[error("cannot start [tls]: {0}")]
-    Tls(String),
-    /// Data of `[geo]` or `[postal]` that was valid when the configuration was checked has changed.
-    #[error("cannot start: {0}")]
-    Lookups(String),
-    /// The system refuses threads, signals or the like.
-    #[error("cannot start: {0}")]
-    System(#[from] std::io::Error),
-}
+pub use start_error::StartError;
 
 /// How long the end waits for blocking threads, which cannot be interrupted.
 const BLOCKING_LIMIT: Duration = Duration::from_millis(100);
@@ -277,7 +251,8 @@ fn journal(config: &Config) -> std::io::Result<Journal> {
     let (form, access) = match config.server.access_log {
         AccessLog::Json => (LogFormat::Json, true),
         AccessLog::Pretty => (LogFormat::Pretty, true),
-        AccessLog::Gorouter => (LogFormat::Gorouter, true),
+        // The gateway's `access_format` writes these access lines.
+        AccessLog::Gorouter => (LogFormat::Json, false),
         AccessLog::Off => (LogFormat::Pretty, false),
     };
     Journal::open(form, access)

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_manager_hears_of_start_succession_and_end() {
+    fn the_service_manager_is_notified_of_start_upgrade_and_stop() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let name = format!("hostler-test-{}", std::process::id());

@@ -9,8 +9,8 @@ use hostler_worker::{
     self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
 };
 
-use super::StartError;
 use super::environment::Environment;
+use super::start_error::StartError;
 
 /// The script that every worker preloads: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");

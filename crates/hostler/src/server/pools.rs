@@ -13,10 +13,10 @@ use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettin
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::StartError;
 use super::pool_context::PoolContext;
 use super::probe::{HttpProbe, wire_address};
 use super::settings;
+use super::start_error::StartError;
 use crate::admin::PoolSource;
 
 /// A running pool. The parts in an `Arc` are shared with the version of the pool after a reload.

@@ -1,4 +1,4 @@
-//! Starts the registrar with what it needs from the server. Knows no messages.
+//! Routes that other programs register: starts their registrar, and has the rules for their requests. Knows no messages.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -7,22 +7,62 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
-use hostler_config::Config;
-use hostler_engine::gateway::platform::PlatformRules;
+use hostler_config::{AccessLog, Config};
+use hostler_engine::gateway::{AccessFormat, Gateway, Health, RegistrarRules};
 use hostler_engine::journal::{Journal, Level};
+use hostler_gorouter::access_log;
+use hostler_gorouter::nats::NatsConnection;
+use hostler_gorouter::registrar::{RegistrarTask, RouteTemplate};
+use hostler_gorouter::request::PlatformRules;
 use serde_json::Value;
 
 use super::settings;
 use super::tables::Tables;
 use crate::admin::Registrations;
-use crate::nats::NatsConnection;
-use crate::registrar::{RegistrarTask, RouteTemplate};
 
 /// Shown in the table of routes in place of a target.
 const NOT_SERVED: &str = "not served: a configured route has its paths";
 /// How long the start waits for NATS.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// The rules of `[platform]`: how requests are handled while routes may be registered. Empty without that section.
+pub(super) struct RegisteredRules(ArcSwapOption<PlatformRules>);
+
+impl RegisteredRules {
+    pub fn of(config: &Config, health: &Arc<Health>) -> Self {
+        Self(ArcSwapOption::new(rules(config, health)))
+    }
+
+    /// The same for the gateway.
+    pub fn for_gateway(&self) -> Option<Arc<RegistrarRules>> {
+        self.0.load().as_ref().map(|rules| Arc::new(rules.for_gateway()))
+    }
+
+    /// Whether the paths of routes have no upper and lower case.
+    pub fn folds_paths(&self) -> bool {
+        self.0.load().as_ref().is_some_and(|rules| rules.is_compat())
+    }
+
+    /// Applies a new configuration. Registered routes keep their rules, with new settings.
+    pub fn update(&self, config: &Config, gateway: &Gateway) {
+        match (&*self.0.load(), &config.platform) {
+            (Some(rules), Some(settings)) => rules.update(settings.clone()),
+            _ => self.0.store(rules(config, &gateway.health)),
+        }
+        gateway.registrar.store(self.for_gateway());
+    }
+}
+
+fn rules(config: &Config, health: &Arc<Health>) -> Option<Arc<PlatformRules>> {
+    config.platform.clone().map(|settings| Arc::new(PlatformRules::new(settings, health.clone())))
+}
+
+/// What writes the access lines, if they are in gorouter's format.
+pub(super) fn access_format(config: &Config) -> Option<AccessFormat> {
+    (config.server.access_log == AccessLog::Gorouter).then_some(access_log::write)
+}
 
 /// The registrar and its connection.
 #[derive(Clone)]
@@ -39,12 +79,12 @@ impl Registering {
     /// Starts the registrar, if one is configured.
     pub fn open(
         config: &Config,
-        rules: Option<Arc<PlatformRules>>,
+        registered: &RegisteredRules,
         (tables, own): (Arc<Tables>, OwnAddresses),
         journal: &Journal,
         known: Option<File>,
     ) -> Option<Self> {
-        let (settings, rules) = (config.registrar.clone()?, rules?);
+        let (settings, rules) = (config.registrar.clone()?, registered.0.load_full()?);
         let accept = settings.accept;
         let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = NatsConnection::open(settings.nats.clone(), journal.clone());

@@ -97,7 +97,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     }
     done.extend(difference.lookups.iter().map(|section| format!("{section}: changed")));
     if !difference.cache.is_empty() {
-        cache::share(&running.stock, newer.cache.tier.as_ref(), &running.journal);
+        cache::share(&running.shared_cache, newer.cache.tier.as_ref(), &running.journal);
         done.push("cache: memcached changed".into());
     }
     swap(running, &newer, change, lookups);
@@ -250,7 +250,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     }
     let RouteTables { table, listed, weak } = routes(
         newer,
-        &RouteTarget { pools: &change.pools, lookups: &lookups, stock: &running.stock },
+        &RouteTarget { pools: &change.pools, lookups: &lookups, shared_cache: &running.shared_cache },
         &before,
     );
     running.sources.geo.store(lookups.geo.clone());
@@ -264,7 +264,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.sources.spool.update(newer.server.spool_size, newer.server.temp_dir.clone());
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
     running.gateway.health.watch(watched(newer, &change.pools));
-    running.set_platform(newer);
+    running.registered.update(newer, &running.gateway);
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
     running.tables.configure(table);

@@ -5,11 +5,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
-use hostler_engine::cache::{Caching, Stock};
-use hostler_engine::exchange::{Counters, Edit, Whole};
+use hostler_engine::cache::{Caching, SharedCache};
+use hostler_engine::exchange::{Counters, Edit};
 use hostler_engine::files::Files;
 use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched};
-use hostler_wire::ResponseHead;
+use hostler_wire::{ResponseHead, Whole};
 
 use super::lookups::{self, LookupServices};
 use super::pools::RunningPool;
@@ -29,7 +29,7 @@ pub(super) struct RouteTarget<'b> {
     /// All configured pools.
     pub pools: &'b [RunningPool],
     pub lookups: &'b LookupServices,
-    pub stock: &'b Arc<Stock>,
+    pub shared_cache: &'b Arc<SharedCache>,
 }
 
 /// Builds the routes. A route that existed before keeps its counters.
@@ -90,10 +90,13 @@ fn route(
         streams_body: written.buffer == Buffer::None,
         traces: written.trace,
         priority: settings::priority(written.priority),
-        platform: None,
+        kind: None,
         fallback: written.fallback.clone(),
         files_first: written.files_first.as_ref().map(|settings| files(written, settings)),
-        caching: written.caching.as_ref().map(|caching| Arc::new(self::caching(caching, behind.stock))),
+        caching: written
+            .caching
+            .as_ref()
+            .map(|caching| Arc::new(self::caching(caching, behind.shared_cache))),
         changes: changes(written, behind.lookups),
         counters,
     }
@@ -104,9 +107,16 @@ fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> 
     Arc::new(Files::new(settings.clone(), takes_below))
 }
 
-fn caching(written: &config::Caching, stock: &Arc<Stock>) -> Caching {
+fn caching(written: &config::Caching, shared_cache: &Arc<SharedCache>) -> Caching {
     let config::Caching { rules, query, stores, collapses } = written.clone();
-    Caching { rules, query, stores, collapses, stock: stock.clone(), told: AtomicBool::new(false) }
+    Caching {
+        rules,
+        query,
+        stores,
+        collapses,
+        shared_cache: shared_cache.clone(),
+        told: AtomicBool::new(false),
+    }
 }
 
 fn changes(written: &config::Route, lookups: &LookupServices) -> Changes {

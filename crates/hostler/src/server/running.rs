@@ -7,9 +7,8 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
-use hostler_engine::cache::Stock;
+use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, Spool};
-use hostler_engine::gateway::platform::PlatformRules;
 use hostler_engine::gateway::{Gateway, Health, Route};
 use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
@@ -21,11 +20,12 @@ use super::lookups::LookupServices;
 use super::pool_context::PoolContext;
 use super::pools::{self, RunningPool};
 use super::program::Program;
-use super::registrar::Registering;
+use super::registrar::{self, RegisteredRules, Registering};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
+use super::start_error::StartError;
 use super::tables::Tables;
 use super::tls::TlsFiles;
-use super::{StartError, cache, settings};
+use super::{cache, settings};
 use crate::admin::Sources;
 use crate::listen;
 
@@ -39,9 +39,11 @@ pub(super) struct RunningServer {
     pub gateway: Arc<Gateway>,
     pub tables: Arc<Tables>,
     /// The stored answers.
-    pub stock: Arc<Stock>,
+    pub shared_cache: Arc<SharedCache>,
     /// The data for native routes.
     pub lookups: ArcSwap<LookupServices>,
+    /// How requests are handled while routes may be registered.
+    pub registered: RegisteredRules,
     /// None if no registrar is configured.
     pub registering: Option<Registering>,
     /// The current routes, to see whether requests still use them after a reload.
@@ -79,17 +81,16 @@ impl RunningServer {
         let pool_context = PoolContext::new(&invocation.surroundings, &config, &journal)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
-        let stock = Arc::new(cache::open(&config, &journal));
-        let behind = RouteTarget { pools: &pools, lookups: &lookups, stock: &stock };
+        let shared_cache = Arc::new(cache::open(&config, &journal));
+        let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let connections = Arc::new(Connections::default());
         let health = Arc::new(Health::new(connections.clone()));
         health.watch(watched(&config, &pools));
-        let rules = settings::platform(&config, &health);
-        let (gateway, tables) = serving(&config, rules.clone(), &health, &journal);
+        let (gateway, tables, registered) = serving(&config, &health, &journal);
         tables.configure(table);
         let served = (tables.clone(), listeners.own_addresses()?);
-        let registering = Registering::open(&config, rules, served, &journal, registrations);
+        let registering = Registering::open(&config, &registered, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
             encoding: Arc::new(EncoderMemory::new(config.server.compress_memory)),
@@ -105,7 +106,7 @@ impl RunningServer {
             last_reload: ArcSwapOption::empty(),
             registrations: registering.as_ref().and_then(Registering::source),
             geo: ArcSwapOption::new(lookups.geo.clone()),
-            stock: stock.clone(),
+            shared_cache: shared_cache.clone(),
             postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
@@ -122,8 +123,9 @@ impl RunningServer {
             pools: ArcSwap::from_pointee(pools),
             gateway,
             tables,
-            stock,
+            shared_cache,
             lookups: ArcSwap::from_pointee(lookups),
+            registered,
             registering,
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),
@@ -143,36 +145,27 @@ impl RunningServer {
         &self.sources.connections
     }
 
-    /// Applies the settings of registered routes.
-    pub fn set_platform(&self, config: &Config) {
-        let place = &self.gateway.platform;
-        match (place.load_full(), &config.platform) {
-            (Some(rules), Some(settings)) => rules.update(settings.clone()),
-            _ => place.store(settings::platform(config, &self.gateway.health)),
-        }
-    }
-
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
     }
 }
 
-/// The gateway and its routing table, which has no routes yet.
+/// The gateway, its routing table, which has no routes yet, and the rules of registered routes.
 fn serving(
     config: &Config,
-    rules: Option<Arc<PlatformRules>>,
     health: &Arc<Health>,
     journal: &Journal,
-) -> (Arc<Gateway>, Arc<Tables>) {
-    let folds_paths = rules.as_ref().is_some_and(|rules| rules.is_compat());
+) -> (Arc<Gateway>, Arc<Tables>, RegisteredRules) {
+    let registered = RegisteredRules::of(config, health);
     let gateway = Arc::new(Gateway {
         routes: ArcSwap::default(),
         spool: ArcSwap::from_pointee(settings::spool(&config.server)),
         request_memory: MemoryBudget::new(config.server.request_memory),
-        platform: ArcSwapOption::new(rules),
+        registrar: ArcSwapOption::new(registered.for_gateway()),
         health: health.clone(),
+        access_format: registrar::access_format(config),
         unrouted: Arc::default(),
     });
-    let tables = Tables::new(gateway.clone(), folds_paths, config, journal);
-    (gateway, Arc::new(tables))
+    let tables = Tables::new(gateway.clone(), registered.folds_paths(), config, journal);
+    (gateway, Arc::new(tables), registered)
 }

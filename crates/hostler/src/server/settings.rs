@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
-use hostler_config::{self as config, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority};
+use hostler_config::{
+    self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority,
+};
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
-use hostler_engine::gateway::platform::PlatformRules;
-use hostler_engine::gateway::{Health, PoisonSettings, SpoolSettings};
+use hostler_engine::gateway::{PoisonSettings, SpoolSettings};
 use hostler_engine::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 use hostler_wire::{Address, Limits};
 use hostler_worker::{Slots, WorkerSettings};
@@ -48,7 +49,7 @@ pub(super) fn listening(
         spool: spool.clone(),
         max_connections: server.max_connections,
         per_client: per_client(server),
-        ceiling: descriptors::ceiling(),
+        descriptor_limit: descriptors::client_limit(),
         http2: http2(server),
         trust: trust(server),
         proxy_protocol: server.proxy_protocol.clone(),
@@ -68,9 +69,9 @@ fn per_client(server: &config::Server) -> PerClient {
     let most = server.max_connections;
     let near = if most >= RESERVE_FROM { most - RESERVED } else { usize::MAX };
     let by_kind = |limit, auto| match limit {
-        ClientLimit::Off => ByKind { near: usize::MAX, far: usize::MAX },
-        ClientLimit::Fixed(most) => ByKind { near: most, far: most },
-        ClientLimit::Auto => auto,
+        ClientLimit::Word(AutoOrOff::Off) => ByKind { near: usize::MAX, far: usize::MAX },
+        ClientLimit::Value(most) => ByKind { near: most.get(), far: most.get() },
+        ClientLimit::Word(AutoOrOff::Auto) => auto,
     };
     PerClient {
         connections: by_kind(server.client_connections, ByKind { near, far: (most / 4).max(100) }),
@@ -99,11 +100,6 @@ fn http2(server: &config::Server) -> listen::Http2 {
 
 pub(super) fn limits(server: &config::Server) -> Limits {
     Limits { max_size: server.max_header_size as usize, max_fields: server.max_header_fields }
-}
-
-/// The rules for registered routes.
-pub(super) fn platform(config: &Config, health: &Arc<Health>) -> Option<Arc<PlatformRules>> {
-    config.platform.clone().map(|settings| Arc::new(PlatformRules::new(settings, health.clone())))
 }
 
 fn trust(server: &config::Server) -> Trust {

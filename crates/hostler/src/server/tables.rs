@@ -10,7 +10,7 @@ use hostler_engine::journal::{Journal, Level};
 use hostler_engine::route::Table;
 use tokio::time::sleep;
 
-use crate::registrar::ServedRoute;
+use hostler_gorouter::registrar::ServedRoute;
 
 /// How often a replaced table is checked until no thread reads it any more.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -31,7 +31,7 @@ async fn a_given_socket_is_the_listener_that_has_its_address() {
 }
 
 #[tokio::test]
-async fn clients_that_come_between_two_hostlers_wait_in_a_given_socket() {
+async fn clients_that_connect_between_two_hostlers_wait_in_a_given_socket() {
     let app = upstream().start().await;
     let (socket, address) = socket();
     let plan = || listening_on(address).with("app", &app).given([socket.try_clone().unwrap()], "");
@@ -46,7 +46,7 @@ async fn clients_that_come_between_two_hostlers_wait_in_a_given_socket() {
 }
 
 #[tokio::test]
-async fn a_given_socket_goes_on_to_a_successor() {
+async fn a_given_socket_is_passed_to_a_successor() {
     let app = upstream().start().await;
     let (socket, address) = socket();
     let plan = listening_on(address).with("app", &app).given([socket], "hostler.socket");
@@ -68,7 +68,7 @@ async fn a_given_socket_that_is_named_after_a_key_is_for_that_key() {
 }
 
 #[tokio::test]
-async fn a_given_socket_that_is_for_no_key_stops_the_start_and_is_told() {
+async fn a_given_socket_without_a_key_stops_the_start_with_an_error() {
     let (socket, address) = socket();
     let unknown = site("pools.app.members = ['127.0.0.1:1']").given([socket], "hostler.socket").ended().await;
     unknown.assert_exit(1).assert_complains(&format!(
@@ -81,7 +81,7 @@ async fn a_given_socket_that_is_for_no_key_stops_the_start_and_is_told() {
 }
 
 #[tokio::test]
-async fn sockets_for_another_process_are_not_taken_and_that_is_told() {
+async fn sockets_for_another_process_are_ignored_with_a_warning() {
     let app = upstream().start().await;
     let plan = site("").with("app", &app).descriptor(3, socket().0);
     let site = plan.env("LISTEN_FDS", "1").env("LISTEN_PID", "1").start().await;

@@ -47,7 +47,7 @@ fn line_of(site: &Site, text: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_pool_is_announced_in_the_words_of_cloud_foundry_and_taken_back_before_the_doors_close() {
+async fn a_pool_is_registered_with_gorouter_and_unregistered_before_listeners_close() {
     let Some(nats) = nats().start().await else { return };
     let (_client, mut ear) = router(&nats).await;
     let app = upstream().start().await;
@@ -67,7 +67,7 @@ async fn a_pool_is_announced_in_the_words_of_cloud_foundry_and_taken_back_before
 }
 
 #[tokio::test]
-async fn a_drain_takes_it_back_while_requests_are_still_served() {
+async fn a_drain_unregisters_the_pool_while_requests_are_still_served() {
     let Some(nats) = nats().start().await else { return };
     let (_client, mut ear) = router(&nats).await;
     let app = upstream().start().await;
@@ -79,7 +79,7 @@ async fn a_drain_takes_it_back_while_requests_are_still_served() {
 }
 
 #[tokio::test]
-async fn a_router_that_starts_is_told_at_once_and_sets_the_pace() {
+async fn a_starting_router_gets_registrations_at_once_and_sets_their_interval() {
     let Some(nats) = nats().start().await else { return };
     let (client, mut ear) = router(&nats).await;
     let app = upstream().start().await;
@@ -101,7 +101,7 @@ async fn a_router_that_starts_is_told_at_once_and_sets_the_pace() {
 }
 
 #[tokio::test]
-async fn a_router_that_was_there_before_is_asked_for_its_pace() {
+async fn a_running_router_is_asked_for_its_interval() {
     let Some(nats) = nats().start().await else { return };
     let (client, mut ear) = router(&nats).await;
     let mut greetings = client.subscribe("router.greet").await.unwrap();
@@ -122,7 +122,7 @@ async fn a_router_that_was_there_before_is_asked_for_its_pace() {
 }
 
 #[tokio::test]
-async fn who_was_away_is_told_again() {
+async fn a_returning_nats_server_gets_all_registrations_again() {
     let Some(mut nats) = nats().start().await else { return };
     let app = upstream().start().await;
     let quick = format!("{}\nregistrar.register_interval = \"1s\"", config(&nats));
@@ -140,7 +140,7 @@ async fn who_was_away_is_told_again() {
 }
 
 #[tokio::test]
-async fn only_what_can_be_served_is_announced_and_a_reload_takes_back_what_is_no_more() {
+async fn only_ready_pools_are_announced_and_a_reload_unregisters_removed_names() {
     let Some(nats) = nats().start().await else { return };
     let (_client, mut ear) = router(&nats).await;
     let app = upstream().start().await;

@@ -36,7 +36,7 @@ async fn an_answer_arrives_chunk_by_chunk() {
 }
 
 #[tokio::test]
-async fn an_answer_of_known_length_arrives_as_it_comes() {
+async fn an_answer_of_known_length_is_passed_on_while_it_arrives() {
     let steps =
         [text("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), vec![Step::Hold], text("def")].concat();
     let app = upstream().does(steps).start().await;
@@ -65,7 +65,7 @@ async fn server_sent_events_arrive_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_that_its_client_has_left_is_hung_up_on() {
+async fn an_event_stream_without_its_client_is_closed_at_the_member() {
     let app =
         upstream().does([text(EVENTS), text("data: 1\n\n"), vec![Step::AwaitFin]].concat()).start().await;
     let site = in_front_of(&app, "").await;
@@ -175,7 +175,7 @@ async fn an_answer_is_read_to_its_end_when_the_client_leaves_in_the_middle() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_client_that_asks_to_close_ends_with_a_clean_end() {
+async fn an_answer_with_connection_close_ends_cleanly() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;

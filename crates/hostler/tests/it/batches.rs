@@ -62,7 +62,7 @@ fn assert_stands_in(answer: &ReceivedAnswer, status: u16, reason: &str) {
 }
 
 #[tokio::test]
-async fn a_batch_for_which_there_is_no_room_is_answered_from_the_edge() {
+async fn a_batch_over_a_full_queue_gets_the_fallback() {
     let (site, app, mut first) = full("").await;
     let mut client = site.connect().await;
     for _ in 0..2 {
@@ -81,7 +81,7 @@ async fn a_batch_for_which_there_is_no_room_is_answered_from_the_edge() {
 }
 
 #[tokio::test]
-async fn a_batch_that_no_worker_can_be_reached_for_is_answered_from_the_edge() {
+async fn a_batch_without_a_reachable_worker_gets_the_fallback() {
     let route =
         "pools.app.queue.timeout = '1s'\n[[routes]]\nmatch = '*'\npool = 'app'\nfallback = 'hypernova'";
     let site = site(route).with_member("app", &no_upstream()).start().await;
@@ -89,7 +89,7 @@ async fn a_batch_that_no_worker_can_be_reached_for_is_answered_from_the_edge() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_not_rendered_in_time_is_answered_from_the_edge() {
+async fn a_batch_that_times_out_gets_the_fallback() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.request_timeout = '1s'").await;
     assert_stands_in(&ask(&site, JSON, BATCH).await, 504, "answer_timeout");
@@ -98,7 +98,7 @@ async fn a_batch_that_is_not_rendered_in_time_is_answered_from_the_edge() {
 }
 
 #[tokio::test]
-async fn a_batch_whose_answer_is_none_is_answered_from_the_edge_and_is_sent_once() {
+async fn a_batch_with_a_broken_answer_gets_the_fallback_and_is_sent_once() {
     let answers = [
         text("nonsense\r\n\r\n"),
         text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
@@ -130,7 +130,7 @@ async fn hypernova_client_gets_one_error_for_the_batch_and_keeps_the_markup() {
 }
 
 #[tokio::test]
-async fn batches_in_memory_and_in_a_file_and_packed_ones_are_answered_alike() {
+async fn batches_in_memory_in_a_file_and_compressed_get_the_same_fallback() {
     let (site, _app, _first) = full("server.body_memory = '4 KiB'").await;
     // The key "0" occurs twice; the last one counts.
     let filling = "<".repeat(900_000);
@@ -159,7 +159,7 @@ async fn batches_in_memory_and_in_a_file_and_packed_ones_are_answered_alike() {
 }
 
 #[tokio::test]
-async fn what_is_no_batch_gets_the_refusal() {
+async fn a_body_that_is_no_batch_gets_the_refusal() {
     let (site, _app, _first) = full("server.max_body_size = '2 MiB'").await;
     let deep = "[".repeat(200_000);
     let large = format!(r#"{{"0":{{"name":"B","data":"{}"}}}}"#, "x".repeat(1_024_000));
@@ -177,7 +177,7 @@ async fn what_is_no_batch_gets_the_refusal() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_utf8_are_read_as_node_reads_them() {
+async fn invalid_utf8_is_read_as_node_reads_it() {
     let (site, _app, _first) = full("").await;
     let answer = ask(&site, JSON, b"\xef\xbb\xbf{\"0\":{\"name\":\"\xffA\",\"data\":\"\xc3\"}}").await.json();
     let job = &answer["results"]["0"];

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hostler_testkit::{
-    HeldPort, PATIENCE, Upstream, client, eventually, held_port, try_client, upstream, within,
+    HeldPort, Upstream, WAIT_LIMIT, client, eventually, held_port, try_client, upstream, within,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,7 +95,7 @@ impl Mute {
         let since = Instant::now();
         let status = eventually("its end", async || self.child.try_wait().unwrap()).await;
         assert!(status.success(), "{status}");
-        assert!(since.elapsed() < SOON.min(PATIENCE), "it took {:?}", since.elapsed());
+        assert!(since.elapsed() < SOON.min(WAIT_LIMIT), "it took {:?}", since.elapsed());
     }
 }
 
@@ -127,7 +127,7 @@ async fn a_full_pipe_as_standard_output_holds_up_no_request_and_no_stop() {
 }
 
 #[tokio::test]
-async fn once_the_pipe_is_read_again_nothing_that_waited_is_missing() {
+async fn when_the_pipe_is_read_again_no_waiting_line_is_missing() {
     let app = upstream().start().await;
     let mut mute = Mute::start(&app).await;
     for number in 0..50 {
@@ -175,7 +175,7 @@ async fn a_full_pipe_holds_up_no_upgrade_and_the_old_process_ends() {
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_is_refused_though_nobody_reads_why() {
+async fn a_wrong_configuration_is_refused_although_standard_error_is_full() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hostler.toml"), "server.threads = 'many'\n").unwrap();
     let (_err, their_err) = full_pipe();

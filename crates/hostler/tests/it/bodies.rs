@@ -44,7 +44,7 @@ async fn a_malformed_chunked_body_is_refused_and_never_reaches_the_member() {
 }
 
 #[tokio::test]
-async fn extensions_without_end_are_refused() {
+async fn endless_chunk_extensions_are_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let answer =
@@ -71,7 +71,7 @@ async fn a_chunked_body_reaches_the_member_with_its_length() {
 }
 
 #[tokio::test]
-async fn an_empty_body_stays_one() {
+async fn an_empty_body_stays_empty() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     site.send(format!("{CHUNKED}0\r\n\r\n")).await.assert_ok("ok");
@@ -95,7 +95,7 @@ async fn trailers_of_a_request_reach_the_member() {
 }
 
 #[tokio::test]
-async fn trailers_do_not_say_what_only_a_head_may_say() {
+async fn trailers_cannot_carry_fields_that_belong_to_the_head() {
     let app = upstream().start().await;
     let route = "request_headers = { set = { X-User = 'me' }, remove = ['X-Secret'] }";
     for buffer in ["full", "none"] {
@@ -136,7 +136,7 @@ async fn trailers_do_not_say_what_only_a_head_may_say() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_of_its_body_is_no_request() {
+async fn a_request_with_a_truncated_body_reaches_no_member() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;

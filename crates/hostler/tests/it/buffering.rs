@@ -64,7 +64,7 @@ async fn a_body_may_go_to_a_file_from_its_first_byte() {
 }
 
 #[tokio::test]
-async fn a_small_body_memory_keeps_the_order_of_what_was_read_ahead() {
+async fn a_small_body_memory_keeps_the_order_of_bytes_read_ahead() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.body_memory = 3").await;
     let body = format!("4;{}\r\nabcd\r\n4\r\nefgh\r\n0\r\n\r\n", "e".repeat(500));
@@ -101,7 +101,7 @@ async fn a_spilled_body_has_no_name_in_the_file_system() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_no_secret_and_no_crash() {
+async fn an_unwritable_spool_folder_gives_a_500_and_no_crash() {
     let app = upstream().start().await;
     let plan = site("server.temp_dir = 'spill'\nserver.body_memory = 10").with("app", &app);
     let folder = plan.folder().join("spill");
@@ -156,7 +156,7 @@ async fn a_large_streamed_body_arrives_intact() {
 }
 
 #[tokio::test]
-async fn a_streamed_body_that_breaks_off_never_looks_whole_to_the_member() {
+async fn a_truncated_streamed_body_is_truncated_at_the_member_too() {
     let app = upstream().start().await;
     let config = "server.body_timeout = '200ms'\n[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'";
     let site = in_front_of(&app, config).await;

@@ -42,7 +42,7 @@ async fn a_burst_of_equal_misses_is_one_request() {
 }
 
 #[tokio::test]
-async fn when_the_one_who_fetches_leaves_the_next_one_does() {
+async fn when_the_fetching_client_leaves_another_request_fetches() {
     let app = upstream().script(held(FRESH)).start().await;
     let site = site(&one_at_a_time("cache = 'standard'")).with("app", &app).start().await;
     let mut other = site.begin("/other").await;
@@ -59,7 +59,7 @@ async fn when_the_one_who_fetches_leaves_the_next_one_does() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_fails_is_its_own_failure_alone() {
+async fn a_failed_fetch_fails_only_its_own_request() {
     let lost = || vec![Step::Hold, Step::Close];
     let app = upstream().in_turn([lost(), lost(), lost(), ok("at last"), ok("at last")]).start().await;
     let site = with_cache(&app).await;
@@ -97,7 +97,7 @@ async fn burst(site: &hostler_testkit::Site, app: &hostler_testkit::Upstream, si
 }
 
 #[tokio::test]
-async fn after_a_failure_one_of_those_who_wait_asks_and_the_others_wait_on() {
+async fn after_a_failed_fetch_one_waiting_request_fetches_and_the_others_wait() {
     let app = upstream().script(failing(1)).start().await;
     let site = site(IN_ORDER).with("app", &app).start().await;
     let mut clients = burst(&site, &app, 40).await;
@@ -113,7 +113,7 @@ async fn after_a_failure_one_of_those_who_wait_asks_and_the_others_wait_on() {
 }
 
 #[tokio::test]
-async fn after_two_failures_nobody_waits_for_another() {
+async fn after_two_failed_fetches_no_request_waits_for_another() {
     let app = upstream().script(failing(2)).start().await;
     let site = site(IN_ORDER).with("app", &app).start().await;
     let mut clients = burst(&site, &app, 10).await;
@@ -131,7 +131,7 @@ async fn after_two_failures_nobody_waits_for_another() {
 }
 
 #[tokio::test]
-async fn what_turns_out_to_be_somebodys_own_is_nobody_elses() {
+async fn a_private_answer_goes_to_no_other_client() {
     let app = upstream().script(held("Cache-Control: private\r\n")).start().await;
     let site = with_route(&app, "cache = 'standard'\ncollapse = true").await;
     let mut clients = Vec::new();
@@ -149,7 +149,7 @@ async fn what_turns_out_to_be_somebodys_own_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_shared_by_those_who_wait_where_the_route_says_so() {
+async fn with_collapse_an_uncacheable_answer_is_shared_by_waiting_requests() {
     let app = upstream().script(held("Cache-Control: no-store\r\n")).start().await;
     let site = site(&one_at_a_time("collapse = true")).with("app", &app).start().await;
     let mut leader = site.begin("/search").await;
@@ -191,7 +191,7 @@ async fn a_client_that_reads_slowly_holds_neither_the_slot_nor_the_others() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_loses_nobody_the_answer() {
+async fn a_client_that_leaves_does_not_end_the_fetch_for_others() {
     let app = upstream().script(|_| {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234";
         [text(head), vec![Step::Hold], text("56789")].concat()
@@ -210,7 +210,7 @@ async fn a_client_that_leaves_loses_nobody_the_answer() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_not_kept_and_broken_for_those_who_have_begun() {
+async fn a_truncated_answer_is_not_stored_and_is_truncated_for_its_readers() {
     let app = upstream().in_turn([[
         text("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234"),
         vec![Step::Hold, Step::Close],
@@ -231,7 +231,7 @@ async fn what_breaks_off_is_not_kept_and_broken_for_those_who_have_begun() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_to_be_kept_goes_to_each_by_itself() {
+async fn an_answer_over_max_entry_is_fetched_by_each_request() {
     let body = "x".repeat(9 << 20);
     let large = answer(FRESH, &body);
     let served = AtomicUsize::new(0);
@@ -251,7 +251,7 @@ async fn what_is_too_large_to_be_kept_goes_to_each_by_itself() {
 }
 
 #[tokio::test]
-async fn what_turns_out_too_large_reaches_the_one_who_has_fetched_it() {
+async fn an_answer_that_grows_over_max_entry_reaches_the_client_that_fetched_it() {
     let body = "x".repeat(9 << 20);
     let chunked = format!(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{FRESH}\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
@@ -268,7 +268,7 @@ async fn what_turns_out_too_large_reaches_the_one_who_has_fetched_it() {
 }
 
 #[tokio::test]
-async fn events_are_nobodys_to_keep() {
+async fn event_streams_are_not_stored() {
     let app = upstream().script(|_| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
         [text(head), text("3\r\na\n\n\r\n"), vec![Step::Hold], text("0\r\n\r\n")].concat()
@@ -284,7 +284,7 @@ async fn events_are_nobodys_to_keep() {
 }
 
 #[tokio::test]
-async fn a_reload_in_the_middle_loses_nobody_an_answer() {
+async fn a_reload_during_a_fetch_loses_no_answer() {
     let app = upstream().script(held(FRESH)).start().await;
     let config = one_at_a_time("cache = 'standard'");
     let site = site(&config).with("app", &app).start().await;
@@ -306,7 +306,7 @@ async fn a_reload_in_the_middle_loses_nobody_an_answer() {
 }
 
 #[tokio::test]
-async fn who_reads_while_we_stop_gets_all() {
+async fn a_client_that_reads_during_a_stop_gets_the_whole_answer() {
     let app = upstream().script(|_| {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234";
         [text(head), vec![Step::Hold], text("56789")].concat()
@@ -328,7 +328,7 @@ async fn who_reads_while_we_stop_gets_all() {
 }
 
 #[tokio::test]
-async fn those_who_ask_otherwise_wait_for_one_of_their_kind() {
+async fn requests_with_other_vary_values_wait_for_their_own_fetch() {
     let numbered = numbered(|seen, _| {
         let language = seen.field("accept-language").unwrap_or_default();
         format!("{FRESH}Vary: Accept-Language\r\nContent-Language: {language}\r\n")

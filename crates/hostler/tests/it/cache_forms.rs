@@ -29,7 +29,7 @@ fn assert_gzip(answer: &ReceivedAnswer, body: &str) {
 }
 
 #[tokio::test]
-async fn an_answer_is_compressed_once_for_all_who_ask_for_it() {
+async fn an_answer_is_compressed_once_for_all_clients() {
     // One of them takes several turns to encode, the other takes one.
     for body in [page(), page()[..4000].to_owned()] {
         let sent = body.clone();
@@ -54,7 +54,7 @@ async fn an_answer_is_compressed_once_for_all_who_ask_for_it() {
 }
 
 #[tokio::test]
-async fn whoever_takes_it_only_as_it_is_gets_it_as_it_is() {
+async fn a_client_without_compression_gets_the_plain_answer() {
     let app = upstream().script(|_| html(FRESH, &page())).start().await;
     let site = with_compression(&app).await;
     for _ in 0..2 {
@@ -79,7 +79,7 @@ fn plain_or_not(answer: &ReceivedAnswer) -> String {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_one_answer_get_it_compressed_by_one_encoder() {
+async fn requests_that_wait_for_one_fetch_share_one_encoder() {
     let app = upstream().script(|_| [vec![Step::Hold], html(FRESH, &page())].concat()).start().await;
     let site = with_compression(&app).await;
     let mut clients = Vec::new();
@@ -97,7 +97,7 @@ async fn those_who_wait_for_one_answer_get_it_compressed_by_one_encoder() {
 }
 
 #[tokio::test]
-async fn what_is_confirmed_keeps_its_compressed_form() {
+async fn a_revalidated_entry_keeps_its_compressed_form() {
     let app = upstream().script(|seen| match seen.field("if-none-match") {
         None => html("ETag: \"v1\"\r\nCache-Control: max-age=0\r\n", &page()),
         Some(_) => text("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nX-New: 1\r\n\r\n"),

@@ -49,7 +49,7 @@ pub(crate) fn assert_cache(answer: &ReceivedAnswer, expected: &str) {
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
 #[tokio::test]
-async fn what_says_that_it_stays_good_is_asked_for_once() {
+async fn an_answer_with_a_lifetime_is_fetched_once() {
     let app = upstream().answers(answer(FRESH, "hello")).start().await;
     let site = with_cache(&app).await;
     let first = site.get("/a?b=1").await;
@@ -71,7 +71,7 @@ async fn what_says_that_it_stays_good_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_said_may_be_kept_is_asked_for_each_time() {
+async fn an_uncacheable_answer_is_fetched_each_time() {
     let kinds = ["", "Cache-Control: no-store\r\n", "Cache-Control: private, max-age=60\r\n"];
     let cookie = "Cache-Control: max-age=60\r\nSet-Cookie: a=b\r\n";
     for fields in kinds.into_iter().chain([cookie]) {
@@ -88,7 +88,7 @@ async fn what_nobody_has_said_may_be_kept_is_asked_for_each_time() {
 }
 
 #[tokio::test]
-async fn head_is_answered_from_what_a_get_has_brought() {
+async fn head_is_answered_from_the_stored_get() {
     let app = upstream().answers(answer(FRESH, "hello")).start().await;
     let site = with_cache(&app).await;
     site.get("/").await.assert_ok("hello");
@@ -99,7 +99,7 @@ async fn head_is_answered_from_what_a_get_has_brought() {
 }
 
 #[tokio::test]
-async fn whoever_asks_otherwise_gets_an_answer_of_his_own() {
+async fn a_request_with_other_vary_values_gets_its_own_variant() {
     let language = |seen: &Seen, _: usize| {
         let language = seen.field("accept-language").unwrap_or_default();
         format!("{FRESH}Vary: Accept-Language\r\nContent-Language: {language}\r\n")
@@ -115,7 +115,7 @@ async fn whoever_asks_otherwise_gets_an_answer_of_his_own() {
 }
 
 #[tokio::test]
-async fn vary_looks_at_what_the_member_gets_and_not_at_what_the_client_sends() {
+async fn vary_compares_the_fields_that_the_member_receives() {
     let shop = |_: &Seen, _: usize| format!("{FRESH}Vary: X-Shop, X-Forwarded-Host\r\n");
     let app = upstream().script(numbered(shop)).start().await;
     let site = with_route(&app, "cache = 'standard'\nrequest_headers = { set = { X-Shop = 'a' } }").await;
@@ -124,7 +124,7 @@ async fn vary_looks_at_what_the_member_gets_and_not_at_what_the_client_sends() {
 }
 
 #[tokio::test]
-async fn who_shows_who_he_is_gets_nothing_that_is_not_for_everybody() {
+async fn a_request_with_authorization_gets_only_shareable_answers() {
     let public = |seen: &Seen, _: usize| match &*seen.target() {
         "/public" => "Cache-Control: public, max-age=60\r\n".into(),
         _ => FRESH.to_string(),
@@ -140,7 +140,7 @@ async fn who_shows_who_he_is_gets_nothing_that_is_not_for_everybody() {
 }
 
 #[tokio::test]
-async fn who_has_it_already_is_told_so_from_memory() {
+async fn a_conditional_request_gets_a_304_from_the_cache() {
     let app =
         upstream().answers(answer("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", "hello")).start().await;
     let site = with_cache(&app).await;
@@ -154,7 +154,7 @@ async fn who_has_it_already_is_told_so_from_memory() {
 }
 
 #[tokio::test]
-async fn a_part_is_cut_from_the_whole() {
+async fn a_range_is_served_from_the_stored_answer() {
     let app = upstream()
         .answers(answer("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", "0123456789"))
         .start()
@@ -175,7 +175,7 @@ async fn a_part_is_cut_from_the_whole() {
 }
 
 #[tokio::test]
-async fn several_parts_are_cut_from_what_is_kept() {
+async fn several_ranges_are_served_from_the_stored_answer() {
     let letters: String = ('a'..='z').flat_map(|letter| std::iter::repeat_n(letter, 100)).collect();
     let fields = "Cache-Control: max-age=60\r\nContent-Type: text/x-letters\r\nETag: \"v1\"\r\n";
     let app = upstream().answers(answer(fields, &letters)).start().await;
@@ -204,7 +204,7 @@ async fn several_parts_are_cut_from_what_is_kept() {
 }
 
 #[tokio::test]
-async fn what_was_changed_is_asked_for_anew() {
+async fn after_an_unsafe_method_the_answer_is_fetched_again() {
     let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
     let site = with_cache(&app).await;
     site.get("/page").await.assert_ok("1");
@@ -215,7 +215,7 @@ async fn what_was_changed_is_asked_for_anew() {
 }
 
 #[tokio::test]
-async fn a_failed_change_changes_nothing() {
+async fn a_failed_unsafe_method_invalidates_nothing() {
     let fails = |seen: &Seen| match &*seen.method() {
         "GET" => text(answer(FRESH, "page")),
         _ => text("HTTP/1.1 409 No\r\nContent-Length: 0\r\n\r\n"),
@@ -228,7 +228,7 @@ async fn a_failed_change_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_get_with_a_body_is_its_clients_own() {
+async fn a_get_with_a_body_is_not_cached() {
     let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
     let site = with_cache(&app).await;
     for number in ["1", "2"] {
@@ -242,7 +242,7 @@ async fn a_get_with_a_body_is_its_clients_own() {
 }
 
 #[tokio::test]
-async fn a_route_can_say_what_its_answers_do_not() {
+async fn a_route_can_set_the_lifetime_of_its_answers() {
     let app = upstream().script(numbered(|_, _| "Set-Cookie: a=b\r\n".into())).start().await;
     let keys = "cache = { ttl = '1m', set_cookie = 'drop', query_without = ['utm_source'] }";
     let site = with_route(&app, keys).await;
@@ -253,7 +253,7 @@ async fn a_route_can_say_what_its_answers_do_not() {
 }
 
 #[tokio::test]
-async fn who_wants_an_answer_from_memory_alone_waits_for_no_member() {
+async fn a_request_with_only_if_cached_waits_for_no_member() {
     let app = upstream().answers(answer(FRESH, "hello")).start().await;
     let site = with_route(&app, "cache = { request_directives = true }").await;
     let alone = "Cache-Control: only-if-cached\r\n";
@@ -264,7 +264,7 @@ async fn who_wants_an_answer_from_memory_alone_waits_for_no_member() {
 }
 
 #[tokio::test]
-async fn what_came_in_chunks_is_sent_in_one_piece() {
+async fn a_stored_chunked_answer_is_sent_with_its_length() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: max-age=60\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let app = upstream().answers(chunked).start().await;
     let site = with_cache(&app).await;
@@ -278,7 +278,7 @@ async fn what_came_in_chunks_is_sent_in_one_piece() {
 }
 
 #[tokio::test]
-async fn what_has_its_length_from_its_chunks_keeps_its_trailers_for_the_one_who_waits() {
+async fn a_chunked_answer_keeps_its_trailers_for_the_client_that_fetched_it() {
     let app = upstream().script(|_| {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: max-age=60\r\nTrailer: X-Sum\r\n\r\n";
         [text(format!("{head}2\r\nab\r\n")), vec![Step::Hold], text("0\r\nX-Sum: 7\r\n\r\n")].concat()
@@ -300,7 +300,7 @@ fn ended_by(fields: &str, end: Step) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn the_end_of_a_connection_is_the_end_of_an_answer() {
+async fn an_answer_that_ends_with_its_connection_is_stored() {
     let app = upstream().in_turn([ended_by(FRESH, Step::Close)]).start().await;
     let site = with_cache(&app).await;
     site.get("/").await.assert_ok("hello");
@@ -312,7 +312,7 @@ async fn the_end_of_a_connection_is_the_end_of_an_answer() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_connection_is_not_the_end_of_an_answer() {
+async fn an_answer_that_ends_with_a_connection_error_is_not_stored() {
     let cut = || {
         let [head, _] = <[Step; 2]>::try_from(ended_by(FRESH, Step::Reset)).unwrap();
         vec![head, Step::Hold, Step::Reset]
@@ -327,7 +327,7 @@ async fn an_error_of_a_connection_is_not_the_end_of_an_answer() {
 }
 
 #[tokio::test]
-async fn over_tls_an_answer_ends_with_a_word_and_not_with_the_connection() {
+async fn over_tls_only_close_notify_ends_an_answer() {
     let trust = authority();
     let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
     let cut = [ended_by(FRESH, Step::Hold), vec![Step::Close]].concat();

@@ -24,7 +24,7 @@ fn echoing(name: &'static str) -> impl Fn(&Seen) -> Vec<hostler_testkit::Step> {
 }
 
 #[tokio::test]
-async fn a_port_that_is_not_the_schemes_own_is_another_host() {
+async fn a_host_with_another_port_is_another_key() {
     let host = |seen: &Seen, _: usize| format!("{FRESH}X-Host: {}\r\n", seen.field("host").unwrap());
     let app = upstream().script(numbered(host)).start().await;
     let site = with_cache(&app).await;
@@ -37,7 +37,7 @@ async fn a_port_that_is_not_the_schemes_own_is_another_host() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_written_otherwise_is_answered_but_brings_nothing_for_others() {
+async fn an_unusual_spelling_of_a_host_is_served_from_the_cache_but_not_stored() {
     let host = |seen: &Seen, _: usize| format!("{FRESH}X-Host: {}\r\n", seen.field("host").unwrap());
     let app = upstream().script(numbered(host)).start().await;
     let site = with_cache(&app).await;
@@ -50,7 +50,7 @@ async fn a_host_that_is_written_otherwise_is_answered_but_brings_nothing_for_oth
 }
 
 #[tokio::test]
-async fn a_request_without_host_is_for_the_address_that_it_came_to() {
+async fn a_request_without_host_has_the_local_address_as_its_key() {
     let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
     let site = with_cache(&app).await;
     for number in ["1", "2"] {
@@ -61,7 +61,7 @@ async fn a_request_without_host_is_for_the_address_that_it_came_to() {
 }
 
 #[tokio::test]
-async fn a_purge_means_the_port_that_its_url_has() {
+async fn a_purge_applies_to_the_port_of_its_url() {
     let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
     let site = with_cache(&app).await;
     asked_at(&site, "a.test", "").await.assert_ok("1");
@@ -78,7 +78,7 @@ async fn a_purge_means_the_port_that_its_url_has() {
 }
 
 #[tokio::test]
-async fn no_visitor_gets_what_was_made_for_anothers_address() {
+async fn no_visitor_gets_an_answer_made_for_another_client_address() {
     let app = upstream().script(echoing("X-Forwarded-For")).start().await;
     let site = with_cache(&app).await;
     for _ in 0..2 {
@@ -93,7 +93,7 @@ async fn no_visitor_gets_what_was_made_for_anothers_address() {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_the_whole_way_tells_visitors_apart() {
+async fn behind_a_trusted_proxy_the_whole_forwarding_chain_distinguishes_visitors() {
     for (name, values) in [
         ("X-Forwarded-For", ["1.1.1.1", "2.2.2.2", "1.1.1.1, 2.2.2.2"]),
         ("Forwarded", ["for=1.1.1.1", "for=2.2.2.2", "for=1.1.1.1, for=2.2.2.2"]),
@@ -118,7 +118,7 @@ async fn behind_a_trusted_proxy_the_whole_way_tells_visitors_apart() {
 }
 
 #[tokio::test]
-async fn what_differs_for_each_request_is_not_cached_and_that_is_said_once() {
+async fn an_answer_that_varies_per_request_is_not_cached_with_one_warning() {
     for name in ["X-Request-Id", "traceparent"] {
         let vary = move |_: &Seen, _: usize| format!("{FRESH}Vary: {name}\r\n");
         let app = upstream().script(numbered(vary)).start().await;

@@ -33,7 +33,7 @@ fn tagged(tag: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_one_hostler_has_rendered_is_a_hit_at_the_other() {
+async fn an_answer_rendered_by_one_hostler_is_a_hit_at_another() {
     let Some(memcached) = memcached().await else { return };
     let (app, idle) = (upstream().answers(tagged("a")).start().await, upstream().start().await);
     let address = memcached.address().to_string();
@@ -52,7 +52,7 @@ async fn what_one_hostler_has_rendered_is_a_hit_at_the_other() {
 }
 
 #[tokio::test]
-async fn a_purge_at_one_reaches_the_memory_of_the_other_and_what_memcached_has() {
+async fn a_purge_at_one_hostler_reaches_memcached_and_the_memory_of_the_other() {
     let Some(memcached) = memcached().await else { return };
     let app = upstream().answers(tagged("shop")).start().await;
     let address = memcached.address().to_string();
@@ -73,7 +73,7 @@ async fn a_purge_at_one_reaches_the_memory_of_the_other_and_what_memcached_has()
 }
 
 #[tokio::test]
-async fn purges_are_by_url_by_prefix_by_tag_or_of_everything() {
+async fn a_purge_names_a_url_a_prefix_a_tag_or_everything() {
     let app = upstream().answers(tagged("t1, t2")).start().await;
     let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = { query_without = ['utm_*'] }\n";
     let site = site(routes).with("app", &app).start().await;
@@ -101,7 +101,7 @@ async fn purges_are_by_url_by_prefix_by_tag_or_of_everything() {
 }
 
 #[tokio::test]
-async fn an_order_to_purge_needs_what_orders_need() {
+async fn a_purge_needs_the_header_that_admin_commands_need() {
     let app = upstream().start().await;
     let site = crate::in_front_of(&app, "").await;
     let mut admin = hostler_testkit::client(site.admin()).await;
@@ -115,7 +115,7 @@ async fn an_order_to_purge_needs_what_orders_need() {
 }
 
 #[tokio::test]
-async fn no_request_fails_whatever_becomes_of_memcached() {
+async fn no_request_fails_when_memcached_fails() {
     let Some(memcached) = memcached().await else { return };
     let between = meddler(memcached.address()).await;
     let address = between.address().to_string();
@@ -141,7 +141,7 @@ async fn no_request_fails_whatever_becomes_of_memcached() {
 }
 
 #[tokio::test]
-async fn what_is_stale_everywhere_is_fetched_anew_by_one() {
+async fn an_entry_stale_everywhere_is_fetched_by_one_hostler() {
     let Some(memcached) = memcached().await else { return };
     let lines = "Cache-Control: max-age=600, stale-while-revalidate=600\r\nETag: \"1\"\r\n";
     // The first one is stale on arrival.
@@ -162,7 +162,7 @@ async fn what_is_stale_everywhere_is_fetched_anew_by_one() {
 }
 
 #[tokio::test]
-async fn what_an_unsafe_method_has_changed_at_one_is_rendered_anew_by_the_other() {
+async fn an_unsafe_method_at_one_hostler_invalidates_the_entry_at_the_other() {
     let Some(memcached) = memcached().await else { return };
     let app =
         upstream().script(numbered(|_: &Seen, _| "Cache-Control: max-age=600\r\n".into())).start().await;
@@ -185,7 +185,7 @@ async fn what_an_unsafe_method_has_changed_at_one_is_rendered_anew_by_the_other(
 }
 
 #[tokio::test]
-async fn a_reload_goes_over_to_another_memcached() {
+async fn a_reload_switches_to_another_memcached() {
     let Some(memcached) = memcached().await else { return };
     let Some(second) = hostler_testkit::memcached().await else { return };
     let app = upstream().answers(tagged("a")).start().await;

@@ -18,7 +18,7 @@ fn confirmed(first: &'static str, lines: &'static str) -> impl Fn(&Seen) -> Vec<
 }
 
 #[tokio::test]
-async fn what_its_member_confirms_is_as_good_as_new() {
+async fn an_entry_that_its_member_confirms_is_fresh_again() {
     let app = upstream().script(confirmed(STALE, "Cache-Control: max-age=60\r\nX-New: 1\r\n")).start().await;
     let site = with_cache(&app).await;
     site.get("/").await.assert_ok("hello").assert_no_field("x-new");
@@ -33,7 +33,7 @@ async fn what_its_member_confirms_is_as_good_as_new() {
 }
 
 #[tokio::test]
-async fn a_clients_own_condition_is_answered_and_ours_is_what_the_member_sees() {
+async fn the_client_gets_an_answer_to_its_condition_and_the_member_sees_hostlers() {
     let app = upstream().script(confirmed(STALE, "")).start().await;
     let site = with_cache(&app).await;
     site.get("/").await.assert_ok("hello");
@@ -46,7 +46,7 @@ async fn a_clients_own_condition_is_answered_and_ours_is_what_the_member_sees() 
 }
 
 #[tokio::test]
-async fn a_confirmation_of_something_else_is_none() {
+async fn a_304_for_another_entry_is_no_confirmation() {
     let app = upstream().in_turn([
         text(answer(STALE, "old")),
         text("HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n"),
@@ -61,7 +61,7 @@ async fn a_confirmation_of_something_else_is_none() {
 }
 
 #[tokio::test]
-async fn what_may_be_sent_while_it_is_fetched_anew_costs_nobody_a_wait() {
+async fn stale_while_revalidate_makes_no_client_wait() {
     let fields = |_: &Seen, number: usize| match number {
         1 => "Cache-Control: max-age=0, stale-while-revalidate=60\r\nETag: \"1\"\r\n".into(),
         _ => "Cache-Control: max-age=60\r\n".to_string(),
@@ -93,7 +93,7 @@ async fn what_may_be_sent_while_it_is_fetched_anew_costs_nobody_a_wait() {
 const SURVIVES: &str = "Cache-Control: max-age=0, stale-if-error=60\r\nETag: \"v1\"\r\n";
 
 #[tokio::test]
-async fn what_is_kept_stands_in_for_a_failure() {
+async fn a_stale_entry_replaces_a_failure() {
     // The connection ends with the answer. On a kept connection, a lost request would be sent again.
     let failure = || {
         let text = text("HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 3\r\n\r\nno!");
@@ -132,7 +132,7 @@ async fn a_stale_answer_comes_before_the_fallback_and_the_fallback_before_the_re
 }
 
 #[tokio::test]
-async fn what_must_be_confirmed_does_not_stand_in() {
+async fn a_must_revalidate_entry_replaces_no_failure() {
     let fields = "Cache-Control: max-age=0, must-revalidate, stale-if-error=60\r\nETag: \"v1\"\r\n";
     let failure = text("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
     let app = upstream().in_turn([text(answer(fields, "old")), failure]).start().await;
@@ -155,7 +155,7 @@ async fn before_nonsense(fields: &str) -> (hostler_testkit::Upstream, hostler_te
 }
 
 #[tokio::test]
-async fn what_is_kept_stands_in_for_an_answer_that_breaks_off_before_any_of_it_was_sent() {
+async fn a_stale_entry_replaces_an_answer_that_breaks_off_before_its_first_byte() {
     let (_app, site) = before_nonsense(SURVIVES).await;
     site.get("/").await.assert_ok("old");
     let stale = site.get("/").await;
@@ -171,7 +171,7 @@ async fn what_is_kept_stands_in_for_an_answer_that_breaks_off_before_any_of_it_w
 }
 
 #[tokio::test]
-async fn what_must_be_confirmed_does_not_stand_in_for_what_breaks_off() {
+async fn a_must_revalidate_entry_replaces_no_broken_answer() {
     let (_app, site) =
         before_nonsense("Cache-Control: max-age=0, must-revalidate, stale-if-error=60\r\nETag: \"v1\"\r\n")
             .await;
@@ -192,7 +192,7 @@ fn answering(first: &'static str, to_head: &'static str) -> impl Fn(&Seen) -> Ve
 }
 
 #[tokio::test]
-async fn an_answer_to_head_makes_what_is_kept_as_good_as_new_if_it_is_the_same() {
+async fn an_equal_answer_to_head_refreshes_the_entry() {
     let cases = [
         ("ETag: \"v1\"\r\nContent-Length: 5\r\n", true),
         ("ETag: \"v1\"\r\n", true),
@@ -221,7 +221,7 @@ async fn an_answer_to_head_makes_what_is_kept_as_good_as_new_if_it_is_the_same()
 }
 
 #[tokio::test]
-async fn an_answer_to_head_that_is_another_voids_what_was_fresh() {
+async fn a_different_answer_to_head_invalidates_a_fresh_entry() {
     let fresh = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
     for (said, expected) in [("ETag: \"v2\"\r\n", "anew!"), ("", "hello")] {
         let app = upstream().script(answering(fresh, said)).start().await;
@@ -233,7 +233,7 @@ async fn an_answer_to_head_that_is_another_voids_what_was_fresh() {
 }
 
 #[tokio::test]
-async fn what_is_fetched_while_nobody_waits_is_in_the_log_and_nobodys() {
+async fn a_background_fetch_is_logged_and_counts_for_no_client() {
     let fields = "Cache-Control: max-age=0, stale-while-revalidate=60, stale-if-error=60\r\nETag: \"v1\"\r\n";
     let app = upstream()
         .in_turn([

@@ -42,7 +42,7 @@ async fn a_certificate_is_chosen_by_name_exact_before_wildcard_else_the_first() 
 }
 
 #[tokio::test]
-async fn who_asks_for_a_name_that_nobody_has_is_refused_where_names_are_strict() {
+async fn with_strict_names_a_handshake_for_an_unknown_name_is_refused() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, &format!("{ONE}\nstrict_sni = true"), &app).await;
     let refused = tls_clients(&trust).try_connect("b.test", site.tls_address()).await;
@@ -52,7 +52,7 @@ async fn who_asks_for_a_name_that_nobody_has_is_refused_where_names_are_strict()
 }
 
 #[tokio::test]
-async fn new_certificates_are_shown_when_their_files_change_and_nobody_is_disturbed() {
+async fn changed_certificate_files_are_used_for_new_handshakes_only() {
     let trust = authority();
     let app = upstream().holds_requests().start().await;
     let site = started(&trust, ONE, &app).await;
@@ -73,7 +73,7 @@ async fn new_certificates_are_shown_when_their_files_change_and_nobody_is_distur
     .await;
     site.says("a.pem for a.test, new.test, valid until").await;
     let mut back = clients.connect("a.test", site.tls_address()).await;
-    assert!(back.is_resumed(), "a client is recognised whatever certificate it was shown");
+    assert!(back.is_resumed(), "a session is resumed with any certificate of the server");
     app.release_all();
     back.get("/").await.assert_ok("/");
     running.answer().await.assert_ok("/running");
@@ -82,7 +82,7 @@ async fn new_certificates_are_shown_when_their_files_change_and_nobody_is_distur
 }
 
 #[tokio::test]
-async fn files_that_are_no_good_are_told_once_and_change_nothing() {
+async fn bad_certificate_files_are_reported_once_and_change_nothing() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     let new = trust.vouch_for(&["a.test"]);
@@ -101,7 +101,7 @@ async fn files_that_are_no_good_are_told_once_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_reload_reads_certificates_again_and_refuses_what_is_no_good() {
+async fn a_reload_reads_certificates_again_and_refuses_bad_ones() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
@@ -125,7 +125,7 @@ async fn a_reload_reads_certificates_again_and_refuses_what_is_no_good() {
 }
 
 #[tokio::test]
-async fn terms_follow_the_file_and_listeners_need_an_upgrade() {
+async fn tls_settings_change_with_a_reload_and_listeners_with_an_upgrade() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
@@ -146,7 +146,7 @@ async fn terms_follow_the_file_and_listeners_need_an_upgrade() {
 }
 
 #[tokio::test]
-async fn clients_show_certificates_where_they_have_to() {
+async fn clients_must_send_certificates_where_required() {
     let (trust, known, app) = (authority(), authority(), upstream().start().await);
     let plan = secured(&trust, &format!("{ONE}\nclient_ca = 'ca.pem'"));
     std::fs::write(plan.folder().join("ca.pem"), known.cert()).unwrap();
@@ -174,13 +174,13 @@ async fn clients_show_certificates_where_they_have_to() {
         assert_eq!(seen.field("client-cert"), Some(format!(":{body}:")));
         assert_eq!(seen.field("client-cert-chain"), None);
     }
-    // Without TLS there is no certificate, whatever the fields say.
+    // Without TLS there is no certificate, although the fields name one.
     site.send("GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\n\r\n").await.assert_ok("ok");
     assert_eq!(app.requests()[2].field("client-cert"), None);
 }
 
 #[tokio::test]
-async fn who_had_no_certificate_is_not_recognised_once_one_is_needed() {
+async fn a_session_without_a_certificate_is_not_resumed_where_one_is_required() {
     let (trust, known, app) = (authority(), authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     let clients = tls_clients(&trust);

@@ -5,7 +5,7 @@ use hostler_testkit::{Seen, upstream};
 use crate::site;
 
 #[tokio::test]
-async fn a_prefix_is_taken_away_and_another_put_in_its_place() {
+async fn a_path_prefix_is_replaced_by_another() {
     let app = upstream().start().await;
     let config = "[[routes]]\nmatch = '/api/*'\npool = 'app'\nrewrite = { strip_prefix = '/api' }\n\
         [[routes]]\nmatch = '/old/*'\npool = 'app'\nrewrite = { strip_prefix = '/old', add_prefix = '/new/v2' }";
@@ -81,7 +81,7 @@ async fn fields_are_changed_for_the_member_and_for_the_client() {
 }
 
 #[tokio::test]
-async fn what_stands_for_an_answer_keeps_its_own_fields() {
+async fn refusals_and_fixed_answers_keep_their_own_fields() {
     let app = upstream().answers("garbage\r\n\r\n").start().await;
     let headers = "response_headers = { set = { Cache-Control = 'max-age=31536000', X-Frame-Options = 'DENY' }, remove = ['Content-Type'] }";
     let config = format!(
@@ -102,7 +102,7 @@ async fn what_stands_for_an_answer_keeps_its_own_fields() {
 }
 
 #[tokio::test]
-async fn requests_are_sent_elsewhere() {
+async fn requests_are_redirected() {
     let config = "[[routes]]\nmatch = 'example.com'\nredirect = { to = 'https://www.{host}{path}{query}', status = 301 }\n\
         [[routes]]\nmatch = '/old/*'\nredirect = '/new/{rest}'\n\
         [[routes]]\nmatch = '/x'\nredirect = { to = 'https://elsewhere.test/', status = 303 }\nresponse_headers = { set = { Cache-Control = 'no-store' } }";
@@ -123,7 +123,7 @@ async fn requests_are_sent_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_reload_changes_what_a_route_changes() {
+async fn a_reload_applies_new_header_changes() {
     let config = |version: u32| {
         format!(
             "[[routes]]\nmatch = '*'\nrespond = 'x'\nresponse_headers = {{ set = {{ X-Version = '{version}' }} }}"

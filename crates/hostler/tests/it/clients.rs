@@ -20,7 +20,7 @@ async fn named(site: &Site, client: &str, path: &str) -> Client {
 }
 
 #[tokio::test]
-async fn a_client_with_too_many_connections_is_told_so_and_others_are_served() {
+async fn a_client_with_too_many_connections_gets_a_refusal_and_others_are_served() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.client_connections = 2").await;
     let (mut one, mut two) = (site.connect().await, site.connect().await);
@@ -56,7 +56,7 @@ async fn a_client_that_goes_on_connecting_cannot_use_up_all_connections() {
 }
 
 #[tokio::test]
-async fn with_tls_one_connection_too_many_is_closed_before_the_handshake() {
+async fn with_tls_a_connection_over_the_limit_is_closed_before_the_handshake() {
     let ca = authority();
     let app = upstream().start().await;
     let site = started(&ca, &format!("server.client_connections = 1\n{ONE}"), &app).await;
@@ -70,7 +70,7 @@ async fn with_tls_one_connection_too_many_is_closed_before_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_client_with_too_many_requests_under_way_is_told_so_and_others_are_served() {
+async fn a_client_with_too_many_requests_under_way_gets_a_refusal_and_others_are_served() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "server.client_requests = 2\npools.app.concurrency = 2").await;
     let (mut one, mut two) = (site.begin("/1").await, site.begin("/2").await);
@@ -112,7 +112,7 @@ async fn streams_of_http_2_are_requests_under_way() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxys_connections_are_not_counted_and_requests_are_those_of_whom_it_names() {
+async fn a_trusted_proxys_connections_are_not_counted_and_its_requests_count_for_the_named_client() {
     let app = upstream().holds_requests().start().await;
     let limits =
         "server.client_connections = 1\nserver.client_requests = 1\nserver.trusted_proxies = ['127.0.0.1']";
@@ -157,7 +157,7 @@ async fn with_trusted_hops_connections_are_not_counted_and_requests_are() {
 }
 
 #[tokio::test]
-async fn whom_a_proxy_header_names_is_the_client_that_is_counted() {
+async fn the_client_that_a_proxy_header_names_is_counted() {
     let app = upstream().start().await;
     let site =
         in_front_of(&app, "server.client_connections = 1\nserver.proxy_protocol = ['127.0.0.2']").await;
@@ -177,7 +177,7 @@ async fn whom_a_proxy_header_names_is_the_client_that_is_counted() {
 }
 
 #[tokio::test]
-async fn by_default_a_public_address_has_a_part_and_a_near_one_nearly_all() {
+async fn by_default_a_public_client_gets_a_share_of_connections_and_a_private_one_nearly_all() {
     let app = upstream().start().await;
     let balanced = "server.proxy_protocol = ['127.0.0.2']\n";
     let site = in_front_of(&app, &format!("{balanced}server.max_connections = 300")).await;
@@ -198,7 +198,7 @@ async fn by_default_a_public_address_has_a_part_and_a_near_one_nearly_all() {
 }
 
 #[tokio::test]
-async fn by_default_one_near_address_leaves_the_last_of_many_connections_to_others() {
+async fn by_default_one_private_client_leaves_the_last_connections_to_others() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_connections = 1000").await;
     let mut crowd = Vec::new();
@@ -228,7 +228,7 @@ async fn the_limits_of_a_client_can_be_turned_off() {
 }
 
 #[tokio::test]
-async fn a_tunnel_stays_one_of_its_clients_requests() {
+async fn a_tunnel_counts_as_a_request_of_its_client() {
     let app = upstream()
         .answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: any\r\n\r\n")
         .start()
@@ -244,7 +244,7 @@ async fn a_tunnel_stays_one_of_its_clients_requests() {
 }
 
 #[tokio::test]
-async fn who_is_refused_can_read_why_though_it_was_sending() {
+async fn a_refused_client_can_read_the_refusal_while_it_still_sends() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.client_connections = 1").await;
     let _held = site.connect().await;

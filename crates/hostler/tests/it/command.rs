@@ -7,7 +7,7 @@ use crate::{in_front_of, site};
 const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
 
 #[tokio::test]
-async fn check_says_what_a_configuration_means() {
+async fn check_shows_the_meaning_of_a_configuration() {
     let plan = site("[[routes]]\nmatch = 'shop.test/*'\npool = 'app'").with_member("app", "127.0.0.1:3000");
     let output = plan.run(&["check"]).await;
     output.assert_exit(0);
@@ -83,7 +83,7 @@ async fn an_address_of_another_machine_is_refused() {
 }
 
 #[tokio::test]
-async fn it_listens_on_several_addresses() {
+async fn hostler_listens_on_several_addresses() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.listen = ['127.0.0.1:0', '127.0.0.3:0']\nserver.threads = 2").await;
     assert_eq!(site.addresses().len(), 2);

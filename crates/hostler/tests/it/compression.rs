@@ -90,7 +90,7 @@ async fn an_answer_is_compressed_as_its_client_likes_best() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_ask_for_it_gets_it_as_it_is_and_learns_that_it_varies() {
+async fn a_client_without_accept_encoding_gets_the_plain_answer_with_vary() {
     let app = app().await;
     let site = in_front_of(&app, ON).await;
     let mut client = site.connect().await;
@@ -108,7 +108,7 @@ async fn whoever_does_not_ask_for_it_gets_it_as_it_is_and_learns_that_it_varies(
 }
 
 #[tokio::test]
-async fn a_head_request_learns_what_a_get_would_bring() {
+async fn a_head_request_gets_the_fields_of_a_get() {
     let app = upstream()
         .script(|seen| match seen.method().as_str() {
             "HEAD" => text("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\n"),
@@ -125,7 +125,7 @@ async fn a_head_request_learns_what_a_get_would_bring() {
 }
 
 #[tokio::test]
-async fn what_is_not_worth_it_or_not_ours_to_change_is_left_alone() {
+async fn small_encoded_partial_and_no_transform_answers_are_not_compressed() {
     let app = upstream()
         .script(|seen| match seen.target().as_str() {
             "/small" => html("", "<p>small</p>"),
@@ -150,7 +150,7 @@ async fn what_is_not_worth_it_or_not_ours_to_change_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_page_arrives_while_the_rest_is_still_being_made() {
+async fn the_first_part_of_a_compressed_page_arrives_before_the_rest_exists() {
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n";
     for coding in ["zstd", "br", "gzip"] {
@@ -186,7 +186,7 @@ async fn next_chunk(client: &mut Client) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn events_are_compressed_only_where_that_is_asked_for() {
+async fn event_streams_are_compressed_only_where_configured() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     let event = "8\r\ndata: 1\n\r\n";
     let app = upstream().does([text([head, event].concat()), vec![Step::Hold]].concat()).start().await;
@@ -209,7 +209,7 @@ async fn events_are_compressed_only_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_taken_for_the_whole() {
+async fn a_truncated_compressed_answer_is_visibly_truncated() {
     let steps = [
         text(format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n{}",
@@ -234,7 +234,7 @@ async fn an_answer_that_breaks_off_is_not_taken_for_the_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_was_one_is_refused_in_plain_words() {
+async fn a_refusal_in_place_of_an_answer_is_not_compressed() {
     let head =
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"v1\"\r\nTransfer-Encoding: chunked\r\n\r\n";
     let app = upstream().answers([head, "1\r\na\r\nnonsense\r\n"].concat()).start().await;
@@ -263,7 +263,7 @@ async fn a_304_has_the_validator_that_the_client_was_given() {
 }
 
 #[tokio::test]
-async fn a_route_has_its_own_and_an_answer_that_needs_no_worker_is_compressed_as_well() {
+async fn a_route_has_its_own_compression_and_fixed_answers_are_compressed_too() {
     let app = app().await;
     let page = page();
     let config = format!(
@@ -296,7 +296,7 @@ async fn a_route_has_its_own_and_an_answer_that_needs_no_worker_is_compressed_as
 }
 
 #[tokio::test]
-async fn without_memory_for_it_answers_go_out_as_they_are() {
+async fn without_compression_memory_answers_are_sent_plain() {
     let app = app().await;
     let site = in_front_of(&app, "[server]\ncompress = true\ncompress_memory = \"100 KiB\"\n").await;
     let mut client = site.connect().await;
@@ -309,7 +309,7 @@ async fn without_memory_for_it_answers_go_out_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_reload_switches_it_on() {
+async fn a_reload_switches_compression_on() {
     let app = app().await;
     let off = in_front_of(&app, "").await;
     get(&mut off.connect().await, "/", "Accept-Encoding: br\r\n").await.assert_no_field("content-encoding");
@@ -321,7 +321,7 @@ async fn a_reload_switches_it_on() {
 }
 
 #[tokio::test]
-async fn streams_of_http_2_are_compressed_alike() {
+async fn http2_streams_are_compressed_too() {
     let app = app().await;
     let site = in_front_of(&app, ON).await;
     let socket = tokio::net::TcpStream::connect(site.address()).await.unwrap();

@@ -61,7 +61,7 @@ async fn a_request_that_comes_byte_by_byte_is_answered() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_for_it_gets_its_connection_closed() {
+async fn a_client_that_sends_connection_close_gets_its_connection_closed() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -84,7 +84,7 @@ async fn http_1_0_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn http_1_0_is_kept_if_it_asks_for_it() {
+async fn http_1_0_is_kept_with_connection_keep_alive() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -119,7 +119,7 @@ async fn an_answer_of_unknown_length_is_chunked_for_http_1_1() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_closed_without_a_word() {
+async fn an_idle_connection_is_closed_without_an_answer() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.idle_timeout = '700ms'").await;
     let mut fresh = site.connect().await;
@@ -135,7 +135,7 @@ async fn an_idle_connection_is_closed_without_a_word() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_so() {
+async fn a_connection_over_the_limit_gets_a_refusal() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_connections = 2").await;
     let mut first = site.connect().await;

@@ -15,7 +15,7 @@ fn descriptors(pid: u32) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn without_descriptors_newcomers_are_told_so_and_are_served_when_others_have_left() {
+async fn without_descriptors_new_clients_get_a_refusal_and_are_served_when_others_have_left() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut early = site.connect().await;
@@ -46,7 +46,7 @@ async fn without_descriptors_newcomers_are_told_so_and_are_served_when_others_ha
 }
 
 #[tokio::test]
-async fn with_few_descriptors_each_of_many_clients_is_served_or_told() {
+async fn with_few_descriptors_each_client_is_served_or_refused() {
     for limit in [64, 128, 256] {
         let app = upstream().start().await;
         let site = site("").with("app", &app).with_open_files(limit, limit).start().await;
@@ -74,7 +74,7 @@ async fn with_few_descriptors_each_of_many_clients_is_served_or_told() {
 }
 
 #[tokio::test]
-async fn more_connections_than_descriptors_are_said_at_the_start_and_by_a_check() {
+async fn a_limit_above_the_descriptors_is_reported_at_the_start_and_by_check() {
     let app = upstream().start().await;
     let plan = site("server.max_connections = 5000").with("app", &app).with_open_files(100, 1024);
     let site = plan.start().await;

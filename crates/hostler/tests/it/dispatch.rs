@@ -82,7 +82,7 @@ async fn a_full_queue_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn refusals_wait_for_nothing_that_workers_do() {
+async fn refusals_do_not_wait_for_workers() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 2\npools.app.queue.limit = 1").await;
     let _stuck = [site.begin("/a").await, site.begin("/b").await];
@@ -105,7 +105,7 @@ async fn refusals_wait_for_nothing_that_workers_do() {
 }
 
 #[tokio::test]
-async fn a_queue_of_none_lets_nobody_wait() {
+async fn a_queue_of_zero_refuses_every_request_that_would_wait() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.limit = 0").await;
     let mut first = site.begin("/first").await;
@@ -332,7 +332,7 @@ async fn the_least_busy_member_can_be_preferred() {
 }
 
 #[tokio::test]
-async fn pools_have_queues_of_their_own() {
+async fn each_pool_has_its_own_queue() {
     let slow = upstream().holds_requests().start().await;
     let quick = upstream().script(|seen| ok(format!("quick {}", seen.target()))).start().await;
     let config = "

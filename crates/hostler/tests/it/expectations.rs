@@ -7,7 +7,7 @@ use crate::in_front_of;
 const ASKING: &str = "PUT /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n";
 
 #[tokio::test]
-async fn a_client_that_waits_for_it_is_told_to_go_on() {
+async fn a_client_that_waits_for_100_continue_gets_it() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -21,7 +21,7 @@ async fn a_client_that_waits_for_it_is_told_to_go_on() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_to_go_on_who_has_gone_on_already() {
+async fn a_client_that_already_sends_its_body_gets_no_100_continue() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -55,7 +55,7 @@ async fn a_request_without_a_route_is_refused_before_its_body_is_sent() {
 }
 
 #[tokio::test]
-async fn a_streamed_body_is_asked_for_when_it_has_a_slot() {
+async fn a_streamed_body_gets_100_continue_when_it_has_a_slot() {
     let app = upstream().holds_requests().at_head().start().await;
     let config = "pools.app.concurrency = 1\n[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'";
     let site = in_front_of(&app, config).await;
@@ -84,7 +84,7 @@ async fn another_expectation_is_refused() {
 }
 
 #[tokio::test]
-async fn http_1_0_does_not_know_expectations() {
+async fn expectations_of_http_1_0_are_ignored() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let answer = site.send("PUT / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi").await;

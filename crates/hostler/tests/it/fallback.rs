@@ -27,7 +27,7 @@ fn get(path: &str, fields: &str) -> String {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_page_that_cannot_be_had_gets_the_routes_fallback() {
+async fn a_browser_that_asks_for_an_unavailable_page_gets_the_fallback() {
     let site = with_shell(&no_upstream(), "pools.app.queue.timeout = '200ms'\n").await;
     let mut client = site.connect().await;
     let answer = client.get("/page").await;
@@ -52,7 +52,7 @@ async fn who_asks_for_a_page_that_cannot_be_had_gets_the_routes_fallback() {
 }
 
 #[tokio::test]
-async fn who_does_not_ask_for_a_page_is_not_told_that_all_is_well() {
+async fn a_request_that_asks_for_no_page_gets_the_refusal() {
     let site = with_shell(&no_upstream(), "pools.app.queue.timeout = '200ms'\n").await;
     let mut client = site.connect().await;
     client.post("/order", "1").await.assert_refused(502, "unreachable");
@@ -63,7 +63,7 @@ async fn who_does_not_ask_for_a_page_is_not_told_that_all_is_well() {
 }
 
 #[tokio::test]
-async fn a_full_queue_falls_back_without_a_member() {
+async fn a_full_queue_gives_the_fallback_without_a_member() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.queue.limit = 0").await;
     let mut first = site.begin("/first").await;
@@ -78,7 +78,7 @@ async fn a_full_queue_falls_back_without_a_member() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_silent_too_long_falls_back_and_keeps_its_slot() {
+async fn a_timed_out_answer_gives_the_fallback_and_the_member_keeps_its_slot() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.request_timeout = '1s'").await;
     site.get("/slow").await.assert_ok(SHELL).assert_field("hostler-fallback", "answer_timeout");
@@ -88,7 +88,7 @@ async fn a_member_that_is_silent_too_long_falls_back_and_keeps_its_slot() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_falls_back_and_the_apps_own_errors_do_not() {
+async fn a_broken_answer_gives_the_fallback_and_the_apps_own_errors_do_not() {
     let nonsense = || text("nonsense\r\n\r\n");
     let bad_body = || text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
     let lost = || vec![Step::Close];
@@ -102,7 +102,7 @@ async fn an_answer_that_is_none_falls_back_and_the_apps_own_errors_do_not() {
 }
 
 #[tokio::test]
-async fn a_clients_own_mistake_is_told_to_it() {
+async fn a_bad_request_gets_its_own_refusal_and_no_fallback() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_body_size = 2").await;
     site.send("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")

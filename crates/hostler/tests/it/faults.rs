@@ -8,7 +8,7 @@ use crate::{in_front_of, site};
 const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 
 #[tokio::test]
-async fn a_member_that_refuses_connections_is_passed_over() {
+async fn a_member_that_refuses_connections_is_skipped() {
     let app = upstream().start().await;
     let plan = site("pools.app.choice = 'round_robin'").with_member("app", &no_upstream());
     let site = plan.with("app", &app).start().await;
@@ -42,7 +42,7 @@ async fn a_request_waits_for_a_member_that_comes_back() {
 }
 
 #[tokio::test]
-async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
+async fn when_no_member_is_reachable_the_client_gets_a_refusal_in_time() {
     let site = site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream()).start().await;
     let mut client = site.connect().await;
     let answer = client.get("/down").await;
@@ -55,7 +55,7 @@ async fn when_no_member_can_be_reached_the_client_is_told_so_in_time() {
 }
 
 #[tokio::test]
-async fn waiting_for_lost_members_is_waiting_and_has_the_same_limit() {
+async fn waiting_for_unreachable_members_has_the_limit_of_the_queue() {
     // Each failed attempt ends a wait. The next one must not start a new wait.
     let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream()).start().await;
     site.get("/down").await.assert_refused(502, "unreachable");
@@ -69,7 +69,7 @@ fn second_on_its_connection(seen: &Seen, end: Step) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_closed_in_the_moment_of_reuse_is_invisible_to_a_get() {
+async fn a_connection_closed_at_the_moment_of_reuse_does_not_fail_a_get() {
     for end in [Step::Close, Step::Reset] {
         let app = upstream().script(move |seen| second_on_its_connection(seen, end.clone())).start().await;
         let site = in_front_of(&app, ONE_SLOT).await;
@@ -161,7 +161,7 @@ async fn a_get_whose_member_dies_goes_to_another_and_a_post_does_not() {
 }
 
 #[tokio::test]
-async fn a_request_that_ends_every_member_it_meets_is_not_sent_for_ever() {
+async fn a_request_that_kills_every_member_is_sent_a_limited_number_of_times() {
     let app = upstream().does(vec![Step::Close]).start().await;
     let site = in_front_of(&app, "").await;
     site.get("/deadly").await.assert_refused(502, "worker_lost");
@@ -170,7 +170,7 @@ async fn a_request_that_ends_every_member_it_meets_is_not_sent_for_ever() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_before_any_of_it_was_passed_on_is_had_again() {
+async fn an_answer_that_breaks_off_before_its_first_byte_is_requested_again() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Fi";
     let broken = || [text(head), vec![Step::Close]].concat();
     let app = upstream().in_turn([broken(), broken(), ok("again"), broken()]).start().await;
@@ -224,7 +224,7 @@ async fn an_answer_that_has_begun_in_time_may_take_longer() {
 }
 
 #[tokio::test]
-async fn a_route_can_have_its_own_patience() {
+async fn a_route_can_have_its_own_request_timeout() {
     let app = upstream().holds_requests().start().await;
     let config = "
         pools.app.request_timeout = '60s'

@@ -50,7 +50,7 @@ async fn an_answer_keeps_its_names_order_and_reason() {
 }
 
 #[tokio::test]
-async fn fields_about_one_connection_go_no_further() {
+async fn hop_by_hop_fields_are_removed() {
     let fields = "Connection: keep-alive, X-Private\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nTE: trailers\r\n\
         Upgrade: h2c\r\nHTTP2-Settings: x\r\nX-Private: 1\r\nX-Public: 2\r\n";
     let app =
@@ -69,7 +69,7 @@ async fn fields_about_one_connection_go_no_further() {
 }
 
 #[tokio::test]
-async fn a_client_cannot_erase_what_we_say_by_naming_it_in_connection() {
+async fn a_client_cannot_remove_hostlers_fields_by_naming_them_in_connection() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let named =
@@ -92,7 +92,7 @@ async fn a_client_cannot_erase_what_we_say_by_naming_it_in_connection() {
 }
 
 #[tokio::test]
-async fn a_strangers_word_about_himself_is_replaced() {
+async fn forwarding_fields_of_an_untrusted_client_are_replaced() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     let hearsay = "X-Forwarded-For: 8.8.8.8\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\nX-Forwarded-Port: 1\r\n\
@@ -112,7 +112,7 @@ async fn a_strangers_word_about_himself_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_strangers_word_is_not_believed_in_disguise_either() {
+async fn disguised_forwarding_fields_of_an_untrusted_client_are_removed() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     let hearsay = "X_Forwarded_For: 8.8.8.8\r\nx-real_ip: 8.8.8.8\r\nX_Forwarded_Anything: evil\r\nContent_Length: 8\r\n\
@@ -122,7 +122,7 @@ async fn a_strangers_word_is_not_believed_in_disguise_either() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxys_word_is_passed_on_with_ours() {
+async fn forwarding_fields_of_a_trusted_proxy_are_extended() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     let word = "X-Forwarded-For: 6.6.6.6, 81.2.69.160\r\nX-Forwarded-For: 10.9.9.9\r\nX-Forwarded-Proto: https\r\n\
@@ -144,7 +144,7 @@ async fn a_trusted_proxys_word_is_passed_on_with_ours() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_that_says_nothing_is_the_client_itself() {
+async fn a_trusted_proxy_without_forwarding_fields_is_the_client() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     let seen = seen_from("127.0.0.2", &site, &app, "").await;
@@ -154,7 +154,7 @@ async fn a_trusted_proxy_that_says_nothing_is_the_client_itself() {
 }
 
 #[tokio::test]
-async fn the_client_may_be_named_in_another_header() {
+async fn client_address_can_name_another_header() {
     let app = upstream().start().await;
     let config = format!("{TRUSTING}\nserver.client_ip_header = 'CF-Connecting-IP'");
     let site = in_front_of(&app, &config).await;
@@ -164,7 +164,7 @@ async fn the_client_may_be_named_in_another_header() {
 }
 
 #[tokio::test]
-async fn a_proxy_whose_chain_breaks_off_is_the_client_and_the_log_doubts_it() {
+async fn with_a_broken_chain_the_proxy_is_the_client_and_the_log_says_so() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     let endless = vec!["10.0.0.2"; 6000].join(",");
@@ -185,7 +185,7 @@ async fn a_proxy_whose_chain_breaks_off_is_the_client_and_the_log_doubts_it() {
 }
 
 #[tokio::test]
-async fn proxies_that_nobody_can_list_are_counted() {
+async fn trusted_hops_counts_proxies_without_known_addresses() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.trusted_hops = 2").await;
     let told =
@@ -201,7 +201,7 @@ async fn proxies_that_nobody_can_list_are_counted() {
 }
 
 #[tokio::test]
-async fn a_request_has_a_name_in_every_log() {
+async fn a_request_has_the_same_id_in_every_log() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let made = seen_from("127.0.0.1", &site, &app, "").await.field("x-request-id").unwrap();
@@ -230,7 +230,7 @@ async fn a_refusal_names_the_request() {
 }
 
 #[tokio::test]
-async fn a_gateway_says_that_it_was_there_and_an_answer_has_a_date() {
+async fn a_request_gets_via_and_an_answer_gets_date() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let seen = seen_from("127.0.0.1", &site, &app, "Via: 1.0 before\r\n").await;
@@ -241,7 +241,7 @@ async fn a_gateway_says_that_it_was_there_and_an_answer_has_a_date() {
 }
 
 #[tokio::test]
-async fn options_and_trace_go_no_further_than_they_may() {
+async fn options_and_trace_respect_max_forwards() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let ask = async |method: &str, hops: &str| {
@@ -259,7 +259,7 @@ async fn options_and_trace_go_no_further_than_they_may() {
 }
 
 #[tokio::test]
-async fn trace_ends_here_unless_the_route_passes_it_on() {
+async fn trace_is_refused_unless_the_route_allows_it() {
     let app = upstream().start().await;
     let routes = "[[routes]]\nmatch = '/traced/*'\npool = 'app'\ntrace = true\n[[routes]]\nmatch = '*'\npool = 'app'\n";
     let site = crate::site(routes).with("app", &app).start().await;
@@ -277,7 +277,7 @@ async fn trace_ends_here_unless_the_route_passes_it_on() {
 }
 
 #[tokio::test]
-async fn what_another_hostler_says_of_itself_is_passed_on_but_for_what_is_said_to_caches() {
+async fn hostler_fields_of_another_hostler_are_passed_on_except_those_for_caches() {
     let app = upstream()
         .answers(
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nHostler-Refusal: queue_full\r\nCache-Status: Inner; hit\r\n\
@@ -295,7 +295,7 @@ async fn what_another_hostler_says_of_itself_is_passed_on_but_for_what_is_said_t
 }
 
 #[tokio::test]
-async fn a_strangers_word_about_his_certificate_or_another_url_is_removed() {
+async fn certificate_and_url_fields_of_an_untrusted_client_are_removed() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     let hearsay = "Client-Cert: :MIIB:\r\nclient-cert-chain: :MIIB:\r\nX-SSL-Client-Verify: SUCCESS\r\n\
@@ -309,7 +309,7 @@ async fn a_strangers_word_about_his_certificate_or_another_url_is_removed() {
 }
 
 #[tokio::test]
-async fn names_with_underscores_that_shadow_ours_reach_no_member_whoever_sends_them() {
+async fn underscore_names_that_shadow_hostlers_fields_reach_no_member() {
     let app = upstream().start().await;
     let config = format!(
         "{TRUSTING}\n[[routes]]\nmatch = '*'\npool = 'app'\nrequest_headers = {{ set = {{ X-User = 'me', my_key = 'ours' }} }}"
@@ -329,7 +329,7 @@ async fn names_with_underscores_that_shadow_ours_reach_no_member_whoever_sends_t
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_that_leaves_a_field_empty_is_taken_to_have_left_it_out() {
+async fn an_empty_forwarding_field_of_a_trusted_proxy_counts_as_absent() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
     for empty in ["", " ", " ,"] {

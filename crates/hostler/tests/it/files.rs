@@ -52,7 +52,7 @@ pub(crate) async fn ask(site: &Site, line: &str, fields: &str) -> ReceivedAnswer
 }
 
 #[tokio::test]
-async fn a_file_comes_with_all_that_caches_and_browsers_need() {
+async fn a_file_has_all_fields_that_caches_and_browsers_need() {
     let site = folder("").start().await;
     let answer = site.get("/app.js").await;
     answer
@@ -87,7 +87,7 @@ async fn a_file_comes_with_all_that_caches_and_browsers_need() {
 }
 
 #[tokio::test]
-async fn who_has_a_file_already_is_told_so() {
+async fn a_conditional_request_for_an_unchanged_file_gets_a_304() {
     let site = folder("precompressed = true").start().await;
     let first = site.get("/app.js").await;
     let (etag, modified) = (first.field("etag").unwrap(), first.field("last-modified").unwrap());
@@ -112,7 +112,7 @@ async fn who_has_a_file_already_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_file_is_that_part_and_says_so() {
+async fn a_range_of_a_file_is_sent_with_content_range() {
     let plan = folder("");
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
     put(plan.folder(), "public/film.mp4", &bytes);
@@ -137,7 +137,7 @@ async fn a_part_of_a_file_is_that_part_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_precompressed_form_is_sent_to_those_who_take_it() {
+async fn a_precompressed_file_is_sent_to_clients_that_accept_it() {
     let site = folder("precompressed = true").start().await;
     let plain = site.get("/app.js").await;
     plain.assert_ok("let a = 1;").assert_field("vary", "Accept-Encoding").assert_no_field("content-encoding");
@@ -185,7 +185,7 @@ async fn a_folder_is_its_index_and_is_named_with_a_slash() {
 }
 
 #[tokio::test]
-async fn nothing_outside_and_nothing_hidden_is_ever_sent() {
+async fn no_hidden_file_and_no_file_outside_the_folder_is_sent() {
     let plan = folder("fallback = 'index.html'");
     let public = plan.folder().join("public");
     symlink("../secret.txt", public.join("leak.txt")).unwrap();
@@ -228,7 +228,7 @@ fn rustix_fifo(path: &Path) {
 }
 
 #[tokio::test]
-async fn the_page_of_an_app_stands_in_for_pages_and_never_for_assets() {
+async fn the_spa_page_replaces_missing_pages_and_never_missing_assets() {
     let site = folder("fallback = 'index.html'").start().await;
     for path in ["/users/7", "/users/john.doe", "/bare", "/bare/", "/none/"] {
         let answer = ask(&site, &format!("GET {path}"), "Accept: text/html,*/*;q=0.8").await;
@@ -247,7 +247,7 @@ async fn the_page_of_an_app_stands_in_for_pages_and_never_for_assets() {
 }
 
 #[tokio::test]
-async fn a_page_may_say_that_there_is_none() {
+async fn a_not_found_page_is_sent_with_404() {
     let plan = folder("not_found = '404.html', fallback = 'app.html', precompressed = true");
     put(plan.folder(), "public/404.html", "<p>none");
     put(plan.folder(), "public/404.html.br", "BROTLI");
@@ -269,7 +269,7 @@ async fn a_page_may_say_that_there_is_none() {
 }
 
 #[tokio::test]
-async fn files_are_for_get_and_head() {
+async fn files_allow_only_get_and_head() {
     let site = folder("").start().await;
     let mut client = site.connect().await;
     for method in ["OPTIONS", "DELETE", "TRACE"] {
@@ -282,7 +282,7 @@ async fn files_are_for_get_and_head() {
 }
 
 #[tokio::test]
-async fn what_never_changes_is_kept_and_the_rest_is_as_configured() {
+async fn immutable_files_get_a_long_max_age_and_others_the_configured_one() {
     let site = folder("cache_control = 'max-age=60', immutable = ['/assets/*'], fallback = 'index.html'")
         .start()
         .await;
@@ -299,7 +299,7 @@ async fn what_never_changes_is_kept_and_the_rest_is_as_configured() {
 }
 
 #[tokio::test]
-async fn a_deploy_may_point_the_folder_elsewhere() {
+async fn a_deploy_may_move_the_symbolic_link_of_the_folder() {
     let plan = plan("[[routes]]\nmatch = '*'\nstatic = 'current'");
     put(plan.folder(), "releases/1/v.txt", "one");
     put(plan.folder(), "releases/2/v.txt", "two");
@@ -335,7 +335,7 @@ async fn a_file_that_shrinks_while_it_is_sent_is_cut_and_never_filled_up() {
 }
 
 #[tokio::test]
-async fn reproducible_builds_without_dates_are_still_told_apart() {
+async fn undated_files_with_other_contents_have_other_etags() {
     let plan = folder("");
     let path = plan.folder().join("public/app.js");
     let undated = |text: &str| {
@@ -353,7 +353,7 @@ async fn reproducible_builds_without_dates_are_still_told_apart() {
 }
 
 #[tokio::test]
-async fn what_is_not_precompressed_is_compressed_on_the_way() {
+async fn files_without_a_precompressed_form_are_compressed_when_sent() {
     let plan =
         plan("[[routes]]\nmatch = '*'\ncompress = true\nstatic = { dir = 'public', precompressed = true }");
     let text = "let a = 1;\n".repeat(1_000);

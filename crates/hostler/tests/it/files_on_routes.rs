@@ -5,7 +5,7 @@ use hostler_testkit::upstream;
 use crate::files::{ask, plan};
 
 #[tokio::test]
-async fn a_prefix_that_is_taken_away_names_a_folder_as_any_other_name_does() {
+async fn with_a_stripped_prefix_a_folder_redirects_relative_to_the_request_path() {
     let below = |prefix: &str| {
         plan(&format!(
             "[[routes]]\nmatch = '/x/y/*'\nstatic = 'public'\nrewrite = {{ strip_prefix = '{prefix}' }}"

@@ -5,7 +5,7 @@ use hostler_testkit::{Frame, Step, eventually, frame_client, text, upstream};
 use crate::in_front_of;
 
 #[tokio::test]
-async fn the_answer_to_head_has_no_body_whatever_its_fields_say() {
+async fn an_answer_to_head_has_no_body_although_its_fields_give_a_length() {
     let app = upstream()
         .script(|seen| match (seen.method().as_str(), seen.target().as_str()) {
             ("HEAD", "/length") => text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"),
@@ -98,7 +98,7 @@ async fn http_1_0_gets_no_interim_answer() {
 }
 
 #[tokio::test]
-async fn a_members_100_continue_is_not_for_the_client() {
+async fn a_members_100_continue_is_not_passed_to_the_client() {
     let app = upstream()
         .answers("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         .start()
@@ -135,7 +135,7 @@ async fn interim_answers_are_bounded_in_number_and_in_bytes() {
 }
 
 #[tokio::test]
-async fn a_member_that_sends_interim_answers_to_nobody_without_end_is_left() {
+async fn a_member_that_sends_endless_interim_answers_after_the_client_left_is_disconnected() {
     let hints = "HTTP/1.1 102 Processing\r\n\r\n".repeat(10_000);
     let steps = [vec![Step::Hold], text(hints), vec![Step::Hold]];
     let app = upstream().does(steps.concat()).start().await;
@@ -166,7 +166,7 @@ async fn trailers_of_an_answer_reach_the_client() {
 }
 
 #[tokio::test]
-async fn trailers_of_an_answer_do_not_say_what_only_a_head_may_say() {
+async fn trailers_of_an_answer_cannot_carry_fields_that_belong_to_the_head() {
     let lines = "Set-Cookie: a=b\r\nset_cookie: a=b\r\nContent-Type: text/html\r\nLocation: /evil\r\nCache-Control: public\r\n\
         Connection: close\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\nHostler-Refusal: no\r\nCache-Status: hit\r\n\
         X-Powered: no\r\nWWW-Authenticate: Basic\r\nAccess-Control-Allow-Origin: *\r\ngrpc-status: 0\r\n";
@@ -186,7 +186,7 @@ async fn trailers_of_an_answer_do_not_say_what_only_a_head_may_say() {
 }
 
 #[tokio::test]
-async fn a_member_that_speaks_http_1_0_is_understood() {
+async fn a_member_may_answer_in_http_1_0() {
     let app = upstream()
         .script(|seen| match seen.target().as_str() {
             "/length" => text("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"),

@@ -40,7 +40,7 @@ async fn get(site: &Site, from: &str, path: &str) -> ReceivedAnswer {
 }
 
 #[tokio::test]
-async fn the_originals_requests_are_answered_as_it_did() {
+async fn requests_to_the_original_service_get_the_same_answers() {
     let site = started("", EVERYWHERE).await;
     for (from, city) in [
         ("81.2.69.160", "London"),
@@ -71,7 +71,7 @@ async fn the_originals_requests_are_answered_as_it_did() {
 }
 
 #[tokio::test]
-async fn a_caller_learns_what_is_known_of_him_and_nobody_may_keep_it() {
+async fn a_caller_gets_its_own_place_in_an_uncacheable_answer() {
     let site = started("", EVERYWHERE).await;
     let answer = get(&site, "81.2.69.160", "/geo").await;
     answer.assert_status(200).assert_field("cache-control", "private, no-store").assert_no_field("etag");
@@ -90,7 +90,7 @@ async fn a_caller_learns_what_is_known_of_him_and_nobody_may_keep_it() {
 }
 
 #[tokio::test]
-async fn any_address_is_looked_up_in_the_form_that_is_wanted() {
+async fn an_address_is_looked_up_in_the_requested_format() {
     let site = started("decimals = 2", EVERYWHERE).await;
     let text = async |path: &str| site.get(path).await.assert_status(200).text();
     assert_eq!(site.get("/geo/81.2.69.160").await.json()["lng"], json!(-0.09));
@@ -130,7 +130,7 @@ async fn any_address_is_looked_up_in_the_form_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn what_is_asked_wrongly_is_told() {
+async fn a_bad_lookup_request_gets_an_explanation() {
     let site = started("", EVERYWHERE).await;
     for (path, status, says) in [
         ("/geo/localhost", 400, "is not an IP address"),
@@ -160,7 +160,7 @@ async fn what_is_asked_wrongly_is_told() {
 }
 
 #[tokio::test]
-async fn a_batch_answers_each_item_and_says_what_is_wrong_with_it() {
+async fn a_batch_answers_each_item_with_a_place_or_an_error() {
     let site = started("", EVERYWHERE).await;
     let post = async |query: &str, fields: &str, body: &str| {
         ask(&site, "127.0.0.1", &format!("POST /geo/batch{query}"), fields, body).await
@@ -196,7 +196,7 @@ async fn a_batch_answers_each_item_and_says_what_is_wrong_with_it() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_none_or_too_large_is_refused() {
+async fn an_invalid_or_too_large_batch_is_refused() {
     let site = started("", EVERYWHERE).await;
     let many = "1.1.1.1\n".repeat(1001);
     for (body, status, says) in [
@@ -214,7 +214,7 @@ async fn a_batch_that_is_none_or_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn others_are_looked_up_for_whom_the_configuration_says() {
+async fn lookups_of_other_addresses_are_allowed_as_configured() {
     let ask_all = async |site: &Site, from: &str| {
         let one = get(site, from, "/geo/81.2.69.160").await;
         let many = ask(site, from, "POST /geo/batch", "", "81.2.69.160").await;
@@ -239,7 +239,7 @@ async fn others_are_looked_up_for_whom_the_configuration_says() {
 }
 
 #[tokio::test]
-async fn methods_and_conditions_are_as_http_has_them() {
+async fn methods_and_conditions_follow_http() {
     let site = started("", EVERYWHERE).await;
     let send = async |line: &str, fields: &str| ask(&site, "127.0.0.1", line, fields, "").await;
     let whole = send("GET /geo/81.2.69.160", "").await;
@@ -265,7 +265,7 @@ async fn methods_and_conditions_are_as_http_has_them() {
 }
 
 #[tokio::test]
-async fn pages_of_the_origins_that_are_let_in_may_read_answers() {
+async fn pages_of_allowed_origins_may_read_answers() {
     let origin = |origin: &str| format!("Origin: {origin}\r\n");
     let some = started("cors = ['https://a.test', 'https://b.test:8443']", EVERYWHERE).await;
     let answer = ask(&some, "9.9.9.9", "GET /get_city", &origin("https://b.test:8443"), "").await;
@@ -285,7 +285,7 @@ async fn pages_of_the_origins_that_are_let_in_may_read_answers() {
 }
 
 #[tokio::test]
-async fn the_paths_lie_below_the_routes_own() {
+async fn lookup_paths_are_below_the_routes_path() {
     let routes = "[[routes]]\nmatch = '/lookup/*'\ngeo = true\n[[routes]]\nmatch = '/geo/*'\ngeo = true\n
         [[routes]]\nmatch = '/get_city'\ngeo = true\n[[routes]]\nmatch = '/get_city/*'\nrespond = 'other'\n";
     let site = started("", routes).await;
@@ -302,7 +302,7 @@ async fn the_paths_lie_below_the_routes_own() {
 }
 
 #[tokio::test]
-async fn what_the_data_is_and_whom_to_thank_is_told() {
+async fn the_data_version_and_its_attribution_are_shown() {
     let site = started("", EVERYWHERE).await;
     let meta = site.get("/geo/meta").await.json();
     let database = &meta["databases"][0];
@@ -322,7 +322,7 @@ async fn what_the_data_is_and_whom_to_thank_is_told() {
 }
 
 #[tokio::test]
-async fn the_nearest_postal_code_is_where_both_services_meet() {
+async fn a_geo_answer_contains_the_nearest_postal_code() {
     let plan = site(
         "server.trusted_proxies = ['127.0.0.1']
         [geo]

@@ -8,7 +8,7 @@ use crate::site;
 const ROUTE: &str = "[[routes]]\nmatch = '*'\ngeo = true\n";
 
 #[tokio::test]
-async fn a_newer_database_takes_the_place_of_the_older_one_by_a_rename() {
+async fn a_renamed_newer_database_replaces_the_older_one() {
     let site = started("", ROUTE).await;
     let mut client = site.connect().await;
     client.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
@@ -25,7 +25,7 @@ async fn a_newer_database_takes_the_place_of_the_older_one_by_a_rename() {
 }
 
 #[tokio::test]
-async fn two_databases_are_exchanged_together() {
+async fn two_databases_are_replaced_together() {
     let plan = site(&format!("[geo]\ndatabases = ['v4.mmdb', 'v6.mmdb']\n{ROUTE}"));
     let write = |folder: &std::path::Path, city: &str| {
         mmdb_v4("v4").flat("81.2.69.0/24", city, "GB", (51.5, -0.1)).write(folder, "v4.mmdb");
@@ -43,7 +43,7 @@ async fn two_databases_are_exchanged_together() {
 }
 
 #[tokio::test]
-async fn a_broken_database_is_told_once_and_the_older_one_stays() {
+async fn a_broken_database_is_reported_once_and_the_older_one_stays() {
     let site = started("", ROUTE).await;
     let good = std::fs::read(site.folder().join("places.mmdb")).unwrap();
     let mut bad = good.clone();
@@ -72,7 +72,7 @@ async fn a_broken_database_is_told_once_and_the_older_one_stays() {
 }
 
 #[tokio::test]
-async fn a_database_without_cities_does_not_take_the_place_of_one_with_them() {
+async fn a_database_without_cities_does_not_replace_one_with_cities() {
     let site = started("", ROUTE).await;
     let countries = || {
         let record = serde_json::json!({ "country": { "iso_code": "GB" } });
@@ -135,7 +135,7 @@ async fn a_check_looks_at_all_of_the_data() {
 }
 
 #[tokio::test]
-async fn a_reload_changes_what_is_answered_and_by_whom() {
+async fn a_reload_applies_other_lookup_settings_and_databases() {
     let site = started("", ROUTE).await;
     let config = |keys: &str| {
         format!("server.trusted_proxies = ['127.0.0.1']\n[geo]\ndatabases = 'places.mmdb'\n{keys}\n{ROUTE}")

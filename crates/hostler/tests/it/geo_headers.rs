@@ -52,7 +52,7 @@ const SWEDEN: [&str; 5] = [
 ];
 
 #[tokio::test]
-async fn a_member_reads_where_its_client_is() {
+async fn a_member_gets_its_clients_place_in_headers() {
     let app = upstream().start().await;
     let site = placed(&app).await;
     let london = told(&site, &app, "127.0.0.2", "/", "X-Forwarded-For: 81.2.69.160\r\n").await;
@@ -78,7 +78,7 @@ async fn a_member_reads_where_its_client_is() {
 }
 
 #[tokio::test]
-async fn nobody_else_says_where_a_client_is() {
+async fn geo_headers_of_clients_are_removed() {
     let app = upstream().start().await;
     let site = placed(&app).await;
     let claims = "X-Geo-City: Atlantis\r\nx-geo-planet: Mars\r\nX_Geo_Country: XX\r\nConnection: X-Geo-City, X-Geo-Eu\r\n";
@@ -100,7 +100,7 @@ async fn nobody_else_says_where_a_client_is() {
 }
 
 #[tokio::test]
-async fn a_route_that_is_not_told_passes_on_what_a_trusted_edge_says_and_nothing_else() {
+async fn a_route_without_geo_headers_passes_on_only_those_of_a_trusted_edge() {
     let app = upstream().start().await;
     let site = placed(&app).await;
     let claim = "X-Forwarded-For: 81.2.69.160\r\nX-Geo-City: Paris\r\n";
@@ -109,7 +109,7 @@ async fn a_route_that_is_not_told_passes_on_what_a_trusted_edge_says_and_nothing
 }
 
 #[tokio::test]
-async fn a_cache_keeps_an_answer_for_each_country_whatever_clients_claim() {
+async fn the_cache_keeps_one_variant_per_country_with_any_client_fields() {
     let greets = |seen: &Seen| {
         let country = seen.field("x-geo-country").unwrap_or_default();
         text(format!(
@@ -138,7 +138,7 @@ async fn a_cache_keeps_an_answer_for_each_country_whatever_clients_claim() {
 }
 
 #[tokio::test]
-async fn what_came_from_one_country_is_fetched_anew_for_it() {
+async fn an_entry_of_one_country_is_refreshed_for_that_country() {
     let greets = |seen: &Seen| {
         let country = seen.field("x-geo-country").unwrap_or_default();
         text(format!(
@@ -162,7 +162,7 @@ async fn what_came_from_one_country_is_fetched_anew_for_it() {
 }
 
 #[tokio::test]
-async fn a_member_in_http_2_reads_it_too() {
+async fn a_member_in_http2_gets_geo_headers_too() {
     let member = Http2Plan::default().start(|asked| asked.ok("")).await;
     let plan = site(&format!("pools.app.protocol = 'http2'\n{CONFIG}")).with_member("app", member.address());
     let places = mmdb("Test-City").city("89.160.20.0/24", &[("en", "Link\u{f6}ping")], "SE", (58.4, 15.6));

@@ -18,7 +18,7 @@ async fn admin(site: &Site, path: &str) -> ReceivedAnswer {
 }
 
 #[tokio::test]
-async fn health_checks_are_answered_on_the_data_port_and_are_no_traffic_of_the_app() {
+async fn health_checks_are_answered_on_the_data_port_and_reach_no_app() {
     let app = upstream().start().await;
     let site = in_front_of(&app, PATH).await;
     for path in [
@@ -55,7 +55,7 @@ async fn health_checks_are_answered_on_the_data_port_and_are_no_traffic_of_the_a
 }
 
 #[tokio::test]
-async fn a_health_check_has_a_line_in_the_log_where_that_is_wanted() {
+async fn a_health_check_is_logged_where_configured() {
     let app = upstream().start().await;
     let site = in_front_of(&app, &format!("{PATH}server.log_health_checks = true")).await;
     asked(&site, "/healthz/live").await.assert_ok("ok\n");
@@ -98,7 +98,7 @@ async fn a_pool_without_a_reachable_member_is_named_unless_it_does_not_count() {
 }
 
 #[tokio::test]
-async fn from_the_first_moment_of_a_drain_on_nobody_is_ready_and_the_process_lives() {
+async fn a_draining_process_is_live_and_not_ready() {
     let app = upstream().start().await;
     let mut site = in_front_of(&app, PATH).await;
     asked(&site, "/healthz").await.assert_ok("ok\n");

@@ -106,7 +106,7 @@ async fn a_request_reaches_the_member_as_one_of_http_1_1() {
 }
 
 #[tokio::test]
-async fn the_streams_of_a_connection_wait_in_the_one_queue() {
+async fn streams_of_a_connection_wait_in_the_queue_of_the_pool() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "[pools.app]\nconcurrency = 2\n").await;
     let mut talk = talk(&site).await;
@@ -186,7 +186,7 @@ async fn answers_without_a_body_end_with_their_head() {
 }
 
 #[tokio::test]
-async fn an_answer_that_the_member_cuts_off_never_ends_well() {
+async fn an_answer_that_the_member_truncates_resets_its_stream() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
     let cut = vec![Step::Send([head, "abc"].concat().into()), Step::Hold, Step::Close];
     let broken = text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n");
@@ -227,7 +227,7 @@ async fn a_stream_that_is_reset_leaves_the_queue() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_holds_no_slot_and_loses_its_stream() {
+async fn a_client_that_reads_nothing_holds_no_slot_and_loses_its_stream() {
     let app = upstream().does(ok("z".repeat(500_000))).start().await;
     let site = in_front_of(&app, "[server]\nsend_timeout = \"1s\"\n").await;
     let mut talk = talk(&site).await;
@@ -265,7 +265,7 @@ async fn interim_answers_and_expectations_are_passed_on() {
 }
 
 #[tokio::test]
-async fn limits_are_answered_and_the_connection_goes_on() {
+async fn a_request_over_a_limit_is_refused_and_the_connection_goes_on() {
     let app = upstream().start().await;
     let site = in_front_of(
         &app,
@@ -295,7 +295,7 @@ async fn limits_are_answered_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn streams_over_the_limit_are_refused_and_no_request() {
+async fn streams_over_the_limit_are_refused_and_count_as_no_request() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "[server]\nhttp2_max_streams = 2\n").await;
     let mut client = frame_client(site.address()).await;
@@ -314,14 +314,14 @@ async fn streams_over_the_limit_are_refused_and_no_request() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_http_2_is_told_so() {
+async fn an_http2_preface_on_a_port_without_http2_is_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[server]\nhttp2 = false\n").await;
     site.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.assert_refused(505, "version");
 }
 
 #[tokio::test]
-async fn a_connection_that_idles_is_told_to_go_away() {
+async fn an_idle_http2_connection_gets_goaway() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[server]\nidle_timeout = \"1s\"\n").await;
     let mut client = frame_client(site.address()).await;
@@ -333,7 +333,7 @@ async fn a_connection_that_idles_is_told_to_go_away() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_streams_finish_and_takes_no_more() {
+async fn a_stop_finishes_open_streams_and_accepts_no_more() {
     let app = upstream().holds_requests().start().await;
     let mut site = in_front_of(&app, "").await;
     let mut talk = talk(&site).await;
@@ -354,7 +354,7 @@ async fn a_stop_lets_streams_finish_and_takes_no_more() {
 }
 
 #[tokio::test]
-async fn h2spec_has_nothing_to_say() {
+async fn h2spec_passes() {
     let Some(program) = h2spec() else { return };
     // If the body is shorter than what a case needs, the case is skipped.
     let page = "a page that is long enough for the cases that cut it into pieces";

@@ -30,7 +30,7 @@ async fn assert_flooded(site: &Site, reason: &str) {
 }
 
 #[tokio::test]
-async fn frames_that_cost_nothing_are_too_many_at_some_time() {
+async fn a_flood_of_cheap_frames_ends_the_connection() {
     let app = upstream().start().await;
     let post = block(&[(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
     let head = Frame::new(Frame::HEADERS, Frame::END_HEADERS, 1, post);
@@ -58,7 +58,7 @@ async fn frames_that_cost_nothing_are_too_many_at_some_time() {
 }
 
 #[tokio::test]
-async fn streams_that_are_opened_and_reset_are_too_many_at_some_time() {
+async fn a_flood_of_reset_streams_ends_the_connection() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "[pools.app]\nconcurrency = 1\n").await;
     let mut client = frame_client(site.address()).await;
@@ -100,7 +100,7 @@ const STATUS_200: &[u8] = &[0x88];
 const STATUS_431: &[u8] = &[0x48, 0x83, 0x69, 0x90, 0xff];
 
 #[tokio::test]
-async fn a_head_in_as_many_pieces_as_are_allowed_is_a_request() {
+async fn a_head_in_the_allowed_number_of_frames_is_accepted() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = frame_client(site.address()).await;
@@ -123,7 +123,7 @@ async fn a_head_in_as_many_pieces_as_are_allowed_is_a_request() {
 }
 
 #[tokio::test]
-async fn a_head_in_pieces_that_is_too_long_is_refused_and_one_in_too_many_ends_its_connection() {
+async fn a_too_long_head_in_frames_is_refused_and_too_many_frames_end_the_connection() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     // The last two are refused by the `h2` crate, which knows only the upper limit for heads.
@@ -150,7 +150,7 @@ async fn a_head_in_pieces_that_is_too_long_is_refused_and_one_in_too_many_ends_i
 }
 
 #[tokio::test]
-async fn a_longer_head_may_come_in_more_pieces() {
+async fn a_longer_head_may_have_more_frames() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[server]\nmax_header_size = \"1 MiB\"\nmax_header_fields = 1000\n").await;
     let mut client = frame_client(site.address()).await;
@@ -161,7 +161,7 @@ async fn a_longer_head_may_come_in_more_pieces() {
 }
 
 #[tokio::test]
-async fn what_interrupts_a_head_in_pieces_breaks_the_connection() {
+async fn a_frame_between_continuation_frames_ends_the_connection() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let pieces = in_pieces(1, &get_with(1000), 7);
@@ -179,7 +179,7 @@ async fn what_interrupts_a_head_in_pieces_breaks_the_connection() {
 }
 
 #[tokio::test]
-async fn a_head_in_countless_pieces_ends_its_connection() {
+async fn endless_continuation_frames_end_the_connection() {
     let app = upstream().start().await;
     for piece in [String::new(), "x".repeat(1000)] {
         let site = in_front_of(&app, "").await;
@@ -194,7 +194,7 @@ async fn a_head_in_countless_pieces_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_to_its_end_is_waited_for_so_long() {
+async fn an_unfinished_http2_head_ends_after_header_timeout() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[server]\nheader_timeout = \"1s\"\n").await;
     let mut client = frame_client(site.address()).await;
@@ -204,7 +204,7 @@ async fn a_head_that_does_not_come_to_its_end_is_waited_for_so_long() {
 }
 
 #[tokio::test]
-async fn a_request_body_that_stops_coming_is_waited_for_so_long() {
+async fn a_stalled_http2_body_ends_after_body_timeout() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[server]\nbody_timeout = \"200ms\"\n").await;
     let mut client = frame_client(site.address()).await;

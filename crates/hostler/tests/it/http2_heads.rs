@@ -33,7 +33,7 @@ async fn assert_broken(client: &mut FrameClient, fields: Fields<'_>) {
 }
 
 #[tokio::test]
-async fn what_is_malformed_breaks_its_stream() {
+async fn a_malformed_http2_head_resets_its_stream() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let cases: &[Fields] = &[
@@ -82,7 +82,7 @@ async fn what_is_malformed_breaks_its_stream() {
 }
 
 #[tokio::test]
-async fn what_http_1_1_would_refuse_is_refused() {
+async fn a_head_that_http_1_1_refuses_is_refused_in_http2() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let cases: &[(Fields, &str)] = &[
@@ -116,7 +116,7 @@ async fn what_http_1_1_would_refuse_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_must_be_as_long_as_it_was_said_to_be() {
+async fn a_body_must_match_its_content_length() {
     let app = upstream().start().await;
     for route in ["", "[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n"] {
         let site = in_front_of(&app, route).await;
@@ -134,7 +134,7 @@ async fn a_body_must_be_as_long_as_it_was_said_to_be() {
 }
 
 #[tokio::test]
-async fn what_is_fine_goes_through_as_it_came() {
+async fn a_valid_http2_head_is_passed_on_unchanged() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut client = frame_client(site.address()).await;

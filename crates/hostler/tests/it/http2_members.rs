@@ -68,7 +68,7 @@ async fn calls_at_the_same_time_share_one_connection() {
 }
 
 #[tokio::test]
-async fn a_member_is_told_what_it_would_be_told_in_http_1() {
+async fn a_member_in_http2_gets_the_fields_of_http_1_1() {
     let member = Http2Plan::default().start(|asked| asked.ok("")).await;
     let site = in_front_of(&member, "").await;
     site.send(
@@ -90,7 +90,7 @@ async fn a_member_is_told_what_it_would_be_told_in_http_1() {
 }
 
 #[tokio::test]
-async fn trailers_go_both_ways() {
+async fn trailers_pass_in_both_directions() {
     let script = async |mut asked: Asked| {
         let (body, trailers) = asked.read().await;
         let sum = trailers.unwrap()["x-sum"].clone();
@@ -139,7 +139,7 @@ async fn interim_answers_are_bounded_in_number() {
 }
 
 #[tokio::test]
-async fn a_request_that_the_member_has_not_looked_at_is_sent_again_whatever_it_is() {
+async fn a_request_that_the_member_did_not_process_is_sent_again_with_any_method() {
     let script = async |mut asked: Asked| match asked.nth {
         1 => asked.respond.send_reset(Reason::REFUSED_STREAM),
         _ => echo(asked).await,
@@ -151,7 +151,7 @@ async fn a_request_that_the_member_has_not_looked_at_is_sent_again_whatever_it_i
 }
 
 #[tokio::test]
-async fn a_request_that_may_have_been_worked_on_is_sent_again_only_if_that_does_no_harm() {
+async fn a_request_that_may_have_been_processed_is_sent_again_only_if_idempotent() {
     let script = async |mut asked: Asked| match asked.nth {
         1 | 2 => asked.respond.send_reset(Reason::INTERNAL_ERROR),
         _ => echo(asked).await,
@@ -179,7 +179,7 @@ async fn a_member_that_says_goaway_gets_a_new_connection_and_no_request_is_lost(
 }
 
 #[tokio::test]
-async fn an_answer_that_is_reset_in_the_middle_is_never_taken_for_the_whole() {
+async fn an_answer_reset_in_the_middle_is_truncated_for_the_client() {
     let script = async |mut asked: Asked| {
         let stream = asked.begin(Response::new(()));
         let mut stream = send(stream, vec![7; 300_000].into(), false).await.unwrap();
@@ -192,7 +192,7 @@ async fn an_answer_that_is_reset_in_the_middle_is_never_taken_for_the_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_with_another_length_than_it_says_is_broken() {
+async fn an_answer_with_a_wrong_length_is_broken() {
     let script = async |mut asked: Asked| {
         let head = Response::builder().header("content-length", "10").body(()).unwrap();
         let stream = asked.begin(head);
@@ -207,7 +207,7 @@ async fn an_answer_with_another_length_than_it_says_is_broken() {
 }
 
 #[tokio::test]
-async fn more_calls_than_a_connection_takes_take_another() {
+async fn calls_over_the_stream_limit_use_another_connection() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
     let plan = Http2Plan { most_streams: Some(2), ..Http2Plan::default() };
@@ -238,7 +238,7 @@ async fn more_calls_than_a_connection_takes_take_another() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_nobody_else() {
+async fn a_client_that_does_not_read_delays_no_other_client() {
     let script = async |asked: Asked| match &*asked.path() {
         "/large" => asked.ok(vec![7; 20 << 20]).await,
         _ => asked.ok("small").await,
@@ -281,7 +281,7 @@ async fn the_slot_of_a_client_that_left_is_free_when_the_member_has_finished() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_that_nobody_listens_to_any_more_is_reset() {
+async fn an_event_stream_without_its_client_is_reset() {
     let told = Arc::new(Semaphore::new(0));
     let tell = told.clone();
     let member = Http2Plan::default()
@@ -306,7 +306,7 @@ async fn a_stream_of_events_that_nobody_listens_to_any_more_is_reset() {
 }
 
 #[tokio::test]
-async fn a_connection_on_which_a_call_had_no_answer_in_time_is_used_no_more() {
+async fn a_connection_with_a_timed_out_call_is_not_used_again() {
     let script = async |asked: Asked| match asked.connection {
         1 => std::future::pending().await,
         _ => asked.ok("").await,
@@ -319,7 +319,7 @@ async fn a_connection_on_which_a_call_had_no_answer_in_time_is_used_no_more() {
 }
 
 #[tokio::test]
-async fn http2_over_tls_is_agreed_upon_with_the_member() {
+async fn http2_over_tls_is_negotiated_with_the_member() {
     let trust = authority();
     let mut config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
     config.alpn_protocols = vec![b"http/1.1".to_vec(), b"h2".to_vec()];
@@ -335,7 +335,7 @@ async fn http2_over_tls_is_agreed_upon_with_the_member() {
 }
 
 #[tokio::test]
-async fn a_member_over_tls_that_does_not_know_http2_is_told_apart() {
+async fn a_member_over_tls_without_http2_has_its_own_error() {
     let trust = authority();
     let app = upstream().over_tls(trust.vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
     let plan = site("[pools.app]\nprotocol = \"http2\"\nqueue.timeout = \"200ms\"\ntls.ca = \"ca.pem\"\n");
@@ -346,14 +346,14 @@ async fn a_member_over_tls_that_does_not_know_http2_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_member_that_answers_in_http_1_to_http2_gives_a_bad_answer() {
+async fn a_member_that_answers_http2_in_http_1_1_is_a_bad_answer() {
     let app = upstream().at_head().script(|_| ok("")).start().await;
     let site = site("pools.app.protocol = \"http2\"").with("app", &app).start().await;
     site.get("/").await.assert_refused(502, "bad_answer");
 }
 
 #[tokio::test]
-async fn a_websocket_to_a_member_in_http2_begins_in_http_1() {
+async fn a_websocket_to_a_member_in_http2_uses_http_1_1() {
     let switched = "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello";
     let app = upstream().answers(switched).start().await;
     let site = site("pools.app.protocol = \"http2\"").with("app", &app).start().await;

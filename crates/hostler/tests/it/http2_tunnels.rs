@@ -96,7 +96,7 @@ async fn a_websocket_opens_and_bytes_go_both_ways() {
 }
 
 #[tokio::test]
-async fn a_stop_closes_it_with_1001() {
+async fn a_stop_closes_a_websocket_over_http2_with_1001() {
     let member = Member::start().await;
     let mut site = in_front(&member, "").await;
     let mut talk = talk(&site).await;
@@ -115,7 +115,7 @@ async fn a_stop_closes_it_with_1001() {
 }
 
 #[tokio::test]
-async fn an_answer_that_opens_none_is_no_success() {
+async fn an_answer_that_opens_no_tunnel_is_a_bad_answer() {
     let app = upstream()
         .script(|seen| match seen.target().as_str() {
             "/page" => ok("a page"),

@@ -67,7 +67,7 @@ async fn the_limits_of_a_head_can_be_set() {
 }
 
 #[tokio::test]
-async fn as_many_fields_as_are_allowed_come_and_go_in_whichever_protocol() {
+async fn the_allowed_number_of_fields_passes_in_every_protocol() {
     let answer = |fields: usize| {
         format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{}\r\nok", "X: y\r\n".repeat(fields - 1))
     };
@@ -116,7 +116,7 @@ async fn a_body_may_have_10_mib_and_not_a_byte_more() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_is_counted_as_it_comes() {
+async fn a_chunked_body_is_counted_while_it_arrives() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_body_size = '100 KiB'").await;
     let chunks = |bytes: usize| {
@@ -186,7 +186,7 @@ async fn a_head_that_does_not_come_in_time_is_refused() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_is_refused_all_the_same() {
+async fn a_head_that_arrives_byte_by_byte_times_out_too() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.header_timeout = '1s'").await;
     let mut client = site.connect().await;
@@ -214,7 +214,7 @@ async fn a_body_that_stalls_is_refused_and_never_held_a_slot() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
+async fn a_client_that_reads_nothing_of_its_answer_is_disconnected() {
     let large = vec![b'x'; 20 << 20];
     let app = upstream().does(hostler_testkit::ok(large)).start().await;
     let site = in_front_of(&app, "server.send_timeout = '300ms'").await;

@@ -88,7 +88,7 @@ const WRONG: &[(&str, u16)] = &[
 ];
 
 #[tokio::test]
-async fn whatever_is_asked_wrongly_is_told_and_the_next_request_is_answered() {
+async fn a_hostile_lookup_gets_an_explanation_and_the_next_request_an_answer() {
     let site = services("").await;
     let long = "9".repeat(20_000);
     let commas = ",".repeat(20_000);
@@ -153,7 +153,7 @@ async fn post(client: &mut Client, path: &str, fields: &str, body: &[u8]) -> Rec
 }
 
 #[tokio::test]
-async fn batches_that_are_none_or_too_many_are_refused_in_words() {
+async fn invalid_and_too_large_batches_get_an_explanation() {
     let site = services("").await;
     let mut client = site.connect().await;
     let lines = "97209\n".repeat(1001);
@@ -209,7 +209,7 @@ fn assert_too_large(answer: &ReceivedAnswer, path: &str) {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_item_is_said_at_the_item_and_costs_no_more_than_a_line() {
+async fn a_bad_batch_item_gets_an_error_of_one_line() {
     // More than other routes keep of bodies in memory.
     let site = services("server.body_memory = '1 KiB'").await;
     let mut client = site.connect().await;

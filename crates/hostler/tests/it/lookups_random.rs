@@ -193,7 +193,7 @@ fn asked(random: &mut Rng) -> Asked {
 }
 
 #[tokio::test]
-async fn no_request_is_answered_with_a_5xx_whatever_it_is_made_of() {
+async fn random_lookup_requests_get_no_5xx() {
     let site = services("").await;
     let mut random = Rng::with_seed(6);
     let mut client = site.connect().await;

@@ -9,7 +9,7 @@ async fn before(member: &Site) -> Site {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_round_is_refused_at_its_second_pass() {
+async fn a_looping_request_is_refused_at_its_second_pass() {
     let port = held_port();
     let one = site("").with_member("app", &port.address().to_string()).start().await;
     let two = before(&one).await;

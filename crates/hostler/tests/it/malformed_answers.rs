@@ -107,7 +107,7 @@ fn is_refused(answer: &ReceivedAnswer) -> bool {
 }
 
 #[tokio::test]
-async fn no_broken_answer_looks_whole() {
+async fn every_broken_answer_is_visibly_broken() {
     let app = upstream()
         .script(|seen| match seen.target().strip_prefix("/case/") {
             Some(number) => [text(CASES[number.parse::<usize>().unwrap()].0), vec![Step::Close]].concat(),
@@ -192,7 +192,7 @@ async fn an_answer_with_too_large_a_head_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_a_broken_answer_tells_the_client_little_and_the_log_why() {
+async fn a_refusal_for_a_broken_answer_gives_details_only_in_the_log() {
     let app = upstream().answers("HTTP/1.1 200 OK\r\nSecret : x\r\n\r\n").start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -206,7 +206,7 @@ async fn a_refusal_for_a_broken_answer_tells_the_client_little_and_the_log_why()
 }
 
 #[tokio::test]
-async fn an_answer_nobody_asked_for_spoils_its_connection_and_nothing_else() {
+async fn an_unsolicited_answer_closes_only_its_connection() {
     let unasked = [text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), vec![Step::Hold]].concat();
     let evil = text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!");
     let app = upstream().in_turn([[unasked, evil].concat()]).start().await;
@@ -221,7 +221,7 @@ async fn an_answer_nobody_asked_for_spoils_its_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_answer_nobody_asked_for_is_not_taken_for_the_next_ones() {
+async fn an_unsolicited_answer_is_not_used_for_the_next_request() {
     let both =
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nevil!";
     let app = upstream().in_turn([text(both)]).start().await;

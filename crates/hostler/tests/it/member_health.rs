@@ -54,17 +54,17 @@ async fn frozen_member_among_two(choice: &str) {
 }
 
 #[tokio::test]
-async fn a_frozen_member_costs_few_requests_where_the_warm_one_is_chosen() {
+async fn a_frozen_member_costs_few_requests_with_warm() {
     frozen_member_among_two("warm").await;
 }
 
 #[tokio::test]
-async fn a_frozen_member_costs_few_requests_where_each_has_its_turn() {
+async fn a_frozen_member_costs_few_requests_with_round_robin() {
     frozen_member_among_two("round_robin").await;
 }
 
 #[tokio::test]
-async fn a_frozen_member_costs_few_requests_where_the_least_busy_is_chosen() {
+async fn a_frozen_member_costs_few_requests_with_least_busy() {
     frozen_member_among_two("least_busy").await;
 }
 
@@ -88,7 +88,7 @@ async fn counts_as(site: &Site, member: usize, unhealthy: bool) {
 }
 
 #[tokio::test]
-async fn a_member_that_fails_its_checks_gets_nothing_until_it_passes_them_again() {
+async fn a_member_that_fails_its_checks_gets_no_request_until_it_passes_them() {
     let health = Arc::new(AtomicBool::new(true));
     let (app, other) =
         (checked("app", &health).await, checked("other", &Arc::new(AtomicBool::new(true))).await);
@@ -123,7 +123,7 @@ async fn a_member_that_fails_its_checks_gets_nothing_until_it_passes_them_again(
 }
 
 #[tokio::test]
-async fn a_request_that_waits_for_a_member_which_falls_ill_is_answered_by_another() {
+async fn a_request_at_a_member_that_becomes_unhealthy_is_answered_by_another() {
     let health = Arc::new(AtomicBool::new(true));
     let held = checked("held", &health).await;
     let other = checked("other", &Arc::new(AtomicBool::new(true))).await;
@@ -167,7 +167,7 @@ async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() 
 }
 
 #[tokio::test]
-async fn a_member_over_tls_or_in_http2_is_checked_as_it_is_spoken_to() {
+async fn health_checks_use_the_members_tls_and_protocol() {
     let trust = authority();
     let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
     let over_tls = upstream().script(|seen| ok(seen.target())).over_tls(config).start().await;

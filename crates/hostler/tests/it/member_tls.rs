@@ -49,7 +49,7 @@ async fn a_member_over_tls_is_like_any_other_and_its_connection_is_kept() {
 }
 
 #[tokio::test]
-async fn a_member_that_speaks_only_tls_1_2_is_spoken_to() {
+async fn a_member_with_only_tls_1_2_is_reached() {
     let trust = authority();
     let certificate = trust.vouch_for(&["127.0.0.1"]);
     let newer = certificate.for_server(None);
@@ -61,7 +61,7 @@ async fn a_member_that_speaks_only_tls_1_2_is_spoken_to() {
 }
 
 #[tokio::test]
-async fn a_certificate_by_a_stranger_is_not_taken() {
+async fn a_certificate_of_an_unknown_authority_is_refused() {
     let app = upstream().over_tls(authority().vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
     let site = trusting(&authority(), SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
     assert!(refused(&site, "member_untrusted").await.contains("UnknownIssuer"));
@@ -69,7 +69,7 @@ async fn a_certificate_by_a_stranger_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_out_of_date_is_not_taken() {
+async fn an_expired_certificate_is_refused() {
     let trust = authority();
     let app = upstream().over_tls(trust.vouched_for(&["127.0.0.1"]).for_server(None)).start().await;
     let site = trusting(&trust, SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
@@ -77,7 +77,7 @@ async fn a_certificate_that_is_out_of_date_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_somebody_else_is_not_taken_unless_that_is_the_one_who_is_meant() {
+async fn a_certificate_for_another_name_is_refused_unless_server_name_is_set_to_it() {
     let trust = authority();
     let app = upstream().over_tls(trust.vouch_for(&["app-7.internal"]).for_server(None)).start().await;
     let strict = trusting(&trust, SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
@@ -95,14 +95,14 @@ async fn a_certificate_for_somebody_else_is_not_taken_unless_that_is_the_one_who
 }
 
 #[tokio::test]
-async fn whoever_it_is_is_taken_where_nobody_is_to_be_verified() {
+async fn with_verify_off_every_certificate_is_accepted() {
     let app = upstream().over_tls(authority().vouched_for(&["x.test"]).for_server(None)).start().await;
     let site = site("[pools.app.tls]\nverify = false").with("app", &app).start().await;
     site.get("/").await.assert_ok("ok");
 }
 
 #[tokio::test]
-async fn a_member_that_speaks_no_tls_is_told_apart_from_one_that_is_not_there() {
+async fn a_member_without_tls_and_an_unreachable_one_have_different_errors() {
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = plain.local_addr().unwrap();
     tokio::spawn(async move {
@@ -133,7 +133,7 @@ async fn a_member_that_never_finishes_the_handshake_is_given_up_after_connect_ti
 }
 
 #[tokio::test]
-async fn a_member_that_wants_to_know_who_we_are_is_shown_our_certificate() {
+async fn a_member_that_requests_a_client_certificate_gets_it() {
     let trust = authority();
     let (clients, strangers) = (authority(), authority());
     let config = || trust.vouch_for(&["127.0.0.1"]).for_server(Some(&clients));
@@ -158,7 +158,7 @@ async fn a_member_that_wants_to_know_who_we_are_is_shown_our_certificate() {
 }
 
 #[tokio::test]
-async fn the_next_member_gets_the_request_that_one_without_tls_could_not_be_told() {
+async fn a_request_for_a_member_without_tls_goes_to_the_next_member() {
     let trust = authority();
     let good = upstream().over_tls(trust.vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
     let bad = upstream().over_tls(authority().vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
@@ -171,7 +171,7 @@ async fn the_next_member_gets_the_request_that_one_without_tls_could_not_be_told
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_with_the_connection_is_whole_only_if_tls_says_so() {
+async fn an_answer_that_ends_with_the_connection_needs_close_notify() {
     let trust = authority();
     let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
     let cut = [text("HTTP/1.1 200 OK\r\n\r\nhalf of it"), vec![Step::Close]].concat();

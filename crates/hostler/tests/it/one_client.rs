@@ -20,7 +20,7 @@ async fn used(site: &Site, what: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn a_byte_now_and_then_keeps_no_body_waiting() {
+async fn a_body_that_arrives_too_slowly_is_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.min_receive_rate = '1 KiB'").await;
     let mut client = nearly(&site, "/", 100_000).await;
@@ -43,7 +43,7 @@ async fn a_byte_now_and_then_keeps_no_body_waiting() {
 }
 
 #[tokio::test]
-async fn bodies_of_many_clients_take_no_more_memory_than_there_is_for_them() {
+async fn bodies_of_many_clients_stay_within_the_body_memory() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.request_memory = '256 KiB'\nserver.min_receive_rate = '0 B'").await;
     let mut crowd = Vec::new();
@@ -70,7 +70,7 @@ async fn bodies_of_many_clients_take_no_more_memory_than_there_is_for_them() {
 }
 
 #[tokio::test]
-async fn a_spool_that_is_full_refuses_what_needs_it_and_nothing_else() {
+async fn a_full_spool_refuses_only_requests_that_need_it() {
     let app = upstream().start().await;
     let limits =
         "server.spool_size = '256 KiB'\nserver.body_memory = '1 KiB'\nserver.min_receive_rate = '0 B'";
@@ -88,7 +88,7 @@ async fn a_spool_that_is_full_refuses_what_needs_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_body_that_no_spool_could_hold_is_refused_as_its_clients_doing() {
+async fn a_body_larger_than_the_spool_gets_507() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.spool_size = '64 KiB'\nserver.body_memory = '1 KiB'").await;
     let answer = site.post("/", vec![b'x'; 100_000]).await;

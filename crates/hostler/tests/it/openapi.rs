@@ -160,7 +160,7 @@ async fn started() -> Site {
 }
 
 #[tokio::test]
-async fn every_path_that_is_described_answers_as_described() {
+async fn every_path_in_the_description_answers_as_described() {
     let site = started().await;
     let document = site.get("/v1/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");

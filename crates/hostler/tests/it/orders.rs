@@ -13,7 +13,7 @@ async fn order(site: &Site, path: &str, fields: &str) -> ReceivedAnswer {
 const OURS: &str = "Host: 127.0.0.1:8081\r\nHostler-Command: 1\r\n";
 
 #[tokio::test]
-async fn a_web_page_in_the_operators_browser_orders_nothing() {
+async fn a_web_page_in_the_operators_browser_can_send_no_command() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let cases = [
@@ -41,7 +41,7 @@ async fn a_web_page_in_the_operators_browser_orders_nothing() {
 }
 
 #[tokio::test]
-async fn a_web_page_in_the_operators_browser_reads_nothing() {
+async fn a_web_page_in_the_operators_browser_can_read_nothing() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let mut admin = client(site.admin()).await;
@@ -68,7 +68,7 @@ async fn a_web_page_in_the_operators_browser_reads_nothing() {
 }
 
 #[tokio::test]
-async fn an_order_that_makes_no_sense_is_explained() {
+async fn an_invalid_admin_command_gets_an_explanation() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let unknown = order(&site, "/pools/ap/pause", OURS).await;
@@ -103,7 +103,7 @@ async fn a_pause_holds_requests_and_loses_none() {
 }
 
 #[tokio::test]
-async fn a_pause_that_nobody_ends_ends_by_itself() {
+async fn a_pause_ends_by_itself_after_its_time() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     site.command(&["pause", "app", "--timeout", "1h"]).await.assert_exit(0);
@@ -116,7 +116,7 @@ async fn a_pause_that_nobody_ends_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn what_a_pause_holds_is_let_go_when_hostler_stops() {
+async fn a_stop_serves_requests_that_a_pause_holds() {
     let app = upstream().start().await;
     let mut site = in_front_of(&app, "server.drain_timeout = '60s'").await;
     site.command(&["pause", "app", "--timeout", "1h"]).await.assert_exit(0);

@@ -43,7 +43,7 @@ fn shrunk(word: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_no_route_matches_is_told_in_gorouters_words_and_written_in_its_lines() {
+async fn an_unknown_route_gets_gorouters_refusal_and_log_line() {
     let app = upstream().start().await;
     let site = site(OWN).with("app", &app).start().await;
     let answer = get(&site, "nope.example.test", "").await;
@@ -65,7 +65,7 @@ async fn what_no_route_matches_is_told_in_gorouters_words_and_written_in_its_lin
 }
 
 #[tokio::test]
-async fn a_request_by_a_route_of_ones_own_is_as_ever_and_has_such_a_line_too() {
+async fn a_request_to_a_configured_route_is_unchanged_and_has_a_gorouter_log_line() {
     let app = upstream().start().await;
     let site = site(OWN).with("app", &app).start().await;
     get(&site, "own.test", "X-CF-App-Instance: nonsense\r\n")
@@ -82,7 +82,7 @@ async fn a_request_by_a_route_of_ones_own_is_as_ever_and_has_such_a_line_too() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_answered_in_gorouters_way_where_that_is_asked_for() {
+async fn with_compat_a_head_that_is_too_large_gets_gorouters_answer() {
     let app = upstream().start().await;
     let site = site(&format!("{OWN}server.max_header_fields = 4\n")).with("app", &app).start().await;
     let answer = get(&site, "own.test", "A: 1\r\nB: 2\r\nC: 3\r\n").await;
@@ -91,7 +91,7 @@ async fn a_head_that_is_too_large_is_answered_in_gorouters_way_where_that_is_ask
 }
 
 #[tokio::test]
-async fn from_sigusr1_on_health_checks_fail_and_all_else_goes_on_until_the_wait_is_over() {
+async fn after_sigusr1_health_checks_fail_and_requests_are_served_until_the_drain_wait_ends() {
     let app = upstream().start().await;
     let mut site = site(OWN).with("app", &app).start().await;
     health(&site).await.assert_ok("ok\n").assert_field("cache-control", "private, max-age=0");
@@ -109,7 +109,7 @@ async fn from_sigusr1_on_health_checks_fail_and_all_else_goes_on_until_the_wait_
 }
 
 #[tokio::test]
-async fn when_the_wait_is_over_what_was_accepted_is_finished() {
+async fn after_the_drain_wait_accepted_requests_are_finished() {
     let app = upstream().holds_requests().start().await;
     let config = OWN.replace("'1h'", "'0s'") + "server.drain_timeout = '1h'\n";
     let mut site = site(&config).with("app", &app).start().await;
@@ -124,7 +124,7 @@ async fn when_the_wait_is_over_what_was_accepted_is_finished() {
 }
 
 #[tokio::test]
-async fn a_reload_changes_what_holds_for_registered_routes() {
+async fn a_reload_changes_the_settings_of_registered_routes() {
     let app = upstream().start().await;
     let own = "routes = [{ match = 'own.test', pool = 'app' }]\n";
     let site = site(own).with("app", &app).start().await;
@@ -181,7 +181,7 @@ async fn a_registered_route_is_logged_with_its_instance_and_its_tunnels_have_nam
 }
 
 #[tokio::test]
-async fn a_health_check_with_an_empty_host_is_answered_as_gorouter_does_and_nothing_else_is() {
+async fn only_a_health_check_may_have_an_empty_host() {
     let app = upstream().start().await;
     let empty = "GET / HTTP/1.1\r\nHost:\r\n";
     let monitor = "User-Agent: HTTP-Monitor/1.1\r\n";

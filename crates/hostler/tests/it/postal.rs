@@ -77,7 +77,7 @@ async fn the_originals_requests_are_answered_field_by_field() {
 }
 
 #[tokio::test]
-async fn the_old_words_can_be_had_as_they_were() {
+async fn the_original_field_names_are_available() {
     let site = started("compat_strings = true\njsonp = true", EVERYWHERE).await;
     let mcnary = r#"{"city":"MCNARY","code":"85930","county":"APACHE","lat":"+34.073600","lng":"-109.855100","state":"AZ"}"#;
     site.get("/api/zipinfo/byzip/85930").await.assert_ok(mcnary);
@@ -98,7 +98,7 @@ async fn the_old_words_can_be_had_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_code_is_one_record_and_several_are_a_list() {
+async fn one_code_gives_a_record_and_several_give_a_list() {
     let site = started("", EVERYWHERE).await;
     let expected = json!({
         "country": "US", "code": "97209", "city": "Portland", "state": "OR", "state_name": "Oregon",
@@ -123,7 +123,7 @@ async fn a_code_is_one_record_and_several_are_a_list() {
 }
 
 #[tokio::test]
-async fn a_states_codes_come_page_by_page() {
+async fn the_codes_of_a_state_are_paged() {
     let site = started("", EVERYWHERE).await;
     let mut seen = Vec::new();
     let mut path = "/postal/us/or?per_page=3&fields=code".to_owned();
@@ -151,7 +151,7 @@ async fn a_states_codes_come_page_by_page() {
 }
 
 #[tokio::test]
-async fn whoever_has_an_answer_already_is_told_so() {
+async fn a_conditional_postal_request_gets_a_304() {
     let site = started("", EVERYWHERE).await;
     for path in
         ["/api/zipinfo/byzip/97209", "/api/zipinfo/bystate/or", "/postal/us/97209", "/postal/us/search?q=p"]
@@ -178,7 +178,7 @@ async fn whoever_has_an_answer_already_is_told_so() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_in_the_form_and_with_the_fields_that_are_wanted() {
+async fn an_answer_has_the_requested_format_and_fields() {
     let site = started("", EVERYWHERE).await;
     let csv = "code,city\r\n97005,Beaverton\r\n97201,Portland\r\n97209,Portland\r\n97229,Portland\r\n";
     for (path, accept) in [
@@ -219,7 +219,7 @@ async fn an_answer_comes_in_the_form_and_with_the_fields_that_are_wanted() {
 }
 
 #[tokio::test]
-async fn what_is_near_is_found_from_a_point_and_from_a_code() {
+async fn near_codes_are_found_from_a_point_and_from_a_code() {
     let site = started("", EVERYWHERE).await;
     let near = site.get("/postal/near?lat=45.527&lng=-122.6854&limit=3").await;
     assert_eq!(each(&near, "code"), ["97209", "97201", "97005"]);
@@ -306,7 +306,7 @@ async fn many_codes_are_posted_at_once() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_gets_a_clear_answer() {
+async fn an_invalid_postal_request_gets_an_explanation() {
     let site = started("", EVERYWHERE).await;
     for (status, path) in [
         (404, "/postal/us/00000"),
@@ -358,7 +358,7 @@ async fn what_makes_no_sense_gets_a_clear_answer() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_may_ask_where_they_are_let() {
+async fn pages_of_allowed_origins_may_read_postal_answers() {
     let site = started("", EVERYWHERE).await;
     let preflight = "Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n";
     ask(&site, "OPTIONS /postal/batch", preflight, "")
@@ -385,7 +385,7 @@ async fn pages_of_other_origins_may_ask_where_they_are_let() {
 }
 
 #[tokio::test]
-async fn the_service_stands_where_its_route_puts_it() {
+async fn the_postal_service_is_below_its_routes_path() {
     let routes =
         "[[routes]]\nmatch = '/lookup/*'\npostal = true\n[[routes]]\nmatch = '/postal/*'\npostal = true\n";
     let site = started("", routes).await;

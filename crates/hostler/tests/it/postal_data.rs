@@ -24,7 +24,7 @@ async fn a_pack_answers_as_its_rows_do() {
 }
 
 #[tokio::test]
-async fn a_newer_file_takes_the_place_of_the_older_one_and_a_broken_one_does_not() {
+async fn a_newer_file_replaces_the_older_one_and_a_broken_one_does_not() {
     let site = started("", EVERYWHERE).await;
     let tag = site.get("/api/zipinfo/byzip/97209").await.field("etag");
     let put = |text: &str| {
@@ -59,7 +59,7 @@ async fn a_reload_applies_other_settings() {
 }
 
 #[tokio::test]
-async fn data_that_is_no_good_is_told_with_its_file_and_line() {
+async fn bad_data_is_reported_with_its_file_and_line() {
     for (text, why) in [
         ("US\t97209\tPortland\n", "rows.txt:1: the line has 3 columns"),
         ("", "rows.txt: has no postal codes"),

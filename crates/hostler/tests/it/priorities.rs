@@ -29,7 +29,7 @@ async fn routes_of_a_higher_priority_are_served_first() {
 }
 
 #[tokio::test]
-async fn a_pool_keeps_the_order_that_the_file_says() {
+async fn a_pool_uses_the_configured_queue_policy() {
     let app = upstream().start().await;
     let adaptive = in_front_of(&app, "").await;
     assert_eq!(adaptive.pool("app").await["policy"], "adaptive");

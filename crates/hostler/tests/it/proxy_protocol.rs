@@ -39,7 +39,7 @@ fn extras() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_client_is_whom_the_header_names() {
+async fn the_proxy_header_names_the_client() {
     let app = upstream().start().await;
     let site = balanced(&app).await;
     let cases: Vec<(Vec<u8>, &str)> = vec![
@@ -70,7 +70,7 @@ async fn the_client_is_whom_the_header_names() {
 }
 
 #[tokio::test]
-async fn whoever_asks_is_told_that_the_balancer_has_named_him() {
+async fn the_source_of_a_client_address_from_a_proxy_header_is_shown() {
     let geo = "[geo]\ndatabases = 'places.mmdb'\n[[routes]]\nmatch = '*'\ngeo = true";
     let plan = site(&format!("{BALANCED}\n{geo}"));
     mmdb("City")
@@ -109,7 +109,7 @@ async fn a_header_may_come_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn what_is_no_header_ends_the_connection_and_is_counted() {
+async fn an_invalid_proxy_header_ends_the_connection_and_is_counted() {
     let app = upstream().start().await;
     let site = balanced(&app).await;
     let endless = [b"PROXY TCP4 ".as_slice(), &[b'1'; 200]].concat();
@@ -144,7 +144,7 @@ async fn what_is_no_header_ends_the_connection_and_is_counted() {
 }
 
 #[tokio::test]
-async fn nobody_else_can_name_a_client() {
+async fn an_untrusted_peer_cannot_send_a_proxy_header() {
     let app = upstream().start().await;
     let site = balanced(&app).await;
     let mut stranger = client_from("127.0.0.3".parse().unwrap(), site.address()).await;
@@ -158,7 +158,7 @@ async fn nobody_else_can_name_a_client() {
 }
 
 #[tokio::test]
-async fn a_balancer_that_says_nothing_is_let_go() {
+async fn a_connection_without_its_proxy_header_times_out() {
     let app = upstream().start().await;
     let site = in_front_of(&app, &format!("{BALANCED}\nserver.header_timeout = '2s'")).await;
     from_balancer(&site).await.assert_closed().await;
@@ -173,7 +173,7 @@ async fn a_balancer_that_says_nothing_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_header_comes_before_tls_and_not_a_byte_of_that_is_lost() {
+async fn a_proxy_header_precedes_tls_and_no_byte_is_lost() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = secured(&trust, &format!("server.proxy_protocol = ['127.0.0.2']\n{ONE}"));
     let site = site.with("app", &app).start().await;

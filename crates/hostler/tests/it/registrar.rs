@@ -113,7 +113,7 @@ async fn a_route_is_served_from_its_registration_on() {
 }
 
 #[tokio::test]
-async fn what_is_listed_is_served() {
+async fn a_listed_route_is_served() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().script(|_| ok("here")).start().await;
     let site = site_on(&nats, "").await;
@@ -127,7 +127,7 @@ async fn what_is_listed_is_served() {
 }
 
 #[tokio::test]
-async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last() {
+async fn all_messages_of_route_registrar_are_understood() {
     let Some(nats) = nats().start().await else { return };
     let site = site_on(&nats, "").await;
     let client = client(&nats).await;
@@ -163,7 +163,7 @@ async fn what_route_registrar_says_is_understood_from_its_first_word_to_its_last
 }
 
 #[tokio::test]
-async fn what_gorouter_was_told_is_understood_as_it_understood_it() {
+async fn registrations_recorded_for_gorouter_give_the_same_routes() {
     let Some(nats) = nats().start().await else { return };
     let site = site_on(&nats, "stale_threshold = \"20s\"").await;
     let client = client(&nats).await;
@@ -193,7 +193,7 @@ async fn what_gorouter_was_told_is_understood_as_it_understood_it() {
 }
 
 #[tokio::test]
-async fn it_says_that_it_is_there_when_it_comes_when_it_is_asked_and_when_nats_is_back() {
+async fn router_start_is_sent_at_the_start_on_request_and_after_a_reconnect() {
     let Some(mut nats) = nats().start().await else { return };
     // NATS is up before Hostler reconnects, so the client hears the message.
     let eager = ConnectOptions::new().reconnect_delay_callback(|_| Duration::from_millis(1));
@@ -228,7 +228,7 @@ async fn it_says_that_it_is_there_when_it_comes_when_it_is_asked_and_when_nats_i
 }
 
 #[tokio::test]
-async fn who_is_silent_goes_and_who_unregisters_goes_at_once() {
+async fn a_silent_member_is_pruned_and_an_unregistered_one_leaves_at_once() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().start().await;
     let config = "prune_interval = \"100ms\"\nkeep_empty = \"0s\"";
@@ -280,7 +280,7 @@ async fn no_route_is_lost_while_nats_is_away() {
 }
 
 #[tokio::test]
-async fn a_configured_route_wins_and_a_longer_registered_one_counts_where_that_is_allowed() {
+async fn a_configured_route_wins_unless_longer_registered_paths_are_allowed() {
     let Some(nats) = nats().start().await else { return };
     let (ours, theirs) =
         (upstream().script(|_| ok("ours")).start().await, upstream().script(|_| ok("theirs")).start().await);
@@ -315,7 +315,7 @@ async fn a_configured_route_wins_and_a_longer_registered_one_counts_where_that_i
 }
 
 #[tokio::test]
-async fn a_route_whose_last_member_has_left_says_so_until_there_is_another() {
+async fn a_route_without_members_is_refused_until_a_member_registers() {
     let Some(nats) = nats().start().await else { return };
     let (first, second) = (upstream().start().await, upstream().script(|_| ok("second")).start().await);
     let site = site_on(&nats, "").await;
@@ -334,7 +334,7 @@ async fn a_route_whose_last_member_has_left_says_so_until_there_is_another() {
 }
 
 #[tokio::test]
-async fn a_member_with_tls_has_to_be_whom_its_registration_names() {
+async fn a_member_with_tls_must_have_the_registered_identity() {
     let Some(nats) = nats().start().await else { return };
     let trust = authority();
     let app = upstream().over_tls(trust.vouch_for(&["app.internal"]).for_server(None)).start().await;
@@ -367,7 +367,7 @@ async fn a_member_with_tls_has_to_be_whom_its_registration_names() {
 }
 
 #[tokio::test]
-async fn a_successor_knows_from_its_first_moment_what_its_predecessor_knew() {
+async fn a_successor_has_all_registrations_of_its_predecessor_at_once() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().start().await;
     let mut site = site_on(&nats, "").await;

@@ -42,7 +42,7 @@ async fn serves(site: &Site, client: &Client, message: &Value, host: &str) {
 }
 
 #[tokio::test]
-async fn who_registers_an_address_of_hostlers_own_is_refused_and_named() {
+async fn a_registration_of_hostlers_own_address_is_refused_and_logged() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().start().await;
     let site = site_on(&nats, "[server]\nlisten = [\"127.0.0.1:0\", \"[::]:0\"]").await;
@@ -103,7 +103,7 @@ async fn a_name_that_leads_to_hostler_itself_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_registration_takes_no_paths_of_a_configured_route() {
+async fn a_registration_cannot_take_paths_of_a_configured_route() {
     let Some(nats) = nats().start().await else { return };
     let (ours, theirs) =
         (upstream().script(|_| ok("ours")).start().await, upstream().script(|_| ok("theirs")).start().await);
@@ -136,7 +136,7 @@ async fn a_registration_takes_no_paths_of_a_configured_route() {
 }
 
 #[tokio::test]
-async fn registrations_have_limits_and_what_is_known_goes_on() {
+async fn registrations_over_the_limits_are_refused_and_known_ones_stay() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().start().await;
     let limits = "max_uris = 3\nmax_routes = 4\nmax_message_size = \"2 KiB\"\n";
@@ -170,7 +170,7 @@ async fn registrations_have_limits_and_what_is_known_goes_on() {
 }
 
 #[tokio::test]
-async fn one_message_of_very_many_uris_costs_no_memory() {
+async fn one_message_with_many_uris_uses_little_memory() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().start().await;
     let site = site_on(&nats, "").await;
@@ -188,7 +188,7 @@ async fn one_message_of_very_many_uris_costs_no_memory() {
 }
 
 #[tokio::test]
-async fn a_request_at_a_member_that_has_gone_silent_is_answered_by_another() {
+async fn a_request_at_a_silent_member_is_answered_by_another() {
     let Some(nats) = nats().start().await else { return };
     let silent = upstream().script(|_| [vec![Step::Hold], ok("silent")].concat()).start().await;
     let other = upstream().script(|_| ok("other")).start().await;
@@ -233,7 +233,7 @@ fn nats_config() -> String {
 }
 
 #[tokio::test]
-async fn with_the_permissions_of_the_guide_only_those_register_who_may() {
+async fn with_the_nats_permissions_of_the_guide_only_permitted_users_register() {
     let Some(nats) = nats().config(&nats_config()).start().await else { return };
     let app = upstream().start().await;
     let url = nats.url();

@@ -46,7 +46,7 @@ async fn routes_and_pools_follow_the_file() {
 }
 
 #[tokio::test]
-async fn what_a_removed_pool_has_accepted_it_finishes() {
+async fn a_removed_pool_finishes_its_accepted_requests() {
     let old = upstream().holds_requests().start().await;
     let site = in_front_of(&old, "server.drain_timeout = '60s'\npools.app.concurrency = 1").await;
     let mut running = site.begin("/running").await;
@@ -90,7 +90,7 @@ async fn a_bad_file_changes_nothing_and_says_why() {
 }
 
 #[tokio::test]
-async fn what_only_a_new_process_can_apply_is_named_and_the_rest_applied() {
+async fn a_reload_names_keys_that_need_an_upgrade_and_applies_the_rest() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let config = format!(
@@ -119,7 +119,7 @@ async fn a_signal_reloads_too() {
 }
 
 #[tokio::test]
-async fn members_come_and_go_without_the_others_noticing() {
+async fn members_join_and_leave_without_effect_on_the_others() {
     let (first, second) = (upstream().holds_requests().start().await, upstream().start().await);
     let site = in_front_of(&first, "").await;
     let mut held = site.begin("/held").await;

@@ -53,7 +53,7 @@ async fn the_status_shows_pools_members_routes_and_the_program_itself() {
 }
 
 #[tokio::test]
-async fn counters_tell_answers_from_refusals_by_route_and_class() {
+async fn counters_separate_answers_and_refusals_by_route_and_class() {
     let app = upstream()
         .script(|seen| {
             hostler_testkit::text(format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n", &seen.target()[1..]))
@@ -75,7 +75,7 @@ async fn counters_tell_answers_from_refusals_by_route_and_class() {
 }
 
 #[tokio::test]
-async fn queue_wait_slot_hold_and_worker_time_are_told_apart() {
+async fn queue_wait_slot_hold_and_worker_time_are_measured_separately() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1").await;
     let mut first = site.begin("/first").await;
@@ -136,7 +136,7 @@ async fn every_exchange_is_one_line_with_all_its_facts() {
 }
 
 #[tokio::test]
-async fn a_line_says_how_many_others_were_at_work_and_waited_when_the_request_came() {
+async fn a_log_line_has_the_busy_slots_and_the_queue_length_at_arrival() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 2\npools.app.queue.limit = 2").await;
     let mut clients = Vec::new();
@@ -192,7 +192,7 @@ async fn nothing_that_a_client_sends_can_forge_a_line() {
 }
 
 #[tokio::test]
-async fn the_log_can_be_for_people_or_off() {
+async fn the_log_can_be_text_or_off() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.access_log = 'pretty'").await;
     site.get("/people").await.assert_ok("ok");
@@ -210,7 +210,7 @@ async fn the_log_can_be_for_people_or_off() {
 }
 
 #[tokio::test]
-async fn hostler_status_is_a_table_for_people_and_json_for_machines() {
+async fn hostler_status_prints_a_table_or_json() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     site.get("/").await.assert_ok("ok");
@@ -234,7 +234,7 @@ async fn hostler_status_is_a_table_for_people_and_json_for_machines() {
 }
 
 #[tokio::test]
-async fn hostler_status_says_when_nobody_answers() {
+async fn hostler_status_reports_when_no_hostler_answers() {
     let no_hostler = hostler_testkit::no_upstream();
     let plan = site("").with_member("app", &no_hostler);
     let output = plan.run(&["status", "--admin", &no_hostler]).await;

@@ -1,4 +1,4 @@
-//! Clients that take their answers slowly or not at all: what they may hold, and that they hold no slot.
+//! Clients that read their answers slowly or never: their limits, and that they hold no slot.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn reads_steadily(client: &mut Client, size: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_steady_slow_reader_outlives_the_send_timeout_and_gets_all() {
+async fn a_steady_slow_reader_gets_all_of_its_answer() {
     let size = 8 * MIB;
     let app = app_with_large(size).await;
     let site = in_front_of(&app, "server.send_timeout = '2s'").await;
@@ -121,7 +121,7 @@ async fn a_steady_slow_reader_outlives_the_send_timeout_and_gets_all() {
 }
 
 #[tokio::test]
-async fn a_steady_slow_reader_over_tls_outlives_the_send_timeout_and_gets_all() {
+async fn a_steady_slow_reader_over_tls_gets_all_of_its_answer() {
     // So few bytes that TLS soon has all of the rest.
     let size = 5 * MIB;
     let (trust, app) = (authority(), app_with_large(size).await);
@@ -136,7 +136,7 @@ async fn a_steady_slow_reader_over_tls_outlives_the_send_timeout_and_gets_all() 
 }
 
 #[tokio::test]
-async fn where_the_spool_is_full_its_own_client_is_cut_off_and_nobody_else() {
+async fn a_full_spool_ends_only_the_answers_of_slow_clients() {
     let app = app_with_large(16 * MIB).await;
     let config = "server.spool_size = '2 MiB'\nserver.answer_buffer = '64 KiB'\npools.app.concurrency = 2";
     let site = in_front_of(&app, config).await;
@@ -152,7 +152,7 @@ async fn where_the_spool_is_full_its_own_client_is_cut_off_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_answer_larger_than_the_spool_arrives_where_its_client_reads_on() {
+async fn an_answer_larger_than_the_spool_arrives_if_its_client_reads_on() {
     let size = 8 * MIB;
     let app = app_with_large(size).await;
     let site = in_front_of(&app, "server.spool_size = '1 MiB'\nserver.answer_buffer = '64 KiB'").await;
@@ -196,7 +196,7 @@ fn no_windows() -> Frame {
 }
 
 #[tokio::test]
-async fn streams_without_a_window_fill_no_memory_and_a_byte_now_and_then_is_too_slow() {
+async fn streams_without_a_window_fill_no_memory_and_too_slow_ones_are_reset() {
     const STREAMS: u32 = 50;
     let app = app_with_large(128 << 10).await;
     let config = "server.answer_memory = '256 KiB'\nserver.min_send_rate = '1 KiB'\n\

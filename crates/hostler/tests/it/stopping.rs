@@ -40,7 +40,7 @@ async fn accepted_requests_are_finished_and_idle_connections_closed() {
 }
 
 #[tokio::test]
-async fn nobody_new_is_let_in() {
+async fn a_stopping_hostler_accepts_no_connection() {
     let app = upstream().holds_requests().start().await;
     let mut site = in_front_of(&app, PATIENT).await;
     let mut running = site.begin("/running").await;
@@ -56,7 +56,7 @@ async fn nobody_new_is_let_in() {
 }
 
 #[tokio::test]
-async fn a_head_that_has_begun_is_a_request_that_was_accepted() {
+async fn a_request_whose_head_has_begun_is_served_during_a_stop() {
     let app = upstream().start().await;
     let mut site = in_front_of(&app, PATIENT).await;
     let mut client = site.connect().await;
@@ -71,7 +71,7 @@ async fn a_head_that_has_begun_is_a_request_that_was_accepted() {
 }
 
 #[tokio::test]
-async fn a_streaming_answer_is_finished_too() {
+async fn a_streaming_answer_is_finished_during_a_stop() {
     let steps = [
         text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
         vec![Step::Hold],
@@ -112,7 +112,7 @@ async fn again(site: &Site) {
 }
 
 #[tokio::test]
-async fn a_signal_to_the_process_and_one_to_its_group_are_one() {
+async fn a_signal_to_the_process_and_to_its_group_counts_once() {
     let app = upstream().holds_requests().start().await;
     let mut site = in_front_of(&app, PATIENT).await;
     let mut running = site.begin("/running").await;
@@ -129,7 +129,7 @@ async fn a_signal_to_the_process_and_one_to_its_group_are_one() {
 }
 
 #[tokio::test]
-async fn nobody_is_waited_for_longer_than_the_drain_timeout() {
+async fn a_stop_waits_at_most_the_drain_timeout() {
     let app = upstream().holds_requests().start().await;
     let mut site = in_front_of(&app, "server.drain_timeout = '200ms'").await;
     let mut running = site.begin("/running").await;
@@ -172,5 +172,5 @@ async fn a_stop_under_load_loses_nothing() {
     for client in clients {
         answered += client.await.unwrap();
     }
-    assert_eq!(answered, app.requests().len(), "whatever reached the member was answered");
+    assert_eq!(answered, app.requests().len(), "every request that reached the member was answered");
 }

@@ -169,7 +169,7 @@ async fn another_version_of_http_is_refused() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_not_for_a_server_is_refused() {
+async fn an_invalid_target_or_one_for_a_proxy_is_refused() {
     check_all(&[
         ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "connect", "CONNECT"),
         ("CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n", "connect", "CONNECT"),
@@ -191,7 +191,7 @@ async fn a_target_that_is_not_for_a_server_is_refused() {
 }
 
 #[tokio::test]
-async fn characters_that_no_uri_has_are_refused() {
+async fn characters_that_a_uri_cannot_have_are_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let anywhere = ["\"", "<", ">", "\u{e9}", "\u{80}", "\u{ff3c}"];
@@ -217,7 +217,7 @@ async fn characters_that_no_uri_has_are_refused() {
 }
 
 #[tokio::test]
-async fn there_is_no_way_around_a_route_by_a_path_that_apps_read_in_different_ways() {
+async fn a_path_that_apps_read_in_different_ways_cannot_bypass_a_route() {
     let app = upstream().start().await;
     let routes = "[[routes]]\nmatch = '/admin/*'\nrespond = { status = 403, body = 'no' }\n\
         [[routes]]\nmatch = '/v1/*'\npool = 'app'\nrewrite = { strip_prefix = '/v1' }\n\
@@ -281,7 +281,7 @@ async fn an_absolute_target_that_agrees_with_host_reaches_the_member_as_a_path()
 }
 
 #[tokio::test]
-async fn a_bad_request_on_a_kept_connection_is_not_taken_for_the_one_before() {
+async fn a_bad_request_on_a_kept_connection_is_refused_on_its_own() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     for bad in ["X\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n", "G(T / HTTP/1.1\r\nHost: a\r\n\r\n"] {
@@ -304,7 +304,7 @@ async fn a_bad_request_on_a_kept_connection_is_not_taken_for_the_one_before() {
 }
 
 #[tokio::test]
-async fn nothing_that_the_fuzzers_keep_harms_a_running_server() {
+async fn the_fuzzing_corpus_harms_no_running_server() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");

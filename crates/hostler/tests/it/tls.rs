@@ -34,7 +34,7 @@ pub(super) async fn started(authority: &Authority, config: &str, app: &Upstream)
 }
 
 #[tokio::test]
-async fn both_versions_are_spoken_and_the_member_is_told_of_https() {
+async fn tls_1_2_and_1_3_work_and_the_member_gets_the_scheme_https() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     for (version, spoken) in [(&TLS12, ProtocolVersion::TLSv1_2), (&TLS13, ProtocolVersion::TLSv1_3)] {
@@ -80,7 +80,7 @@ async fn bodies_arrive_whole_in_both_directions() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_is_recognised_by_every_thread() {
+async fn a_tls_session_is_resumed_on_every_thread() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, &format!("server.threads = 4\n{ONE}"), &app).await;
     for version in [&TLS12, &TLS13] {
@@ -108,7 +108,7 @@ async fn a_successor_takes_tls_sockets_over() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_a_word_for_it_and_an_answer_that_breaks_off_without() {
+async fn a_complete_answer_ends_with_close_notify_and_a_truncated_one_without() {
     let trust = authority();
     let broken = text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
     let app = upstream().in_turn([ok("whole"), [broken, vec![Step::Close]].concat()]).start().await;
@@ -124,7 +124,7 @@ async fn a_connection_ends_with_a_word_for_it_and_an_answer_that_breaks_off_with
 }
 
 #[tokio::test]
-async fn a_request_whose_connection_is_cut_off_is_not_taken_for_a_whole_one() {
+async fn a_request_that_ends_without_close_notify_is_not_complete() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
@@ -135,7 +135,7 @@ async fn a_request_whose_connection_is_cut_off_is_not_taken_for_a_whole_one() {
 }
 
 #[tokio::test]
-async fn who_does_not_get_on_with_the_handshake_is_let_go() {
+async fn a_stalled_handshake_times_out() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, &format!("server.header_timeout = '2s'\n{ONE}"), &app).await;
     let mut silent = client(site.tls_address()).await;
@@ -148,7 +148,7 @@ async fn who_does_not_get_on_with_the_handshake_is_let_go() {
 }
 
 #[tokio::test]
-async fn who_speaks_http_where_tls_is_spoken_is_told_so() {
+async fn plain_http_on_a_tls_port_gets_a_400() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     let answer = client(site.tls_address()).await.get("/").await;
@@ -161,7 +161,7 @@ async fn who_speaks_http_where_tls_is_spoken_is_told_so() {
 }
 
 #[tokio::test]
-async fn plain_requests_are_sent_to_https_with_all_they_have() {
+async fn plain_requests_are_redirected_to_https_with_path_and_query() {
     let (trust, app) = (authority(), upstream().start().await);
     let config = format!(
         "server.trusted_proxies = ['127.0.0.9']\n{ONE}\nredirect_http = true\nhsts = {{ max_age = '1day', include_subdomains = true }}"
@@ -188,7 +188,7 @@ async fn plain_requests_are_sent_to_https_with_all_they_have() {
 }
 
 #[tokio::test]
-async fn the_port_that_clients_know_is_the_one_they_are_sent_to() {
+async fn a_redirect_to_https_uses_the_public_port() {
     let (trust, app) = (authority(), upstream().start().await);
     let config = format!("{ONE}\nredirect_http = true\npublic_port = 443");
     let site = started(&trust, &config, &app).await;
@@ -197,7 +197,7 @@ async fn the_port_that_clients_know_is_the_one_they_are_sent_to() {
 }
 
 #[tokio::test]
-async fn http2_is_agreed_upon_where_both_want_it() {
+async fn http2_is_negotiated_if_both_sides_support_it() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
     for (offered, agreed) in
@@ -218,7 +218,7 @@ async fn http2_is_agreed_upon_where_both_want_it() {
 }
 
 #[tokio::test]
-async fn a_websocket_goes_through_tls_and_is_told_of_the_end() {
+async fn a_websocket_over_tls_gets_its_close_frame() {
     let trust = authority();
     let switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                     Sec-WebSocket-Accept: xyz\r\n\r\n";

@@ -1,6 +1,6 @@
 //! How tunnels end: closed by one side, half-closed, idle, and at a stop. Raw bytes on both sides.
 
-use hostler_testkit::{ConnectionEnding, PATIENCE, Site};
+use hostler_testkit::{ConnectionEnding, Site, WAIT_LIMIT};
 
 use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
 
@@ -27,7 +27,7 @@ async fn reload(site: &Site, config: &str) {
 }
 
 #[tokio::test]
-async fn each_direction_ends_by_itself() {
+async fn each_direction_of_a_tunnel_ends_separately() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let (mut client, mut end) = tunnel(&site, &member, "any").await;
@@ -73,7 +73,7 @@ async fn the_log_has_a_line_for_a_tunnel_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_client_that_resets_frees_everything() {
+async fn a_client_that_resets_its_tunnel_frees_all_resources() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     for protocol in ["websocket", "any"] {
@@ -89,7 +89,7 @@ async fn a_client_that_resets_frees_everything() {
 }
 
 #[tokio::test]
-async fn a_member_that_resets_is_a_break_unless_there_is_a_word_for_it() {
+async fn a_member_that_resets_its_tunnel_resets_the_client_unless_a_close_frame_is_possible() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let (mut client, end) = tunnel(&site, &member, "any").await;
@@ -109,7 +109,7 @@ async fn a_member_that_resets_is_a_break_unless_there_is_a_word_for_it() {
 }
 
 #[tokio::test]
-async fn a_member_that_dies_inside_a_frame_leaves_no_word_that_would_be_taken_for_payload() {
+async fn after_a_member_dies_inside_a_frame_no_close_frame_is_sent() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
@@ -138,7 +138,7 @@ async fn a_tunnel_without_a_byte_is_closed_after_its_time() {
 }
 
 #[tokio::test]
-async fn who_takes_nothing_for_too_long_ends_the_tunnel() {
+async fn a_client_that_reads_nothing_for_too_long_ends_its_tunnel() {
     let member = Member::start().await;
     let site = in_front(&member, "server.send_timeout = \"300ms\"").await;
     let (client, mut end) = tunnel(&site, &member, "any").await;
@@ -147,13 +147,15 @@ async fn who_takes_nothing_for_too_long_ends_the_tunnel() {
         use tokio::io::AsyncWriteExt;
         while end.stream.write_all(&flood).await.is_ok() {}
     };
-    tokio::time::timeout(PATIENCE, flooded).await.expect("the member is told that the client does not read");
+    tokio::time::timeout(WAIT_LIMIT, flooded)
+        .await
+        .expect("the member is told that the client does not read");
     has_tunnels(&site, 0).await;
     drop(client);
 }
 
 #[tokio::test]
-async fn when_hostler_stops_websockets_are_told_at_the_end_of_a_frame() {
+async fn a_stop_sends_the_close_frame_after_the_end_of_a_frame() {
     let member = Member::start().await;
     let mut site = in_front(&member, "server.drain_timeout = \"1m\"").await;
     let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
@@ -174,7 +176,7 @@ async fn when_hostler_stops_websockets_are_told_at_the_end_of_a_frame() {
 }
 
 #[tokio::test]
-async fn nothing_that_an_end_does_or_leaves_undone_keeps_hostler_from_stopping() {
+async fn no_tunnel_can_keep_hostler_from_stopping() {
     let member = Member::start().await;
     let mut site = in_front(&member, "server.drain_timeout = \"1h\"").await;
     let (mut silent, _silent_end) = tunnel(&site, &member, "websocket").await;
@@ -190,7 +192,7 @@ async fn nothing_that_an_end_does_or_leaves_undone_keeps_hostler_from_stopping()
 }
 
 #[tokio::test]
-async fn a_pool_that_leaves_takes_its_tunnels_with_it() {
+async fn a_removed_pool_ends_its_tunnels() {
     let (member, other) = (Member::start().await, Member::start().await);
     let site = in_front(&member, "server.drain_timeout = \"1m\"").await;
     let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
@@ -203,7 +205,7 @@ async fn a_pool_that_leaves_takes_its_tunnels_with_it() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_removed_is_left_by_its_tunnels_and_those_of_others_stay() {
+async fn a_removed_member_ends_its_tunnels_and_those_of_others_stay() {
     let (member, other) = (Member::start().await, Member::start().await);
     let site = in_front(&member, "").await;
     let (mut client, _end) = tunnel(&site, &member, "websocket").await;

@@ -1,6 +1,6 @@
 //! Tunnels: which requests become one, and which bytes pass. Raw bytes on both sides.
 
-use hostler_testkit::{Client, PATIENCE, Site, Step, eventually, ok, text, upstream};
+use hostler_testkit::{Client, Site, Step, WAIT_LIMIT, eventually, ok, text, upstream};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -43,10 +43,10 @@ impl Member {
 
     /// The next connection, and the head of its first request.
     pub async fn accept(&self) -> End {
-        let (mut stream, _) = timeout(PATIENCE, self.0.accept()).await.unwrap().unwrap();
+        let (mut stream, _) = timeout(WAIT_LIMIT, self.0.accept()).await.unwrap().unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            head.push(timeout(PATIENCE, stream.read_u8()).await.unwrap().unwrap());
+            head.push(timeout(WAIT_LIMIT, stream.read_u8()).await.unwrap().unwrap());
         }
         End { stream, head: String::from_utf8(head).unwrap() }
     }
@@ -55,19 +55,19 @@ impl Member {
 impl End {
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         // If bytes are missing, the reader notices.
-        let _ = timeout(PATIENCE, self.stream.write_all(bytes.as_ref())).await.unwrap();
+        let _ = timeout(WAIT_LIMIT, self.stream.write_all(bytes.as_ref())).await.unwrap();
     }
 
     pub async fn read(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        timeout(PATIENCE, self.stream.read_exact(&mut bytes)).await.unwrap().unwrap();
+        timeout(WAIT_LIMIT, self.stream.read_exact(&mut bytes)).await.unwrap().unwrap();
         bytes
     }
 
     /// Reads to the end: the last bytes, and whether the connection ended in order.
     pub async fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
-        let read = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.unwrap();
+        let read = timeout(WAIT_LIMIT, self.stream.read_to_end(&mut bytes)).await.unwrap();
         (bytes, read.is_ok())
     }
 
@@ -102,7 +102,7 @@ pub(super) async fn has_tunnels(site: &Site, tunnels: usize) {
 }
 
 #[tokio::test]
-async fn a_handshake_goes_through_and_bytes_go_both_ways() {
+async fn a_tunnel_opens_and_carries_bytes_in_both_directions() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let mut client = site.connect().await;
@@ -128,7 +128,7 @@ async fn a_handshake_goes_through_and_bytes_go_both_ways() {
 }
 
 #[tokio::test]
-async fn what_comes_right_behind_either_head_belongs_to_the_tunnel() {
+async fn bytes_directly_after_either_head_belong_to_the_tunnel() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let mut client = site.connect().await;
@@ -141,7 +141,7 @@ async fn what_comes_right_behind_either_head_belongs_to_the_tunnel() {
 }
 
 #[tokio::test]
-async fn what_comes_behind_a_handshake_that_is_declined_is_the_next_request() {
+async fn bytes_after_a_declined_handshake_are_the_next_request() {
     let app = upstream().script(|seen| ok(seen.target())).start().await;
     let site = in_front_of(&app, "").await;
     let mut client = site.connect().await;
@@ -151,7 +151,7 @@ async fn what_comes_behind_a_handshake_that_is_declined_is_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_request_is_read_whole_before_it_may_become_a_tunnel() {
+async fn a_request_body_is_read_whole_before_a_tunnel_opens() {
     let member = Member::start().await;
     let config = "routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
     let site = in_front(&member, config).await;
@@ -169,7 +169,7 @@ async fn a_request_is_read_whole_before_it_may_become_a_tunnel() {
 }
 
 #[tokio::test]
-async fn only_what_may_be_tunnelled_is_offered_and_the_rest_is_an_ordinary_request() {
+async fn only_allowed_protocols_are_offered_and_others_make_an_ordinary_request() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let cases = [
@@ -189,7 +189,7 @@ async fn only_what_may_be_tunnelled_is_offered_and_the_rest_is_an_ordinary_reque
 }
 
 #[tokio::test]
-async fn a_switch_to_what_nobody_offered_is_a_bad_answer() {
+async fn a_switch_to_a_protocol_that_was_not_offered_is_a_bad_answer() {
     for (asked, answered) in [
         (handshake("websocket"), switched("other")),
         (handshake("websocket"), "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\n\r\n".into()),
@@ -207,7 +207,7 @@ async fn a_switch_to_what_nobody_offered_is_a_bad_answer() {
 }
 
 #[tokio::test]
-async fn until_it_is_answered_a_handshake_is_a_request_like_any_other() {
+async fn an_unanswered_handshake_is_an_ordinary_request() {
     let app = upstream()
         .in_turn([vec![Step::Close], [vec![Step::Hold], text(switched("x"))].concat()])
         .start()
@@ -229,7 +229,7 @@ async fn until_it_is_answered_a_handshake_is_a_request_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_not_answered_in_time_is_a_504_and_keeps_its_slot_until_it_is() {
+async fn a_timed_out_handshake_gets_504_and_keeps_its_slot_until_the_member_answers() {
     let member = Member::start().await;
     let site = in_front(&member, "pools.app.concurrency = 1\npools.app.request_timeout = \"2s\"").await;
     let mut client = site.connect().await;
@@ -245,7 +245,7 @@ async fn a_handshake_that_is_not_answered_in_time_is_a_504_and_keeps_its_slot_un
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_required_is_told() {
+async fn a_426_answer_keeps_its_upgrade_field() {
     let answer = "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n";
     let app = upstream().answers(answer).start().await;
     let site = in_front_of(&app, "").await;
@@ -312,7 +312,7 @@ async fn tunnels_spread_over_members_and_are_refused_when_none_takes_more() {
 }
 
 #[tokio::test]
-async fn a_side_that_does_not_read_stops_the_other_and_nothing_is_lost() {
+async fn a_side_that_does_not_read_stops_the_other_and_no_byte_is_lost() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let (mut client, mut end) = tunnel(&site, &member, "any").await;
@@ -338,7 +338,7 @@ async fn a_side_that_does_not_read_stops_the_other_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn a_thousand_tunnels_at_once_each_carry_their_own() {
+async fn a_thousand_tunnels_carry_only_their_own_bytes() {
     // Both ends of each connection are in this process.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

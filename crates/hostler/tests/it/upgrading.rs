@@ -24,7 +24,7 @@ async fn addresses(site: &Site, begin: usize) -> [SocketAddr; 2] {
 }
 
 #[tokio::test]
-async fn addresses_follow_the_file_and_those_that_stay_are_never_closed() {
+async fn an_upgrade_changes_listen_addresses_and_never_closes_those_that_stay() {
     let app = upstream().start().await;
     let mut site = in_front_of(&app, "server.listen = ['127.0.0.1:0', '127.0.0.2:0']").await;
     let [goes, stays] = [site.addresses()[0], site.addresses()[1]];
@@ -42,7 +42,7 @@ async fn addresses_follow_the_file_and_those_that_stay_are_never_closed() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_told_and_changes_nothing() {
+async fn an_address_in_use_fails_the_upgrade_and_changes_nothing() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let taken = upstream().start().await;
@@ -57,7 +57,7 @@ async fn an_address_that_is_taken_is_told_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_at_the_old_one() {
+async fn a_stream_continues_at_the_old_process() {
     let steps = [
         text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
         vec![Step::Hold],
@@ -82,7 +82,7 @@ async fn a_stream_goes_on_at_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_silent_connection_is_not_waited_for_longer_than_the_drain_timeout() {
+async fn an_upgrade_waits_for_an_idle_connection_at_most_the_drain_timeout() {
     let app = upstream().start().await;
     let mut site = in_front_of(&app, "server.drain_timeout = '200ms'").await;
     let mut silent = site.connect().await;
@@ -94,7 +94,7 @@ async fn a_silent_connection_is_not_waited_for_longer_than_the_drain_timeout() {
 }
 
 #[tokio::test]
-async fn what_is_ordered_of_one_that_stops_is_refused() {
+async fn a_stopping_hostler_refuses_admin_commands() {
     let app = upstream().holds_requests().start().await;
     let mut site = in_front_of(&app, "server.drain_timeout = '60s'").await;
     let mut running = site.begin("/running").await;

@@ -42,7 +42,7 @@ async fn assert_all_come(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn they_come_whole_over_tcp_and_over_tls() {
+async fn large_answers_arrive_whole_over_tcp_and_tls() {
     let trust = authority();
     let site = start(tls::secured(&trust, &with_routes(tls::ONE))).await;
     assert_all_come(&mut site.connect().await).await;
@@ -50,7 +50,7 @@ async fn they_come_whole_over_tcp_and_over_tls() {
 }
 
 #[tokio::test]
-async fn they_come_whole_to_a_client_that_takes_them_slowly() {
+async fn large_answers_arrive_whole_at_a_slow_client() {
     let site = started("").await;
     let mut slow = client_with_window(4096, site.address()).await;
     assert_all_come(&mut slow).await;
@@ -69,7 +69,7 @@ async fn requests_that_were_sent_together_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn they_come_whole_in_streams_side_by_side() {
+async fn large_answers_arrive_whole_in_parallel_streams() {
     let site = started("").await;
     let mut talk = http2::talk(&site).await;
     let mut reading = JoinSet::new();
@@ -85,7 +85,7 @@ async fn they_come_whole_in_streams_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_some_and_then_nothing_is_let_go() {
+async fn a_client_that_stops_reading_is_disconnected() {
     let site = started("server.send_timeout = '300ms'").await;
     let mut client = client_with_window(4096, site.address()).await;
     // More than all kernel buffers hold, so that some answer is taken in part.
@@ -98,7 +98,7 @@ async fn a_client_that_takes_some_and_then_nothing_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_stream_that_takes_nothing_of_one_is_broken_off_and_the_others_are_not() {
+async fn a_stream_that_does_not_read_is_reset_and_the_others_go_on() {
     let site = started("server.send_timeout = '300ms'").await;
     let mut talk = http2::talk_with(&site, Builder::new().initial_window_size(10_000)).await;
     let (answer, _) = talk.begin(http2::get(&format!("/{}", SIZES[2])), true).await;

@@ -44,13 +44,13 @@ fn seen(app: &str) -> Value {
 }
 
 #[tokio::test]
-async fn express_answers_and_knows_its_visitor() {
+async fn express_answers_and_sees_the_clients_address() {
     assert_eq!(answer_of(fixture("express-cjs").runs("node server.cjs")).await, seen("express"));
     assert_eq!(answer_of(fixture("express-esm").runs("node server.mjs")).await, seen("express"));
 }
 
 #[tokio::test]
-async fn fastify_answers_and_knows_its_visitor() {
+async fn fastify_answers_and_sees_the_clients_address() {
     assert_eq!(answer_of(fixture("fastify-cjs").runs("node server.cjs")).await, seen("fastify"));
     assert_eq!(answer_of(fixture("fastify-esm").runs("node server.mjs")).await, seen("fastify"));
 }
@@ -76,7 +76,7 @@ async fn a_trusted_proxy_in_front_is_believed() {
 }
 
 #[tokio::test]
-async fn npm_start_answers_through_the_grandchild() {
+async fn an_app_behind_npm_start_answers() {
     let site = fixture("npm-start").runs("npm start").started().await;
     let npm_started = site.pid_of(1).await;
     assert_ne!(
@@ -119,7 +119,7 @@ async fn with_its_port_named_an_app_may_open_a_metrics_port_first() {
 }
 
 #[tokio::test]
-async fn an_app_that_cannot_be_preloaded_is_told_a_free_port() {
+async fn an_app_without_the_preload_gets_a_free_port() {
     let plan = fixture("plain-http").runs("node server.mjs env").option("pools.app.bind=port");
     let site = plan.started().await;
     let answer = visit(&site, "/", "").await.assert_status(200).json();
@@ -149,7 +149,7 @@ async fn next_answers_through_npm_start() {
 }
 
 #[tokio::test]
-async fn next_answers_as_node_modules_has_it() {
+async fn next_answers_when_started_from_node_modules() {
     // The app is built five folders below node_modules.
     next_answers("../../../../../node_modules/.bin/next start").await;
 }

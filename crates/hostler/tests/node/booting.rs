@@ -46,7 +46,7 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
 }
 
 #[tokio::test]
-async fn an_app_that_never_listens_is_killed_in_time_and_its_last_words_are_logged() {
+async fn an_app_that_never_listens_is_killed_in_time_and_its_last_output_is_logged() {
     let text = "console.log('connecting to the database'); setInterval(() => {}, 1000);";
     // Enough time for Node to start and for the app to print.
     let plan = source(text).option("pools.app.start_timeout=5s").option("pools.app.queue.timeout=1s");
@@ -61,7 +61,7 @@ async fn an_app_that_never_listens_is_killed_in_time_and_its_last_words_are_logg
 }
 
 #[tokio::test]
-async fn what_workers_print_is_logged_with_pool_and_worker() {
+async fn output_of_workers_is_logged_with_pool_and_worker() {
     let site =
         source("console.log('out'); console.error('err'); require('http').createServer().listen(3000);");
     let site = site.workers(2).started().await;
@@ -118,7 +118,7 @@ async fn each_worker_renders_the_warm_up_paths_before_it_gets_requests() {
 }
 
 #[tokio::test]
-async fn warm_up_paths_come_as_many_at_once_as_the_worker_has_slots() {
+async fn warm_up_requests_run_as_many_at_once_as_the_worker_has_slots() {
     let plan = app("diary.cjs").option("pools.app.concurrency=2");
     let paths = (1..=5).map(|n| format!("/wait?until=warm{n}"));
     let site = plan.option(&format!("pools.app.warmup={}", json!(paths.collect::<Vec<_>>()))).start().await;
@@ -167,7 +167,7 @@ async fn a_directory_that_does_not_exist_stops_the_start() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_exist_is_named_and_a_client_does_not_wait_for_ever() {
+async fn a_program_that_does_not_exist_is_named_and_clients_get_a_refusal() {
     let plan = source("").runs("nodejs-of-tomorrow server.js").option("pools.app.queue.timeout=200ms");
     let site = plan.start().await;
     let resting = worker(&site, "backs off", |w| w["state"] == "backing off").await;

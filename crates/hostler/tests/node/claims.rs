@@ -21,7 +21,7 @@ require('node:http').createServer((request, response) => {
 ";
 
 #[tokio::test]
-async fn what_a_worker_says_in_hostlers_name_goes_no_further() {
+async fn hostler_fields_of_a_worker_reach_no_client() {
     let site = source(APP).started().await;
     for path in ["/", "/hinted"] {
         let answer = client(site.address()).await.get(path).await;
@@ -39,7 +39,7 @@ async fn what_a_worker_says_in_hostlers_name_goes_no_further() {
 }
 
 #[tokio::test]
-async fn what_a_worker_says_to_our_cache_is_read_and_goes_no_further() {
+async fn cache_fields_of_a_worker_are_used_and_reach_no_client() {
     let site = source(APP).option("routes=[{match=\"*\",pool=\"app\",cache=\"standard\"}]").started().await;
     for status in ["Hostler; fwd=uri-miss; fwd-status=200; stored", "Hostler; hit; ttl="] {
         let answer = client(site.address()).await.get("/").await;

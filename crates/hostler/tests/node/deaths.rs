@@ -1,4 +1,4 @@
-//! Workers that die under load: a request that may be sent twice is answered all the same, and no other request is sent twice.
+//! Workers that die under load: a request that may be sent twice is answered, and no other request is sent twice.
 
 use std::collections::HashSet;
 use std::process::Stdio;
@@ -76,12 +76,12 @@ async fn no_client_notices(options: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_worker_killed_every_second_costs_no_get() {
+async fn a_worker_killed_every_second_loses_no_get() {
     no_client_notices(&[]).await;
 }
 
 #[tokio::test]
-async fn a_worker_killed_every_second_costs_no_get_on_kept_connections() {
+async fn a_worker_killed_every_second_loses_no_get_on_kept_connections() {
     no_client_notices(&["-k"]).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_post_whose_worker_is_killed_is_answered_502_and_never_sent_twice() {
 }
 
 #[tokio::test]
-async fn of_many_posts_under_fire_none_reaches_two_workers() {
+async fn no_post_reaches_two_workers_while_workers_are_killed() {
     let site = workers(3).option("pools.app.queue.timeout=30s").started().await;
     let posts = async {
         let mut answered = 0;
@@ -158,7 +158,7 @@ async fn kills(site: &Site) {
 }
 
 #[tokio::test]
-async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it() {
+async fn a_get_that_kills_every_worker_does_not_end_the_whole_pool() {
     let site = workers(4).started().await;
     let killer = async {
         // A kill from outside may be an accident, so a third one is needed.
@@ -176,7 +176,7 @@ async fn a_get_that_kills_whatever_it_meets_does_not_take_the_whole_pool_with_it
 }
 
 #[tokio::test]
-async fn workers_that_die_over_requests_come_back_at_once_however_often() {
+async fn workers_that_requests_crash_are_replaced_at_once_every_time() {
     // Nothing is kept off: each request has its own URL and client.
     let site = workers(2).option("pools.app.poison.kills=0").started().await;
     for round in 0..12 {
@@ -199,7 +199,7 @@ async fn workers_that_die_over_requests_come_back_at_once_however_often() {
 }
 
 #[tokio::test]
-async fn a_request_over_which_a_worker_has_ended_is_sent_again_after_those_that_wait() {
+async fn a_request_whose_worker_ended_is_sent_again_after_waiting_requests() {
     let site = workers(1).started().await;
     let mut first = site.begin("/wait?until=released").await;
     site.settles_at(1, 0).await;

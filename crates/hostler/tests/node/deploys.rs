@@ -188,7 +188,7 @@ async fn requests_that_crash_new_workers_do_not_end_a_restart() {
 }
 
 #[tokio::test]
-async fn requests_that_crash_new_workers_behind_a_process_that_lives_on_do_not_end_a_restart() {
+async fn requests_that_crash_new_workers_behind_a_living_parent_do_not_end_a_restart() {
     let app = format!(
         "if (process.argv[2] !== 'app') {{
             require('node:child_process').spawn('node', [__filename, 'app'], {{ stdio: 'inherit' }});
@@ -200,7 +200,7 @@ async fn requests_that_crash_new_workers_behind_a_process_that_lives_on_do_not_e
 }
 
 #[tokio::test]
-async fn a_version_that_crashes_over_every_request_is_not_rolled_out() {
+async fn a_version_that_every_request_crashes_is_not_rolled_out() {
     let site = old_version(&of_the_version_on_disk(1000)).await;
     let before = site.pids().await;
     site.touch("restarted");

@@ -76,17 +76,17 @@ async fn others_are_served_beside(time_limit: &str, what: Attack) {
 }
 
 #[tokio::test]
-async fn one_client_of_ever_new_urls_that_hang_leaves_the_others_served() {
+async fn a_client_with_many_different_hanging_urls_leaves_others_served() {
     let what = Attack { requests: 6, method: "GET", path: "/spin?until=never&" };
     others_are_served_beside("8s", what).await;
 }
 
 #[tokio::test]
-async fn one_client_of_ever_new_posts_that_crash_leaves_the_others_served() {
+async fn a_client_with_many_different_crashing_posts_leaves_others_served() {
     others_are_served_beside("20s", Attack { requests: 25, method: "POST", path: "/exit?" }).await;
 }
 
 #[tokio::test]
-async fn one_client_of_ever_new_gets_that_crash_leaves_the_others_served() {
+async fn a_client_with_many_different_crashing_gets_leaves_others_served() {
     others_are_served_beside("20s", Attack { requests: 25, method: "GET", path: "/exit?" }).await;
 }

@@ -23,7 +23,7 @@ fn has(pid: u32, file: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn what_hostler_inherits_reaches_neither_its_guard_nor_its_workers() {
+async fn inherited_descriptors_reach_neither_the_guard_nor_the_workers() {
     let plan = source(APP).workers(2);
     let lock = plan.folder().canonicalize().unwrap().join("lock");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -35,7 +35,7 @@ async fn a_body_as_large_as_allowed_reaches_the_worker_whole() {
 }
 
 #[tokio::test]
-async fn another_limit_of_hostler_is_also_that_of_its_workers() {
+async fn a_changed_head_limit_of_hostler_applies_to_its_workers() {
     let site = source(COOKIE_LENGTH).option("server.max_header_size=256 KiB").started().await;
     with_cookie(&site, 200 << 10).await.assert_status(200);
 }

@@ -25,7 +25,7 @@ async fn is_left_in_peace(site: Site) {
 }
 
 #[tokio::test]
-async fn an_app_that_probes_its_port_first_answers_where_it_listens_at_last() {
+async fn an_app_that_probes_its_port_first_answers_on_its_final_port() {
     let site = source(
         "const http = require('http');
         const probe = http.createServer((req, res) => res.end('probe')).listen(3000, () => {
@@ -117,7 +117,7 @@ async fn a_helper_that_listens_first_is_not_the_app() {
 }
 
 #[tokio::test]
-async fn an_app_that_dies_behind_a_process_that_lives_is_replaced() {
+async fn an_app_that_dies_behind_a_living_parent_is_replaced() {
     let text = "process.on('SIGTERM', () => {});
         require('child_process').spawn(process.execPath, ['-e', `
             require('http').createServer((req, res) => res.end(String(process.pid))).listen(3000)`],

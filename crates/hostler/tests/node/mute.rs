@@ -21,7 +21,7 @@ require('node:http').createServer((request, response) => {
 ";
 
 #[tokio::test]
-async fn workers_that_print_wait_for_no_reader_and_what_is_lost_is_counted_and_told() {
+async fn workers_do_not_wait_for_a_log_reader_and_dropped_lines_are_counted_and_reported() {
     let (folder, listen, admin) = (tempfile::tempdir().unwrap(), held_port(), held_port());
     std::fs::write(folder.path().join("app.cjs"), APP).unwrap();
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();

@@ -126,7 +126,7 @@ async fn led(site: &Site, reader: &str, segment: &str, sign: &str) -> Vec<String
 }
 
 #[tokio::test]
-async fn no_framework_is_led_round_a_route_by_the_way_in_which_it_reads_paths() {
+async fn no_frameworks_path_parsing_bypasses_a_route() {
     let open = app("readers.cjs").started().await;
     let apps = repository().join("crates/hostler/tests/node/apps");
     let site = guarded("node readers.cjs", &apps, "admin").started().await;
@@ -142,7 +142,7 @@ async fn no_framework_is_led_round_a_route_by_the_way_in_which_it_reads_paths() 
 }
 
 #[tokio::test]
-async fn next_is_not_led_round_a_route_either() {
+async fn nexts_path_parsing_bypasses_no_route() {
     let plan = guarded("npx next start -p 3000", next_app(), "api");
     let site = plan.env("NODE_ENV", "production").started().await;
     assert!(read(&site, "", "/").await.contains("Hello from Next.js"));

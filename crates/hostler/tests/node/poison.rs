@@ -58,7 +58,7 @@ async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool(
 }
 
 #[tokio::test]
-async fn a_worker_behind_a_process_that_lives_on_dies_all_the_same() {
+async fn a_worker_that_dies_behind_a_living_parent_counts_as_a_death() {
     let diary = repository().join("crates/hostler/tests/node/apps/diary.cjs");
     let parent = format!(
         "require('node:child_process').spawn('node', [{diary:?}], {{ stdio: 'inherit' }});
@@ -72,7 +72,7 @@ async fn a_worker_behind_a_process_that_lives_on_dies_all_the_same() {
 }
 
 #[tokio::test]
-async fn those_that_wait_with_the_same_url_are_refused_with_it() {
+async fn waiting_requests_with_the_same_url_are_refused_too() {
     let site = workers(2).started().await;
     let asked: Vec<_> = (0..10).map(|_| site.ask("/exit")).collect();
     for answer in asked {
@@ -84,7 +84,7 @@ async fn those_that_wait_with_the_same_url_are_refused_with_it() {
 }
 
 #[tokio::test]
-async fn a_post_is_sent_once_and_the_next_one_that_kills_is_the_last() {
+async fn after_two_posts_that_killed_workers_the_third_is_refused() {
     let site = workers(2).started().await;
     site.post("/exit", "a").await.assert_refused(502, "worker_lost");
     site.post("/exit", "b").await.assert_refused(502, "poison");
@@ -94,7 +94,7 @@ async fn a_post_is_sent_once_and_the_next_one_that_kills_is_the_last() {
 }
 
 #[tokio::test]
-async fn what_is_kept_off_may_come_again_after_its_time() {
+async fn a_refused_url_is_admitted_again_after_keep_off() {
     let site = workers(2).option("pools.app.poison.keep_off=1s").started().await;
     site.get("/exit").await.assert_refused(502, "poison");
     eventually("it reaches a worker again", async || {
@@ -106,7 +106,7 @@ async fn what_is_kept_off_may_come_again_after_its_time() {
 }
 
 #[tokio::test]
-async fn without_poison_a_request_is_sent_three_times_and_kept_off_never() {
+async fn without_poison_a_request_is_sent_three_times_and_never_refused() {
     let site = workers(2).option("pools.app.poison.kills=0").started().await;
     site.get("/exit").await.assert_refused(502, "worker_lost");
     assert_eq!(sent(&site, "/exit").len(), 3);
@@ -114,7 +114,7 @@ async fn without_poison_a_request_is_sent_three_times_and_kept_off_never() {
 }
 
 #[tokio::test]
-async fn a_worker_that_breaks_the_connection_off_and_lives_has_not_died() {
+async fn a_worker_that_closes_the_connection_and_lives_has_not_died() {
     let site = workers(2).started().await;
     for sends in [3, 6] {
         site.get("/destroy").await.assert_refused(502, "worker_lost");
@@ -145,7 +145,7 @@ async fn a_request_that_makes_workers_hang_is_poison_as_well() {
 }
 
 #[tokio::test]
-async fn two_workers_killed_in_one_accident_convict_nobody() {
+async fn two_workers_killed_together_make_no_request_poison() {
     let site = workers(2).started().await;
     let asked = [site.ask("/wait?until=released"), site.ask("/wait?until=released")];
     eventually("both workers are at it", async || (sent(&site, "/wait").len() == 2).then_some(())).await;
@@ -161,7 +161,7 @@ async fn two_workers_killed_in_one_accident_convict_nobody() {
 }
 
 #[tokio::test]
-async fn two_kills_from_outside_in_a_row_convict_nobody_and_a_third_one_does() {
+async fn two_outside_kills_in_a_row_make_no_request_poison_and_a_third_does() {
     let site = workers(2).started().await;
     let unlucky = site.ask("/wait?until=released");
     for sends in 1..=2 {
@@ -181,7 +181,7 @@ async fn two_kills_from_outside_in_a_row_convict_nobody_and_a_third_one_does() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_answered_is_no_suspect_any_more() {
+async fn an_answered_request_is_no_longer_a_suspect() {
     let site = workers(2).started().await;
     for turn in 0..4 {
         let asked = site.ask("/wait?until=released");
@@ -197,7 +197,7 @@ async fn a_request_that_is_answered_is_no_suspect_any_more() {
 }
 
 #[tokio::test]
-async fn of_many_in_the_same_worker_only_the_one_that_kills_is_convicted() {
+async fn of_many_requests_in_a_worker_only_the_killing_one_becomes_poison() {
     let site = workers(2).option("pools.app.concurrency=4").started().await;
     let neighbours: Vec<_> = (0..4).map(|n| site.ask(&format!("/wait?until=released&n={n}"))).collect();
     site.settles_at(4, 0).await;
@@ -216,7 +216,7 @@ async fn of_many_in_the_same_worker_only_the_one_that_kills_is_convicted() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_in_the_middle_of_its_answer_breaks_it_off_visibly_and_that_counts() {
+async fn a_death_in_the_middle_of_an_answer_truncates_it_visibly_and_counts() {
     let site = workers(2).started().await;
     for sends in 1..=2 {
         site.get("/half").await.assert_broken();

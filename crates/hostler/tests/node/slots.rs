@@ -36,12 +36,12 @@ async fn a_crowd_is_served_one_by_one(way: &str) {
 }
 
 #[tokio::test]
-async fn a_crowd_that_waits_in_its_workers_is_served_one_by_one() {
+async fn many_requests_that_wait_in_workers_are_served_one_by_one() {
     a_crowd_is_served_one_by_one("wait").await;
 }
 
 #[tokio::test]
-async fn a_crowd_that_computes_in_its_workers_is_served_one_by_one() {
+async fn many_requests_that_compute_in_workers_are_served_one_by_one() {
     a_crowd_is_served_one_by_one("spin").await;
 }
 
@@ -74,12 +74,12 @@ async fn a_crowd_leaves(way: &str) {
 }
 
 #[tokio::test]
-async fn a_crowd_that_leaves_changes_nothing_for_workers_that_wait() {
+async fn clients_that_leave_change_nothing_for_workers_that_wait() {
     a_crowd_leaves("wait").await;
 }
 
 #[tokio::test]
-async fn a_crowd_that_leaves_changes_nothing_for_workers_that_compute() {
+async fn clients_that_leave_change_nothing_for_workers_that_compute() {
     a_crowd_leaves("spin").await;
 }
 
@@ -97,7 +97,7 @@ async fn a_client_that_got_504_leaves_its_slot_taken_until_the_worker_has_finish
 }
 
 #[tokio::test]
-async fn a_crowd_that_comes_and_goes_all_the_time_never_doubles_up() {
+async fn clients_that_come_and_go_never_give_a_worker_two_requests() {
     let site = two_workers().await;
     for wave in 0..10 {
         let requests: Vec<_> =

@@ -112,7 +112,7 @@ async fn an_answer_that_fits_into_its_buffer_waits_there_for_its_client() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_off_and_its_worker_goes_on() {
+async fn a_client_that_reads_nothing_is_disconnected_and_its_worker_goes_on() {
     // More than the answer's buffer and the kernel's buffer together.
     let plan = app("diary.cjs").option("server.send_timeout=2s").option("server.answer_buffer=64 KiB");
     let site = plan.option("pools.app.concurrency=1").started().await;

@@ -20,7 +20,7 @@ async fn all_gone(crowd: &[u32]) {
 }
 
 #[tokio::test]
-async fn a_stop_finishes_what_was_accepted_refuses_what_comes_and_leaves_nothing() {
+async fn a_stop_finishes_accepted_requests_refuses_new_ones_and_leaves_no_process() {
     let mut site = app("diary.cjs").workers(2).started().await;
     let crowd = crowd(&site).await;
     let mut idle = site.connect().await;
@@ -92,12 +92,12 @@ async fn stops_as_asked(plan: Plan) {
 }
 
 #[tokio::test]
-async fn an_app_written_for_pm2_is_ready_when_it_says_so_and_hears_shutdown() {
+async fn an_app_written_for_pm2_is_ready_after_its_message_and_gets_shutdown() {
     stops_as_asked(fixture("pm2").runs("node server.cjs")).await;
 }
 
 #[tokio::test]
-async fn an_app_written_for_pm2_hears_shutdown_behind_npm_too() {
+async fn an_app_written_for_pm2_gets_shutdown_behind_npm_too() {
     stops_as_asked(fixture("npm-start").runs("npm start")).await;
 }
 
@@ -135,12 +135,12 @@ async fn nothing_outlives_it(site: Site) {
 }
 
 #[tokio::test]
-async fn nothing_outlives_a_hostler_that_is_killed() {
+async fn no_process_outlives_a_killed_hostler() {
     nothing_outlives_it(app("diary.cjs").workers(2).started().await).await;
 }
 
 #[tokio::test]
-async fn not_even_a_worker_in_an_infinite_loop_outlives_it() {
+async fn a_worker_in_an_infinite_loop_does_not_outlive_a_killed_hostler() {
     let site = app("diary.cjs").started().await;
     let _request = site.ask("/spin?until=never");
     site.settles_at(1, 0).await;
@@ -148,17 +148,17 @@ async fn not_even_a_worker_in_an_infinite_loop_outlives_it() {
 }
 
 #[tokio::test]
-async fn not_even_an_app_behind_npm_outlives_it() {
+async fn an_app_behind_npm_does_not_outlive_a_killed_hostler() {
     nothing_outlives_it(fixture("npm-start").runs("npm start").started().await).await;
 }
 
 #[tokio::test]
-async fn not_even_an_app_that_ignores_sigterm_outlives_it() {
+async fn an_app_that_ignores_sigterm_does_not_outlive_a_killed_hostler() {
     nothing_outlives_it(fixture("stubborn").runs("node server.mjs").started().await).await;
 }
 
 #[tokio::test]
-async fn a_worker_in_an_infinite_loop_is_replaced_and_the_others_never_notice() {
+async fn a_worker_in_an_infinite_loop_is_replaced_without_effect_on_the_others() {
     let plan = app("diary.cjs").workers(2).option("pools.app.request_timeout=500ms");
     let site = plan.option("pools.app.hang_timeout=1500ms").started().await;
     let hanging = site.ask("/spin?until=never");

@@ -65,7 +65,7 @@ async fn a_client_that_leaves_between_two_events_gives_the_slot_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_to_the_end_holds_its_slot_until_the_app_has_finished() {
+async fn an_unread_answer_holds_its_slot_until_the_app_has_finished() {
     let site = streams(1).await;
     let mut client = asks(&site, "/chunks").await;
     client.read_until("first ").await;
@@ -78,7 +78,7 @@ async fn an_answer_that_nobody_reads_to_the_end_holds_its_slot_until_the_app_has
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_in_the_middle_leaves_the_slot_taken_until_the_app_has_finished() {
+async fn a_client_that_disconnects_leaves_the_slot_taken_until_the_app_has_finished() {
     let site = streams(1).await;
     let mut client = asks(&site, "/flood").await;
     client.read_until("x\r\n").await;
@@ -100,7 +100,7 @@ const HANGS_UP: &str = "require('http').createServer((request, response) => {
 }).listen(3000);";
 
 #[tokio::test]
-async fn what_ends_with_the_connection_of_a_worker_is_not_kept() {
+async fn an_answer_that_ends_with_a_workers_connection_is_not_stored() {
     let config = "[pools.app]\ncommand = 'node app.cjs'\nworkers = 1\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'";
     let plan = configured(config);
     std::fs::write(plan.folder().join("app.cjs"), HANGS_UP).unwrap();

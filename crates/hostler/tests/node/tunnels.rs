@@ -71,7 +71,7 @@ async fn has_tunnels(site: &Site, per_worker: &[u64]) {
 }
 
 #[tokio::test]
-async fn messages_of_a_megabyte_come_back_as_they_went() {
+async fn messages_of_a_megabyte_are_echoed_unchanged() {
     let site = sockets(1).started().await;
     let mut socket = opened(&site).await;
     for size in [0, 1, 125, 126, 65_535, 65_536, 1 << 20] {
@@ -108,7 +108,7 @@ async fn sockets_spread_over_workers_and_take_no_slots() {
 }
 
 #[tokio::test]
-async fn a_restart_tells_sockets_to_go_and_the_next_one_reaches_the_successor() {
+async fn a_restart_closes_websockets_with_1001_and_the_next_one_reaches_the_successor() {
     let site = sockets(2).started().await;
     let [one, other] = [opened(&site).await, opened(&site).await];
     let (old, told) = (site.pids().await, [(one.pid, 1001), (other.pid, 1001)]);
@@ -123,7 +123,7 @@ async fn a_restart_tells_sockets_to_go_and_the_next_one_reaches_the_successor() 
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_leaves_no_client_without_a_word() {
+async fn a_worker_that_dies_closes_its_websockets_with_a_close_frame() {
     let site = sockets(1).started().await;
     let socket = opened(&site).await;
     let killed = socket.pid;
@@ -140,7 +140,7 @@ async fn a_worker_that_dies_leaves_no_client_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to_go() {
+async fn a_worker_that_hangs_over_a_message_is_killed_and_its_websockets_get_a_close_frame() {
     let site = sockets(1).option("pools.app.request_timeout=2s").started().await;
     let mut socket = opened(&site).await;
     eventually("the worker to be asked how it is doing, for its socket's sake", async || {
@@ -157,7 +157,7 @@ async fn a_worker_that_hangs_over_a_message_is_found_and_its_sockets_are_told_to
 }
 
 #[tokio::test]
-async fn an_upgrade_of_hostler_leads_sockets_over() {
+async fn an_upgrade_of_hostler_moves_websockets_to_the_successor() {
     let mut site = sockets(1).option("server.drain_timeout=1m").started().await;
     let socket = opened(&site).await;
     let old = socket.pid;
@@ -175,7 +175,7 @@ async fn an_upgrade_of_hostler_leads_sockets_over() {
 }
 
 #[tokio::test]
-async fn a_stop_tells_sockets_to_go() {
+async fn a_stop_closes_websockets_with_1001() {
     let site = sockets(1).option("server.drain_timeout=1m").started().await;
     let [one, other] = [opened(&site).await, opened(&site).await];
     let told = [(one.pid, 1001), (other.pid, 1001)];

@@ -72,7 +72,7 @@ async fn upgrades_under_load_lose_no_request() {
 }
 
 #[tokio::test]
-async fn what_the_old_one_has_accepted_it_finishes() {
+async fn the_old_process_finishes_its_accepted_requests() {
     let plan = app("diary.cjs").option("server.drain_timeout=1m").option("pools.app.concurrency=1");
     let mut site = plan.started().await;
     let mut silent = site.connect().await;
@@ -226,7 +226,7 @@ async fn a_new_program_whose_predecessor_dies_ends_too() {
 }
 
 #[tokio::test]
-async fn the_service_manager_is_told_who_serves() {
+async fn the_service_manager_learns_the_serving_process() {
     let folder = tempfile::tempdir().unwrap();
     let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
     let plan = app("diary.cjs").env("NOTIFY_SOCKET", folder.path().join("notify").to_str().unwrap());

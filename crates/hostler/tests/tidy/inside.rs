@@ -7,9 +7,13 @@ use crate::sources::{Broken, sources};
 
 type Rows = &'static [&'static [&'static str]];
 
-/// A crate, a module of it, and the rows inside. The module's `mod.rs` is above them. All its files may use the types that `mod.rs` itself defines.
-pub const INSIDE: &[(&str, &str, Rows)] =
-    &[("hostler", "server", SERVER), ("hostler-engine", "gateway", GATEWAY)];
+/// A crate, a module of it, and the rows inside. The module's `mod.rs` is above them. All its files may use the types that `mod.rs` itself
+/// defines. Without a module: the rows of the whole crate.
+pub const INSIDE: &[(&str, &str, Rows)] = &[
+    ("hostler", "server", SERVER),
+    ("hostler-gorouter", "", GOROUTER),
+    ("hostler-engine", "gateway", GATEWAY),
+];
 
 const SERVER: Rows = &[
     &["commands"],
@@ -19,7 +23,9 @@ const SERVER: Rows = &[
     &["boot", "routes"],
     &["pools", "registrar", "successor"],
     &["settings", "predecessor"],
-    &["pool_context", "tls", "lookups", "threads", "channel", "socket_activation", "notify"],
+    &["pool_context", "tls", "lookups", "threads", "channel", "notify"],
+    &["start_error"],
+    &["socket_activation"],
     &[
         "cache",
         "tables",
@@ -33,29 +39,25 @@ const SERVER: Rows = &[
     ],
 ];
 
+const GOROUTER: Rows = &[&["registrar", "announce", "access_log"], &["request", "nats"]];
+
 const GATEWAY: Rows = &[
     &["cached"],
-    &["call", "platform"],
+    &["call"],
+    &["kind"],
     &["retry"],
-    &["files", "native", "redirect", "late", "wait"],
+    &["files", "native", "redirect", "wait"],
     &["answer", "target"],
-    &["changes", "fallback"],
-    &["rewrite", "poison", "hypernova", "hops"],
+    &["prepare", "fallback"],
+    &["rewrite", "poison", "hypernova"],
     &["refusal"],
     &["suspects"],
-    &["identity", "toll", "spool", "health", "line"],
+    &["identity", "death_count", "spool", "health", "line"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.
-const UPWARDS: &[(&str, &str, &str, &str)] = &[
-    (
-        "gateway",
-        "refusal",
-        "platform",
-        "Refusal has all answers of our own, so also the Objection of a registered route",
-    ),
-    ("gateway", "target", "platform", "the Route of a registered route holds its Platform"),
-];
+const UPWARDS: &[(&str, &str, &str, &str)] =
+    &[("gateway", "target", "kind", "the Route of a registered route holds the rules of its kind")];
 
 #[test]
 fn a_part_of_the_server_or_the_gateway_uses_the_rows_below_its_own() {
@@ -89,11 +91,12 @@ fn a_part_of_the_server_or_the_gateway_uses_the_rows_below_its_own() {
     assert!(needless.is_empty(), "these are not needed any more: {needless:#?}");
 }
 
-/// The part of a module that a file belongs to: `late` for `gateway/late.rs`, `cached` for all below `gateway/cached/`.
+/// The part of a module that a file belongs to: `wait` for `gateway/wait.rs`, `cached` for all below `gateway/cached/`.
 fn part<'a>(path: &'a str, library: &str, module: &str) -> Option<&'a str> {
-    let inside = path.strip_prefix(&format!("crates/{library}/src/{module}/"))?;
+    let inside = path.strip_prefix(&format!("crates/{library}/src/"))?;
+    let inside = if module.is_empty() { inside } else { inside.strip_prefix(module)?.strip_prefix('/')? };
     let name = inside.split('/').next()?;
-    Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|part| *part != "mod")
+    Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|part| !matches!(*part, "mod" | "lib"))
 }
 
 fn row(rows: Rows, name: &str) -> Option<usize> {

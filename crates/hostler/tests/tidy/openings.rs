@@ -33,7 +33,7 @@ const WORDS: &[(&[&str], &[&str])] = &[
     (&["clock", "time"], &["Instant::now", "SystemTime::now"]),
     (&["deadline", "deadlines"], &["Deadline", "tokio::time::timeout"]),
     (&["encoder"], &["hostler_coding::encoder", "compression_codecs"]),
-    (&["store"], &["hostler_cache::store", "Store", "Stock"]),
+    (&["store"], &["hostler_cache::store", "Store", "SharedCache"]),
     (&["proxy"], &["hostler_engine::proxy"]),
     (&["cache"], &["hostler_engine::cache", "hostler_cache"]),
     (&["gateway"], &["hostler_engine::gateway"]),

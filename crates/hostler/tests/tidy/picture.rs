@@ -27,13 +27,18 @@ fn the_pictures_in_the_architecture_are_those_of_the_rows() {
 fn pictures() -> String {
     let between = |rows: &[&[&str]]| rows.iter().map(|row| vec![row.join("   ")]).collect::<Vec<_>>();
     let program = [
-        boxed("hostler and hostler-engine", &between(ROWS)),
+        boxed("hostler, hostler-gorouter and hostler-engine", &between(ROWS)),
         boxed("libraries, and which others each may use", &libraries()),
     ]
     .concat();
     let inside = INSIDE.iter().map(|(library, module, rows)| {
-        let rows: Vec<_> = std::iter::once(&["mod"][..]).chain(rows.iter().copied()).collect();
-        boxed(&format!("{library}: {module}"), &between(&rows))
+        let (title, top) = match *module {
+            "" => ((*library).to_owned(), "lib"),
+            module => (format!("{library}: {module}"), "mod"),
+        };
+        let top = [top];
+        let rows: Vec<_> = std::iter::once(&top[..]).chain(rows.iter().copied()).collect();
+        boxed(&title, &between(&rows))
     });
     let blocks = std::iter::once(program).chain(inside);
     blocks.map(|block| format!("\n```text\n{block}```\n")).collect::<String>() + "\n"

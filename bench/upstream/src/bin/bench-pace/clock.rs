@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_far_apart_are_a_stall_and_others_are_none() {
+    fn clock_readings_far_apart_are_a_stall() {
         let mut clock = Clock::start();
         for micros in [200, 1_200, 2_201, 2_300] {
             clock.read(Duration::from_micros(micros));

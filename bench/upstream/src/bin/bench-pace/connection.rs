@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_whole_with_the_last_byte_of_its_body_and_not_before() {
+    fn an_answer_is_complete_with_the_last_byte_of_its_body() {
         let answer = b"HTTP/1.1 404 Not Found\r\nServer: x\r\ncOntent-Length:  5 \r\nDate: x\r\n\r\nhello";
         for end in 0..answer.len() {
             assert_eq!(whole(&answer[..end]).unwrap(), None, "{end} bytes of {}", answer.len());

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_marks_the_intervals_it_touches_and_those_in_which_it_is_made_up_for() {
+    fn a_stall_marks_its_intervals_and_those_in_which_the_generator_catches_up() {
         let stall =
             |from, length| Stall { from: Duration::from_millis(from), length: Duration::from_millis(length) };
         let length = Duration::from_millis(500);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_in_a_stall_counts_in_the_whole_and_is_told_apart() {
+    fn requests_during_a_stall_count_in_the_total_and_are_shown_separately() {
         let mut records = records((0..100).map(|i| (i * 2, if i < 50 { 50_000 } else { 40 })));
         records[99].status = Some(503);
         let stall = Stall { from: Duration::from_millis(10), length: Duration::from_millis(20) };

@@ -145,7 +145,7 @@ mod tests {
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
     /// Serves one connection. The first response is late by `late`.
-    #[expect(clippy::disallowed_methods, reason = "a thread of its own, that has nothing else to do")]
+    #[expect(clippy::disallowed_methods, reason = "a thread with no other work")]
     fn server(late: Duration) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_due_while_an_answer_is_late_has_waited_since_he_was_due() {
+    fn a_request_that_is_due_during_a_late_answer_waits_from_its_planned_start() {
         let plan = [0, 10, 20].map(Duration::from_millis);
         let address = server(Duration::from_millis(200));
         let run = Run::prepare(address, 1, b"GET / HTTP/1.1\r\n\r\n", &plan).unwrap();

@@ -45,7 +45,7 @@ fn theirs(answer: &str, first: &str, second: &str, after: u64) -> bool {
 }
 
 #[test]
-fn where_both_go_by_the_book_both_say_the_same() {
+fn our_policy_agrees_with_the_other_library_where_both_follow_the_rfc() {
     let cases = [
         ("Cache-Control: max-age=60", "", "", 10, true),
         ("Cache-Control: max-age=60", "", "", 60, false),
@@ -82,7 +82,7 @@ fn where_both_go_by_the_book_both_say_the_same() {
 
 /// Decision 0013 explains these differences. If one of them disappears, the decision must be read again.
 #[test]
-fn where_they_differ_it_is_for_a_reason_that_is_written_down() {
+fn each_difference_from_the_other_library_has_a_written_reason() {
     let cases = [
         ("a name in upper case is a name", "Cache-Control: max-age=60, NO-STORE", "", "", 0, (true, false)),
         (
@@ -137,7 +137,7 @@ fn where_they_differ_it_is_for_a_reason_that_is_written_down() {
             0,
             (true, false),
         ),
-        ("who logs in is another", "Cache-Control: max-age=60", "", "Authorization: x", 0, (true, false)),
+        ("a request with a login", "Cache-Control: max-age=60", "", "Authorization: x", 0, (true, false)),
     ];
     for (why, answer, first, second, after, expected) in cases {
         assert_eq!(reuses(answer, first, second, after), expected, "{why}: {answer}; {first}; {second}");

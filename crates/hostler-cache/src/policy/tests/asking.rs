@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn only_get_and_head_are_answered_and_only_without_guards() {
+fn only_get_and_head_without_if_match_are_answered_from_the_cache() {
     let admitted = |method: &str, request: &str| {
         admit(&RequestDirectives::of(&CachingRules::default(), method.as_bytes(), &Lines::of(request)))
     };
@@ -20,7 +20,7 @@ fn only_get_and_head_are_answered_and_only_without_guards() {
 }
 
 #[test]
-fn requests_with_a_cookie_that_the_route_calls_personal_pass_by() {
+fn requests_with_a_personal_cookie_bypass_the_cache() {
     let rules =
         CachingRules { personal_cookies: vec!["session".into(), "id".into()], ..CachingRules::default() };
     let is_personal = |request: &str| RequestDirectives::of(&rules, b"GET", &Lines::of(request)).personal;

@@ -13,7 +13,7 @@ fn key_by(query: &Query, secure: bool, host: &str, target: &str) -> String {
 }
 
 #[test]
-fn hosts_are_one_in_any_case_and_with_the_port_that_their_scheme_has_by_itself() {
+fn a_host_key_ignores_case_and_the_default_port() {
     let cases = [
         (false, "a.test", "a.test"),
         (false, "A.Test", "a.test"),
@@ -41,7 +41,7 @@ fn hosts_are_one_in_any_case_and_with_the_port_that_their_scheme_has_by_itself()
 }
 
 #[test]
-fn a_query_belongs_to_the_key_as_far_as_the_route_says() {
+fn the_route_chooses_the_query_parameters_in_the_key() {
     let names = || vec!["a".into(), "utm_*".into()];
     let cases = [
         (Query::AsSent, "/?b=2&a=1", "/?b=2&a=1"),
@@ -62,7 +62,7 @@ fn a_query_belongs_to_the_key_as_far_as_the_route_says() {
 }
 
 #[test]
-fn an_operator_names_a_url_with_or_without_its_scheme() {
+fn a_purge_url_may_omit_its_scheme() {
     let keys = |url: &str| {
         let keys = keys_of_url(&Query::Sorted, url)?;
         Some(keys.into_iter().map(|key| String::from_utf8(key).expect("text")).collect::<Vec<_>>())

@@ -8,7 +8,7 @@ fn fresh_for(answer: &str) -> i64 {
 }
 
 #[test]
-fn the_lifetime_is_that_of_the_strongest_word() {
+fn the_strongest_directive_sets_the_lifetime() {
     let cases = [
         ("Cache-Control: max-age=60", 60),
         ("Cache-Control: max-age=60, s-maxage=5", 5),
@@ -30,7 +30,7 @@ fn the_lifetime_is_that_of_the_strongest_word() {
 }
 
 #[test]
-fn numbers_of_seconds_are_digits_only_and_two_that_differ_are_none() {
+fn seconds_are_digits_only_and_two_different_values_are_invalid() {
     let cases = [
         ("60", 60),
         ("\"60\"", 60),
@@ -65,7 +65,7 @@ fn numbers_of_seconds_are_digits_only_and_two_that_differ_are_none() {
 }
 
 #[test]
-fn expires_is_a_date_in_one_of_three_forms_and_anything_else_is_past() {
+fn expires_takes_three_date_forms_and_any_other_value_means_expired() {
     let cases = [
         ("Sun, 22 Nov 2026 00:01:00 GMT", 60),
         ("Sunday, 22-Nov-26 00:01:00 GMT", 60),
@@ -94,7 +94,7 @@ fn expires_is_a_date_in_one_of_three_forms_and_anything_else_is_past() {
 }
 
 #[test]
-fn the_age_is_the_greater_of_what_the_answer_says_and_what_its_date_shows() {
+fn the_age_is_the_greater_of_the_age_field_and_the_age_by_date() {
     let age = |answer: &str| stored(&format!("Cache-Control: max-age=100000 | {answer}")).age(NOW);
     let cases = [
         ("", 0),
@@ -112,7 +112,7 @@ fn the_age_is_the_greater_of_what_the_answer_says_and_what_its_date_shows() {
 }
 
 #[test]
-fn of_a_list_of_ages_the_first_counts_and_what_is_no_number_not_at_all() {
+fn the_first_age_of_a_list_counts_and_an_invalid_age_is_ignored() {
     let age = |age: &str| stored(&format!("Cache-Control: max-age=3600 | ETag: \"a\" | Age: {age}")).age(NOW);
     let cases = [
         ("7200,0", 7200),
@@ -133,7 +133,7 @@ fn of_a_list_of_ages_the_first_counts_and_what_is_no_number_not_at_all() {
 }
 
 #[test]
-fn the_time_that_an_answer_took_to_come_is_part_of_its_age() {
+fn the_response_delay_is_part_of_the_age() {
     let answer = Lines::of("Cache-Control: max-age=10 | Age: 3");
     let freshness =
         Freshness::of(&CachingRules::default(), &request_directives(""), 200, &answer, NOW, later(2))
@@ -144,7 +144,7 @@ fn the_time_that_an_answer_took_to_come_is_part_of_its_age() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_makes_nothing_younger_than_it_came() {
+fn setting_the_clock_back_makes_no_answer_younger() {
     let freshness = stored("Cache-Control: max-age=60 | Age: 10");
     assert_eq!((freshness.age(later(-3600)), freshness.ttl(later(-3600))), (10, 50));
     assert!(freshness.age(Moment(u64::MAX)) > u64::MAX / 2000, "nor does one that is far ahead overflow");
@@ -155,7 +155,7 @@ fn a_clock_that_is_set_back_makes_nothing_younger_than_it_came() {
 }
 
 #[test]
-fn heuristics_are_a_tenth_of_the_age_and_at_most_a_day_and_only_where_the_route_says_so() {
+fn heuristic_freshness_is_a_tenth_of_the_age_at_most_a_day_and_only_if_configured() {
     let rules = CachingRules { heuristics: true, ..CachingRules::default() };
     let lifetime =
         |status, answer: &str| freshness(&rules, status, answer).map(|freshness| freshness.lifetime).ok();

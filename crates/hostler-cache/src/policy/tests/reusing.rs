@@ -12,7 +12,7 @@ fn judged(answer: &str, request: &str, after: i64) -> Reuse {
 }
 
 #[test]
-fn what_is_fresh_is_served_and_what_is_stale_is_validated() {
+fn a_fresh_answer_is_served_and_a_stale_one_is_validated() {
     let answer = "Cache-Control: max-age=60 | ETag: \"a\"";
     assert_eq!(judged(answer, "", 0), Serve { age: 0, ttl: 60 });
     assert_eq!(judged(answer, "", 59), Serve { age: 59, ttl: 1 });
@@ -48,7 +48,7 @@ fn stale_answers_are_served_while_a_new_one_is_fetched_only_within_their_window(
 }
 
 #[test]
-fn the_routes_windows_are_for_answers_that_name_none_and_forbid_none() {
+fn the_routes_stale_windows_apply_to_answers_that_neither_name_nor_forbid_one() {
     let rules = CachingRules { stale_while_revalidate: 10, stale_if_error: 20, ..CachingRules::default() };
     let windows = |answer| {
         let freshness = freshness(&rules, 200, answer).expect("stored");
@@ -88,7 +88,7 @@ fn stale_answers_are_served_on_failure_only_within_their_window_and_never_when_t
 }
 
 #[test]
-fn requests_get_what_they_ask_for_where_the_route_obeys_them() {
+fn request_directives_apply_where_the_route_honours_them() {
     let answer = "Cache-Control: max-age=60 | Age: 10";
     let fresh = Serve { age: 20, ttl: 40 };
     let cases = [
@@ -115,7 +115,7 @@ fn requests_get_what_they_ask_for_where_the_route_obeys_them() {
 }
 
 #[test]
-fn a_request_may_take_what_is_stale_unless_the_answer_forbids_it() {
+fn a_request_may_accept_a_stale_answer_unless_the_answer_forbids_it() {
     let stale = Serve { age: 70, ttl: -10 };
     let cases = [
         ("max-age=60", "max-stale", stale),
@@ -135,7 +135,7 @@ fn a_request_may_take_what_is_stale_unless_the_answer_forbids_it() {
 }
 
 #[test]
-fn a_reload_does_not_reach_past_what_never_changes_but_one_that_insists_does() {
+fn max_age_0_in_a_request_does_not_validate_an_immutable_answer_and_no_cache_does() {
     let answer = "Cache-Control: max-age=60, immutable";
     assert_eq!(judged(answer, "Cache-Control: max-age=0", 10), Serve { age: 10, ttl: 50 });
     assert_eq!(judged(answer, "Cache-Control: no-cache", 10), REQUEST);
@@ -145,7 +145,7 @@ fn a_reload_does_not_reach_past_what_never_changes_but_one_that_insists_does() {
 }
 
 #[test]
-fn requests_with_authorization_get_only_what_says_that_all_may_have_it() {
+fn requests_with_authorization_get_only_answers_marked_as_shareable() {
     assert_eq!(judged("Cache-Control: max-age=60", "Authorization: a", 0), Pass { why: Forward::Request });
     for directive in ["public", "s-maxage=60", "must-revalidate"] {
         let answer = format!("Cache-Control: max-age=60, {directive}");

@@ -11,7 +11,7 @@ fn is_for(vary: &str, first: &str, second: &str) -> bool {
 }
 
 #[test]
-fn an_answer_is_for_requests_that_say_the_same_in_all_fields_it_names() {
+fn an_answer_serves_requests_with_equal_values_in_all_vary_fields() {
     let cases = [
         ("", "a: 1", "a: 2", true),
         ("A", "a: 1", "a: 1", true),
@@ -34,7 +34,7 @@ fn an_answer_is_for_requests_that_say_the_same_in_all_fields_it_names() {
 }
 
 #[test]
-fn what_means_the_same_is_the_same() {
+fn equivalent_field_values_match() {
     let cases = [
         ("a", "a: 1,2", "a: 1 ,  2", true),
         ("a", "a: 1, 2", "a: 1 | a: 2", true),
@@ -62,7 +62,7 @@ fn what_means_the_same_is_the_same() {
 }
 
 #[test]
-fn what_means_the_same_is_one_answer_and_not_two() {
+fn equivalent_requests_share_one_variant() {
     let of = |request: &str| {
         let answer = Lines::of("Vary: Accept-Encoding, Accept-Language");
         Vary::of(&answer, &Lines::of(request), false).expect("names")
@@ -100,7 +100,7 @@ fn a_field_that_differs_in_each_request_matches_no_other_request() {
 }
 
 #[test]
-fn what_was_made_for_one_scheme_is_not_for_the_other() {
+fn an_answer_of_one_scheme_does_not_serve_the_other() {
     let vary = Vary::of(&Lines::default(), &Lines::default(), true).expect("names");
     assert!(vary.matches(&Lines::default(), true));
     assert!(!vary.matches(&Lines::default(), false));

@@ -7,7 +7,7 @@ use NotStored::{
 };
 
 #[test]
-fn an_answer_is_stored_when_it_says_how_long_it_is_good_and_nothing_forbids_it() {
+fn an_answer_with_a_lifetime_is_stored_unless_a_directive_forbids_it() {
     let cases: &[(&str, Result<(), NotStored>)] = &[
         ("", Err(Lifetime)),
         ("Cache-Control: public", Err(Lifetime)),
@@ -51,7 +51,7 @@ fn an_answer_is_stored_when_it_says_how_long_it_is_good_and_nothing_forbids_it()
 }
 
 #[test]
-fn every_final_status_is_stored_but_those_about_a_part_or_a_condition() {
+fn final_statuses_are_stored_except_206_304_412_and_416() {
     let with = |status, answer| freshness(&CachingRules::default(), status, answer).map(|_| ());
     for status in [200, 203, 204, 299, 301, 302, 303, 307, 308, 400, 404, 410, 499, 500, 502, 503, 504, 599] {
         assert_eq!(with(status, "Cache-Control: max-age=60"), Ok(()), "{status}");
@@ -70,7 +70,7 @@ fn must_understand_takes_the_place_of_no_store_for_statuses_that_we_know() {
 }
 
 #[test]
-fn answers_to_requests_with_authorization_are_stored_only_when_they_say_that_others_may_have_them() {
+fn answers_to_requests_with_authorization_are_stored_only_if_marked_as_shareable() {
     let with = |answer: &str| {
         let request_directives = request_directives("Authorization: Basic eA==");
         Freshness::of(&CachingRules::default(), &request_directives, 200, &Lines::of(answer), NOW, NOW)
@@ -99,7 +99,7 @@ fn only_answers_to_get_and_head_are_stored() {
 }
 
 #[test]
-fn a_request_that_says_no_store_is_obeyed_where_the_route_obeys() {
+fn no_store_in_a_request_applies_where_the_route_honours_it() {
     let answer = Lines::of("Cache-Control: max-age=60");
     let request = Lines::of("Cache-Control: no-store");
     let with = |rules: &CachingRules| {
@@ -111,7 +111,7 @@ fn a_request_that_says_no_store_is_obeyed_where_the_route_obeys() {
 }
 
 #[test]
-fn the_first_targeted_field_that_says_something_counts_alone() {
+fn the_first_valid_targeted_field_alone_counts() {
     let lifetime =
         |answer: &str| freshness(&CachingRules::default(), 200, answer).map(|freshness| freshness.lifetime);
     let cases = [
@@ -143,7 +143,7 @@ fn the_first_targeted_field_that_says_something_counts_alone() {
 }
 
 #[test]
-fn what_a_route_says_counts_as_far_as_it_takes_the_word() {
+fn the_routes_precedence_decides_between_its_ttl_and_the_answers() {
     let ttl = |precedence| CachingRules {
         ttls: vec![Ttl { seconds: 30, statuses: vec![] }],
         precedence,
@@ -171,7 +171,7 @@ fn what_a_route_says_counts_as_far_as_it_takes_the_word() {
 }
 
 #[test]
-fn the_first_ttl_that_names_the_status_counts_from_when_the_answer_came() {
+fn the_first_ttl_for_the_status_counts_from_the_arrival_of_the_answer() {
     let rules = CachingRules {
         ttls: vec![Ttl { seconds: 5, statuses: vec![404, 500] }, Ttl { seconds: 30, statuses: vec![] }],
         ..CachingRules::default()
@@ -183,7 +183,7 @@ fn the_first_ttl_that_names_the_status_counts_from_when_the_answer_came() {
 }
 
 #[test]
-fn cookies_are_handed_on_or_left_out_only_when_the_route_says_so() {
+fn set_cookie_is_kept_or_dropped_as_the_route_says() {
     let answer = "Cache-Control: max-age=60 | Set-Cookie: a=b";
     for (set_cookie, kept) in [(CookiesOfAnswers::Drop, false), (CookiesOfAnswers::Keep, true)] {
         let rules = CachingRules { set_cookie, ..CachingRules::default() };
@@ -220,7 +220,7 @@ fn uncacheable_answers_are_shared_only_when_nothing_in_them_or_their_request_is_
 }
 
 #[test]
-fn tags_are_those_of_both_fields() {
+fn tags_are_read_from_both_fields() {
     let of = |answer| tags(&Lines::of(answer));
     let found = of("Cache-Tag: b, a,,a | Surrogate-Key: c  d | Cache-Tag: with space");
     assert_eq!(found.iter().map(|tag| &**tag).collect::<Vec<_>>(), ["a", "b", "c", "d", "with space"]);

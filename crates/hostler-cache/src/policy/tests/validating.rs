@@ -50,7 +50,7 @@ fn a_client_that_has_the_stored_answer_gets_a_304() {
 }
 
 #[test]
-fn what_is_asked_for_as_a_part_is_given_as_one() {
+fn a_range_request_gets_a_partial_answer() {
     let cases = [
         ("bytes=0-0", Part(0..1)),
         ("bytes=10-19", Part(10..20)),
@@ -83,7 +83,7 @@ fn what_is_asked_for_as_a_part_is_given_as_one() {
 }
 
 #[test]
-fn parts_of_something_else_are_not_given() {
+fn a_range_of_another_representation_is_not_sent() {
     let stored = "ETag: \"a\" | Last-Modified: MODIFIED | Date: NOW";
     let cases = [
         (stored, "\"a\"", Part(1..3)),
@@ -104,7 +104,7 @@ fn parts_of_something_else_are_not_given() {
 }
 
 #[test]
-fn what_is_stored_is_asked_about_by_all_that_tells_it_from_others() {
+fn validation_sends_the_etag_and_the_modification_date() {
     let of = |stored: &str| {
         let stored = Lines::of(stored);
         let validators = Validators::of(&stored);
@@ -118,7 +118,7 @@ fn what_is_stored_is_asked_about_by_all_that_tells_it_from_others() {
 }
 
 #[test]
-fn a_304_confirms_only_what_it_is_about() {
+fn a_304_confirms_only_the_entry_that_it_matches() {
     let cases = [
         ("ETag: \"a\"", "", true),
         ("ETag: \"a\"", "ETag: \"a\"", true),
@@ -154,7 +154,7 @@ fn a_304_brings_new_fields_but_not_those_of_the_body() {
 }
 
 #[test]
-fn unsafe_requests_that_succeed_make_void_what_they_are_about() {
+fn a_successful_unsafe_request_invalidates_its_url() {
     let of = |method: &str, status, answer: &str| {
         let targets =
             invalidated(Method::of(method.as_bytes()), status, &Lines::of(answer), b"a.test", b"/b/c?d=e");
@@ -193,7 +193,7 @@ fn unsafe_requests_that_succeed_make_void_what_they_are_about() {
 }
 
 #[test]
-fn an_answer_to_head_tells_whether_a_get_would_bring_what_is_stored() {
+fn an_answer_to_head_shows_whether_the_stored_answer_is_current() {
     use Likeness::{Other, Same, Unknown};
     let both = "ETag: \"a\" | Last-Modified: MODIFIED";
     let cases = [
@@ -216,7 +216,7 @@ fn an_answer_to_head_tells_whether_a_get_would_bring_what_is_stored() {
 }
 
 #[test]
-fn what_has_turned_out_to_be_outdated_is_stale_from_then_on_and_no_older_than_before() {
+fn an_outdated_entry_becomes_stale_and_keeps_its_age() {
     let freshness = stored("Cache-Control: max-age=60, stale-if-error=10");
     let outdated = |seconds| {
         outdated(&freshness, later(seconds))
@@ -227,7 +227,7 @@ fn what_has_turned_out_to_be_outdated_is_stale_from_then_on_and_no_older_than_be
 }
 
 #[test]
-fn several_parts_are_given_if_they_are_few_and_in_order_and_apart() {
+fn several_ranges_are_sent_if_they_are_few_ordered_and_apart() {
     let many =
         |count: u64| (0..count).map(|n| format!("{}-{}", n * 100, n * 100)).collect::<Vec<_>>().join(",");
     let parts = |count: u64| Parts((0..count).map(|n| n * 100..n * 100 + 1).collect());

@@ -36,7 +36,7 @@ fn cache() -> Cache<()> {
 }
 
 #[test]
-fn what_is_kept_is_found_under_its_key_alone() {
+fn an_entry_is_found_only_under_its_key() {
     let cache = cache();
     assert!(cache.keep(b"example.org/a", entry(10, 5, &[])));
     assert_eq!(cache.look(b"example.org/a").unwrap().iter().count(), 1);
@@ -60,7 +60,7 @@ fn variants_lie_side_by_side_the_newest_first_and_are_bounded() {
 }
 
 #[test]
-fn an_entry_larger_than_one_may_be_is_not_kept_and_one_that_grows_too_large_stays_as_it_was() {
+fn an_entry_over_max_entry_is_not_stored_and_an_update_over_it_changes_nothing() {
     let cache = cache();
     assert!(!cache.keep(b"k", entry(1, 100_000, &[])));
     let small = entry(1, 90_000, &[]);
@@ -76,7 +76,7 @@ fn an_entry_larger_than_one_may_be_is_not_kept_and_one_that_grows_too_large_stay
 }
 
 #[test]
-fn a_form_made_of_an_entry_that_was_replaced_meanwhile_is_thrown_away() {
+fn a_form_of_a_replaced_entry_is_dropped() {
     let cache = cache();
     let old = entry(1, 10, &[]);
     cache.keep(b"k", Arc::clone(&old));
@@ -86,7 +86,7 @@ fn a_form_made_of_an_entry_that_was_replaced_meanwhile_is_thrown_away() {
 }
 
 #[test]
-fn it_holds_no_more_bytes_than_it_may() {
+fn the_store_stays_within_its_size() {
     let cache = cache();
     for at in 0_u32..500 {
         cache.keep(&at.to_ne_bytes(), entry(1, 10_000, &[]));
@@ -97,7 +97,7 @@ fn it_holds_no_more_bytes_than_it_may() {
 }
 
 #[test]
-fn purges_take_what_they_mean_and_say_how_much_that_was() {
+fn a_purge_removes_its_entries_and_returns_their_count() {
     let cache = cache();
     for path in ["a.org/", "a.org/shop/1", "a.org/shop/2", "b.org/shop/1"] {
         cache.keep(path.as_bytes(), entry(10, 5, &["all", path]));
@@ -115,7 +115,7 @@ fn purges_take_what_they_mean_and_say_how_much_that_was() {
 }
 
 #[test]
-fn an_answer_that_was_under_way_when_a_purge_came_is_not_kept() {
+fn an_answer_under_way_during_a_purge_is_not_stored() {
     let cache = cache();
     for purge in [Purge::Tag("t".into()), Purge::Prefix("a".into()), Purge::Url("a/1".into()), Purge::All] {
         let cache = self::cache();
@@ -129,7 +129,7 @@ fn an_answer_that_was_under_way_when_a_purge_came_is_not_kept() {
 }
 
 #[test]
-fn purges_that_are_too_many_to_remember_void_what_is_older_than_those_remembered() {
+fn too_many_purges_to_remember_void_all_older_answers() {
     let cache = cache();
     for at in 0..2000 {
         cache.purge(&Purge::Tag(at.to_string()), Moment(1000 + at));
@@ -139,7 +139,7 @@ fn purges_that_are_too_many_to_remember_void_what_is_older_than_those_remembered
 }
 
 #[test]
-fn a_purge_and_an_answer_at_the_same_time_leave_nothing_behind() {
+fn a_purge_and_an_answer_at_the_same_time_leave_no_stale_entry() {
     for _ in 0..200 {
         let cache = cache();
         std::thread::scope(|scope| {

@@ -53,7 +53,7 @@ fn item() -> Vec<u8> {
 }
 
 #[test]
-fn entries_come_back_as_they_were_the_newest_first() {
+fn entries_are_read_back_unchanged_newest_first() {
     let entries = read(&packing(), KEY, item()).unwrap();
     let (new, old) = (&entries[0], &entries[1]);
     let original = entry(2, 200);
@@ -64,7 +64,7 @@ fn entries_come_back_as_they_were_the_newest_first() {
 }
 
 #[test]
-fn a_change_anywhere_makes_it_unreadable() {
+fn an_item_with_any_changed_byte_is_unreadable() {
     let item = item();
     for at in 0..item.len() {
         let mut changed = item.clone();
@@ -83,7 +83,7 @@ fn an_item_that_is_cut_off_or_has_more_is_unreadable() {
 }
 
 #[test]
-fn the_item_of_another_key_is_not_ours() {
+fn an_item_of_another_key_is_refused() {
     assert_eq!(read(&packing(), b"example.org/other", item()).unwrap_err(), Unreadable::OtherKey);
 }
 
@@ -97,7 +97,7 @@ fn variants_that_do_not_fit_are_left_out_and_if_none_fits_there_is_no_item() {
 }
 
 #[test]
-fn names_are_short_and_plain_whatever_the_key() {
+fn item_names_are_short_and_plain_for_any_key() {
     for key in [b"".as_slice(), b"a b\r\nget x", &[0xff; 4000]] {
         let name = name("site", key);
         assert!(name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
@@ -107,7 +107,7 @@ fn names_are_short_and_plain_whatever_the_key() {
 
 proptest::proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>, sums: bool) {
+    fn no_item_bytes_cause_a_panic(bytes: Vec<u8>, sums: bool) {
         let mut item = [MARK.as_slice(), &[0; 4], &bytes].concat();
         if sums {
             let sum = crc32fast::hash(&item[8..]);
@@ -118,7 +118,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn what_is_read_keeps_no_more_in_memory_than_its_body() {
+fn a_read_item_keeps_only_its_body_in_memory() {
     for (size, is_copied) in [(2_000, true), (500_000, false)] {
         let item = write(&packing(), KEY, &[&entry(1, size)], 1_000_000).unwrap();
         let bytes = item.as_ptr_range();

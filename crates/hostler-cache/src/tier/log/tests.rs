@@ -71,7 +71,7 @@ fn logs() -> (Servers, PurgeLog, PurgeLog, Instant) {
 }
 
 #[test]
-fn a_purge_by_one_is_told_to_the_other_once() {
+fn a_purge_reaches_the_other_hostler_once() {
     let (mut servers, mut one, mut other, now) = logs();
     one.add(tag("shop"));
     assert_eq!(servers.agree_all(&mut one, now), []);
@@ -81,7 +81,7 @@ fn a_purge_by_one_is_told_to_the_other_once() {
 }
 
 #[test]
-fn what_its_author_knew_does_not_void_what_he_made_whatever_the_clocks_say() {
+fn an_answer_made_after_its_author_knew_a_purge_stays_valid_with_any_clocks() {
     let (mut servers, mut one, mut other, now) = logs();
     let before = other.under(0).unwrap();
     one.add(tag("shop"));
@@ -99,7 +99,7 @@ fn what_its_author_knew_does_not_void_what_he_made_whatever_the_clocks_say() {
 }
 
 #[test]
-fn a_change_is_told_on_the_page_of_its_server_and_goes_when_all_have_read_it() {
+fn a_change_is_on_the_page_of_its_server_until_all_have_read_it() {
     let (mut servers, mut one, mut other, now) = logs();
     let before = other.under(1).unwrap();
     one.change(1, b"a.org/cart");
@@ -120,7 +120,7 @@ fn a_change_is_told_on_the_page_of_its_server_and_goes_when_all_have_read_it() {
 }
 
 #[test]
-fn thousands_of_changes_are_told_in_a_few_words_and_push_nothing_out() {
+fn thousands_of_changes_are_recorded_compactly_and_displace_no_purge() {
     let (mut servers, mut one, mut other, now) = logs();
     one.add(tag("shop"));
     for round in 0..50 {
@@ -142,7 +142,7 @@ fn thousands_of_changes_are_told_in_a_few_words_and_push_nothing_out() {
 }
 
 #[test]
-fn changes_that_a_server_cannot_be_told_for_hours_are_few_when_it_is_back() {
+fn changes_for_an_absent_server_are_merged_until_it_returns() {
     let (mut servers, mut one, mut other, now) = logs();
     (0..100_000).for_each(|at| one.change(0, format!("a.org/cart/{at}").as_bytes()));
     assert!(one.voids(0, b"a.org/cart/1", &entry("x"), one.under(0).unwrap()));
@@ -152,7 +152,7 @@ fn changes_that_a_server_cannot_be_told_for_hours_are_few_when_it_is_back() {
 }
 
 #[test]
-fn more_purges_than_can_be_told_apart_void_everything() {
+fn too_many_purges_void_everything() {
     let (mut servers, mut one, mut other, now) = logs();
     let before = one.under(0).unwrap();
     (0..=MOST_PURGES).for_each(|at| one.add(tag(&at.to_string())));
@@ -163,7 +163,7 @@ fn more_purges_than_can_be_told_apart_void_everything() {
 }
 
 #[test]
-fn the_same_purge_again_and_again_is_one_record_and_voids_what_came_in_between() {
+fn a_repeated_purge_is_one_record_and_voids_answers_in_between() {
     let (mut servers, mut one, mut other, now) = logs();
     for _ in 0..MOST_PURGES * 2 {
         let between = other.under(0).unwrap();
@@ -177,7 +177,7 @@ fn the_same_purge_again_and_again_is_one_record_and_voids_what_came_in_between()
 }
 
 #[test]
-fn a_page_that_is_lost_is_told_again_and_all_from_before_is_void() {
+fn a_lost_page_is_written_again_and_older_answers_are_void() {
     let (mut servers, mut one, mut other, now) = logs();
     one.add(tag("shop"));
     servers.agree_all(&mut one, now);
@@ -198,7 +198,7 @@ fn a_page_that_is_lost_is_told_again_and_all_from_before_is_void() {
 }
 
 #[test]
-fn a_purge_is_forgotten_after_a_day_of_looking_and_does_not_come_back() {
+fn a_purge_is_removed_after_a_day_and_does_not_return() {
     let (mut servers, mut one, mut other, mut now) = logs();
     one.add(tag("shop"));
     for hour in 0..40 {
@@ -244,7 +244,7 @@ struct Answer {
 
 proptest! {
     #[test]
-    fn no_item_from_before_a_purge_or_a_change_is_used_after_a_later_look(steps in steps()) {
+    fn no_item_older_than_a_purge_or_change_is_used_after_the_next_read(steps in steps()) {
         let (mut servers, now) = (Servers::default(), Instant::now());
         let mut logs = [PurgeLog::new(SERVERS), PurgeLog::new(SERVERS), PurgeLog::new(SERVERS)];
         let mut answers: Vec<Answer> = Vec::new();

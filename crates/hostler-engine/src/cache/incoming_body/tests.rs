@@ -77,7 +77,7 @@ fn each_reader_gets_the_whole_body_at_its_own_speed() {
 }
 
 #[test]
-fn it_is_filled_to_its_end_without_a_reader() {
+fn a_body_is_filled_to_its_end_without_a_reader() {
     let incoming_body = IncomingBody::new(100);
     let mut source = Pieces { ends: true, ..pieces(&["one ", "two"]) };
     drop(incoming_body.reading());
@@ -85,7 +85,7 @@ fn it_is_filled_to_its_end_without_a_reader() {
 }
 
 #[test]
-fn a_part_ends_where_it_ends_and_waits_for_no_more() {
+fn a_reader_of_a_range_ends_with_the_range() {
     let incoming_body = IncomingBody::new(100);
     let mut source = pieces(&["0123"]);
     let (mut part, mut later) =
@@ -100,7 +100,7 @@ fn a_part_ends_where_it_ends_and_waits_for_no_more() {
 }
 
 #[test]
-fn a_cut_is_an_error_for_unfinished_readers_and_no_reader_may_begin() {
+fn a_truncated_body_is_an_error_for_unfinished_readers_and_takes_no_new_ones() {
     let incoming_body = IncomingBody::new(100);
     let mut reading = incoming_body.reading().unwrap();
     let mut source = Pieces { breaks: true, ..pieces(&["one"]) };
@@ -118,7 +118,7 @@ fn readers_get_an_error_when_filling_stops() {
 }
 
 #[test]
-fn what_is_as_large_as_may_be_kept_is_kept_and_a_byte_more_is_not() {
+fn a_body_at_the_size_limit_is_kept_and_one_byte_more_is_not() {
     let mut source = Pieces { ends: true, ..pieces(&["12345"]) };
     assert_eq!(IncomingBody::new(5).begin(&mut source), Some(Poured::Whole("12345".into())));
     let incoming_body = IncomingBody::new(5);
@@ -133,7 +133,7 @@ fn what_is_as_large_as_may_be_kept_is_kept_and_a_byte_more_is_not() {
 }
 
 #[test]
-fn what_is_too_large_waits_for_the_first_reader_and_leaves_slower_ones_behind() {
+fn a_body_over_the_limit_waits_for_its_first_reader_and_drops_slower_ones() {
     let incoming_body = IncomingBody::new(4);
     let (mut first, mut slow, mut fast) = (
         incoming_body.reading().unwrap(),
@@ -153,7 +153,7 @@ fn what_is_too_large_waits_for_the_first_reader_and_leaves_slower_ones_behind() 
 }
 
 #[test]
-fn when_the_first_reader_leaves_another_is_waited_for_and_without_any_it_is_not_wanted() {
+fn when_the_first_reader_leaves_the_next_one_sets_the_pace_and_without_readers_filling_stops() {
     let incoming_body = IncomingBody::new(4);
     let (first, mut second) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
     let mut source = pieces(&["01234", "56", "78"]);
@@ -168,7 +168,7 @@ fn when_the_first_reader_leaves_another_is_waited_for_and_without_any_it_is_not_
 }
 
 #[test]
-fn a_body_without_bytes_is_whole() {
+fn an_empty_body_is_complete() {
     let incoming_body = IncomingBody::new(4);
     let mut reading = incoming_body.reading().unwrap();
     assert_eq!(

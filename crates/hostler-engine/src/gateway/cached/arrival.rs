@@ -61,12 +61,13 @@ impl Arrival {
         flight: Option<Flight<FetchOutcome>>,
     ) -> Option<Self> {
         let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
-        let most = caching.stock.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
+        let most =
+            caching.shared_cache.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
         if matches!(length, BodyLength::Known(length) if length > most as u64) {
             settle(flight, FlightOutcome::AloneFor(LARGE_MS));
             return None;
         }
-        let place = StorageKey { stock: caching.stock.clone(), key: key.into() };
+        let place = StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() };
         let coming =
             Coming { place, head: stored, length, vary, freshness, incoming_body: IncomingBody::new(most) };
         Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
@@ -154,7 +155,7 @@ impl Arrival {
                     tags: std::mem::take(&mut self.tags),
                     forms: Box::default(),
                 });
-                place.stock.keep(&place.key, entry.clone());
+                place.shared_cache.keep(&place.key, entry.clone());
                 Some(entry)
             }
             Err(_) => None,

@@ -1,121 +1,30 @@
-//! A request that the cache sends to a member: what it asks for, and what happens with the answer. Knows no client protocol.
+//! Sends a request of the cache to a member, and handles the answer. Knows no client protocol.
 
 mod validation;
 
 use std::sync::Arc;
 
 use hostler_cache::{
-    CacheStatus, FetchMark, Flight, FlightOutcome, Forward, Freshness, Kept, Method, Moment, NotStored,
-    RequestDirectives, Reuse, Selecting, Validators, Vary, invalidated, is_failure, judge,
-    may_serve_on_error, may_share, tags, write_key,
+    CacheStatus, FetchMark, FlightOutcome, Freshness, Kept, Method, Moment, NotStored, Reuse, Validators,
+    Vary, invalidated, is_failure, judge, may_serve_on_error, may_share, tags, write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
 use super::arrival::{Arrival, BrokenOff};
+use super::fetch_state::{Fetch, is_servable};
 use super::lookup::serve;
-use super::request::{self, CONDITIONS, MemberRequestView};
+use super::request::{CONDITIONS, MemberRequestView};
 use super::show;
-use crate::cache::{self, Caching, Entry, FetchOutcome, HeadLines};
+use crate::cache::{self, FetchOutcome, HeadLines};
 use crate::exchange::{Downstream, Edit, Exchange};
 use crate::gateway::answer::Answer;
-use crate::gateway::call::call_within;
+use crate::gateway::call::{ConfiguredRetry, call_within};
 use crate::gateway::refusal::Refusal;
-use crate::gateway::retry::ConfiguredRetry;
 use crate::gateway::target::{PoolTarget, Route};
 use crate::gateway::wait::WaitBudget;
 use crate::proxy::Call;
 
-/// A request that the cache sends to a member.
-pub(in crate::gateway) struct Fetch {
-    pub(super) caching: Arc<Caching>,
-    pub(super) asks: RequestDirectives,
-    pub(super) key: Box<[u8]>,
-    /// The member is told that the request came over TLS.
-    pub(super) secure: bool,
-    why: Forward,
-    /// The host is written as in the cache key, so the answer may be for other clients too.
-    pub(super) is_as_stored: bool,
-    /// The answer may be stored.
-    pub(super) stores: bool,
-    /// The request fields that the last `Vary` names, with their values. Empty until one is known.
-    selection: Vec<u8>,
-    /// Other requests wait for this answer.
-    flight: Option<Flight<FetchOutcome>>,
-    /// A stored answer that needs validation. It is also served if the member fails.
-    pub(super) stale: Option<Arc<Entry>>,
-    /// None: the wait has not begun.
-    pub(super) wait_budget: Option<WaitBudget>,
-}
-
 impl Fetch {
-    pub(super) fn new(
-        caching: &Arc<Caching>,
-        exchange: &Exchange,
-        asks: RequestDirectives,
-        key: Box<[u8]>,
-        why: Forward,
-        stale: Option<Arc<Entry>>,
-    ) -> Box<Self> {
-        Box::new(Self {
-            caching: caching.clone(),
-            asks,
-            key,
-            secure: request::is_secure(exchange),
-            why,
-            is_as_stored: request::is_as_stored(exchange),
-            // An answer to HEAD cannot answer a GET.
-            stores: caching.stores
-                && asks.method == Method::Get
-                && !asks.no_store
-                && request::is_as_stored(exchange),
-            selection: Vec::new(),
-            flight: None,
-            stale,
-            wait_budget: None,
-        })
-    }
-
-    /// Whether the request allows that its answer is shared with other clients.
-    pub(super) fn may_share(&self) -> bool {
-        let is_wanted_anew = self.asks.no_cache || self.asks.no_store || self.asks.max_age == Some(0);
-        let is_usual =
-            self.asks.method == Method::Get && !self.asks.authorized && !is_wanted_anew && self.is_as_stored;
-        is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
-    }
-
-    /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys.
-    pub(super) fn flight_key(&self) -> Vec<u8> {
-        let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
-        [&*self.key, secure, &self.selection].concat()
-    }
-
-    /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request
-    /// joins requests with the same values. False if the key has these values already.
-    pub(super) fn select(&mut self, exchange: &Exchange, answer: &ResponseHead) -> bool {
-        let Ok(vary) = Vary::of(&HeadLines(&answer.fields), &MemberRequestView(exchange), self.secure) else {
-            return false;
-        };
-        let mut selection = Vec::new();
-        for Selecting { name, value } in &vary.fields {
-            selection.push(0);
-            selection.extend_from_slice(name.as_bytes());
-            selection.push(if value.is_some() { b'=' } else { b'-' });
-            selection.extend_from_slice(value.as_deref().unwrap_or_default());
-        }
-        let is_new = selection != self.selection;
-        self.selection = selection;
-        is_new
-    }
-
-    pub(super) fn lead(&mut self, flight: Flight<FetchOutcome>) {
-        self.flight = Some(flight);
-    }
-
-    /// A stored answer was found after all. All requests that wait get it.
-    pub(super) fn settle_stored(&mut self, entry: &Arc<Entry>) {
-        self.settle(FlightOutcome::Shared(FetchOutcome::Stored(entry.clone())));
-    }
-
     /// What another request has fetched, if it fits this request as well.
     pub(super) fn take(
         &self,
@@ -166,9 +75,9 @@ impl Fetch {
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
-            let asked = self.caching.stock.mark_fetch(&self.key);
+            let asked = self.caching.shared_cache.mark_fetch(&self.key);
             let called =
-                call_within(ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
+                call_within(&ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,
@@ -263,7 +172,7 @@ impl Fetch {
             // The member no longer allows that the old answer is stored. An error status keeps it: the old answer may stand in for the
             // error.
             if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
-                self.caching.stock.remove(&self.key, stale);
+                self.caching.shared_cache.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
         }
@@ -328,24 +237,8 @@ impl Fetch {
         let mut key = Vec::new();
         for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
             write_key(&self.caching.query, self.secure, host, &target, &mut key);
-            self.caching.stock.forget(&key);
+            self.caching.shared_cache.forget(&key);
         }
-    }
-
-    /// An answer with this status has come, and other requests must not get it.
-    fn settle_unshared(&mut self, status: u16) {
-        self.settle(if is_failure(status) { FlightOutcome::Failed } else { FlightOutcome::Alone });
-    }
-
-    pub(super) fn settle(&mut self, outcome: FlightOutcome<FetchOutcome>) {
-        if let Some(flight) = self.flight.take() {
-            flight.settle(outcome, Moment::now());
-        }
-    }
-
-    fn note(&self, exchange: &mut Exchange, status: Option<u16>, stored: bool) {
-        exchange.log_facts.cache =
-            Some(CacheStatus::Forwarded { why: self.why, status, stored, collapsed: false });
     }
 }
 
@@ -353,9 +246,4 @@ impl Fetch {
 fn failure_detail(refusal: &Refusal) -> String {
     let reason = refusal.facts().reason;
     refusal.detail().map_or_else(|| reason.to_owned(), |detail| format!("{reason}: {detail}"))
-}
-
-/// Whether it may be served now without a request to a member.
-fn is_servable(freshness: &Freshness, now: Moment) -> bool {
-    !freshness.no_cache && freshness.ttl(now) + i64::from(freshness.stale_while_revalidate) > 0
 }

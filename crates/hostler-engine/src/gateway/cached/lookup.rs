@@ -51,7 +51,9 @@ pub(super) fn find(
         write_key(&caching.query, secure, exchange.host(), exchange.head.target(), key);
         let nothing =
             |why, stale| CacheLookup::Nothing { key: key.as_slice().into(), why, stale, other: None };
-        let Some(variants) = caching.stock.memory.look(key) else { return nothing(Forward::UriMiss, None) };
+        let Some(variants) = caching.shared_cache.memory.look(key) else {
+            return nothing(Forward::UriMiss, None);
+        };
         let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), secure))
         else {
             let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());

@@ -2,6 +2,7 @@
 
 mod arrival;
 mod fetch;
+mod fetch_state;
 mod lookup;
 mod refresh;
 mod request;
@@ -16,16 +17,17 @@ use hostler_cache::{
     CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives,
     may_serve_on_error,
 };
+use hostler_wire::Whole;
 
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
 use crate::cache::{Caching, FetchOutcome};
-use crate::exchange::{Downstream, Exchange, Whole};
+use crate::exchange::{Downstream, Exchange};
 use lookup::{CacheLookup, find, read_directives, serve};
 
-pub(super) use fetch::Fetch;
+pub(super) use fetch_state::Fetch;
 
 /// What the cache decides for a request.
 pub(super) enum CacheAnswer {
@@ -119,7 +121,7 @@ async fn join_flight<D: Downstream>(
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
     let mut wait_budget = WaitBudget::begin();
-    let flights = fetch.caching.stock.flights.clone();
+    let flights = fetch.caching.shared_cache.flights.clone();
     while fetch.may_share() {
         let landed = match flights.join(&fetch.flight_key(), Moment::now()) {
             FlightRole::Alone => break,
@@ -158,7 +160,7 @@ async fn join_flight<D: Downstream>(
 async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let caching = fetch.caching.clone();
     for is_fetched in [false, true] {
-        if is_fetched && !(fetch.stores && caching.stock.fetch(&fetch.key).await) {
+        if is_fetched && !(fetch.stores && caching.shared_cache.fetch(&fetch.key).await) {
             break;
         }
         match find(&caching, exchange, &fetch.asks, Moment::now()) {
@@ -208,7 +210,7 @@ mod tests {
     use tokio::time::{Duration, Instant, sleep_until};
 
     use super::*;
-    use crate::cache::Stock;
+    use crate::cache::SharedCache;
     use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, journal, seconds, target};
 
@@ -216,13 +218,20 @@ mod tests {
     fn second() -> (Exchange, Box<Fetch>, Flight<FetchOutcome>) {
         let mut exchange = exchange();
         exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
-        let stock = Arc::new(Stock::new(1 << 20, 1 << 16, journal()));
+        let shared_cache = Arc::new(SharedCache::new(1 << 20, 1 << 16, journal()));
         let (rules, query) = (CachingRules::default(), Query::AsSent);
-        let caching =
-            Arc::new(Caching { rules, query, stores: true, collapses: false, stock, told: false.into() });
+        let caching = Arc::new(Caching {
+            rules,
+            query,
+            stores: true,
+            collapses: false,
+            shared_cache,
+            told: false.into(),
+        });
         let (asks, _) = read_directives(&caching, &exchange);
         let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
-        let FlightRole::Leader(flight) = caching.stock.flights.join(&fetch.flight_key(), Moment::now())
+        let FlightRole::Leader(flight) =
+            caching.shared_cache.flights.join(&fetch.flight_key(), Moment::now())
         else {
             panic!("there is no earlier request");
         };
@@ -236,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_waited_for_another_is_not_there_to_be_waited_for_oneself() {
+    async fn the_wait_for_another_fetch_shortens_the_wait_for_a_slot() {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
@@ -250,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_of_the_pool_does_not_count_in_a_wait_for_another_fetch_either() {
+    async fn a_pause_does_not_count_in_the_wait_for_another_fetch() {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives};
 
-use super::fetch::Fetch;
+use super::fetch_state::Fetch;
 use super::lookup::{CacheLookup, find};
 use crate::cache::{Caching, Cut, Entry};
 use crate::exchange::{Exchange, NoClient};
@@ -23,7 +23,8 @@ pub(super) fn begin(
 ) {
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
     fetch.select(exchange, &stale.head);
-    let FlightRole::Leader(flight) = caching.stock.flights.join(&fetch.flight_key(), Moment::now()) else {
+    let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Moment::now())
+    else {
         return;
     };
     fetch.lead(flight);
@@ -39,7 +40,7 @@ pub(super) fn begin(
 }
 
 async fn fetched_by_others(fetch: &Fetch, exchange: &Exchange) -> Option<Arc<Entry>> {
-    if !fetch.caching.stock.fetch(&fetch.key).await {
+    if !fetch.caching.shared_cache.fetch(&fetch.key).await {
         return None;
     }
     match find(&fetch.caching, exchange, &fetch.asks, Moment::now()) {
@@ -75,5 +76,5 @@ async fn fetch_in_background(
         exchange.log_facts.status = status;
     }
     target.poison.settle(&mut exchange);
-    caching.stock.journal.access(|| refresh_line(&exchange));
+    caching.shared_cache.journal.access(|| refresh_line(&exchange));
 }

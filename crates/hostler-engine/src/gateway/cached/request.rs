@@ -85,7 +85,7 @@ mod tests {
         X-Hop: 1\r\nX-Own: 1\r\nMax-Forwards: 3\r\n\r\n";
 
     #[tokio::test]
-    async fn what_answers_are_chosen_by_is_what_a_member_sees() {
+    async fn variants_are_chosen_by_the_fields_that_a_member_sees() {
         let empty = HEAD.replace("Proto: https", "Proto:").replace("Host: b", "Host: ");
         let alone = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned();
         let edits = [

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range, write_key};
 use hostler_coding::{self as coding, EncodingDecision};
-use hostler_wire::{BodyLength, Name, ResponseHead, Version};
+use hostler_wire::{BodyLength, Name, ResponseHead, Version, Whole};
 
 use super::request;
 use crate::cache::{
     self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody, StorageKey,
 };
-use crate::exchange::{Exchange, RequestId, Whole};
+use crate::exchange::{Exchange, RequestId};
 use crate::gateway::answer::{Answer, Streamed};
 use crate::gateway::refusal::Refusal;
 
@@ -195,5 +195,5 @@ fn place(caching: &Caching, exchange: &Exchange) -> StorageKey {
     let mut key = Vec::new();
     let secure = request::is_secure(exchange);
     write_key(&caching.query, secure, exchange.host(), exchange.head.target(), &mut key);
-    StorageKey { stock: caching.stock.clone(), key: key.into() }
+    StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() }
 }

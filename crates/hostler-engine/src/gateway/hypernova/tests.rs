@@ -63,7 +63,7 @@ fn every_job_has_failed_with_an_error_of_its_own_and_has_markup() {
 }
 
 #[test]
-fn the_error_says_what_the_refusal_would_have_said_and_nothing_of_what_is_behind_us() {
+fn the_error_has_the_text_of_the_refusal_and_names_no_member() {
     for (refusal, status, reason) in [
         (Refusal::QueueFull { limit: 3 }, 503, "queue_full"),
         (Refusal::Overloaded, 503, "overloaded"),
@@ -82,7 +82,7 @@ fn the_error_says_what_the_refusal_would_have_said_and_nothing_of_what_is_behind
 }
 
 #[test]
-fn hypernova_client_which_throws_the_markup_of_a_job_with_an_error_away_gets_one_error_for_the_batch() {
+fn hypernova_client_gets_one_error_for_the_batch() {
     let read = |batch: &str, agent| {
         let batch = Batch::parse(batch).unwrap();
         serde_json::from_slice::<Value>(&reply::write(&batch, &cause(agent)).unwrap()).unwrap()
@@ -107,7 +107,7 @@ fn hypernova_client_which_throws_the_markup_of_a_job_with_an_error_away_gets_one
 }
 
 #[test]
-fn tokens_are_those_of_the_batch_in_its_order_and_the_last_of_equal_ones_wins() {
+fn tokens_keep_the_order_of_the_batch_and_the_last_equal_one_wins() {
     let answer = |batch: &str| {
         let body = Body::Memory(Arc::new(batch.as_bytes().to_vec().into()));
         String::from_utf8(answer(&body, BatchCoding::Identity, MAX_BATCH, &cause("")).unwrap()).unwrap()
@@ -131,7 +131,7 @@ fn tokens_are_those_of_the_batch_in_its_order_and_the_last_of_equal_ones_wins() 
 }
 
 #[test]
-fn the_id_is_the_token_where_that_is_unique_and_else_a_new_one() {
+fn the_id_is_the_token_if_that_is_unique_and_otherwise_new() {
     let id = |token: &str| {
         let results = results(&format!(r#"{{"{token}":{{"name":"A","data":1}}}}"#));
         read(results[token].as_object().unwrap()["html"].as_str().unwrap()).1
@@ -200,7 +200,7 @@ fn data_is_kept_to_the_byte() {
 }
 
 #[test]
-fn what_is_no_batch_is_refused() {
+fn a_body_that_is_no_batch_is_refused() {
     let many = format!("[{}0]", "0,".repeat(10_000));
     let deep = "[".repeat(100_000);
     for text in [
@@ -303,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_whatever_break_it(bytes: Vec<u8>, parts in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\\ud8", "name", "data", "0"]), 0..40)) {
+    fn no_bytes_cause_a_panic(bytes: Vec<u8>, parts in vec(select(vec!["{", "}", "[", "]", "\"", ":", ",", "\\ud8", "name", "data", "0"]), 0..40)) {
         for bytes in [bytes, parts.concat().into_bytes()] {
             for coding in [BatchCoding::Identity, BatchCoding::Gzip, BatchCoding::Deflate] {
                 answer(&Body::Memory(Arc::new(bytes.clone().into())), coding, MAX_BATCH, &cause(""));

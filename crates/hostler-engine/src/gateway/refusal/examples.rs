@@ -8,13 +8,12 @@ use hostler_wire::{ChunkedError, FramingError, HeadError, ScanError};
 use super::Refusal;
 use crate::exchange::{BodyError, SpoolFull};
 use crate::gateway::Convicted;
-use crate::gateway::platform::Objection;
 use crate::proxy::TlsFault;
 
+/// Without the objections of registered routes: their kind has its own table.
 pub fn examples() -> Vec<Refusal> {
     let mut all = of_clients();
     all.extend(of_bodies().into_iter().map(Refusal::Body));
-    all.extend(of_registered_routes().into_iter().map(Refusal::Objection));
     all.extend(of_queues());
     all.extend(of_members());
     all
@@ -63,19 +62,6 @@ fn of_bodies() -> Vec<BodyError> {
         BodyError::Storage(ErrorKind::NotFound),
         BodyError::SpoolFull(SpoolFull),
         BodyError::LargerThanSpool(512 << 20),
-    ]
-}
-
-fn of_registered_routes() -> Vec<Objection> {
-    let guid = "3f2b8c1e-8a44-4f0e-9d56-0c1d2e3f4a5b".into();
-    vec![
-        Objection::EmptyHost,
-        Objection::AppInstance,
-        Objection::ProcessInstance,
-        Objection::UnknownInstance { guid, index: "7".into() },
-        Objection::RouteService,
-        Objection::RouteServiceTunnel,
-        Objection::NoNegotiator,
     ]
 }
 

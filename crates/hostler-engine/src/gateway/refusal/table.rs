@@ -33,7 +33,8 @@ pub struct RefusalFacts {
 }
 
 impl RefusalFacts {
-    const fn told(self, cause: RefusalCause, when: &'static str, remedy: &'static str) -> Self {
+    /// With the cause and the texts of the reference.
+    pub const fn told(self, cause: RefusalCause, when: &'static str, remedy: &'static str) -> Self {
         Self { cause, when, remedy, ..self }
     }
 
@@ -51,7 +52,7 @@ impl RefusalFacts {
 }
 
 /// The client is at fault, or there is no room for what it sends.
-const fn plain(status: u16, reason: &'static str) -> RefusalFacts {
+pub const fn plain(status: u16, reason: &'static str) -> RefusalFacts {
     RefusalFacts {
         status,
         reason,
@@ -172,27 +173,6 @@ rows! {
         "The protocol version in the request line is neither HTTP/1.0 nor HTTP/1.1.",
         "Nothing.";
 
-    EMPTY_HOST: plain(400, "empty_host"), Client,
-        "With `[registrar]`: no route matches, and `Host` is empty or is the client's own address.",
-        "Nothing, if it is a scan. A balancer's health check belongs to `platform.healthcheck_user_agent` or `server.health_path`.";
-    BAD_APP_INSTANCE: plain(400, "bad_app_instance"), Client,
-        "With `[registrar]`: `X-CF-App-Instance` is not `GUID:INDEX`.",
-        "Nothing.";
-    BAD_PROCESS_INSTANCE: plain(400, "bad_process_instance"), Client,
-        "With `[registrar]`: `X-CF-Process-Instance` is neither `GUID` nor `GUID:INDEX`.",
-        "Nothing.";
-    UNKNOWN_INSTANCE: plain(400, "unknown_instance"), Client,
-        "With `[registrar]`: no member of the route is the instance that the request names.",
-        "Look at `GET /routes` on the admin address: is the instance registered?";
-    NO_NEGOTIATOR: plain(502, "no_negotiator"), App,
-        "With `sticky_sessions_for_auth_negotiate`: the instance with which the client negotiates its authentication is gone.",
-        "Nothing. The client begins the authentication again.";
-    ROUTE_SERVICE: plain(502, "route_service"), Operator,
-        "The route was registered with a `route_service_url`. Hostler has no route services.",
-        "Register the route without the route service.";
-    ROUTE_SERVICE_TUNNEL: plain(503, "route_service"), Operator,
-        "The same, and the request asks for a WebSocket.",
-        "Register the route without the route service.";
     NO_MEMBER: later("no_member"), App,
         "A registered route has no member at the moment: all have unregistered or were silent for too long.",
         "Start an instance of the app. `registrar.keep_empty` says for how long the route stays; then it is `no_route`.";

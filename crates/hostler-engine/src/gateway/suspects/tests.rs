@@ -72,7 +72,7 @@ impl Court {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_deaths_in_a_row_by_a_requests_own_doing_convict_for_a_while() {
+async fn two_deaths_in_a_row_caused_by_a_request_block_it_for_a_while() {
     let (mut court, bad) = (Court::new(), single(1));
     assert!(court.death(&bad, 10, (0, 1), Alone).is_empty());
     assert_eq!(court.standing(&bad, 1), "suspect");
@@ -84,7 +84,7 @@ async fn two_deaths_in_a_row_by_a_requests_own_doing_convict_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_kills_from_outside_convict_nobody_and_a_third_one_does() {
+async fn two_outside_kills_block_nothing_and_a_third_does() {
     let (mut court, unlucky) = (Court::new(), single(1));
     assert!(court.death(&unlucky, 10, (0, 1), Outside).is_empty());
     assert!(court.death(&unlucky, 11, (1, 2), Outside).is_empty());
@@ -97,7 +97,7 @@ async fn two_kills_from_outside_convict_nobody_and_a_third_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_in_between_a_common_accident_and_one_dying_worker_are_no_second_death() {
+async fn an_answer_a_common_accident_or_the_same_worker_is_no_second_death() {
     let (mut court, it) = (Court::new(), single(1));
     court.death(&it, 10, (0, 1), Alone);
     assert!(court.death(&it, 11, (0, 1), Alone).is_empty(), "it was sent before the first died");
@@ -107,7 +107,7 @@ async fn an_answer_in_between_a_common_accident_and_one_dying_worker_are_no_seco
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_death_in_company_makes_suspects_and_convicts_none() {
+async fn a_death_over_several_requests_makes_suspects_and_blocks_none() {
     let mut court = Court::new();
     for url in 1..=3 {
         assert!(court.death(&single(url), 10, (0, 1), InCompany).is_empty());
@@ -118,7 +118,7 @@ async fn a_death_in_company_makes_suspects_and_convicts_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_one_kill_a_death_in_company_convicts_no_request_either() {
+async fn with_kills_1_a_death_over_several_requests_blocks_none() {
     let mut court = Court::new();
     let rule = Rule { kills: 1, ..RULE };
     let death = |alone| Death { pid: 10, since: court.start, at: court.start, own: true, alone };
@@ -127,7 +127,7 @@ async fn with_one_kill_a_death_in_company_convicts_no_request_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_ever_new_urls_of_one_path_one_at_a_time_is_let_in_until_the_path_is_kept_off() {
+async fn different_urls_of_one_path_are_admitted_one_at_a_time_until_the_path_is_blocked() {
     let mut court = Court::new();
     let [first, second, third, fourth] = [1, 2, 3, 4].map(|url| request(url, 1, url));
     assert_eq!(court.enters(&first, 0), Ok(None));
@@ -147,7 +147,7 @@ async fn of_ever_new_urls_of_one_path_one_at_a_time_is_let_in_until_the_path_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_answered_clears_its_path() {
+async fn an_answer_clears_the_path_of_its_request() {
     let mut court = Court::new();
     let good = request(2, 1, 2);
     for pid in 10..20 {
@@ -161,7 +161,7 @@ async fn one_that_is_answered_clears_its_path() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_is_held_beyond_all_patience_keeps_those_like_it_waiting() {
+async fn a_request_that_holds_a_worker_too_long_makes_similar_ones_wait() {
     let mut court = Court::new();
     let [held, next] = [1, 2].map(|url| request(url, 1, url));
     court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
@@ -171,7 +171,7 @@ async fn a_worker_that_is_held_beyond_all_patience_keeps_those_like_it_waiting()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_route_that_holds_workers_lets_others_in_one_at_a_time_until_one_is_answered() {
+async fn a_route_that_holds_workers_admits_one_request_at_a_time_until_an_answer() {
     let mut court = Court::new();
     for held in [single(1), single(2)] {
         court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
@@ -185,7 +185,7 @@ async fn a_route_that_holds_workers_lets_others_in_one_at_a_time_until_one_is_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_others_like_it_are_answered_a_held_worker_is_no_reason_to_wait() {
+async fn a_held_worker_makes_no_request_wait_while_similar_ones_are_answered() {
     let mut court = Court::new();
     let [held, good, next] = [1, 2, 3].map(|url| request(url, 1, 1));
     court.suspects.watch(&held, court.at(60), court.at(8));
@@ -195,7 +195,7 @@ async fn where_others_like_it_are_answered_a_held_worker_is_no_reason_to_wait() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_ever_new_paths_is_let_in_one_at_a_time_and_then_kept_off() {
+async fn a_client_with_many_different_paths_is_admitted_one_at_a_time_and_then_blocked() {
     let mut court = Court::new();
     let of_client = |url| request(url, url, 7);
     let mut kept_off = Vec::new();
@@ -220,7 +220,7 @@ async fn a_client_of_ever_new_paths_is_let_in_one_at_a_time_and_then_kept_off() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn suspects_are_so_many_and_no_more() {
+async fn the_number_of_suspects_is_limited() {
     let mut court = Court::new();
     for url in 0..3 * MAX_SUSPECTS as u64 {
         court.death(&single(url), 10, (0, url / 1000), Alone);

@@ -35,7 +35,7 @@ fn route(name: &str, target: PoolTarget) -> Arc<Route> {
         streams_body: false,
         traces: false,
         priority: Priority::Normal,
-        platform: None,
+        kind: None,
         fallback: Some(Fallback::File(Arc::new(page))),
         files_first: None,
         caching: None,
@@ -61,8 +61,9 @@ async fn begun(old: Arc<Route>) -> Reload {
         routes: ArcSwap::from_pointee(table(old)),
         spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024 }),
         request_memory: MemoryBudget::new(1 << 20),
-        platform: ArcSwapOption::empty(),
+        registrar: ArcSwapOption::empty(),
         health: Arc::new(Health::new(Arc::new(Connections::default()))),
+        access_format: None,
         unrouted: Arc::default(),
     };
     let mut exchange = exchange();
@@ -83,7 +84,7 @@ async fn an_answer_that_breaks_off_after_a_reload_has_the_fallback_of_its_own_ro
 }
 
 #[tokio::test]
-async fn what_a_request_says_of_its_pool_after_a_reload_is_said_of_its_own_pool() {
+async fn after_a_reload_a_request_reports_on_its_own_pool() {
     let (old, new) = (target(), target());
     let poisons = [old.poison.clone(), new.poison.clone()];
     let Reload { gateway, mut exchange, call, .. } = begun(route("old", old)).await;
@@ -100,7 +101,7 @@ async fn what_a_request_says_of_its_pool_after_a_reload_is_said_of_its_own_pool(
 }
 
 #[tokio::test]
-async fn a_route_that_is_gone_is_held_by_no_client_that_reads_slowly() {
+async fn a_slow_client_does_not_hold_a_removed_route() {
     let Reload { gateway, mut exchange, call, old, .. } = begun(route("old", target())).await;
     gateway.routes.store(Arc::new(table(route("new", target()))));
     drop(gateway.routes.load());

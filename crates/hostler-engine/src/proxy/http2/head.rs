@@ -1,7 +1,7 @@
 //! Converts heads between HTTP/1.1, which the rest of Hostler uses, and HTTP/2. Knows no connections.
 
 use hostler_wire::{
-    CallError, Fields, Limits, Name, ResponseHead, may_trail, write_field, write_head_end, write_status_line,
+    CallError, Fields, Limits, Name, ResponseHead, write_field, write_head_end, write_status_line,
 };
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -74,14 +74,4 @@ pub(super) fn trailers(fields: &HeaderMap) -> Option<Fields> {
     let mut found = Fields::default();
     fields.iter().for_each(|(name, value)| found.add(name.as_str().as_bytes(), value.as_bytes()));
     (!found.is_empty()).then_some(found)
-}
-
-pub(super) fn trailers_to_send(fields: &Fields) -> HeaderMap {
-    let mut found = HeaderMap::new();
-    for (_, name, value) in fields.iter().filter(|(_, name, _)| may_trail(name)) {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
-            found.append(name, value);
-        }
-    }
-    found
 }

@@ -94,19 +94,19 @@ fn begin(
     thread: usize,
 ) -> Result<Box<Call>, (Failure, Option<Lease<Endpoint>>)> {
     let upload = Upload::unframed(exchange);
-    let Some(head) = head_for(exchange, &lease, &upload) else {
+    let Some(head) = head_for(exchange, &lease, upload.as_ref()) else {
         return Err((Failure::Unspeakable, Some(lease)));
     };
-    match MemberStream::begin(permit, head, !upload.is_done()) {
+    match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => Ok(Call::on_stream(exchange, lease, Box::new(stream), upload, settings, thread)),
         Err(error) => Err((Failure::Unprocessed(error.to_string()), Some(lease))),
     }
 }
 
 /// The same head as in HTTP/1.1, converted.
-fn head_for(exchange: &Exchange, lease: &Lease<Endpoint>, upload: &Upload) -> Option<Request<()>> {
+fn head_for(exchange: &Exchange, lease: &Lease<Endpoint>, upload: Option<&Upload>) -> Option<Request<()>> {
     let mut text = Vec::with_capacity(1024);
-    request::write_head(&mut text, exchange, upload.framing());
+    request::write_head(&mut text, exchange, upload.map(Upload::framing));
     let scheme = if lease.connector.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
     // `TE` is about one connection, but it is sent on this one too, because some members send trailers only then.
     let mut wanted = exchange.head.fields.all(Name::Te).flat_map(tokens);

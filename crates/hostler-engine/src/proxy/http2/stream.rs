@@ -119,7 +119,7 @@ impl MemberStream {
         match self.ending.take() {
             None => return Poll::Ready(Ok(())),
             Some(None) => stream.send_data(Bytes::new(), true)?,
-            Some(Some(trailers)) => stream.send_trailers(head::trailers_to_send(&trailers))?,
+            Some(Some(trailers)) => stream.send_trailers(trailers.to_http2_trailers())?,
         }
         self.to_send = None;
         Poll::Ready(Ok(()))

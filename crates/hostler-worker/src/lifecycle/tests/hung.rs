@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_hung_one_is_killed_and_replaced() {
+fn a_hung_worker_is_killed_and_replaced() {
     let life = ready().after(60 * SECOND).on(LifecycleEvent::Hung).does(&[Action::Leave, Action::Diagnose]);
     let life = life.on(LifecycleEvent::Diagnosed).does(&[Action::Kill(Why::Hung)]);
     life.gets_killed().does(&[Action::AskTurn]);
@@ -11,7 +11,7 @@ fn a_hung_one_is_killed_and_replaced() {
 }
 
 #[test]
-fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
+fn a_hung_worker_without_a_stack_trace_is_killed_in_time_too() {
     let life = hung();
     let before = life.now;
     let life = life.at_deadline().does(&[Action::Kill(Why::Hung)]);
@@ -20,7 +20,7 @@ fn a_hung_one_that_does_not_say_where_is_killed_all_the_same_and_in_time() {
 }
 
 #[test]
-fn a_hung_one_is_asked_once_and_outlives_no_stop() {
+fn a_hung_worker_is_asked_for_its_stack_once_and_outlives_no_stop() {
     hung().on(LifecycleEvent::Hung).does(&[]).on(LifecycleEvent::Listening).does(&[]);
     hung()
         .on(LifecycleEvent::Stop)

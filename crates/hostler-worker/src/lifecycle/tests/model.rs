@@ -104,7 +104,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_a_life_makes_sense_and_comes_to_its_end(
+    fn any_sequence_of_events_gives_a_valid_lifecycle_that_ends(
         events in proptest::collection::vec((event(), 0..4_000_u64), 1..60),
         standing in prop_oneof![Just(Standing::Regular), Just(Standing::Successor), Just(Standing::Spare)],
         checks_health in any::<bool>(),

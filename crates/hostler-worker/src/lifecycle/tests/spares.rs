@@ -11,7 +11,7 @@ fn standing_by() -> Life {
 }
 
 #[test]
-fn a_spare_that_is_ready_stands_by_steps_in_at_once_and_back_after_its_last_request() {
+fn a_ready_spare_stands_by_steps_in_at_once_and_steps_back_after_its_last_request() {
     let life = standing_by();
     assert_eq!(life.life().deadline(), None);
     let life = life

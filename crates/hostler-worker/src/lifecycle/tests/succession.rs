@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn one_that_retires_leaves_the_pool_finishes_its_requests_and_stops_then() {
+fn a_retiring_worker_leaves_the_pool_finishes_its_requests_and_stops() {
     let life = ready().on(LifecycleEvent::Retire).does(&[Action::Withdraw]);
     let life =
         life.after(50 * SECOND).on(LifecycleEvent::Tick).does(&[]).on(LifecycleEvent::Retire).does(&[]);
@@ -11,13 +11,13 @@ fn one_that_retires_leaves_the_pool_finishes_its_requests_and_stops_then() {
 }
 
 #[test]
-fn one_that_hears_is_told_to_shut_down_only_after_its_last_request() {
+fn a_listening_worker_gets_shutdown_only_after_its_last_request() {
     let life = ready().on(LifecycleEvent::Hears).on(LifecycleEvent::Retire).does(&[Action::Withdraw]);
     life.on(LifecycleEvent::Finished).does(&[Action::SayShutdown]).at_deadline().does(&[Action::Terminate]);
 }
 
 #[test]
-fn one_that_retires_waits_no_longer_than_a_hang_for_its_last_request() {
+fn a_retiring_worker_waits_for_its_last_request_at_most_the_hang_timeout() {
     let life = ready().on(LifecycleEvent::Retire);
     let start = life.now;
     let life = life.at_deadline().does(&[Action::Terminate]);
@@ -26,7 +26,7 @@ fn one_that_retires_waits_no_longer_than_a_hang_for_its_last_request() {
 }
 
 #[test]
-fn one_that_hangs_dies_or_loses_its_app_while_it_retires_does_not_come_back() {
+fn a_retiring_worker_that_hangs_or_dies_is_not_replaced() {
     let hung = || ready().on(LifecycleEvent::Retire).on(LifecycleEvent::Hung).does(&[Action::Diagnose]);
     let killed = hung().on(LifecycleEvent::Diagnosed).does(&[Action::Kill(Why::Hung)]);
     killed.gets_killed().does(&[]).is(LifecycleState::Stopped);
@@ -43,7 +43,7 @@ fn one_that_hangs_dies_or_loses_its_app_while_it_retires_does_not_come_back() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_one_that_retires() {
+fn a_stop_does_not_wait_for_a_retiring_worker() {
     ready()
         .on(LifecycleEvent::Retire)
         .on(LifecycleEvent::Stop)
@@ -59,7 +59,7 @@ fn a_stop_does_not_wait_for_one_that_retires() {
 }
 
 #[test]
-fn one_that_does_not_serve_retires_by_stopping() {
+fn a_worker_that_does_not_serve_retires_by_stopping() {
     booting().on(LifecycleEvent::Retire).does(&[Action::Terminate]).dies().is(LifecycleState::Stopped);
     booting().dies().on(LifecycleEvent::Retire).does(&[]).is(LifecycleState::Stopped);
     hung()
@@ -90,7 +90,7 @@ fn a_successor_that_dies_before_it_is_ready_has_one_more_chance() {
 }
 
 #[test]
-fn so_has_one_that_dies_as_soon_as_it_is_ready() {
+fn a_successor_that_dies_right_after_readiness_has_one_more_chance() {
     let life = successor().on(LifecycleEvent::Listening).dies().does(&[Action::Leave, Action::AskTurn]);
     life.on(LifecycleEvent::Turn)
         .on(LifecycleEvent::Listening)
@@ -100,7 +100,7 @@ fn so_has_one_that_dies_as_soon_as_it_is_ready() {
 }
 
 #[test]
-fn a_successor_that_dies_over_requests_is_booted_again_however_often() {
+fn a_successor_that_requests_crash_is_booted_again_every_time() {
     let mut life = successor();
     for _ in 0..20 {
         life =
@@ -114,7 +114,7 @@ fn a_successor_that_dies_over_requests_is_booted_again_however_often() {
 }
 
 #[test]
-fn behind_a_process_that_lives_on_it_is_no_different() {
+fn a_successor_that_dies_behind_a_living_parent_is_treated_the_same() {
     let orphaned = |life: Life| {
         let life = life.on(LifecycleEvent::Listening).on(LifecycleEvent::Orphaned);
         life.does(&[Action::Leave, Action::Kill(Why::Orphaned)])
@@ -140,7 +140,7 @@ fn behind_a_process_that_lives_on_it_is_no_different() {
 }
 
 #[test]
-fn a_successor_that_is_not_ready_in_time_or_hangs_has_none() {
+fn a_successor_that_is_not_ready_in_time_or_hangs_has_no_more_chance() {
     let life = successor().at_deadline().at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
     life.gets_killed().does(&[]).is(LifecycleState::Stopped);
     let life = successor()

@@ -266,7 +266,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_each_place_has_a_worker_and_each_restart_an_end(
+    fn after_any_events_each_place_has_a_worker_and_each_restart_ends(
         steps in proptest::collection::vec(step(), 1..80)
     ) {
         let mut world = World::new();

@@ -67,7 +67,7 @@ fn a_spare_that_dies_steps_in_again_when_it_is_back() {
 }
 
 #[test]
-fn workers_that_boot_for_the_first_time_are_not_missed() {
+fn workers_in_their_first_boot_need_no_spare() {
     let pool = Pool { plan: Plan::default(), now: Instant::now(), todo: vec![] };
     let pool = pool
         .on(RolloutEvent::Count(2))
@@ -93,7 +93,7 @@ fn a_spare_of_the_old_generation_stays_until_all_workers_are_new() {
 }
 
 #[test]
-fn no_spare_is_hired_during_a_restart() {
+fn no_spare_is_started_during_a_restart() {
     let pool = pool(2).on(RolloutEvent::Restart).dies(1).does(&[]).dies(2).does(&[]).ready(1).ready(2);
     let pool = pool.replaced(1, 3).takes_over(4).ends(2);
     pool.does(&[RolloutAction::Reached(1), spare(5, 3)]);
@@ -118,6 +118,6 @@ fn a_spare_due_for_recycling_is_replaced_and_nothing_waits_for_that() {
 }
 
 #[test]
-fn a_stop_hires_no_spare() {
+fn a_stop_starts_no_spare() {
     with_spare(2).on(RolloutEvent::Stop).does(&[]).dies(1).does(&[]).on(RolloutEvent::Tick).does(&[]);
 }

@@ -31,10 +31,10 @@ const LONGEST_FRAME: usize = 16_384;
 /// For this many bytes of answers the client may send one more WINDOW_UPDATE: an honest client may send one for each small frame.
 const BYTES_A_WINDOW_UPDATE: usize = 256;
 
-/// What there was too much of on a connection.
+/// What a client sends too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Excess {
+pub(super) enum Flood {
     /// Streams opened and reset.
     Resets = 1,
     /// A head in too many CONTINUATION frames.
@@ -53,7 +53,7 @@ pub(super) enum Excess {
     SlowHead,
 }
 
-impl Excess {
+impl Flood {
     const ALL: [Self; 8] = [
         Self::Resets,
         Self::Continuations,
@@ -65,13 +65,13 @@ impl Excess {
         Self::SlowHead,
     ];
 
-    /// The excess with this number.
+    /// The kind with this number.
     pub fn of(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|excess| *excess as u8 == number)
+        Self::ALL.into_iter().find(|flood| *flood as u8 == number)
     }
 }
 
-impl fmt::Display for Excess {
+impl fmt::Display for Flood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resets => "too many streams opened and reset",
@@ -167,7 +167,7 @@ impl FloodMeter {
     }
 
     /// Counts the frames in `bytes`. Returns how many bytes it has processed: all, or up to the end of a frame if the head has several.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Excess> {
+    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Flood> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.ahead > 0 {
@@ -214,13 +214,13 @@ impl FloodMeter {
             || (self.ahead > 0 && matches!(self.kind, Some(HEADERS | CONTINUATION)))
     }
 
-    fn begin_frame(&mut self) -> Result<(), Excess> {
+    fn begin_frame(&mut self) -> Result<(), Flood> {
         let [high, middle, low, kind, flags, ..] = self.head;
         let length = u32::from_be_bytes([0, high, middle, low]);
         self.ahead = length;
         self.kind = Some(kind);
         let has = |flag| flags & flag != 0;
-        let (bucket, excess) = match kind {
+        let (bucket, flood) = match kind {
             HEADERS => {
                 self.open = !has(END_HEADERS);
                 self.continuations = 0;
@@ -230,17 +230,17 @@ impl FloodMeter {
                 self.open = !has(END_HEADERS);
                 self.continuations += 1;
                 let few = self.continuations <= self.most_continuations;
-                return if few { Ok(()) } else { Err(Excess::Continuations) };
+                return if few { Ok(()) } else { Err(Flood::Continuations) };
             }
             DATA if length > u32::from(has(PADDED)) || has(END_STREAM) => return Ok(()),
-            DATA => (&mut self.empty_data, Excess::EmptyData),
-            RST_STREAM => (&mut self.resets, Excess::Resets),
-            SETTINGS => (&mut self.settings, Excess::Settings),
-            PING => (&mut self.pings, Excess::Pings),
-            WINDOW_UPDATE => (&mut self.window_updates, Excess::WindowUpdates),
-            _ => (&mut self.others, Excess::Others),
+            DATA => (&mut self.empty_data, Flood::EmptyData),
+            RST_STREAM => (&mut self.resets, Flood::Resets),
+            SETTINGS => (&mut self.settings, Flood::Settings),
+            PING => (&mut self.pings, Flood::Pings),
+            WINDOW_UPDATE => (&mut self.window_updates, Flood::WindowUpdates),
+            _ => (&mut self.others, Flood::Others),
         };
-        if bucket.take() { Ok(()) } else { Err(excess) }
+        if bucket.take() { Ok(()) } else { Err(flood) }
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     /// Reads all bytes, in as many steps as needed.
-    fn all(meter: &mut FloodMeter, bytes: &[u8]) -> Result<(), Excess> {
+    fn all(meter: &mut FloodMeter, bytes: &[u8]) -> Result<(), Flood> {
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = &rest[meter.read(rest)?..];
@@ -278,8 +278,8 @@ mod tests {
         Ok(())
     }
 
-    /// How many such frames are accepted, and the excess that follows.
-    fn borne(meter: &mut FloodMeter, kind: u8, flags: u8, length: usize) -> (usize, Option<Excess>) {
+    /// How many such frames are accepted, and the flood that follows.
+    fn borne(meter: &mut FloodMeter, kind: u8, flags: u8, length: usize) -> (usize, Option<Flood>) {
         let frame = frame(kind, flags, length);
         (0..10_000).find_map(|count| Some((count, Some(all(meter, &frame).err()?)))).unwrap_or((10_000, None))
     }
@@ -287,39 +287,39 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_flood_is_known_by_its_frames() {
         let cases = [
-            (RST_STREAM, 0, 4, 500, Some(Excess::Resets)),
-            (SETTINGS, 0, 0, 99, Some(Excess::Settings)),
-            (SETTINGS, 1, 0, 99, Some(Excess::Settings)),
-            (PING, 0, 8, 1000, Some(Excess::Pings)),
-            (DATA, 0, 0, 200, Some(Excess::EmptyData)),
-            (DATA, PADDED, 1, 200, Some(Excess::EmptyData)),
-            (WINDOW_UPDATE, 0, 4, 5000, Some(Excess::WindowUpdates)),
-            (CONTINUATION, 0, 0, 32, Some(Excess::Continuations)),
-            (2, 0, 5, 1000, Some(Excess::Others)),
-            (7, 0, 8, 1000, Some(Excess::Others)),
-            (0xfa, 0, 0, 1000, Some(Excess::Others)),
+            (RST_STREAM, 0, 4, 500, Some(Flood::Resets)),
+            (SETTINGS, 0, 0, 99, Some(Flood::Settings)),
+            (SETTINGS, 1, 0, 99, Some(Flood::Settings)),
+            (PING, 0, 8, 1000, Some(Flood::Pings)),
+            (DATA, 0, 0, 200, Some(Flood::EmptyData)),
+            (DATA, PADDED, 1, 200, Some(Flood::EmptyData)),
+            (WINDOW_UPDATE, 0, 4, 5000, Some(Flood::WindowUpdates)),
+            (CONTINUATION, 0, 0, 32, Some(Flood::Continuations)),
+            (2, 0, 5, 1000, Some(Flood::Others)),
+            (7, 0, 8, 1000, Some(Flood::Others)),
+            (0xfa, 0, 0, 1000, Some(Flood::Others)),
             (DATA, END_STREAM, 0, 10_000, None),
             (DATA, 0, 1, 10_000, None),
             (HEADERS, END_HEADERS, 20, 10_000, None),
         ];
-        for (kind, flags, length, expected, excess) in cases {
-            assert_eq!(borne(&mut begun(), kind, flags, length), (expected, excess), "{kind}");
+        for (kind, flags, length, expected, flood) in cases {
+            assert_eq!(borne(&mut begun(), kind, flags, length), (expected, flood), "{kind}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_slowly_is_no_flood() {
+    async fn slow_frames_are_no_flood() {
         let mut meter = begun();
         for _ in 0..3000 {
             meter.read(&frame(RST_STREAM, 0, 4)).unwrap();
             tokio::time::advance(Duration::from_millis(40)).await;
         }
-        let (many, excess) = borne(&mut meter, RST_STREAM, 0, 4);
-        assert!(many <= 501 && excess == Some(Excess::Resets), "{many}");
+        let (many, flood) = borne(&mut meter, RST_STREAM, 0, 4);
+        assert!(many <= 501 && flood == Some(Flood::Resets), "{many}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_may_give_back_all_that_it_has_read() {
+    async fn window_updates_for_read_bytes_are_no_flood() {
         let mut meter = begun();
         for _ in 0..20_000 {
             meter.wrote(600);
@@ -346,7 +346,7 @@ mod tests {
         let mut meter = FloodMeter::new(1 << 20);
         meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         all(&mut meter, &frame(SETTINGS, 0, 0)).unwrap();
-        assert_eq!(borne(&mut meter, CONTINUATION, 0, 0), (128, Some(Excess::Continuations)));
+        assert_eq!(borne(&mut meter, CONTINUATION, 0, 0), (128, Some(Flood::Continuations)));
     }
 
     #[test]
@@ -365,16 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn excesses_have_numbers_of_their_own() {
-        for excess in Excess::ALL {
-            assert_eq!(Excess::of(excess as u8), Some(excess));
+    fn each_kind_of_excess_has_its_own_number() {
+        for flood in Flood::ALL {
+            assert_eq!(Flood::of(flood as u8), Some(flood));
         }
-        assert_eq!(Excess::of(0), None);
+        assert_eq!(Flood::of(0), None);
     }
 
     proptest! {
         #[test]
-        fn however_frames_are_cut_they_are_counted_the_same(
+        fn frames_are_counted_equally_however_the_bytes_are_cut(
             frames in vec((0_u8..11, any::<u8>(), 0_usize..300), 1..60),
             cuts in vec(1_usize..100, 1..20),
         ) {

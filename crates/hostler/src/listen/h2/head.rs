@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
-use hostler_wire::{BodyLength, Fields, Limits, RequestHead, ResponseHead, may_trail};
+use hostler_wire::{BodyLength, Limits, RequestHead, ResponseHead};
 use http::header::{
     AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
 };
@@ -142,15 +142,6 @@ pub(super) fn interim(head: &ResponseHead) -> Response<()> {
     response(head.status, fields)
 }
 
-/// Converts the trailers of an answer.
-pub(super) fn trailers(trailers: &Fields) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(trailers.len());
-    for (_, name, value) in trailers.iter().filter(|(_, name, _)| may_trail(name)) {
-        append(&mut fields, name, HeaderValue::from_bytes(value));
-    }
-    fields
-}
-
 fn append<E>(fields: &mut HeaderMap, name: &[u8], value: Result<HeaderValue, E>) {
     // A field that was parsed before is valid here too.
     if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) {
@@ -173,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_our_cache_says_comes_after_what_others_have_said_and_our_age_in_place_of_theirs() {
+    fn our_cache_status_follows_the_others_and_our_age_replaces_theirs() {
         let anywhere = "127.0.0.1:80".parse().unwrap();
         let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
         let mut head = ResponseHead::with_status(200);

@@ -11,8 +11,8 @@ use hostler_engine::exchange::{Deadline, Slow, Sweep, TransferRate};
 use hostler_wire::{Stream, read_some};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::flood::{Excess, FloodMeter};
-use super::joiner::Joiner;
+use super::continuations::ContinuationJoiner;
+use super::flood::{Flood, FloodMeter};
 use crate::listen::Settings;
 
 /// Why a connection must end. `MeteredIo` sets it, and the session above reads it in the same task.
@@ -21,8 +21,8 @@ pub(super) struct EndReason(AtomicU8, OnceLock<Slow>);
 
 impl EndReason {
     /// The flood that was detected; none if there was none.
-    pub fn passed(&self) -> Option<Excess> {
-        Excess::of(self.0.load(Ordering::Relaxed))
+    pub fn flood(&self) -> Option<Flood> {
+        Flood::of(self.0.load(Ordering::Relaxed))
     }
 
     /// How the client is too slow; none while it is not.
@@ -31,12 +31,12 @@ impl EndReason {
     }
 
     /// Notes that the client does not take its answers.
-    pub fn find_slow(&self, slow: Slow) {
+    pub fn set_slow(&self, slow: Slow) {
         let _ = self.1.set(slow);
     }
 
-    fn pass(&self, excess: Excess) {
-        self.0.store(excess as u8, Ordering::Relaxed);
+    fn set_flood(&self, flood: Flood) {
+        self.0.store(flood as u8, Ordering::Relaxed);
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct MeteredIo {
     /// Bytes that were read before the connection was known to be HTTP/2.
     early: Vec<u8>,
     meter: FloodMeter,
-    joiner: Joiner,
+    joiner: ContinuationJoiner,
     /// Joined frames and the bytes after them, to be read next.
     joined: Vec<u8>,
     end_reason: Arc<EndReason>,
@@ -80,7 +80,7 @@ impl MeteredIo {
             stream,
             early,
             meter: FloodMeter::new(settings.limits.max_size),
-            joiner: Joiner::default(),
+            joiner: ContinuationJoiner::default(),
             joined: Vec::new(),
             end_reason,
             slow,
@@ -103,8 +103,8 @@ impl MeteredIo {
         while !rest.is_empty() {
             let taken = match self.meter.read(rest) {
                 Ok(taken) => taken,
-                Err(excess) => {
-                    self.end_reason.pass(excess);
+                Err(flood) => {
+                    self.end_reason.set_flood(flood);
                     return None;
                 }
             };
@@ -159,7 +159,7 @@ impl MeteredIo {
     /// Ends the connection if a head is not complete in time.
     fn poll_slow(&mut self, cx: &mut Context<'_>) {
         if self.slow.is_set() && self.slow.poll_due(cx).is_ready() {
-            self.end_reason.pass(Excess::SlowHead);
+            self.end_reason.set_flood(Flood::SlowHead);
         }
     }
 
@@ -188,7 +188,7 @@ impl MeteredIo {
         match slow {
             None => written,
             Some(slow) => {
-                self.end_reason.find_slow(slow);
+                self.end_reason.set_slow(slow);
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
@@ -198,7 +198,7 @@ impl MeteredIo {
 impl AsyncRead for MeteredIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.end_reason.passed().is_some() {
+        if this.end_reason.flood().is_some() {
             return Poll::Pending;
         }
         let before = buf.filled().len();

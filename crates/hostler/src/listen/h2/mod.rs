@@ -1,13 +1,13 @@
 //! HTTP/2 connections of clients: accepts their streams, and ends them. Knows the gateway, and neither routes nor members.
 
+mod continuations;
 mod flood;
 mod head;
-mod joiner;
 mod metered_io;
+mod send_buffer;
 mod sink;
 mod stream;
 mod stream_tasks;
-mod way;
 mod websocket;
 
 use std::future::poll_fn;
@@ -25,11 +25,12 @@ use hostler_engine::journal::Level;
 use hostler_wire::Stream;
 use metered_io::{EndReason, MeteredIo};
 
-use super::{ConnectionOrigin, Settings, Shard};
+use super::Settings;
+use super::shard::{ConnectionOrigin, Shard};
+use send_buffer::{SendPiece, SharedSendBuffer};
 pub use stream_tasks::StreamTasks;
-use way::{SendPiece, Way};
 
-/// How many bytes a stream may have in the `h2` crate. All streams of a connection together have another limit (see `Way`).
+/// How many bytes a stream may have in the `h2` crate. All streams of a connection together have another limit (see `SharedSendBuffer`).
 const SEND_BUFFER: usize = 128 * 1024;
 /// The receive window with which each connection begins (RFC 9113 section 6.9.2). It cannot be smaller.
 const LEAST_WINDOW: u32 = 65_535;
@@ -48,7 +49,7 @@ struct Http2Shared {
     /// The connection's share of the memory for request bodies.
     memory: Arc<MemoryAccount>,
     /// Limits the bytes of all its answers in the `h2` crate.
-    way: Arc<Way>,
+    send_buffer: Arc<SharedSendBuffer>,
     /// Why the connection must end; empty while it need not.
     end_reason: Arc<EndReason>,
     /// Bytes of request bodies that were received, over all streams.
@@ -116,7 +117,7 @@ impl Shard {
         let window = memory.reservation();
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let common = Arc::new(Http2Shared {
-            way: Way::new(settings.answer_memory.account()),
+            send_buffer: SharedSendBuffer::new(settings.answer_memory.account()),
             end_reason,
             shard: self,
             settings,
@@ -144,9 +145,9 @@ impl Shard {
 }
 
 impl Shard {
-    fn note_flood(&self, origin: &ConnectionOrigin, excess: &impl std::fmt::Display) {
+    fn note_flood(&self, origin: &ConnectionOrigin, flood: &impl std::fmt::Display) {
         self.connections.count_flood();
-        let text = format!("HTTP/2 connection from {} ended: {excess}", origin.peer);
+        let text = format!("HTTP/2 connection from {} ended: {flood}", origin.peer);
         self.journal.event(Level::Warn, &text);
     }
 }
@@ -192,12 +193,12 @@ impl Session {
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            if let Some(excess) = self.common.end_reason.passed()
+            if let Some(flood) = self.common.end_reason.flood()
                 && !self.is_aborted
             {
                 self.is_aborted = true;
                 self.leaving = true;
-                self.common.shard.note_flood(&self.common.origin, &excess);
+                self.common.shard.note_flood(&self.common.origin, &flood);
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
             }
@@ -273,7 +274,7 @@ impl Session {
 impl Http2Shared {
     /// Ends the connection because its client does not take its answers.
     fn end_slow(&self, slow: Slow) {
-        self.end_reason.find_slow(slow);
+        self.end_reason.set_slow(slow);
         self.waker.wake();
     }
 }

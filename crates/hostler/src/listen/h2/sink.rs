@@ -11,12 +11,12 @@ use hostler_wire::ResponseHead;
 use http::Response;
 
 use super::head;
+use super::send_buffer::SendPiece;
 use super::stream::StreamClient;
-use super::way::SendPiece;
 use crate::listen::Settings;
-use crate::listen::behind::{Behind, BufferKind, PIECE, Progress};
+use crate::listen::answer_buffer::{AnswerBuffer, BufferKind, PIECE, Progress};
 use crate::listen::head::Framing;
-use crate::listen::sink::{AnswerSink, DeliveryError, Transfer};
+use crate::listen::transfer::{AnswerSink, DeliveryError, Transfer};
 
 impl AnswerSink for StreamClient<'_> {
     /// None once the head was sent.
@@ -43,7 +43,7 @@ impl AnswerSink for StreamClient<'_> {
     /// Bytes of other streams count in `all`, because they share the connection.
     fn progress(&self) -> Progress {
         Progress {
-            all: self.common.way.sent.load(Ordering::Relaxed),
+            all: self.common.send_buffer.sent.load(Ordering::Relaxed),
             own: self.handed,
             least: self.settings.send_limits.min_send_rate.max(1),
             now: self.silence.sweep().millis(),
@@ -54,8 +54,8 @@ impl AnswerSink for StreamClient<'_> {
         self.outbox.len()
     }
 
-    fn fall_behind(&self) -> Box<Behind> {
-        Behind::new(&self.common.way.account, &self.progress())
+    fn new_buffer(&self) -> Box<AnswerBuffer> {
+        AnswerBuffer::new(&self.common.send_buffer.account, &self.progress())
     }
 
     fn spool_account(&mut self) -> SpoolAccount {
@@ -86,18 +86,18 @@ impl AnswerSink for StreamClient<'_> {
         self.poll_push(cx, transfer).map_err(|()| DeliveryError::Client(None))
     }
 
-    fn hold(&mut self, behind: &mut Behind, sent: bool, kind: BufferKind) -> usize {
+    fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize {
         if sent {
-            if !behind.is_spilling() {
-                let _shrinks = behind.memory().resize(0);
+            if !buffer.is_spilling() {
+                let _shrinks = buffer.memory().resize(0);
             }
         } else if !self.outbox.is_empty() {
             let (common, settings) = (self.common, self.settings);
             let account = || common.spool.get_or_init(|| settings.spool.account()).clone();
-            behind.wait(&mut self.outbox, (0, 0), kind, account);
+            buffer.wait(&mut self.outbox, (0, 0), kind, account);
         } else if self.whole.is_unique() {
             // A body that is in the cache too is counted there.
-            behind.memory().set(self.whole.len() as u64);
+            buffer.memory().set(self.whole.len() as u64);
         }
         mem::take(&mut self.wanted)
     }
@@ -157,8 +157,10 @@ impl StreamClient<'_> {
         while !self.outbox.is_empty() || !self.whole.is_empty() {
             let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
             let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
-            let memory = transfer.behind.as_mut().map(|behind| behind.memory());
-            let Poll::Ready((bytes, slip)) = self.common.way.poll_enter(cx, granted.min(next), memory) else {
+            let memory = transfer.buffer.as_mut().map(|buffer| buffer.memory());
+            let Poll::Ready((bytes, grant)) =
+                self.common.send_buffer.poll_reserve(cx, granted.min(next), memory)
+            else {
                 self.waits_for_others = true;
                 return Poll::Pending;
             };
@@ -167,10 +169,10 @@ impl StreamClient<'_> {
                 false => take(&mut self.outbox, bytes),
             };
             self.handed += bytes as u64;
-            self.common.way.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.common.send_buffer.sent.fetch_add(bytes as u64, Ordering::Relaxed);
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
-            sender.send_data(SendPiece::new(piece, slip), is_end).map_err(|_| ())?;
+            sender.send_data(SendPiece::new(piece, grant), is_end).map_err(|_| ())?;
             if is_end {
                 return Poll::Ready(Ok(true));
             }
@@ -178,7 +180,7 @@ impl StreamClient<'_> {
         if is_spilling {
             // The file is read only when the stream has a window, because many streams of a connection may wait for one.
             let granted = ready!(self.poll_window(cx, PIECE))?;
-            if self.common.way.poll_open(cx).is_pending() {
+            if self.common.send_buffer.poll_room(cx).is_pending() {
                 self.waits_for_others = true;
                 return Poll::Pending;
             }
@@ -190,7 +192,7 @@ impl StreamClient<'_> {
         }
         let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
         match transfer.trailers.take() {
-            Some(trailers) => sender.send_trailers(head::trailers(&trailers)),
+            Some(trailers) => sender.send_trailers(trailers.to_http2_trailers()),
             None => sender.send_data(Bytes::new().into(), true),
         }
         .map_err(|_| ())?;

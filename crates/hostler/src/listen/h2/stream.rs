@@ -13,14 +13,14 @@ use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, Respons
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
 
-use super::way::SendPiece;
-use super::websocket::{WebSocketKey, Within};
+use super::send_buffer::SendPiece;
+use super::websocket::{WebSocketKey, WebSocketStream};
 use super::{Http2Shared, StreamState, head};
 use crate::listen::Settings;
-use crate::listen::deliver::refuse;
+use crate::listen::refuse::refuse;
 use crate::listen::request_body::ReceivedBody;
 use crate::listen::respond::RequestOutcome;
-use crate::listen::sink::AnswerSink;
+use crate::listen::transfer::AnswerSink;
 use crate::listen::tunnel::UpgradedConnection;
 
 /// The longest trailer section in bytes, as in HTTP/1.1.
@@ -164,13 +164,13 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
 fn become_tunnel(
     common: &Http2Shared,
     state: StreamState,
-    stream: Within,
+    stream: WebSocketStream,
     call: Box<Call>,
 ) -> Box<UpgradedConnection> {
     let StreamState { exchange, silence, refusal_to_read } = state;
     let third = exchange.deadline.sweep().deadline();
     let client = ClientEnd {
-        stream: Stream::Within(Box::new(stream)),
+        stream: Stream::InHttp2(Box::new(stream)),
         head: Vec::new(),
         early: Vec::new(),
         deadlines: [silence, refusal_to_read, third],
@@ -214,12 +214,12 @@ impl StreamClient<'_> {
     }
 
     /// Tells the client that its WebSocket is open. None if the client has left.
-    fn switch(mut self, exchange: &mut Exchange, call: &Call) -> Option<Within> {
+    fn switch(mut self, exchange: &mut Exchange, call: &Call) -> Option<WebSocketStream> {
         let head = head::switch(call.answer(), exchange);
         match self.respond.send_response(head, false) {
             Ok(sender) => {
                 exchange.log_facts.status = 200;
-                Some(Within { body: self.body, sender, unread: Bytes::new() })
+                Some(WebSocketStream { body: self.body, sender, unread: Bytes::new() })
             }
             Err(_) => {
                 exchange.log_facts.aborted = Some("client");

@@ -12,8 +12,8 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::Request;
 
+use super::send_buffer::SendPiece;
 use super::stream::{self, AfterStream, NewRequest};
-use super::way::SendPiece;
 use super::{Http2Shared, RunningStream, StreamState};
 
 /// How many idle tasks a thread keeps.
@@ -69,7 +69,7 @@ impl StreamTasks {
             let StreamJob { running, state, new_request } = poll_fn(|cx| inbox.poll_job(cx)).await;
             let mut state = match stream::serve(&running.0, state, new_request).await {
                 AfterStream::Nothing(state) => state,
-                AfterStream::Tunnel(tunnel) => return tunnel.go_on(running.0.shard.clone(), running),
+                AfterStream::Tunnel(tunnel) => return tunnel.spawn(running.0.shard.clone(), running),
             };
             drop(running);
             state.clear();

@@ -16,7 +16,7 @@ use http::{Extensions, Method};
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::way::SendPiece;
+use super::send_buffer::SendPiece;
 
 /// The text that a server appends to the key (RFC 6455 section 1.3).
 const JOINED: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -56,20 +56,20 @@ impl WebSocketKey {
 }
 
 /// An HTTP/2 stream as a byte stream.
-pub(super) struct Within {
+pub(super) struct WebSocketStream {
     pub body: RecvStream,
     pub sender: SendStream<SendPiece>,
     /// Received bytes that were not read yet.
     pub unread: Bytes,
 }
 
-impl fmt::Debug for Within {
+impl fmt::Debug for WebSocketStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP/2 stream {:?}", self.sender.stream_id())
     }
 }
 
-impl AsyncRead for Within {
+impl AsyncRead for WebSocketStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         while this.unread.is_empty() {
@@ -87,7 +87,7 @@ impl AsyncRead for Within {
     }
 }
 
-impl AsyncWrite for Within {
+impl AsyncWrite for WebSocketStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let sender = &mut self.get_mut().sender;
         sender.reserve_capacity(buf.len().min(PIECE));
@@ -111,7 +111,7 @@ impl AsyncWrite for Within {
     }
 }
 
-impl Duplex for Within {
+impl Duplex for WebSocketStream {
     fn abort(&mut self) {
         self.sender.send_reset(Reason::CANCEL);
     }

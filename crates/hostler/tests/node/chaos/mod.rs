@@ -41,7 +41,7 @@ const LOOPS_TIMEOUT: Duration = Duration::from_secs(3);
 const CLIENTS: [(&str, usize); 3] = [(ONE, 8), (MANY, 8), (LOOPS, 2)];
 
 #[tokio::test]
-async fn whatever_happens_each_request_is_answered_once_and_rightly_or_refused_for_a_reason() {
+async fn under_any_faults_each_request_is_answered_once_or_refused_with_a_reason() {
     let plan = Plan::from_environment();
     // Shown when the test fails, or with --nocapture.
     println!("chaos: HOSTLER_CHAOS_SEED={} repeats this run ({:?})", plan.seed, plan.end);

@@ -1,4 +1,4 @@
-//! Operators' commands in the chaos test: restarts, reloads, pauses, upgrades. Each must succeed, whatever else happens.
+//! Operators' commands in the chaos test: restarts, reloads, pauses, upgrades. Each must succeed under all other faults.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ impl Operator {
         assert_ne!(self.users.pid().await, old);
     }
 
-    /// Whatever happens to workers meanwhile: a request that ends a new worker does not end a restart.
+    /// A request that ends a new worker does not end a restart.
     async fn succeeds(&self, command: &[&str]) {
         if let Err(said) = self.command(command).await {
             panic!("hostler {}: {said}", command.join(" "));

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use hostler_testkit::{chunked, request};
 
-/// The kernel takes this much in one write: such an answer comes as a whole or not at all.
+/// The kernel takes this much in one write: such an answer arrives whole, or no byte of it.
 const WHOLE: usize = 64 << 10;
 
 /// The size of the page that all clients request.

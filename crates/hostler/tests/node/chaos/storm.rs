@@ -34,7 +34,7 @@ const LONGEST_LULL: Duration = Duration::from_secs(2);
 const MOST_STORIES: usize = 3;
 
 #[tokio::test]
-async fn a_storm_of_faults_costs_no_request_that_may_be_sent_twice() {
+async fn a_storm_of_faults_loses_no_request_that_may_be_repeated() {
     let seed = plan::number("HOSTLER_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..1_000_000));
     let faults = plan::number("HOSTLER_STORM_FAULTS").unwrap_or(IN_THE_SUITE);
     let sizes = plan::number("HOSTLER_STORM_WORKERS").map_or(vec![3, 8], |workers| vec![workers as usize]);

@@ -9,10 +9,11 @@ use hostler_cache::{
 use hostler_coding::{self as coding, Coding};
 use hostler_wire::ResponseHead;
 
-use super::{Fetch, MemberRequestView, is_servable};
 use crate::cache::{self, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
+use crate::gateway::cached::fetch_state::{Fetch, is_servable};
+use crate::gateway::cached::request::MemberRequestView;
 use crate::gateway::cached::show;
 use crate::gateway::refusal::Refusal;
 use crate::proxy::Call;
@@ -29,16 +30,16 @@ impl Fetch {
         let is_about_it = confirms(&HeadLines(&stale.head.fields), &HeadLines(&call.answer().fields));
         let fresh = cache::freshened(&stale.head, call.answer());
         call.finish(exchange);
-        let stock = &self.caching.stock;
+        let shared_cache = &self.caching.shared_cache;
         if !is_about_it {
-            stock.remove(&self.key, &stale);
+            shared_cache.remove(&self.key, &stale);
             return None;
         }
         let (entry, freshness) = self.renewed(exchange, &stale, &fresh, (asked, now));
         let entry = Arc::new(entry);
         match freshness {
             Ok(freshness) => {
-                stock.exchange(&self.key, &stale, entry.clone());
+                shared_cache.exchange(&self.key, &stale, entry.clone());
                 self.settle(if is_servable(&freshness, now) {
                     FlightOutcome::Shared(FetchOutcome::Stored(entry.clone()))
                 } else {
@@ -47,7 +48,7 @@ impl Fetch {
             }
             // The new head forbids that it is stored.
             Err(_) => {
-                stock.forget(&self.key);
+                shared_cache.forget(&self.key);
                 self.settle(FlightOutcome::Alone);
             }
         }
@@ -61,20 +62,20 @@ impl Fetch {
     pub(super) fn compare(&self, exchange: &Exchange, answer: &ResponseHead, asked: FetchMark) {
         let may_change = self.caching.stores && self.is_as_stored && !self.asks.no_store;
         let Some(stored) = self.stale.as_ref().filter(|_| may_change) else { return };
-        let (stock, now) = (&self.caching.stock, Moment::now());
+        let (shared_cache, now) = (&self.caching.shared_cache, Moment::now());
         let (is_page, length) = (stored.head.status == 200, stored.body.len() as u64);
         match compare(&HeadLines(&stored.head.fields), length, &HeadLines(&answer.fields)) {
             Likeness::Same if is_page => {
                 let fresh = cache::freshened(&stored.head, answer);
                 match self.renewed(exchange, stored, &fresh, (asked, now)) {
-                    (entry, Ok(_)) => stock.exchange(&self.key, stored, Arc::new(entry)),
-                    (_, Err(_)) => stock.remove(&self.key, stored),
+                    (entry, Ok(_)) => shared_cache.exchange(&self.key, stored, Arc::new(entry)),
+                    (_, Err(_)) => shared_cache.remove(&self.key, stored),
                 }
             }
             Likeness::Unknown if is_page => {}
             Likeness::Same | Likeness::Unknown | Likeness::Other => {
                 if let Some(freshness) = outdated(&stored.freshness, now) {
-                    stock.exchange(
+                    shared_cache.exchange(
                         &self.key,
                         stored,
                         Arc::new(with(stored, (stored.head.clone(), stored.vary.clone()), freshness, asked)),

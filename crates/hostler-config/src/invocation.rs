@@ -1,0 +1,51 @@
+//! The inputs of one run of Hostler: the file, keys of the command line, the environment and the machine. Loads nothing.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::source::Setting;
+
+/// The inputs of one run of Hostler.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// The file, relative to the folder in which Hostler was started. `None` with `hostler run`.
+    pub file: Option<PathBuf>,
+    /// Keys that are set on the command line. The later of two equal keys counts.
+    pub settings: Vec<Setting>,
+    /// The environment and the machine.
+    pub surroundings: Surroundings,
+}
+
+/// The environment of Hostler. It is a parameter, so that loading depends on nothing else except files and name lookups.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// The folder in which Hostler was started.
+    pub folder: PathBuf,
+    /// The system's folder for temporary files.
+    pub temp_dir: PathBuf,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// The hard limit of open files of this process (`ulimit -Hn`). `None`: no limit.
+    pub open_files: Option<usize>,
+    /// The soft limit of open files at the start (`ulimit -Sn`). Workers get it back.
+    pub soft_open_files: Option<u64>,
+}
+
+impl Surroundings {
+    /// The surroundings of this process. Nothing else reads the environment.
+    pub fn of_process() -> Self {
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        Self {
+            open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
+            soft_open_files: open_files.current,
+            environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            // If the folder was removed, each relative path gets an error.
+            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            temp_dir: std::env::temp_dir(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What the files of `resolve` share: the places in the file, the machine, and the report. Knows no section.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use crate::document::{Document, KeyPath};
+use crate::error::Report;
+use crate::invocation::Surroundings;
+
+/// What resolving reads, and where it reports to.
+pub struct Resolver<'a> {
+    /// The places in the file.
+    pub document: &'a Document,
+    /// The machine, and the folder in which Hostler was started.
+    pub surroundings: &'a Surroundings,
+    /// The folder of the file. Relative paths start here.
+    pub folder: &'a Path,
+    /// Where errors go. After an error, returned values are never used.
+    pub report: &'a mut Report,
+}
+
+impl Resolver<'_> {
+    /// Reports an error about the value at this key.
+    pub(super) fn refuse(&mut self, path: &KeyPath, why: impl Display) {
+        let written = self.document.original(path);
+        self.report.error(self.document.place_of_value(path), format!("{written}: {why}"));
+    }
+
+    /// The folder at this key. Refuses it if it does not exist.
+    pub(super) fn folder_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
+        let folder = self.folder.join(written);
+        // `.` and `..` stay as they are. Removing them from the text would be wrong behind symbolic links.
+        let folder = if written == "." { self.folder.to_path_buf() } else { folder };
+        if !folder.is_dir() {
+            self.refuse(path, format!("{} is not a folder", folder.display()));
+        }
+        folder
+    }
+}

@@ -1,0 +1,138 @@
+//! The facts of an exchange for the log, and the counters of a route, which count them. Knows no requests.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hostler_cache::{CacheStatus, Forward};
+use serde::Serialize;
+
+/// Facts for the log: where an exchange went and how it ended.
+#[derive(Debug, Clone, Default)]
+pub struct LogFacts {
+    /// The route's pattern as configured.
+    pub route: Option<Arc<str>>,
+    /// The pool's name.
+    pub pool: Option<Arc<str>>,
+    /// The member that answered, or the last one that was tried.
+    pub member: Option<Arc<str>>,
+    /// How many members were tried.
+    pub attempts: u32,
+    /// How many requests were in the pool's queue on arrival. None if the request has not asked for a slot.
+    pub queue_length: Option<usize>,
+    /// How many other requests the member had when it got this one. None if no member got it.
+    pub in_use: Option<usize>,
+    /// The status that was sent to the client. 0: none.
+    pub status: u16,
+    /// The reason of a refusal.
+    pub refusal: Option<&'static str>,
+    /// The answer is the route's fallback.
+    pub fallback: bool,
+    /// Seconds after which a retry may succeed, as the pool estimates it.
+    pub retry_after: u32,
+    /// A further explanation for the operator.
+    pub detail: Option<String>,
+    /// Which side broke the answer off.
+    pub aborted: Option<&'static str>,
+    /// The result of the cache. None for a route without one.
+    pub cache: Option<CacheStatus>,
+    /// The age in seconds of an answer from the cache.
+    pub age: Option<u64>,
+    /// Body bytes sent to the client.
+    pub bytes_out: u64,
+    /// Body bytes received from the client.
+    pub bytes_in: u64,
+}
+
+/// The counters of one route. They only grow.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// 1xx .. 5xx; the first is for requests without an answer.
+    classes: [AtomicU64; 6],
+    retries: AtomicU64,
+    aborted: AtomicU64,
+    /// A lock is cheap enough, because refusals are rare.
+    refusals: Mutex<BTreeMap<&'static str, u64>>,
+    fallbacks: Mutex<BTreeMap<&'static str, u64>>,
+    cache: [AtomicU64; CACHED.len()],
+}
+
+/// The results of a cache, as in the access log.
+const CACHED: [&str; 7] = ["hit", "stale", "collapsed", "validated", "miss", "bypass", "pass"];
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct CountersView {
+    pub answers: BTreeMap<&'static str, u64>,
+    /// Refusals by reason.
+    pub refusals: BTreeMap<&'static str, u64>,
+    /// Fallbacks instead of a refusal, by the refusal's reason.
+    pub fallbacks: BTreeMap<&'static str, u64>,
+    /// Results of the route's cache. Empty without one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cache: BTreeMap<&'static str, u64>,
+    /// Further members that requests were sent to after the first one.
+    pub retries: u64,
+    /// Transfers that did not complete.
+    pub aborted: u64,
+}
+
+impl LogFacts {
+    /// The result of the cache as one word.
+    pub fn cached(&self) -> Option<&'static str> {
+        Some(match self.cache? {
+            CacheStatus::Hit { ttl: 0.. } => "hit",
+            CacheStatus::Hit { .. } => "stale",
+            CacheStatus::Forwarded { collapsed: true, .. } => "collapsed",
+            CacheStatus::Forwarded { status: Some(304), stored: true, .. } => "validated",
+            CacheStatus::Forwarded { stored: true, .. } => "miss",
+            CacheStatus::Forwarded { .. } if self.age.is_some() => "stale",
+            CacheStatus::Forwarded { why: Forward::Bypass | Forward::Method, .. } => "bypass",
+            CacheStatus::Forwarded { .. } => "pass",
+        })
+    }
+}
+
+impl Counters {
+    /// Counts an exchange that has ended.
+    pub fn count(&self, log_facts: &LogFacts) {
+        let class = usize::from(log_facts.status / 100).min(5);
+        self.classes[class].fetch_add(1, Ordering::Relaxed);
+        if log_facts.attempts > 1 {
+            self.retries.fetch_add(u64::from(log_facts.attempts - 1), Ordering::Relaxed);
+        }
+        if let Some(cached) = log_facts.cached()
+            && let Some(at) = CACHED.iter().position(|word| *word == cached)
+        {
+            self.cache[at].fetch_add(1, Ordering::Relaxed);
+        }
+        if log_facts.aborted.is_some() {
+            self.aborted.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(reason) = log_facts.refusal {
+            let reasons = if log_facts.fallback { &self.fallbacks } else { &self.refusals };
+            *reasons.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+        }
+    }
+
+    pub fn view(&self) -> CountersView {
+        let names = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+        let counts = self.classes.iter().map(|count| count.load(Ordering::Relaxed));
+        CountersView {
+            answers: names
+                .into_iter()
+                .zip(counts)
+                .filter(|(name, n)| *n > 0 || !matches!(*name, "none" | "1xx"))
+                .collect(),
+            refusals: self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            fallbacks: self.fallbacks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            cache: CACHED
+                .into_iter()
+                .zip(self.cache.iter().map(|count| count.load(Ordering::Relaxed)))
+                .filter(|(_, n)| *n > 0)
+                .collect(),
+            retries: self.retries.load(Ordering::Relaxed),
+            aborted: self.aborted.load(Ordering::Relaxed),
+        }
+    }
+}

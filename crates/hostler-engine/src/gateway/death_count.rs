@@ -1,0 +1,44 @@
+//! Deaths of workers in a row, and how much they weigh together. Does not know over which request they died.
+
+/// How many processes are named.
+const MAX_PIDS: usize = 8;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct DeathCount {
+    /// The processes that died, the last few.
+    pub pids: Vec<u32>,
+    pub(super) total: usize,
+    /// Deaths that the worker caused itself.
+    own: usize,
+    /// Deaths that the worker caused itself while it had no other request. They prove which request did it.
+    certain: usize,
+}
+
+impl DeathCount {
+    /// Adds a death. False if that process has already been counted.
+    pub fn add(&mut self, pid: u32, own: bool, alone: bool) -> bool {
+        if self.pids.contains(&pid) {
+            return false;
+        }
+        if self.pids.len() == MAX_PIDS {
+            self.pids.remove(0);
+        }
+        self.pids.push(pid);
+        self.total += 1;
+        self.own += usize::from(own);
+        self.certain += usize::from(own && alone);
+        true
+    }
+
+    /// Whether this is enough for a conviction: `kills` deaths that the workers caused themselves, all but one of them certain, at
+    /// least one; or one death more, of whatever kind.
+    pub fn is_enough(&self, kills: usize) -> bool {
+        let certain = kills.saturating_sub(1).max(1);
+        self.own >= kills && self.certain >= certain || self.total > kills
+    }
+
+    /// A certain death weighs two, any other weighs one.
+    pub fn weight(&self) -> usize {
+        self.total + self.certain
+    }
+}

@@ -1,0 +1,140 @@
+//! Why a call has no answer, and what a failed TLS connection to a member means. Knows no leases and no retries.
+
+use std::fmt;
+use std::io;
+
+use hostler_wire::CallError;
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+
+use crate::exchange::BodyError;
+
+/// Why there is no answer. Either the lease has come back, or it stays taken until the member has finished.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// No connection could be made. The request was never sent.
+    #[error("could not connect: {0}")]
+    Unreachable(std::io::Error),
+    /// TLS failed. The request was never sent.
+    #[error("{0}: {1}")]
+    Tls(TlsFault, String),
+    /// The member says that it has not processed the request.
+    #[error("{0}")]
+    Unprocessed(String),
+    /// HTTP/2, the member's protocol, cannot express the request.
+    #[error("HTTP/2 cannot express the request")]
+    Unspeakable,
+    /// The connection ended before the first byte of an answer. The request may have been worked on.
+    #[error("{0}")]
+    Unanswered(CallError),
+    /// The connection ended in the middle of an answer, before any of it was passed on.
+    #[error("{0}")]
+    Broken(CallError),
+    /// The answer is not HTTP.
+    #[error("{0}")]
+    BadAnswer(CallError),
+    /// The deadline has passed. The slot stays taken until the member has finished.
+    #[error("no answer in time")]
+    TimedOut,
+    /// The pool gave the member up during the wait. It may have worked on the request.
+    #[error("the member does not answer")]
+    Forsaken,
+    /// The client's side failed while its body was being passed on.
+    #[error("{0}")]
+    Body(BodyError),
+}
+
+impl Failure {
+    /// The member got nothing of the request, so any other member may get it.
+    pub fn was_never_sent(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Tls(..))
+    }
+
+    /// The member got the request, and says that it has not processed it.
+    pub fn was_unprocessed(&self) -> bool {
+        matches!(self, Self::Unprocessed(_))
+    }
+
+    /// The answer was late, and another member may be asked.
+    pub fn was_forsaken(&self) -> bool {
+        matches!(self, Self::Forsaken)
+    }
+
+    /// The member closed the connection without an answer to the request: another may answer it.
+    pub fn was_cut_off(&self) -> bool {
+        matches!(self, Self::Unanswered(_) | Self::Broken(_))
+    }
+}
+
+/// Why TLS to a member failed. The member has never got the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The server there does not speak TLS.
+    NotTls,
+    /// The certificate is for another name.
+    WrongName,
+    /// The certificate is not from a trusted authority, or has expired.
+    Untrusted,
+    /// The member requires a client certificate, and does not accept ours or got none.
+    ClientCertificate,
+    /// The handshake failed in another way, or did not end in time.
+    Handshake,
+}
+
+impl TlsFault {
+    /// This fault as a [`Failure`], with details.
+    pub(super) fn with(self, detail: impl fmt::Display) -> Failure {
+        Failure::Tls(self, detail.to_string())
+    }
+
+    /// Why a handshake failed.
+    pub(super) fn of_handshake(error: io::Error) -> Failure {
+        match inner(&error) {
+            Some(inner) => Self::of(inner).with(inner),
+            None => Self::Handshake.with(error),
+        }
+    }
+
+    /// Why the member sent no answer. In TLS 1.3 our handshake ends before the member has checked our certificate.
+    pub(super) fn of_silence(error: &io::Error) -> Option<Failure> {
+        let inner = inner(error)?;
+        (Self::of(inner) == Self::ClientCertificate).then(|| Self::ClientCertificate.with(inner))
+    }
+
+    fn of(error: &Error) -> Self {
+        use AlertDescription as Alert;
+        match error {
+            Error::InvalidMessage(InvalidMessage::InvalidContentType) => Self::NotTls,
+            Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => Self::WrongName,
+            Error::InvalidCertificate(_) | Error::NoCertificatesPresented => Self::Untrusted,
+            Error::AlertReceived(
+                Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateRevoked
+                | Alert::CertificateExpired
+                | Alert::CertificateUnknown
+                | Alert::UnknownCA
+                | Alert::AccessDenied
+                | Alert::CertificateRequired,
+            ) => Self::ClientCertificate,
+            _ => Self::Handshake,
+        }
+    }
+}
+
+impl fmt::Display for TlsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotTls => "the server there does not speak TLS",
+            Self::WrongName => "the certificate is for another name",
+            Self::Untrusted => "the certificate is not trusted",
+            Self::ClientCertificate => "our client certificate is missing or not accepted",
+            Self::Handshake => "the TLS handshake failed",
+        })
+    }
+}
+
+fn inner(error: &io::Error) -> Option<&Error> {
+    error.get_ref()?.downcast_ref()
+}

@@ -1,0 +1,124 @@
+//! The access line of an exchange in gorouter's format, from the values of the exchange. Knows no journal.
+
+mod line;
+
+use std::time::Duration;
+
+use hostler_engine::exchange::{Exchange, Protocol};
+use hostler_wire::{Name, Version};
+use line::AccessLine;
+use tokio::time::Instant;
+
+use crate::request::{self, Registered};
+
+/// Writes the line of an exchange.
+pub fn write(exchange: &Exchange, out: &mut Vec<u8>) {
+    values(exchange).write(out);
+}
+
+/// The values of the line.
+fn values(exchange: &Exchange) -> AccessLine<'_> {
+    let Exchange { head, log_facts, timings, .. } = exchange;
+    let field = |name| String::from_utf8_lossy(head.fields.first(name).unwrap_or_default());
+    let registered = request::registered(exchange);
+    let instance = registered.and_then(|registered| registered.instance.as_deref());
+    let (app, index, id) = instance.map_or(("", "", ""), |found| (&*found.app, &*found.index, &*found.id));
+    let backend = log_facts.member.as_deref().unwrap_or_default();
+    let instance_id = if id.is_empty() && registered.is_some() { backend } else { id };
+    let response_time = timings.started.elapsed();
+    let times = AccessTimes::of(exchange, registered, Instant::now());
+    let was_sent = log_facts.member.is_some();
+    AccessLine {
+        host: String::from_utf8_lossy(exchange.host()),
+        started: began(response_time),
+        method: String::from_utf8_lossy(head.method()),
+        target: String::from_utf8_lossy(head.target()),
+        protocol: protocol(exchange),
+        status: log_facts.status,
+        bytes_in: log_facts.bytes_in,
+        bytes_out: log_facts.bytes_out,
+        referer: field(Name::Referer),
+        user_agent: field(Name::UserAgent),
+        client: exchange.peer.to_string(),
+        backend,
+        x_forwarded_for: if was_sent { request::forwarded_for(exchange) } else { String::new() },
+        x_forwarded_proto: if was_sent { request::forwarded_proto(exchange) } else { "" },
+        vcap_request_id: registered.map_or(exchange.id.as_str(), |registered| registered.id.as_str()),
+        response_time,
+        gorouter_time: times.own(response_time),
+        app_id: app,
+        app_index: index,
+        instance_id,
+        failed_attempts: registered.map_or(0, |registered| registered.failed_attempts),
+        failed_attempts_time: times.failed,
+        // Names are looked up as part of connecting.
+        dns_time: times.backend.map(|_| Duration::ZERO),
+        dial_time: times.backend.map(|_| timings.connecting),
+        tls_time: times.backend.map(|_| Duration::ZERO),
+        backend_time: times.backend,
+        x_cf_routererror: error(exchange, registered),
+    }
+}
+
+/// The parts of the response time.
+struct AccessTimes {
+    failed: Option<Duration>,
+    backend: Option<Duration>,
+}
+
+impl AccessTimes {
+    fn of(exchange: &Exchange, registered: Option<&Registered>, now: Instant) -> Self {
+        let Some(registered) = registered else {
+            return Self { failed: None, backend: exchange.timings.slot_hold };
+        };
+        Self {
+            failed: (registered.failed_attempts > 0).then_some(registered.failed_time),
+            backend: registered.attempted.map(|began| now.saturating_duration_since(began)),
+        }
+    }
+
+    fn own(&self, all: Duration) -> Duration {
+        let others = [self.failed, self.backend].into_iter().flatten().sum();
+        all.saturating_sub(others)
+    }
+}
+
+fn began(response_time: Duration) -> jiff::Timestamp {
+    let now = jiff::Timestamp::now();
+    now.checked_sub(response_time).unwrap_or(now)
+}
+
+fn protocol(exchange: &Exchange) -> &'static str {
+    match (exchange.protocol, exchange.head.version) {
+        (Protocol::Http2, _) => "HTTP/2.0",
+        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
+        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
+    }
+}
+
+/// The error of the line: what `X-Cf-RouterError` said in a refusal. A request that a member answered has none, even if an earlier attempt
+/// failed.
+fn error<'a>(exchange: &'a Exchange, registered: Option<&'a Registered>) -> &'a str {
+    let Some(registered) = registered else {
+        return exchange.log_facts.refusal.unwrap_or_default();
+    };
+    match &registered.error {
+        Some(error) if exchange.log_facts.refusal.is_some() => error,
+        _ if memchr::memchr(b';', exchange.head.target()).is_some() => "deprecated-semicolon-params",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_other_hops_does_not_count() {
+        let ms = Duration::from_millis;
+        let times = AccessTimes { failed: Some(ms(70)), backend: Some(ms(20)) };
+        assert_eq!(times.own(ms(100)), ms(10));
+        assert_eq!(AccessTimes { failed: None, backend: None }.own(ms(3)), ms(3));
+        assert_eq!(times.own(ms(1)), Duration::ZERO, "clocks are read one after another");
+    }
+}

@@ -1,0 +1,107 @@
+//! The names of our pools that routers have been told, and the messages that follow from a change. Knows no connection and no time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A pool's name, and one of the names under which it is announced.
+type AnnouncedName = (Arc<str>, String);
+
+/// The names that routers have from us.
+#[derive(Default)]
+pub(super) struct Ledger {
+    announced: BTreeSet<AnnouncedName>,
+    /// Names that were announced and are not any more. A router that missed the end of one is told again.
+    former: BTreeSet<AnnouncedName>,
+}
+
+/// Names by pool. Each pool gets one message.
+pub(super) type AnnouncedNames = Vec<(Arc<str>, Vec<String>)>;
+
+/// The messages to send.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct LedgerChange {
+    pub come: AnnouncedNames,
+    pub gone: AnnouncedNames,
+}
+
+impl Ledger {
+    /// Takes the names that can be served at this moment, and returns what has changed.
+    pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> LedgerChange {
+        let now: BTreeSet<AnnouncedName> = servable.into_iter().collect();
+        let come = by_pool(now.difference(&self.announced));
+        let gone: Vec<_> = self.announced.difference(&now).cloned().collect();
+        let news = LedgerChange { come, gone: by_pool(&gone) };
+        self.former.extend(gone);
+        self.former.retain(|entry| !now.contains(entry));
+        self.announced = now;
+        news
+    }
+
+    /// All names, for routers that may have missed a message.
+    pub fn all(&self) -> LedgerChange {
+        LedgerChange { come: self.announced(), gone: by_pool(&self.former) }
+    }
+
+    /// The names that are announced.
+    pub fn announced(&self) -> AnnouncedNames {
+        by_pool(&self.announced)
+    }
+}
+
+fn by_pool<'a>(entries: impl IntoIterator<Item = &'a AnnouncedName>) -> AnnouncedNames {
+    let mut names: AnnouncedNames = Vec::new();
+    for (pool, name) in entries {
+        match names.last_mut() {
+            Some((last, list)) if last == pool => list.push(name.clone()),
+            _ => names.push((pool.clone(), vec![name.clone()])),
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(text: &[&str]) -> Vec<AnnouncedName> {
+        let split = |entry: &&str| entry.split_once(' ').map(|(pool, name)| (pool.into(), name.into()));
+        text.iter().filter_map(split).collect()
+    }
+
+    fn names(list: &[(&str, &[&str])]) -> AnnouncedNames {
+        list.iter()
+            .map(|(pool, names)| ((*pool).into(), names.iter().map(|&name| name.into()).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn only_changes_are_announced() {
+        let mut ledger = Ledger::default();
+        let news = ledger.take(entries(&["web a.test", "web b.test", "api c.test"]));
+        assert_eq!(news.come, names(&[("api", &["c.test"]), ("web", &["a.test", "b.test"])]));
+        assert_eq!(
+            ledger.take(entries(&["web b.test", "web a.test", "api c.test"])),
+            LedgerChange::default()
+        );
+        let news = ledger.take(entries(&["web b.test"]));
+        assert_eq!(
+            news,
+            LedgerChange { come: vec![], gone: names(&[("api", &["c.test"]), ("web", &["a.test"])]) }
+        );
+        assert_eq!(ledger.announced(), names(&[("web", &["b.test"])]));
+    }
+
+    #[test]
+    fn all_names_include_unregistered_ones_unless_they_are_announced_again() {
+        let mut ledger = Ledger::default();
+        ledger.take(entries(&["web a.test", "web b.test"]));
+        ledger.take(entries(&[]));
+        assert_eq!(
+            ledger.all(),
+            LedgerChange { come: vec![], gone: names(&[("web", &["a.test", "b.test"])]) }
+        );
+        ledger.take(entries(&["web a.test"]));
+        let all = LedgerChange { come: names(&[("web", &["a.test"])]), gone: names(&[("web", &["b.test"])]) };
+        assert_eq!(ledger.all(), all);
+    }
+}

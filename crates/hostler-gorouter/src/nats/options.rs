@@ -1,0 +1,55 @@
+//! The options of a NATS client, made from the configuration. Does not know what the client is used for.
+
+use std::cmp;
+use std::time::Duration;
+
+use async_nats::ConnectOptions;
+use hostler_config::{Nats, NatsLogin};
+
+/// How many messages each subscription may hold unread. Further ones are lost, and the log says so. gorouter has the same limit.
+const MAX_WAITING: usize = 131_072;
+
+/// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+pub(super) fn of(settings: &Nats) -> ConnectOptions {
+    let options = ConnectOptions::new()
+        .name("hostler")
+        .ping_interval(settings.ping_interval)
+        .subscription_capacity(MAX_WAITING)
+        .max_reconnects(None)
+        .reconnect_delay_callback(pause);
+    let options = match &settings.login {
+        NatsLogin::None => options,
+        NatsLogin::User { user, password } => options.user_and_password(user.clone(), password.0.clone()),
+        NatsLogin::Token(token) => options.token(token.0.clone()),
+    };
+    let Some(tls) = &settings.tls else { return options };
+    let mut options = options.require_tls(true);
+    if let Some(ca) = &tls.ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    if let Some((cert, key)) = &tls.own {
+        options = options.add_client_certificate(cert.clone(), key.clone());
+    }
+    options
+}
+
+/// The wait before the next attempt: longer with each failure, with a random part.
+pub(super) fn pause(failures: usize) -> Duration {
+    let exponent = u32::try_from(failures).unwrap_or(u32::MAX).min(12);
+    let most = cmp::min(Duration::from_millis(1 << exponent), MAX_PAUSE);
+    most.mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reconnects_back_off_up_to_a_limit() {
+        assert!(pause(0) <= Duration::from_millis(1));
+        assert!((0..100).all(|failures| pause(failures) <= MAX_PAUSE));
+        assert!(pause(1000) >= MAX_PAUSE / 2);
+    }
+}

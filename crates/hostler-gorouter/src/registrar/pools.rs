@@ -1,0 +1,328 @@
+//! A pool for each registered route. Its members join and leave as the registry says. Knows no messages.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_address::OwnAddresses;
+use hostler_coding::EncodingPlan;
+use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
+use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_engine::exchange::Counters;
+use hostler_engine::gateway::{
+    Changes, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
+};
+use hostler_engine::journal::Journal;
+use hostler_engine::proxy::{Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
+use hostler_wire::{Address, Limits};
+use rustls::pki_types::ServerName;
+use tokio::sync::mpsc;
+
+use super::facts::RegistrarFacts;
+use super::key::RouteKey;
+use super::registry::{Gone, Registry, RouteChange, RouteOptions};
+use super::words::Balancing;
+use crate::request::{PlatformRules, RegisteredRoute};
+
+/// The slots of a member without a limit: more than there can be connections.
+const NO_LIMIT: usize = 1 << 24;
+
+/// The common settings of all registered routes.
+pub struct RouteTemplate {
+    pub settings: config::Registrar,
+    /// The limits on an answer's head.
+    pub limits: Limits,
+    pub max_interim_answers: usize,
+    /// The addresses that Hostler itself listens on.
+    pub own: Arc<OwnAddresses>,
+    pub threads: usize,
+    /// The rules for requests by registered routes.
+    pub rules: Arc<PlatformRules>,
+    /// How answers are encoded.
+    pub compress: Option<Arc<EncodingPlan>>,
+    pub journal: Journal,
+}
+
+/// A registered route as the table serves it.
+#[derive(Clone)]
+pub struct ServedRoute {
+    /// Percent-decoded, without a slash at the end. Paths below it are included.
+    pub path: Box<str>,
+    pub route: Arc<Route>,
+    /// The route has no members.
+    pub is_empty: bool,
+}
+
+/// A member has failed on the data plane.
+pub(super) struct AddressFailed {
+    pub route: Arc<RouteKey>,
+    pub member: MemberId,
+}
+
+pub(super) struct Pools {
+    template: RouteTemplate,
+    /// One for all: histograms for each route would take too much memory.
+    meter: Arc<Meter>,
+    /// Registered members are not our workers, so their deaths cannot be observed. It stays empty.
+    poison: Arc<Poison>,
+    rooms: HashMap<RouteKey, RouteRoom>,
+    /// Routes that were removed and still have requests, waiting or running.
+    leaving: HashSet<RouteKey>,
+    failed: mpsc::UnboundedSender<AddressFailed>,
+}
+
+/// The parts of one route.
+struct RouteRoom {
+    pool: Pool<Endpoint>,
+    route: Arc<Route>,
+    /// The route is bound to a route service.
+    has_service: bool,
+    members: HashMap<Box<str>, Membership<Endpoint>>,
+}
+
+impl Pools {
+    /// An empty set. Failures of members with TLS are sent to `failed`.
+    pub fn new(template: RouteTemplate, failed: mpsc::UnboundedSender<AddressFailed>) -> Self {
+        let never = PoisonSettings {
+            kills: 0,
+            keep_off: Duration::ZERO,
+            crowded: true,
+            suspect_after: Duration::ZERO,
+        };
+        Self {
+            meter: Arc::new(Meter::new(template.threads)),
+            poison: Arc::new(Poison::new("registered".into(), never, template.journal.clone())),
+            template,
+            rooms: HashMap::new(),
+            leaving: HashSet::new(),
+            failed,
+        }
+    }
+
+    /// Applies the registry's changes, and adds the hosts whose routes have changed to `touched`.
+    pub fn apply(&mut self, changes: Vec<RouteChange>, touched: &mut HashSet<HostPattern>) {
+        for change in changes {
+            match change {
+                RouteChange::Joined(key, facts) => {
+                    if self.join(&key, &facts) {
+                        touched.insert(key.host);
+                    }
+                }
+                RouteChange::Left(key, address, gone) => {
+                    if self.leave(&key, &address, gone) {
+                        touched.insert(key.host);
+                    }
+                }
+                RouteChange::Ruled(key, options) => {
+                    if self.rule(&key, &options) {
+                        touched.insert(key.host);
+                    }
+                }
+                RouteChange::Closed(key) => {
+                    touched.insert(key.host.clone());
+                    self.leaving.insert(key);
+                }
+            }
+        }
+    }
+
+    /// The routes of a host.
+    pub fn served(&self, registry: &Registry, host: &HostPattern) -> Vec<ServedRoute> {
+        let paths = registry.paths(host).filter_map(|(path, entry)| {
+            let key = RouteKey { host: host.clone(), path: path.into() };
+            let route = self.rooms.get(&key)?.route.clone();
+            Some(ServedRoute { path: key.path, route, is_empty: entry.members.is_empty() })
+        });
+        paths.collect()
+    }
+
+    /// Frees the routes that were removed and have no requests any more.
+    pub fn sweep(&mut self) {
+        let rooms = &mut self.rooms;
+        self.leaving.retain(|key| {
+            let Some(room) = rooms.get(key) else { return false };
+            let figures = room.pool.snapshot();
+            let is_busy = figures.in_use > 0 || figures.queue_length > 0 || figures.tunnels > 0;
+            if !is_busy {
+                rooms.remove(key);
+            }
+            is_busy
+        });
+    }
+
+    pub fn address(&self, key: &RouteKey, member: MemberId) -> Option<Box<str>> {
+        let members = &self.rooms.get(key)?.members;
+        members.iter().find(|(_, membership)| membership.id() == member).map(|(address, _)| address.clone())
+    }
+
+    /// Checks each pool. The data plane does the same for configured pools.
+    pub fn prune(&self, thread: usize) {
+        for room in self.rooms.values() {
+            room.members.values().for_each(|membership| membership.endpoint().prune(thread));
+        }
+    }
+
+    pub fn dismiss_tunnels(&self) {
+        self.rooms.values().for_each(|room| room.pool.dismiss_tunnels());
+    }
+
+    /// True if that changes the table.
+    fn join(&mut self, key: &RouteKey, facts: &RegistrarFacts) -> bool {
+        let mut endpoint = self.endpoint(facts);
+        let is_near = self.template.rules.settings().zone.as_deref() == Some(&*facts.instance.zone);
+        let slots = match self.template.settings.concurrency {
+            0 => NO_LIMIT,
+            limit => limit,
+        };
+        // Requests may still wait in the pool of the earlier registration.
+        self.leaving.remove(key);
+        if !self.rooms.contains_key(key) {
+            self.rooms.insert(key.clone(), self.room(key));
+        }
+        let Some(room) = self.rooms.get_mut(key) else { return false };
+        endpoint.news =
+            Some(MemberNews { journal: self.template.journal.clone(), pool: room.route.pattern.clone() });
+        let was_empty = room.members.is_empty();
+        let joined = match is_near {
+            true => room.pool.join_near(endpoint, slots),
+            false => room.pool.join(endpoint, slots),
+        };
+        if let Some(former) = room.members.insert(facts.address.clone(), joined) {
+            // The same process under another name: its tunnels can stay open.
+            former.leave_tunnels();
+        }
+        was_empty
+    }
+
+    fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
+        let Some(room) = self.rooms.get_mut(key) else { return false };
+        let Some(membership) = room.members.remove(address) else { return false };
+        match gone {
+            Gone::Unregistered => drop(membership),
+            // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
+            Gone::Silent => membership.give_up(),
+            Gone::Failed => membership.leave_tunnels(),
+        }
+        room.members.is_empty()
+    }
+
+    fn rule(&mut self, key: &RouteKey, options: &RouteOptions) -> bool {
+        let settings = self.pool_settings(options);
+        let Some(room) = self.rooms.get(key) else { return false };
+        room.pool.update(settings);
+        let has_service = !options.service_url.is_empty();
+        if room.has_service == has_service {
+            return false;
+        }
+        let (pool, counters) = (room.pool.clone(), room.route.counters.clone());
+        let route = self.route(key, pool, counters, has_service);
+        if let Some(room) = self.rooms.get_mut(key) {
+            room.route = route;
+            room.has_service = has_service;
+        }
+        true
+    }
+
+    fn room(&self, key: &RouteKey) -> RouteRoom {
+        let pool = Pool::new(key.to_string(), self.pool_settings(&RouteOptions::default()));
+        let route = self.route(key, pool.clone(), Arc::default(), false);
+        RouteRoom { pool, route, has_service: false, members: HashMap::new() }
+    }
+
+    fn route(
+        &self,
+        key: &RouteKey,
+        pool: Pool<Endpoint>,
+        counters: Arc<Counters>,
+        has_service: bool,
+    ) -> Arc<Route> {
+        let settings = &self.template.settings;
+        let failed = self.failed.clone();
+        let whose = Arc::new(key.clone());
+        let kind = RegisteredRoute {
+            rules: self.template.rules.clone(),
+            context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
+            has_route_service: has_service,
+            on_failed: Some(Arc::new(move |member| {
+                // The receiver is gone only when the program stops.
+                let _ = failed.send(AddressFailed { route: whose.clone(), member });
+            })),
+        };
+        let target = PoolTargetSettings {
+            queue_timeout: settings.queue.timeout,
+            request_timeout: settings.request_timeout,
+            connect_timeout: settings.connect_timeout,
+            hang_timeout: None,
+            tunnel_idle_timeout: settings.tunnel_idle_timeout,
+            limits: self.template.limits,
+            max_interim_answers: self.template.max_interim_answers,
+        };
+        let target = PoolTarget::new(pool, self.meter.clone(), self.poison.clone(), target);
+        Arc::new(Route {
+            pattern: target.name.clone(),
+            target: Target::Pool(target),
+            max_body: settings.max_body_size,
+            streams_body: settings.buffer == Buffer::None,
+            traces: false,
+            priority: Priority::Normal,
+            kind: Some(Arc::new(kind)),
+            fallback: None,
+            files_first: None,
+            caching: None,
+            changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
+            counters,
+        })
+    }
+
+    fn pool_settings(&self, options: &RouteOptions) -> PoolSettings {
+        let RouteTemplate { settings, rules, .. } = &self.template;
+        PoolSettings {
+            choice: match (options.balancing, settings.choice) {
+                (Some(Balancing::RoundRobin), _) | (None, Choice::RoundRobin) => {
+                    hostler_dispatch::MemberChoice::RoundRobin
+                }
+                (Some(Balancing::LeastConnection), _) | (None, Choice::LeastBusy) => {
+                    hostler_dispatch::MemberChoice::LeastBusy
+                }
+                (None, Choice::Warm) => hostler_dispatch::MemberChoice::Warm,
+            },
+            queue_limit: rules.queue_limit(settings.queue.limit),
+            policy: match settings.queue.policy {
+                Policy::Adaptive => hostler_dispatch::Policy::Adaptive,
+                Policy::Fifo => hostler_dispatch::Policy::Fifo,
+            },
+            eject: EjectSettings {
+                failures: settings.ejection.timeouts,
+                min: settings.ejection.time,
+                max: settings.ejection.max_time,
+                share: settings.ejection.max_percent,
+            },
+            ..PoolSettings::default()
+        }
+    }
+
+    fn endpoint(&self, facts: &RegistrarFacts) -> Endpoint {
+        let tls = facts.tls.then(|| MemberTls {
+            config: self.template.settings.member_tls.config.clone(),
+            name: certified_name(facts),
+        });
+        let connector = Connector {
+            address: Address::Tcp(facts.host.to_string(), facts.port),
+            tls: tls.map(Box::new),
+            protocol: if facts.http2 { MemberProtocol::Http2 } else { MemberProtocol::Http1 },
+            shuns: Some(self.template.own.clone()),
+        };
+        let label = facts.address.as_ref().into();
+        let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.template.threads, None);
+        endpoint.instance = Some(facts.instance.clone());
+        endpoint
+    }
+}
+
+/// The name that the member's certificate must have.
+fn certified_name(facts: &RegistrarFacts) -> ServerName<'static> {
+    let wanted = if facts.san.is_empty() { &facts.host } else { &facts.san };
+    let impossible = || ServerName::try_from("invalid.").expect("invariant: a constant name is valid");
+    // No certificate has the name "invalid.", so the TLS handshake with this member fails and the error is reported.
+    ServerName::try_from(wanted.to_string()).unwrap_or_else(|_| impossible())
+}

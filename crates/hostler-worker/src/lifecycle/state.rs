@@ -1,0 +1,139 @@
+//! The state of one worker's life. Decides nothing.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::words::Standing;
+use crate::settings::WorkerSettings;
+
+/// The state of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifecycleState {
+    Queued,
+    Booting {
+        until: Instant,
+    },
+    Warming {
+        until: Instant,
+    },
+    Ready,
+    /// A spare that is ready and not in the pool.
+    Standby,
+    /// A spare that has left the pool and finishes its requests before it stands by again.
+    SteppingBack,
+    Retiring {
+        until: Instant,
+    },
+    Diagnosing {
+        until: Instant,
+    },
+    Stopping {
+        term_at: Option<Instant>,
+        kill_at: Instant,
+    },
+    Killed {
+        bury_at: Instant,
+        for_good: bool,
+    },
+    BackingOff {
+        until: Instant,
+    },
+    Stopped,
+}
+
+/// The state machine of one worker.
+#[derive(Clone, Debug)]
+pub struct Lifecycle {
+    pub(super) settings: Arc<WorkerSettings>,
+    pub(super) state: LifecycleState,
+    pub(super) standing: Standing,
+    /// When a boot gives its turn to the next worker.
+    pub(super) turn_ends: Option<Instant>,
+    pub(super) hears: bool,
+    pub(super) listening: bool,
+    pub(super) ready_since: Option<Instant>,
+    pub(super) crashes: u32,
+    /// Boots in a row that have failed.
+    pub(super) failed_boots: u32,
+    /// All deaths that Hostler did not ask for.
+    pub(super) deaths: u64,
+    /// The pool needs this spare.
+    pub(super) needed: bool,
+    /// It is killed because its app has ended while its parent processes live.
+    pub(super) orphaned: bool,
+    pub(super) chance: fastrand::Rng,
+}
+
+impl Lifecycle {
+    /// A worker that has never run. Its first action is [`Action::AskTurn`].
+    pub fn new(settings: Arc<WorkerSettings>, standing: Standing, chance: fastrand::Rng) -> Self {
+        Self {
+            settings,
+            state: LifecycleState::Queued,
+            standing,
+            turn_ends: None,
+            hears: false,
+            listening: false,
+            ready_since: None,
+            crashes: 0,
+            failed_boots: 0,
+            deaths: 0,
+            needed: false,
+            orphaned: false,
+            chance,
+        }
+    }
+
+    pub fn state(&self) -> LifecycleState {
+        self.state
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Sets new settings. A running deadline stays as it is.
+    pub fn adopt(&mut self, settings: Arc<WorkerSettings>) {
+        self.settings = settings;
+    }
+
+    /// Crashes in a row.
+    pub fn crashes(&self) -> u32 {
+        self.crashes
+    }
+
+    /// Boots in a row that have failed.
+    pub fn failed_boots(&self) -> u32 {
+        self.failed_boots
+    }
+
+    /// All deaths that Hostler did not ask for.
+    pub fn deaths(&self) -> u64 {
+        self.deaths
+    }
+
+    /// The deadline of the warm-up.
+    pub fn warm_by(&self) -> Option<Instant> {
+        if let LifecycleState::Warming { until } = self.state { Some(until) } else { None }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(
+            self.state,
+            LifecycleState::Booting { .. } | LifecycleState::Warming { .. } | LifecycleState::Standby
+        ) || self.is_at_work()
+            || self.is_diagnosed()
+    }
+
+    pub(super) fn is_diagnosed(&self) -> bool {
+        matches!(self.state, LifecycleState::Diagnosing { .. })
+    }
+
+    pub(super) fn is_at_work(&self) -> bool {
+        matches!(
+            self.state,
+            LifecycleState::Ready | LifecycleState::SteppingBack | LifecycleState::Retiring { .. }
+        )
+    }
+}

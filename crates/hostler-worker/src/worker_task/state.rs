@@ -1,0 +1,114 @@
+//! What the task of one worker knows of it. Decides nothing.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use hostler_dispatch::{MemberId, Membership};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::lifecycle::{Lifecycle, Standing};
+use crate::log::WorkerLog;
+use crate::news::{Mailbox, Wire};
+use crate::rollout::WorkerTaskId;
+use crate::running::RunningProcess;
+use crate::settings::WorkerSettings;
+use crate::shared::{PoolShared, WorkerCommand};
+use crate::snapshot::WorkerStatus;
+
+/// What a new worker task gets.
+pub struct WorkerSpec {
+    pub task: WorkerTaskId,
+    /// The worker's number.
+    pub index: usize,
+    pub standing: Standing,
+    /// How many restarts had been ordered when it was started.
+    pub release: u64,
+    /// How many times a worker of this number has been started, by any worker task.
+    pub starts: Arc<AtomicU64>,
+    /// Why a worker of this number was last recycled.
+    pub recycled: Option<Arc<str>>,
+}
+
+/// The state of one worker's task.
+pub struct WorkerTask<E> {
+    pub(super) shared: Arc<PoolShared<E>>,
+    pub(super) settings: watch::Receiver<Arc<WorkerSettings>>,
+    pub(super) starts: Arc<AtomicU64>,
+    pub(super) log: WorkerLog,
+    pub(super) life: Lifecycle,
+    /// Its process has had a request.
+    pub(super) served: bool,
+    /// The settings of the current boot.
+    pub(super) booted_with: Option<Arc<WorkerSettings>>,
+    /// The settings of the last boot that got ready.
+    pub(super) known_good: Option<Arc<WorkerSettings>>,
+    /// How many of its deaths were reported to the pool supervisor.
+    pub(super) told_deaths: u64,
+    /// Published after each change. Also holds what is to be published later.
+    pub(super) status: WorkerStatus,
+    pub(super) orders: mpsc::UnboundedReceiver<WorkerCommand>,
+    /// The pool supervisor is gone: no more commands come.
+    pub(super) abandoned: bool,
+    pub(super) mailbox: Mailbox,
+    pub(super) wire: Wire,
+    pub(super) asking: JoinSet<()>,
+    pub(super) turn: Option<OwnedSemaphorePermit>,
+    pub(super) running: Option<RunningProcess>,
+    pub(super) membership: Option<Membership<E>>,
+    pub(super) leaving: Option<Leaving>,
+}
+
+/// A worker that has left the pool and finishes its requests.
+pub(super) struct Leaving {
+    pub(super) member: MemberId,
+    pub(super) finished: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    pub fn new(
+        shared: Arc<PoolShared<E>>,
+        spec: WorkerSpec,
+        orders: mpsc::UnboundedReceiver<WorkerCommand>,
+    ) -> Self {
+        let log =
+            WorkerLog { sink: shared.context.log(), pool: shared.pool.name().into(), worker: spec.index };
+        let (wire, mailbox) = Wire::pair(0);
+        let mut settings = shared.settings.subscribe();
+        let current = settings.borrow_and_update().clone();
+        let mut status = WorkerStatus::new(spec.task, spec.index, spec.standing, spec.release);
+        status.recycled = spec.recycled;
+        Self {
+            settings,
+            starts: spec.starts,
+            log,
+            life: Lifecycle::new(current, spec.standing, fastrand::Rng::new()),
+            served: false,
+            booted_with: None,
+            known_good: None,
+            told_deaths: 0,
+            status,
+            orders,
+            abandoned: false,
+            mailbox,
+            wire,
+            asking: JoinSet::new(),
+            turn: None,
+            running: None,
+            membership: None,
+            leaving: None,
+            shared,
+        }
+    }
+
+    /// The status before the worker runs.
+    pub fn status(&self) -> WorkerStatus {
+        self.status.clone()
+    }
+
+    /// Its member in the pool, also after it has retired.
+    pub(super) fn member(&self) -> Option<MemberId> {
+        self.membership.as_ref().map(Membership::id).or(self.leaving.as_ref().map(|leaving| leaving.member))
+    }
+}

@@ -1,0 +1,445 @@
+//! Buffers the answer of a slow client in memory and in a file, and decides whether the client is too slow. Knows no protocol.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hostler_engine::exchange::{Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
+
+use super::settings::SendLimits;
+use super::spill::Spill;
+
+/// How many bytes of its answers each connection may hold in any case.
+pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
+/// The same, as a size.
+pub(super) const LEAST: usize = LEAST_ANSWER_MEMORY as usize;
+/// How many bytes are taken from a member at a time.
+pub(super) const PIECE: usize = 64 * 1024;
+/// The member waits for a client that takes `FAST` bytes in `MOMENT`: writing to a disk and reading again would cost more than the wait.
+const FAST: u64 = 1 << 20;
+const MOMENT: Duration = Duration::from_millis(200);
+/// A client's system acknowledges in steps, on loopback of 64 KB and more. A step counts as progress for the time that a client needs at
+/// this rate, in bytes per second, but for one and a half `send_timeout` at most.
+const STEP_RATE: u64 = 1024;
+/// A worker waits for a client that takes something within this many milliseconds.
+const MOST_HELD: u64 = 10_000;
+
+/// The part of an answer that a slow client has not taken. A client that keeps up has none.
+pub(super) struct AnswerBuffer {
+    memory: Reservation,
+    spill: Option<Box<Spill>>,
+    /// How fast the client reads while a worker waits for it, and since when it has read nothing in that time.
+    is_crowded: bool,
+    pace: TransferRate,
+    /// How fast it takes while a worker waits for it, and since when it has taken nothing then.
+    slot_pace: TransferRate,
+    idle_since: Option<u64>,
+    /// The bytes that were taken at the last check: on the whole connection, and of this answer.
+    seen: u64,
+    seen_own: u64,
+    /// The bytes of this answer that were taken when that last counted as progress.
+    mark: u64,
+    /// For how long the last step counts as progress.
+    step: Duration,
+    /// When the memory became full, and how many bytes were taken by then.
+    full_since: Option<(u64, u64)>,
+}
+
+/// Where the next bytes may go, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BufferPlace {
+    Memory(usize),
+    File(usize),
+    /// There is no room: the source of the answer must wait.
+    Full,
+}
+
+/// How bytes are buffered that the client does not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BufferKind {
+    /// The bytes may go to a file.
+    Stored,
+    /// The bytes stay at their source, which holds no slot.
+    Ready,
+    /// The bytes must not be buffered in a file: the member waits for the client.
+    Straight,
+}
+
+/// How much a client has taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Bytes taken on the whole connection.
+    pub all: u64,
+    /// Bytes taken of this answer; the same as `all` in HTTP/1.1.
+    pub own: u64,
+    /// How many bytes of this answer count as progress.
+    pub least: u64,
+    /// The time of the thread's clock, in milliseconds.
+    pub now: u64,
+}
+
+impl AnswerBuffer {
+    /// An empty buffer.
+    pub fn new(account: &Arc<MemoryAccount>, progress: &Progress) -> Box<Self> {
+        Box::new(Self {
+            memory: account.reservation(),
+            spill: None,
+            is_crowded: false,
+            pace: TransferRate::default(),
+            slot_pace: TransferRate::default(),
+            idle_since: None,
+            seen: progress.all,
+            seen_own: progress.own,
+            mark: progress.own,
+            step: Duration::ZERO,
+            full_since: None,
+        })
+    }
+
+    /// The client's share of the memory for answers.
+    pub fn memory(&mut self) -> &mut Reservation {
+        &mut self.memory
+    }
+
+    /// Whether a part of the answer is in a file, or on its way there or back.
+    pub fn is_spilling(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// Where the next bytes may go, while `unsent` bytes of at most `limit` are in memory.
+    pub fn place(
+        &mut self,
+        (unsent, limit): (usize, usize),
+        kind: BufferKind,
+        progress: &Progress,
+        account: impl FnOnce() -> SpoolAccount,
+    ) -> BufferPlace {
+        if let Some(spill) = &mut self.spill {
+            return room_of(spill, kind);
+        }
+        let left = limit.saturating_sub(unsent).min(PIECE);
+        for left in [left, left.min(LEAST.saturating_sub(unsent))] {
+            if left > 0 && self.memory.resize((unsent + left) as u64) {
+                self.full_since = None;
+                return BufferPlace::Memory(left);
+            }
+        }
+        if kind != BufferKind::Stored {
+            return BufferPlace::Full;
+        }
+        let (since, before) = *self.full_since.get_or_insert((progress.now, progress.own));
+        if progress.now - since < MOMENT.as_millis() as u64 {
+            return BufferPlace::Full;
+        }
+        if progress.own - before >= FAST {
+            self.full_since = Some((progress.now, progress.own));
+            return BufferPlace::Full;
+        }
+        room_of(self.spill.insert(Box::new(Spill::new(&account()))), kind)
+    }
+
+    /// The buffer for bytes that go to the file. The caller then calls [`Self::took`].
+    pub fn file_place(&mut self) -> Option<&mut Vec<u8>> {
+        self.spill.as_mut().map(|spill| spill.place())
+    }
+
+    /// Notes that this many bytes were put into the buffer for the file.
+    pub fn took(&mut self, bytes: usize) {
+        if let Some(spill) = &mut self.spill {
+            spill.took(bytes);
+        }
+    }
+
+    /// Counts the bytes that wait in memory: `outbox`, and `others` more. If there is no memory for them, all but the first `keep` bytes of
+    /// the outbox go to a file.
+    pub fn wait(
+        &mut self,
+        outbox: &mut Vec<u8>,
+        (keep, others): (usize, usize),
+        kind: BufferKind,
+        account: impl FnOnce() -> SpoolAccount,
+    ) {
+        let unsent = (outbox.len() + others) as u64;
+        if self.memory.resize(unsent) {
+            return;
+        }
+        if kind != BufferKind::Straight && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
+            let mut spill = Spill::new(&account());
+            let rest = if keep == 0 { std::mem::take(outbox) } else { outbox.split_off(keep) };
+            match spill.take(rest) {
+                Ok(()) => self.spill = Some(Box::new(spill)),
+                Err(rest) => {
+                    outbox.extend(rest);
+                    self.is_crowded = true;
+                }
+            }
+        }
+        self.memory.set((outbox.len() + others) as u64);
+    }
+
+    /// Moves bytes into the file, and from the file into an empty `outbox`, up to `wanted` bytes. `ended`: no more bytes will come.
+    pub fn poll_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbox: &mut Vec<u8>,
+        wanted: usize,
+        ended: bool,
+    ) -> io::Result<()> {
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        spill.poll(cx, outbox, wanted, ended)?;
+        if spill.is_empty() {
+            self.spill = None;
+            self.full_since = None;
+        }
+        Ok(())
+    }
+
+    /// How many bytes may be read from the file for a client that has taken all bytes in memory.
+    pub fn wanted(&mut self) -> usize {
+        if self.spill.is_none() {
+            let _shrinks = self.memory.resize(0);
+            return 0;
+        }
+        // The minimum is always available, except for what other answers of the connection use of it.
+        if self.memory.resize(PIECE as u64) { PIECE } else { LEAST }
+    }
+
+    /// Notes that the client has taken all waiting bytes.
+    pub fn rest(&mut self, progress: &Progress, settings: &SendLimits, stall: &Deadline) {
+        let moved = progress.all - std::mem::replace(&mut self.seen, progress.all);
+        let own = progress.own - std::mem::replace(&mut self.seen_own, progress.own);
+        let _ = self.pace.has_moved(moved, progress.now, settings.min_send_rate);
+        let _ = self.slot_pace.has_moved(own, progress.now, settings.min_slot_rate);
+        (self.mark, self.idle_since) = (progress.own, None);
+        stall.clear();
+    }
+
+    /// Checks a client for which bytes wait. `holds`: a worker waits too, because there is no room. Ready when the client is too slow.
+    pub fn poll_slow(
+        &mut self,
+        cx: &mut Context<'_>,
+        progress: &Progress,
+        holds: bool,
+        settings: &SendLimits,
+        stall: &Deadline,
+    ) -> Poll<Slow> {
+        let Progress { all, own, least, now } = *progress;
+        let moved = all - std::mem::replace(&mut self.seen, all);
+        if moved > 0 && !self.pace.has_moved(moved, now, settings.min_send_rate) {
+            return Poll::Ready(Slow::TooSlow);
+        }
+        self.pace.wait(now);
+        let moved = own - std::mem::replace(&mut self.seen_own, own);
+        let is_slow = moved > 0 && !self.slot_pace.has_moved(moved, now, settings.min_slot_rate);
+        if moved > 0 || !holds {
+            self.idle_since = None;
+        }
+        if holds && settings.min_slot_rate > 0 {
+            let idle = now - *self.idle_since.get_or_insert(now);
+            if is_slow || idle >= MOST_HELD {
+                return Poll::Ready(Slow::SpoolFull);
+            }
+            self.slot_pace.wait(now);
+        }
+        if own - self.mark >= least {
+            let step = Duration::from_millis((own - self.mark) * 1000 / STEP_RATE);
+            self.step = step.min(settings.send_timeout * 3 / 2);
+            self.mark = own;
+            stall.clear();
+        }
+        stall.poll_stalled(cx, settings.send_timeout + self.step).map(|()| Slow::Stalled)
+    }
+
+    /// Whether there is no more room in the spool.
+    pub fn is_full(&self) -> bool {
+        self.is_crowded || self.spill.as_ref().is_some_and(|spill| spill.is_full())
+    }
+}
+
+/// Sets `alarm` so that a waiting task checks the client again after `MOMENT`.
+pub(super) fn look_again(alarm: &Deadline, cx: &mut Context<'_>) {
+    if !alarm.is_set() || alarm.is_due() {
+        alarm.set_after(MOMENT);
+    }
+    let _ = alarm.poll_due(cx);
+}
+
+fn room_of(spill: &mut Spill, kind: BufferKind) -> BufferPlace {
+    match kind {
+        BufferKind::Stored => match spill.room() {
+            0 => BufferPlace::Full,
+            room => BufferPlace::File(room),
+        },
+        // Only bytes that had no room in memory are in the file.
+        BufferKind::Ready | BufferKind::Straight => BufferPlace::Full,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use hostler_engine::exchange::{MemoryBudget, Spool, Sweep};
+
+    use super::*;
+
+    fn at(own: u64, now: u64) -> Progress {
+        Progress { all: own, own, least: 1, now }
+    }
+
+    fn budget(limit: u64) -> Arc<MemoryBudget> {
+        MemoryBudget::with_minimum(limit, LEAST_ANSWER_MEMORY)
+    }
+
+    fn account() -> SpoolAccount {
+        Spool::new(10 << 20, std::env::temp_dir()).account()
+    }
+
+    #[test]
+    fn a_fast_client_is_waited_for() {
+        let budget = budget(64 << 20);
+        let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
+        let full = (1 << 20, 1 << 20);
+        for moment in 0..50 {
+            let place = buffer.place(full, BufferKind::Stored, &at(moment * FAST, moment * 200), account);
+            assert_eq!(place, BufferPlace::Full, "{moment}");
+        }
+        assert_eq!(
+            buffer.place(full, BufferKind::Stored, &at(50 * FAST, 10_000), account),
+            BufferPlace::Full
+        );
+        assert_eq!(
+            buffer.place(full, BufferKind::Stored, &at(51 * FAST - 1, 10_200), account),
+            BufferPlace::File(PIECE)
+        );
+    }
+
+    #[test]
+    fn answers_without_a_member_and_streams_never_go_to_a_file() {
+        for kind in [BufferKind::Ready, BufferKind::Straight] {
+            let mut buffer = AnswerBuffer::new(&budget(64 << 20).account(), &at(0, 0));
+            for now in [0, 1000, 100_000] {
+                assert_eq!(
+                    buffer.place((100, 100), kind, &at(0, now), account),
+                    BufferPlace::Full,
+                    "{kind:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn without_memory_bytes_over_the_minimum_go_to_a_file_at_once() {
+        let budget = budget(0);
+        let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
+        let mut outbox = vec![1; PIECE];
+        buffer.wait(&mut outbox, (LEAST, 0), BufferKind::Stored, account);
+        assert_eq!((outbox.len(), buffer.is_spilling()), (LEAST, true));
+        assert_eq!(budget.view().used, LEAST as u64);
+        assert_eq!(buffer.place((LEAST, 1 << 20), BufferKind::Ready, &at(0, 0), account), BufferPlace::Full);
+    }
+
+    #[test]
+    fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
+        let budget = budget(0);
+        let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
+        let mut outbox = vec![1; PIECE];
+        let no_room = || Spool::new(0, std::env::temp_dir()).account();
+        buffer.wait(&mut outbox, (0, 0), BufferKind::Stored, no_room);
+        assert_eq!((outbox.len(), buffer.is_full()), (PIECE, true));
+        assert_eq!(budget.view().used, PIECE as u64);
+        drop(buffer);
+        assert_eq!(budget.view().used, 0);
+    }
+
+    #[test]
+    fn a_file_returns_its_bytes_in_order() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let spool = Spool::new(10 << 20, std::env::temp_dir());
+            let mut spill = Spill::new(&spool.account());
+            let bytes: Vec<u8> = (0..1_500_000_u32).map(|n| (n / 7) as u8).collect();
+            let (mut given, mut back, mut outbox) = (0, Vec::new(), Vec::new());
+            while back.len() < bytes.len() {
+                let room = spill.room().min(bytes.len() - given).min(50_001);
+                spill.place().extend_from_slice(&bytes[given..given + room]);
+                spill.took(room);
+                given += room;
+                // At first the client does not read.
+                let wanted = if given < 800_000 { 0 } else { 33_333 };
+                let mut cx = Context::from_waker(Waker::noop());
+                spill.poll(&mut cx, &mut outbox, wanted, given == bytes.len()).unwrap();
+                back.append(&mut outbox);
+                tokio::task::yield_now().await;
+            }
+            assert!(back == bytes && spill.is_empty());
+            drop(spill);
+            while spool.view().used > 0 {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    fn slow(buffer: &mut AnswerBuffer, progress: &Progress, holds: bool, stall: &Deadline) -> Option<Slow> {
+        let send_limits =
+            SendLimits { min_send_rate: 240, min_slot_rate: 65_536, send_timeout: Duration::from_secs(30) };
+        match buffer.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &send_limits, stall)
+        {
+            Poll::Ready(slow) => Some(slow),
+            Poll::Pending => None,
+        }
+    }
+
+    /// After how many milliseconds a client that takes `bytes` every `pause` is cut off, and why.
+    fn lasts(bytes: u64, pause: u64, holds: bool) -> Option<(u64, Slow)> {
+        let stall = Sweep::new().deadline();
+        let mut buffer = AnswerBuffer::new(&budget(1 << 20).account(), &at(0, 0));
+        (0..600_000 / pause).find_map(|n| {
+            let slow = slow(&mut buffer, &at(n * bytes, n * pause), holds, &stall)?;
+            Some((n * pause, slow))
+        })
+    }
+
+    #[test]
+    fn a_byte_at_long_intervals_is_too_slow_and_a_steady_slow_reader_is_not() {
+        assert_eq!(lasts(1, 9000, false), Some((27_000, Slow::TooSlow)));
+        assert_eq!(lasts(1024, 1000, false), None);
+        assert_eq!(lasts(32_768, 29_000, false), None, "the network brings it in bursts");
+    }
+
+    /// After how many seconds a client that takes `step` bytes once, and then none, is cut off.
+    async fn lasts_after(step: u64) -> u64 {
+        let sweep = Sweep::new();
+        let runs = tokio::spawn(sweep.clone().run());
+        let stall = sweep.deadline();
+        let mut buffer = AnswerBuffer::new(&budget(1 << 20).account(), &at(0, 0));
+        let began = tokio::time::Instant::now();
+        for second in 0.. {
+            let taken = if second == 0 { 0 } else { step };
+            if let Some(cut) = slow(&mut buffer, &at(taken, second * 1000), false, &stall) {
+                assert_eq!(cut, Slow::Stalled);
+                break;
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+            tokio::task::yield_now().await;
+        }
+        runs.abort();
+        began.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_step_of_progress_counts_for_longer_than_a_small_one() {
+        assert_eq!(lasts_after(0).await, 31);
+        assert_eq!(lasts_after(1024).await, 33, "1 s, then the limit and what 1 KB takes at 1 KB/s");
+        assert_eq!(lasts_after(20 << 10).await, 52);
+        assert_eq!(lasts_after(10 << 20).await, 77, "1 s, then two and a half times the limit");
+    }
+
+    #[test]
+    fn a_worker_waits_only_for_clients_that_read_on() {
+        assert_eq!(lasts(65_536, 1000, true), None);
+        assert_eq!(lasts(8192, 1000, true), Some((12_000, Slow::SpoolFull)));
+        assert_eq!(lasts(0, 1000, true), Some((10_000, Slow::SpoolFull)));
+    }
+}

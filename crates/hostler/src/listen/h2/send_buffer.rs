@@ -1,0 +1,181 @@
+//! Limits and counts the bytes that all streams of a connection have given to the `h2` crate and that are not sent yet. Knows no streams.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes};
+use hostler_engine::exchange::{MemoryAccount, Reservation};
+
+use crate::listen::answer_buffer::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
+
+/// The most bytes in the `h2` crate at once: enough to keep the socket busy.
+const MOST_BUFFERED: usize = 256 * 1024;
+/// Pieces up to this length are not counted: they cost no more than their stream.
+const UNCOUNTED: usize = 4 * 1024;
+
+/// The send buffer that the streams of a connection share.
+pub(super) struct SharedSendBuffer {
+    /// The connection's share of the memory for answers.
+    pub account: Arc<MemoryAccount>,
+    buffered: AtomicUsize,
+    /// Bytes of answers that were passed on, over all streams.
+    pub sent: AtomicU64,
+    /// Streams that wait for room.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl SharedSendBuffer {
+    pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
+        let (buffered, sent) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Arc::new(Self { account, buffered, sent, waiting: Mutex::default() })
+    }
+
+    /// Grants up to `wanted` bytes. Their memory is taken over from `memory`. Pending while the buffer is full.
+    pub fn poll_reserve(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        memory: Option<&mut Reservation>,
+    ) -> Poll<(usize, Option<SendGrant>)> {
+        let buffered = self.buffered.load(Ordering::Acquire);
+        if wanted <= UNCOUNTED && buffered < MOST_BUFFERED {
+            return Poll::Ready((wanted, None));
+        }
+        let mut own = self.account.reservation();
+        let memory = memory.unwrap_or(&mut own);
+        let mut bytes = wanted.min(PIECE);
+        let is_counted =
+            buffered < MOST_BUFFERED && (memory.bytes() >= bytes as u64 || memory.resize(bytes as u64));
+        if !is_counted && buffered > 0 {
+            self.wait(cx);
+            // The last piece may have left before this task was registered.
+            if self.buffered.load(Ordering::Acquire) > 0 {
+                return Poll::Pending;
+            }
+        }
+        if !is_counted {
+            // One piece is granted even without memory: otherwise no piece would ever be sent and free memory.
+            bytes = bytes.min(LEAST);
+            memory.set(memory.bytes().max(bytes.min(LEAST_ANSWER_MEMORY as usize) as u64));
+        }
+        self.buffered.fetch_add(bytes, Ordering::AcqRel);
+        let grant = SendGrant { bytes, buffer: self.clone(), memory: memory.split(bytes as u64) };
+        Poll::Ready((bytes, Some(grant)))
+    }
+
+    /// Ready when there is room. Otherwise the task is woken when there is.
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
+            return Poll::Ready(());
+        }
+        self.wait(cx);
+        match self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn wait(&self, cx: &mut Context<'_>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+    }
+
+    fn release(&self, bytes: usize) {
+        let before = self.buffered.fetch_sub(bytes, Ordering::AcqRel);
+        if before - bytes <= MOST_BUFFERED / 2 {
+            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+/// The grant for a piece that was passed on. It is returned when the piece is dropped.
+pub(super) struct SendGrant {
+    bytes: usize,
+    buffer: Arc<SharedSendBuffer>,
+    memory: Reservation,
+}
+
+impl Drop for SendGrant {
+    fn drop(&mut self) {
+        drop(self.memory.take());
+        self.buffer.release(self.bytes);
+    }
+}
+
+/// Bytes that are sent on a stream.
+pub(super) struct SendPiece {
+    bytes: Bytes,
+    /// Returned when the bytes were sent, or never will be.
+    _grant: Option<SendGrant>,
+}
+
+impl SendPiece {
+    pub fn new(bytes: Bytes, grant: Option<SendGrant>) -> Self {
+        Self { bytes, _grant: grant }
+    }
+}
+
+impl From<Bytes> for SendPiece {
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, _grant: None }
+    }
+}
+
+impl Buf for SendPiece {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.bytes.advance(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_engine::exchange::MemoryBudget;
+
+    use super::*;
+
+    fn reserve(buffer: &Arc<SharedSendBuffer>, wanted: usize) -> Poll<(usize, Option<SendGrant>)> {
+        buffer.poll_reserve(&mut Context::from_waker(Waker::noop()), wanted, None)
+    }
+
+    #[test]
+    fn a_full_send_buffer_takes_more_when_bytes_have_left() {
+        let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
+        let buffer = SharedSendBuffer::new(budget.account());
+        let mut pieces = Vec::new();
+        while let Poll::Ready((bytes, grant)) = reserve(&buffer, 1 << 20) {
+            assert_eq!(bytes, PIECE);
+            pieces.push(grant);
+        }
+        assert_eq!((pieces.len(), budget.view().used), (MOST_BUFFERED / PIECE, MOST_BUFFERED as u64));
+        assert!(reserve(&buffer, 10).is_pending());
+        drop(pieces);
+        assert_eq!(budget.view().used, 0);
+        assert!(matches!(reserve(&buffer, 10), Poll::Ready((10, None))), "small ones are not counted");
+    }
+
+    #[test]
+    fn without_memory_one_piece_is_sent_at_a_time() {
+        let budget = MemoryBudget::with_minimum(0, LEAST_ANSWER_MEMORY);
+        let account = budget.account();
+        let mut other = account.reservation();
+        other.set(LEAST_ANSWER_MEMORY);
+        let buffer = SharedSendBuffer::new(account);
+        let Poll::Ready((bytes, grant)) = reserve(&buffer, PIECE) else { panic!("nothing is buffered") };
+        assert_eq!(bytes, LEAST);
+        assert!(reserve(&buffer, PIECE).is_pending());
+        drop(grant);
+        assert!(reserve(&buffer, PIECE).is_ready());
+    }
+}

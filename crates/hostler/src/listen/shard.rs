@@ -1,0 +1,88 @@
+//! What the connections of one data-plane thread share, and the origin of one connection. Knows no routes and no members.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use hostler_coding::Allowance;
+use hostler_engine::exchange::{ClientConnection, Connections, Exchange, Scheme, Sweep};
+use hostler_engine::gateway::{Gateway, access_line};
+use hostler_engine::journal::Journal;
+
+use super::h2::StreamTasks;
+use super::settings::Settings;
+
+/// What the connections of one data-plane thread share.
+pub struct Shard {
+    /// The number of the thread, from 0.
+    pub index: usize,
+    /// The thread's deadlines.
+    pub sweep: Sweep,
+    /// The current settings. A connection keeps the settings that it found here when it began.
+    pub settings: Arc<ArcSwap<Settings>>,
+    /// Answers the requests.
+    pub gateway: Arc<Gateway>,
+    /// The access log.
+    pub journal: Journal,
+    /// Client connections of all shards.
+    pub connections: Arc<Connections>,
+    /// Limits the memory and time for encoding answers.
+    pub encoding: Arc<Allowance>,
+    /// The tasks that serve HTTP/2 streams.
+    pub stream_tasks: Arc<StreamTasks>,
+}
+
+/// The source of a connection: the facts that all its exchanges have in common.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionOrigin {
+    /// The client's address, from the socket or from a PROXY header.
+    pub peer: SocketAddr,
+    /// True if `peer` comes from a PROXY header.
+    pub told: bool,
+    pub local: SocketAddr,
+    pub scheme: Scheme,
+    /// The client certificate, in DER.
+    pub certificate: Option<Arc<[u8]>>,
+    /// Counts the connection for its client, if the connections of clients are limited.
+    pub place: Option<Arc<ClientConnection>>,
+}
+
+impl ConnectionOrigin {
+    /// The origin according to the socket alone.
+    pub fn new(peer: SocketAddr, local: SocketAddr) -> Self {
+        Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
+    }
+
+    /// An exchange for the first request of the connection.
+    pub fn exchange(&self, sweep: &Sweep) -> Exchange {
+        let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
+        exchange.peer_was_told = self.told;
+        exchange.scheme = self.scheme;
+        exchange.certificate.clone_from(&self.certificate);
+        exchange.place.clone_from(&self.place);
+        exchange
+    }
+}
+
+impl Shard {
+    /// Whether idle connections must end, because Hostler stops or a successor has taken over.
+    pub(super) fn is_draining(&self) -> bool {
+        self.connections.is_draining()
+    }
+
+    /// Counts an exchange that has ended, and writes its lines in the logs.
+    pub(super) fn settle(&self, exchange: &mut Exchange) {
+        exchange.under_way = None;
+        self.connections.cut.count(exchange.log_facts.aborted);
+        // A kept-alive connection keeps its exchange, and its next request may come much later.
+        exchange.body = Default::default();
+        self.gateway.settle(exchange);
+        if exchange.is_health_check && !self.settings.load().log_health_checks {
+            return;
+        }
+        self.journal.access(|| access_line(exchange));
+        if let Some(write) = self.gateway.access_format {
+            self.journal.line(|out| write(exchange, out));
+        }
+    }
+}

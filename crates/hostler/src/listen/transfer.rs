@@ -1,0 +1,221 @@
+//! An answer on its way to a client: the interface to the client's protocol, where the next piece may go, and what is done while the client
+//! is behind. Takes no piece and sends none.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
+use hostler_wire::{Fields, ResponseHead};
+
+use super::answer_buffer::{self, AnswerBuffer, BufferKind, BufferPlace, LEAST, PIECE, Progress};
+use super::head::Framing;
+use super::response_body::{self, BodyFailure, ResponseBody};
+use super::settings::Settings;
+
+/// How many bytes are held of an answer that is stored elsewhere.
+const MOST_OF_STORED: usize = 2 * PIECE;
+
+/// A client as the receiver of an answer: an HTTP/1.1 connection, or an HTTP/2 stream.
+pub(super) trait AnswerSink: Downstream + Sized {
+    /// The answer's head until it is sent.
+    type Head;
+    /// Whether the outbox contains the framing too: a body of unknown length is chunked there.
+    const WRITES_CHUNKS: bool;
+    /// Whether the next piece of a file or a stored answer is read before the last one is sent.
+    const READS_AHEAD: bool;
+
+    fn settings(&self) -> &Settings;
+
+    /// The bytes to be sent.
+    fn outbox(&mut self) -> &mut Vec<u8>;
+
+    /// When to check a client that is behind again.
+    fn silence(&self) -> &Deadline;
+
+    /// The deadline for the client to take some of its answer.
+    fn refusal_to_read(&self) -> &Deadline;
+
+    /// How much the client has taken.
+    fn progress(&self) -> Progress;
+
+    /// How many bytes wait to be sent.
+    fn unsent(&self) -> usize;
+
+    /// A new buffer for an answer that the client does not take at once.
+    fn new_buffer(&self) -> Box<AnswerBuffer>;
+
+    /// The connection's share of the spool.
+    fn spool_account(&mut self) -> SpoolAccount;
+
+    /// Puts the head of an answer into the outbox. Its body follows in pieces.
+    fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head;
+
+    /// Puts an answer that is whole in memory into the outbox. `closes`: an HTTP/1.1 connection is closed after it.
+    fn put_whole(
+        &mut self,
+        head: &ResponseHead,
+        body: Bytes,
+        exchange: &Exchange,
+        framing: Framing,
+        closes: bool,
+    ) -> Self::Head;
+
+    /// Sends the waiting bytes. Ready when no bytes wait in memory, with `true` when the end of the answer was sent.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfer: &mut Transfer<Self>,
+    ) -> Poll<Result<bool, DeliveryError>>;
+
+    /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
+    fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
+
+    /// Ready when the client has left in the middle of an answer. `endless`: the next write may be hours away, so it cannot show that.
+    fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()>;
+
+    /// Whether other answers on the same connection delay this one.
+    fn waits_for_others(&self) -> bool {
+        false
+    }
+
+    /// Whether the client wants a WebSocket over HTTP/2: a 2xx would tell it that the WebSocket is open (RFC 8441 section 5).
+    fn wants_websocket(&self) -> bool {
+        false
+    }
+
+    /// Removes an answer of which nothing was sent. False if something was sent.
+    fn retract(&mut self, head: Self::Head) -> bool;
+
+    /// Ends an answer in the middle, so that the client does not take it for the whole.
+    fn break_off(&mut self);
+
+    /// Ends an answer whose client has left or is too slow. Returns the reason for the log.
+    fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str;
+}
+
+/// Why a delivery ends before the client has the whole answer.
+pub(super) enum DeliveryError {
+    ResponseBody(BodyFailure),
+    /// The temporary file with a part of the answer failed.
+    File(io::Error),
+    /// The client has left, or is too slow.
+    Client(Option<Slow>),
+}
+
+/// An answer that is being sent.
+pub(super) struct Transfer<S: AnswerSink> {
+    pub head: S::Head,
+    /// None once all of it has arrived.
+    pub body: Option<ResponseBody>,
+    /// Trailers that are sent on their own, after the body.
+    pub trailers: Option<Fields>,
+    /// What the client has not taken yet; none while it keeps up.
+    pub buffer: Option<Box<AnswerBuffer>>,
+    /// Whether the body is chunked in the outbox.
+    pub chunked: bool,
+    /// Whether the body ends only when the client leaves.
+    pub endless: bool,
+    /// Whether there was no room for more of the body.
+    pub was_full: bool,
+}
+
+impl<S: AnswerSink> Transfer<S> {
+    pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
+        let (chunked, endless, was_full) = (false, false, false);
+        Self { head, body, trailers: None, buffer: None, chunked, endless, was_full }
+    }
+
+    /// Whether a part of the answer is in a file.
+    pub fn is_spilling(&self) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.is_spilling())
+    }
+
+    /// Where the next piece of the body may go.
+    pub fn place(&mut self, sink: &mut S, kind: BufferKind) -> BufferPlace {
+        let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
+        let (unsent, limit) = (sink.unsent(), limit(sink.settings(), is_stored));
+        if is_stored && unsent > 0 && !S::READS_AHEAD {
+            return BufferPlace::Full;
+        }
+        match &mut self.buffer {
+            Some(buffer) => {
+                let progress = sink.progress();
+                buffer.place((unsent, limit), kind, &progress, || sink.spool_account())
+            }
+            None => match limit.saturating_sub(unsent).min(first_piece(sink.settings())) {
+                0 => BufferPlace::Full,
+                room => BufferPlace::Memory(room),
+            },
+        }
+    }
+
+    /// Checks a client that is behind, or whose answer is partly in a file. True if the loop has more to do at once.
+    pub fn poll_buffer(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut S,
+        exchange: &Exchange,
+        sent: bool,
+    ) -> Result<bool, DeliveryError> {
+        let progress = sink.progress();
+        let kind = response_body::kind_of(self.body.as_ref(), exchange);
+        let ended = self.body.is_none();
+        let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
+        if sent {
+            buffer.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
+        }
+        let was_empty = sink.outbox().is_empty();
+        let wanted = sink.hold(buffer, sent, kind);
+        let was_spilling = buffer.is_spilling();
+        buffer.poll_file(cx, sink.outbox(), wanted, ended).map_err(DeliveryError::File)?;
+        let has_come = was_empty && !sink.outbox().is_empty();
+        if has_come || (was_spilling && !buffer.is_spilling()) {
+            return Ok(true);
+        }
+        // The member was not asked for more, so it would not wake this task.
+        if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
+            return Ok(true);
+        }
+        let waits = self.was_full && kind == BufferKind::Stored;
+        if waits {
+            answer_buffer::look_again(sink.silence(), cx);
+        }
+        if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, waits) {
+            return Err(DeliveryError::Client(Some(slow)));
+        }
+        Ok(false)
+    }
+
+    /// Whether the client is too slow. `waits`: a member waits for it.
+    fn find_slow(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut S,
+        progress: &Progress,
+        waits: bool,
+    ) -> Option<Slow> {
+        let buffer = self.buffer.as_mut()?;
+        let waits_for_others = sink.waits_for_others();
+        if waits_for_others {
+            // The task of the connection checks whether the whole connection stalls.
+            sink.refusal_to_read().clear();
+        }
+        let holds = waits && buffer.is_full();
+        match buffer.poll_slow(cx, progress, holds, &sink.settings().send_limits, sink.refusal_to_read()) {
+            Poll::Ready(Slow::Stalled) if waits_for_others => None,
+            Poll::Ready(slow) => Some(slow),
+            Poll::Pending => None,
+        }
+    }
+}
+
+/// How many bytes of an answer are taken at a time while the client keeps up.
+fn first_piece(settings: &Settings) -> usize {
+    if settings.answer_memory.is_tight() { LEAST } else { PIECE }
+}
+
+/// How many bytes of one answer may be in memory. `is_stored`: the answer is stored elsewhere too.
+fn limit(settings: &Settings, is_stored: bool) -> usize {
+    if is_stored { settings.answer_buffer.min(MOST_OF_STORED) } else { settings.answer_buffer }
+}
