@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::claim::{MemberId, MemberPreference};
-use super::roster::{MemberState, Roster};
+use super::member::MemberState;
+use super::roster::Roster;
 
 /// How a pool chooses among members with a free slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

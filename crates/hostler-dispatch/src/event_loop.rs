@@ -41,11 +41,11 @@ const MAX_WORK: Duration = Duration::from_millis(20);
 pub(super) struct LoopState {
     event_loop: Arc<dyn EventLoop>,
     /// A cell, because a pool looks for a free member without changing it. The pool's lock guards it.
-    seen: Cell<Seen>,
+    seen: Cell<LoopObservation>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct LoopObservation {
     /// Until when `room` holds, or, without room, until when the loop is not observed again.
     until: Option<Instant>,
     /// The requests that the member can still begin by the last observation.
@@ -55,13 +55,13 @@ struct Seen {
     /// The requests given so far.
     given: u64,
     /// The CPU time, and the requests given, when the loop last waited.
-    sample: Option<Sample>,
+    sample: Option<CpuSample>,
     /// The CPU seconds of one request: a peak value that fades. `None`: not known yet.
     cost: Option<f64>,
 }
 
 #[derive(Clone, Copy)]
-struct Sample {
+struct CpuSample {
     at: Instant,
     cpu: Duration,
     given: u64,
@@ -105,7 +105,7 @@ impl LoopState {
     }
 }
 
-impl Seen {
+impl LoopObservation {
     /// `None`: only an observation can tell.
     fn can_begin(&self, in_use: usize, unsent: usize, now: Instant) -> Option<bool> {
         let is_fresh = self.until.is_some_and(|until| now < until);
@@ -134,7 +134,7 @@ impl Seen {
             let faded = (-work.as_secs_f64() / COST_HALVES_IN.as_secs_f64()).exp2();
             self.cost = Some(self.cost.map_or(cost, |peak| cost.max(peak * faded)));
         }
-        self.sample = Some(Sample { at: now, cpu, given: self.given });
+        self.sample = Some(CpuSample { at: now, cpu, given: self.given });
         self.opens(now);
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::claim::MemberId;
 use super::event_loop::EventLoop;
-use super::roster::MemberState;
+use super::member::MemberState;
 use super::shared::PoolInner;
 
 /// Reads the load of one member, and changes its slots.

@@ -24,6 +24,7 @@ mod eject;
 mod event_loop;
 mod gauge;
 pub mod json;
+mod member;
 mod membership;
 mod overload;
 mod pause;

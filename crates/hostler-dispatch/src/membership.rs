@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::claim::MemberId;
 use super::event_loop::EventLoop;
 use super::gauge::Gauge;
+use super::member::Member;
 use super::pool::Pool;
-use super::roster::Member;
 use super::shared::PoolInner;
 
 /// Keeps the member in the pool. When it is dropped, the member gets no new leases, running leases end normally, and

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::{Claim, MemberId, Ticket};
+use super::member::Grant;
 use super::queue::{AcquireError, QueuePosition};
-use super::roster::Grant;
 use super::settings::PoolSettings;
 use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;

@@ -66,6 +66,13 @@ pub enum AcquireError {
     Closed,
 }
 
+/// A wait that ended without a lease.
+pub(super) struct Late<G> {
+    pub error: AcquireError,
+    /// A slot that came too late.
+    pub grant: Option<G>,
+}
+
 /// How a wait has ended.
 #[derive(Debug)]
 pub(super) enum WaitOutcome<G> {

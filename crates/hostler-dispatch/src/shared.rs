@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use super::claim::{Claim, MemberId};
 use super::eject::SUSPENSE;
 use super::event_loop::EventLoop;
+use super::member::{Grant, Member};
 use super::queue::{AcquireError, QueuePosition, WaitOutcome};
 use super::recheck::{self, Recheck, Rechecked};
-use super::roster::{Grant, Member, Roster};
+use super::roster::Roster;
 use super::settings::PoolSettings;
 use super::state::PoolState;
 

@@ -10,7 +10,7 @@ use super::choice::MemberChoice;
 use super::claim::{MemberId, Policy, Priority};
 use super::counters::PoolCounters;
 use super::json::{microseconds, milliseconds};
-use super::roster::{Member, MemberState};
+use super::member::{Member, MemberState};
 use super::state::PoolState;
 
 /// The figures of a pool at one moment.

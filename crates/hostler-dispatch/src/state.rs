@@ -8,10 +8,11 @@ use tokio::time::Instant;
 use super::choice::Chooser;
 use super::claim::{Claim, MemberId, MemberPreference, Policy, Priority};
 use super::counters::PoolCounters;
+use super::member::{Grant, MemberState};
 use super::overload::{OverloadDetector, ServedWaits};
 use super::pause::Pause;
-use super::queue::{AcquireError, Queue, QueuePosition, QueueSpan, WaitOutcome};
-use super::roster::{Grant, MemberState, Roster};
+use super::queue::{AcquireError, Late, Queue, QueuePosition, QueueSpan, WaitOutcome};
+use super::roster::Roster;
 use super::service::{Pace, Service};
 use super::settings::PoolSettings;
 
@@ -255,7 +256,11 @@ impl<E> PoolState<E> {
     }
 
     /// How the wait at this position has ended, if it has. The caller releases a slot that comes too late.
-    pub fn outcome(&mut self, place: QueuePosition, now: Instant) -> Option<Result<Grant<E>, Late<E>>> {
+    pub fn outcome(
+        &mut self,
+        place: QueuePosition,
+        now: Instant,
+    ) -> Option<Result<Grant<E>, Late<Grant<E>>>> {
         match self.queue.take_outcome(place)? {
             WaitOutcome::Handed(grant, span)
                 if span.until.is_some_and(|until| until <= self.at(now).served) =>
@@ -348,8 +353,7 @@ impl<E> PoolState<E> {
         };
         let roster = &self.roster;
         let chooser = Chooser { choice, roster, last: self.last_chosen, tunnel, now: now.real, is_free };
-        // An observation costs some microseconds, so only a member that would be chosen is observed. If it cannot begin
-        // the request, `is_free` is false for it from then on.
+        // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
             let index = chooser.state(preference)?;
             if roster.states()[index].can_begin(now.real) {
@@ -377,13 +381,6 @@ impl<E> PoolState<E> {
         }
         grant
     }
-}
-
-/// A wait that ended without a lease.
-pub(super) struct Late<E> {
-    pub error: AcquireError,
-    /// A slot that came too late.
-    pub grant: Option<Grant<E>>,
 }
 
 /// Why a request that waits under overload is refused. `None`: it is not.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::claim::MemberId;
-use super::roster::Member;
+use super::member::Member;
 use super::shared::PoolInner;
 
 /// Holds a member without a slot. The member counts as busy until this is dropped. Derefs to the member's endpoint.

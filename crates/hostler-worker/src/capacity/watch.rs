@@ -39,7 +39,7 @@ pub(crate) struct CapacityWatch<E> {
 }
 
 /// The figures at one moment. All only grow, except the number of helper threads.
-struct Sample {
+struct ProcessSample {
     at: Instant,
     load: Load,
     main: Duration,
@@ -48,7 +48,7 @@ struct Sample {
 }
 
 /// The difference of two samples.
-struct Round {
+struct ProcessRound {
     span: Duration,
     /// The share of time that the main thread used a CPU.
     utilisation: f64,
@@ -66,7 +66,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
     /// Runs until the member has left and its last lease has ended, or until the main thread turns out to be hidden.
     pub async fn run(self) {
         let (mut ceiling, mut advice) = (Ceiling::default(), Advice::default());
-        let (mut last, mut seen): (Option<Sample>, bool) = (None, false);
+        let (mut last, mut seen): (Option<ProcessSample>, bool) = (None, false);
         loop {
             sleep(BEAT).await;
             let Some(load) = self.gauge.load() else { return };
@@ -88,16 +88,16 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         }
     }
 
-    fn rest(&self, last: &mut Option<Sample>) {
+    fn rest(&self, last: &mut Option<ProcessSample>) {
         *last = None;
         if !self.has_preload {
             self.vitals.rests();
         }
     }
 
-    fn sample(&self, main_thread: &MainThread, load: Load) -> Sample {
+    fn sample(&self, main_thread: &MainThread, load: Load) -> ProcessSample {
         let helpers = helper_threads(self.pid).filter_map(|thread| thread_times(self.pid, thread));
-        Sample {
+        ProcessSample {
             at: Instant::now(),
             load,
             main: main_thread.cpu_time().unwrap_or_default(),
@@ -105,7 +105,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         }
     }
 
-    fn take(&self, round: &Round, ceiling: &mut Ceiling, advice: &mut Advice) {
+    fn take(&self, round: &ProcessRound, ceiling: &mut Ceiling, advice: &mut Advice) {
         if !self.has_preload {
             self.vitals.works(round.utilisation.min(1.0));
         }
@@ -148,13 +148,13 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
     }
 }
 
-impl Sample {
-    fn since(&self, last: &Self) -> Round {
+impl ProcessSample {
+    fn since(&self, last: &Self) -> ProcessRound {
         let span = self.at - last.at;
         let share = |new: Duration, old: Duration| {
             new.saturating_sub(old).as_secs_f64() / span.as_secs_f64().max(f64::EPSILON)
         };
-        Round {
+        ProcessRound {
             span,
             utilisation: share(self.main, last.main),
             helpers: share(self.helpers, last.helpers),

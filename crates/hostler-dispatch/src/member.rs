@@ -1,0 +1,214 @@
+//! One member: what its leases share, the state of its slots, and a slot that was given away. Knows neither the other members
+//! nor the queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::claim::MemberId;
+use super::event_loop::LoopState;
+
+/// What leases, the membership and the pool share about one member.
+pub(super) struct Member<E> {
+    pub id: MemberId,
+    pub endpoint: E,
+    /// Failures in a row. Written under the pool's lock only. Read without it, so that an answer of a healthy member
+    /// needs no lock.
+    pub failures: AtomicU32,
+    /// The member ended a request without an answer and has not answered any since. Written and read like `failures`.
+    pub suspected: AtomicBool,
+    /// Granted requests that have not been sent to the member yet. Counted only if its event loop is observed.
+    pub unsent: AtomicUsize,
+    /// The tunnels are to end, because the member or the pool has left.
+    pub dismissed: watch::Sender<bool>,
+    /// The member is given up. Requests that wait for its answer should try another member.
+    pub forsaken: watch::Sender<bool>,
+    /// Tells that the last lease has ended. Dropped with the member, never under the pool's lock.
+    pub _held: oneshot::Sender<()>,
+}
+
+impl<E> Member<E> {
+    /// Granted requests that have not been sent yet.
+    pub fn unsent(&self) -> usize {
+        self.unsent.load(Ordering::Acquire)
+    }
+
+    /// A granted request has been sent.
+    pub fn sent(&self) {
+        self.unsent.fetch_sub(1, Ordering::Release);
+    }
+
+    pub fn is_doubted(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) > 0
+    }
+
+    /// Tells the tunnels of the member to end. Wakes foreign tasks: never call it under the pool's lock.
+    pub fn dismiss_tunnels(&self) {
+        self.dismissed.send_replace(true);
+    }
+
+    /// Becomes true when the tunnels are to end.
+    pub fn dismissed(&self) -> watch::Receiver<bool> {
+        self.dismissed.subscribe()
+    }
+
+    /// Tells requests that wait for the member's answer whether the member is given up. Wakes foreign tasks: never call
+    /// it under the pool's lock.
+    pub fn forsake(&self, forsaken: bool) {
+        self.forsaken.send_if_modified(|before| std::mem::replace(before, forsaken) != forsaken);
+    }
+
+    /// True while the member is given up.
+    pub fn forsaken(&self) -> watch::Receiver<bool> {
+        self.forsaken.subscribe()
+    }
+
+    /// Whether an answer of the member would change its state.
+    pub fn is_under_watch(&self) -> bool {
+        self.is_doubted() || self.suspected.load(Ordering::Relaxed)
+    }
+}
+
+/// A slot that was given away, as a plain value. Its holder must pass it to [`Roster::release`].
+pub(super) struct Grant<E> {
+    pub member: Arc<Member<E>>,
+    pub since: Instant,
+    pub trial: bool,
+    /// The member was ejected and has not answered since.
+    pub wary: bool,
+    /// The member gets no other request meanwhile.
+    pub alone: bool,
+    /// A tunnel guard may follow.
+    pub tunnel: bool,
+    /// How many other slots of the member were in use at the grant.
+    pub beside: usize,
+    /// The pool waits to hear that the request has been sent.
+    pub unsent: AtomicBool,
+}
+
+impl<E> Grant<E> {
+    /// The request has been sent to the member, or will not be.
+    pub fn sent(&self) {
+        if self.unsent.load(Ordering::Relaxed) && self.unsent.swap(false, Ordering::Relaxed) {
+            self.member.sent();
+        }
+    }
+}
+
+/// A member in its pool.
+pub(super) struct MemberState<E> {
+    pub member: Arc<Member<E>>,
+    /// The most requests that it gets at the same time.
+    pub slots: usize,
+    /// Decides below that number whether it gets one more.
+    pub event_loop: Option<LoopState>,
+    /// Preferred by claims that ask for a near member.
+    pub near: bool,
+    pub in_use: usize,
+    /// Tunnels, and leases that may become tunnels.
+    pub tunnels: usize,
+    pub reserved: usize,
+    /// Leases that requests have really taken.
+    pub granted: u64,
+    /// The value of the pool's turn counter when a slot was last given or returned.
+    pub last_used: u64,
+    pub ejected_until: Option<Instant>,
+    /// A member that is in doubt gets one request at a time, not all that wait.
+    pub on_trial: bool,
+    /// Its membership is gone. The state stays until the last lease has ended, so that the figures stay correct.
+    pub left: bool,
+    /// It has no lease and gets none for a moment (see `Hold`).
+    pub held_back: bool,
+    /// One lease has the member alone.
+    pub exclusive: bool,
+    /// When it last had more than one lease.
+    pub shared_until: Option<Instant>,
+    /// Requests in a row that timed out on it.
+    pub late: u32,
+    /// Ejections in a row.
+    pub ejections: u32,
+    /// How long the last ejection lasts.
+    pub ejected_for: Duration,
+    /// Its health check reports that it is not healthy.
+    pub unhealthy: bool,
+    /// The sum of the times of all its leases, up to `counted`.
+    pub lease_time: Duration,
+    pub counted: Instant,
+}
+
+impl<E> MemberState<E> {
+    pub fn is_ejected(&self, now: Instant) -> bool {
+        self.ejected_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether it can begin a request now.
+    pub fn has_free_slot(&self, now: Instant) -> bool {
+        self.has_room(now) && self.can_begin(now)
+    }
+
+    /// As [`Self::has_free_slot`], but does not observe the event loop. After a `true`, ask [`Self::can_begin`].
+    pub fn may_have_free_slot(&self, now: Instant) -> bool {
+        let may_begin = |event_loop: &LoopState| event_loop.may_begin(self.in_use, self.member.unsent(), now);
+        self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
+    }
+
+    /// Whether its event loop, if that is observed, can begin one more request.
+    pub fn can_begin(&self, now: Instant) -> bool {
+        let can_begin = |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), now);
+        self.event_loop.as_ref().is_none_or(can_begin)
+    }
+
+    /// Whether its number of slots and its state allow one more request.
+    fn has_room(&self, now: Instant) -> bool {
+        let is_tried = self.on_trial && self.member.is_doubted();
+        let is_shut = self.left || self.held_back || self.exclusive || self.unhealthy;
+        self.in_use < self.slots && !is_shut && !is_tried && !self.is_ejected(now)
+    }
+
+    /// It was ejected and has not answered since. It gets only retryable requests at first, and any after as long again.
+    pub fn is_wary(&self, now: Instant) -> bool {
+        let proves_until = self.ejected_until.map(|until| until + self.ejected_for);
+        self.ejections > 0 && proves_until.is_some_and(|until| now < until)
+    }
+
+    /// It gets no requests at the moment, for any reason.
+    pub fn is_out(&self, now: Instant) -> bool {
+        self.unhealthy || self.is_ejected(now)
+    }
+
+    /// The requests that it works on at the same time, for estimates of the pool's speed. While requests wait, a member
+    /// with an observed event loop has as many as it can take.
+    pub fn parallel(&self) -> usize {
+        if self.event_loop.is_some() { self.in_use.max(1) } else { self.slots }
+    }
+
+    /// Whether it may have one more tunnel.
+    pub fn has_room_for_tunnel(&self, most: usize) -> bool {
+        self.all_tunnels() < most
+    }
+
+    /// Ends ejections and doubts.
+    pub fn forgive(&mut self) {
+        self.member.failures.store(0, Ordering::Relaxed);
+        self.member.suspected.store(false, Ordering::Relaxed);
+        self.ejected_until = None;
+        self.on_trial = false;
+        (self.late, self.ejections) = (0, 0);
+    }
+
+    /// Its tunnels, and its leases that may become tunnels.
+    pub fn all_tunnels(&self) -> usize {
+        self.tunnels + self.reserved
+    }
+
+    /// The sum of the times of all its leases up to now. Call it before each change of their number.
+    pub fn lease_time(&mut self, now: Instant) -> Duration {
+        let leases = u32::try_from(self.in_use).unwrap_or(u32::MAX);
+        self.lease_time += now.saturating_duration_since(self.counted) * leases;
+        self.counted = now;
+        self.lease_time
+    }
+}
