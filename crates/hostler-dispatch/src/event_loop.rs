@@ -34,6 +34,8 @@ const MAX_BURST: f64 = 8.0;
 /// A higher cost of the past counts half as much after this time of work. So one long request among a hundred short ones
 /// is enough to end bursts: the others of its burst would wait behind it, although another member is free.
 const COST_HALVES_IN: Duration = Duration::from_millis(250);
+/// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
+const SAMPLE_LASTS: Duration = Duration::from_millis(5);
 /// Of the time between two samples at most this counts as work.
 const MAX_WORK: Duration = Duration::from_millis(20);
 
@@ -98,6 +100,12 @@ impl LoopState {
         if seen.room == 0 || seen.until.is_none_or(|until| until <= now) {
             // The member was without requests.
             seen.opens(now);
+            if seen.is_outdated(now) {
+                match self.event_loop.cpu_if_waiting() {
+                    Some(cpu) => seen.waits(cpu, now),
+                    None => seen.room = 1,
+                }
+            }
         }
         seen.room -= 1;
         seen.given += 1;
@@ -122,6 +130,11 @@ impl LoopObservation {
     /// something else than requests.
     fn has_begun(&self, cpu: Duration) -> bool {
         self.sample.is_none_or(|before| self.given == before.given || cpu > before.cpu)
+    }
+
+    /// Whether the cost may have changed since it was measured.
+    fn is_outdated(&self, now: Instant) -> bool {
+        self.sample.is_none_or(|sample| now.saturating_duration_since(sample.at) >= SAMPLE_LASTS)
     }
 
     fn waits(&mut self, cpu: Duration, now: Instant) {
@@ -232,6 +245,19 @@ mod tests {
         event_loop.set(Some(MS));
         assert!(!state.can_begin(1, 0, now + 8 * MS + 999 * MICROS));
         assert!(state.can_begin(1, 0, now + 9 * MS));
+    }
+
+    #[test]
+    fn a_member_without_requests_is_measured_before_it_gets_several() {
+        let (event_loop, state, now) = begin();
+        for millis in 0..4_000 {
+            event_loop.set(Some(10 * MICROS * millis));
+            state.give(now + MS * millis);
+        }
+        assert_eq!(state.seen.get().room, 7, "short requests: 8 at once");
+        event_loop.set(Some(40 * MS + 20 * MS));
+        state.give(now + Duration::from_secs(5));
+        assert_eq!(state.seen.get().room, 0, "the last one took 20 ms");
     }
 
     #[test]
