@@ -126,7 +126,7 @@ pub struct Run {
     /// Number of workers [default: one for each core]
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Concurrent requests of one worker; `auto` depends on how busy the worker is [default: 1]
+    /// Concurrent requests of one worker; `auto`: as many as its event loop can begin at once [default: auto]
     #[arg(long, value_name = "N|auto")]
     concurrency: Option<String>,
     /// How a worker gets its address: `socket` for any app, `port` if it reads PORT [default: socket]
