@@ -26,7 +26,7 @@ const OBSERVATION_LASTS: Duration = Duration::from_micros(50);
 /// A loop that computes is observed again after a part (1/8) of the time that it has computed so far, within these
 /// limits.
 const AGAIN_AFTER: u32 = 8;
-const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration::from_millis(2));
 /// A loop that waits may get several requests at once if it can begin all of them within this many seconds ...
 const BURST_SECONDS: f64 = 0.001;
 /// ... and at most this many.
