@@ -114,18 +114,26 @@ fn hang_timeout_must_exceed_request_timeout() {
 }
 
 #[test]
-fn concurrency_auto_needs_workers_with_the_preload() {
+fn concurrency_auto_needs_workers() {
     check(
         "[pools.a]\nmembers = [\"a:1\"]\nconcurrency = \"auto\"\n",
         expect![[
             r#"hostler.toml:3:15: pools.a.concurrency: "auto" works for workers only, because Hostler cannot measure how busy a member is; write a number"#
         ]],
     );
+    check("[pools.a]\ncommand = \"x\"\nbind = \"port\"\nconcurrency = \"auto\"\n", expect![""]);
     check(
-        "[pools.a]\ncommand = \"x\"\nbind = \"port\"\nconcurrency = \"auto\"\ngc = \"idle\"\n",
+        "[pools.a]\ncommand = \"x\"\nconcurrency = 2\nmax_concurrency = 9\n",
+        expect![[r#"hostler.toml:4:19: pools.a.max_concurrency: is for concurrency = "auto" only"#]],
+    );
+}
+
+#[test]
+fn gc_idle_needs_workers_with_the_preload() {
+    check(
+        "[pools.a]\ncommand = \"x\"\nbind = \"port\"\ngc = \"idle\"\n",
         expect![[r#"
-            hostler.toml:4:15: pools.a.concurrency: "auto" needs the preload inside the worker, which does not exist with bind = "port"; write a number
-            hostler.toml:5:6: pools.a.gc: "idle" needs the preload inside the worker, which does not exist with bind = "port""#]],
+            hostler.toml:4:6: pools.a.gc: "idle" needs the preload inside the worker, which does not exist with bind = "port""#]],
     );
 }
 

@@ -85,7 +85,11 @@ async fn clients_that_leave_change_nothing_for_workers_that_compute() {
 
 #[tokio::test]
 async fn a_client_that_got_504_leaves_its_slot_taken_until_the_worker_has_finished() {
-    let site = app("diary.cjs").option("pools.app.request_timeout=2s").started().await;
+    let site = app("diary.cjs")
+        .option("pools.app.request_timeout=2s")
+        .option("pools.app.concurrency=1")
+        .started()
+        .await;
     site.get("/wait?until=released").await.assert_refused(504, "answer_timeout");
     let next = site.ask("/");
     site.settles_at(1, 1).await;
