@@ -21,7 +21,7 @@ async fn all_gone(crowd: &[u32]) {
 
 #[tokio::test]
 async fn a_stop_finishes_accepted_requests_refuses_new_ones_and_leaves_no_process() {
-    let mut site = app("diary.cjs").workers(2).started().await;
+    let mut site = app("diary.cjs").workers(2).option("pools.app.concurrency=1").started().await;
     let crowd = crowd(&site).await;
     let mut idle = site.connect().await;
     let rendering = site.ask("/wait?until=released");
