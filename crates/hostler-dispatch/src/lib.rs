@@ -9,8 +9,9 @@
 //! One mutex per pool guards everything (`state::PoolState`). Two rules make it safe to use from several runtimes:
 //!
 //! * No foreign code runs under the lock. Wakers are woken and dropped, and endpoints are dropped, after unlocking. Only
-//!   `Pool::find` lets its caller look at an endpoint.
-//! * At the end of each critical section no request waits while a slot is free, unless the pool is paused.
+//!   `Pool::find` lets its caller look at an endpoint, and an [`EventLoop`] says whether it waits for events.
+//! * At the end of each critical section no request waits while a slot is free, unless the pool is paused. A slot of a
+//!   member whose event loop is observed becomes free without an event: `recheck` asks the pool again.
 //!
 //! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most
 //! (`queue`). Within a class the oldest request is served first, or, under standing overload (`overload`), the newest.
