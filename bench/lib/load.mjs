@@ -37,8 +37,8 @@ function parsed(text) {
 export async function closedLoop(session, { ports, app, mix, seconds, seed, each }) {
   const args = [...common({ app, mix, seed }), '-targets', ports.map(url).join(','), '-closed', String(each)];
   const report = JSON.parse(await begin(session, [...args, '-duration', `${seconds}s`]).printed);
-  const { ok, refused, failed, short, long } = figures(report);
-  return { ok, refused, failed, seconds: report.seconds, short, long };
+  const { ok, refused, failed, p50_us, p99_us, short, long } = figures(report);
+  return { ok, refused, failed, seconds: report.seconds, p50_us, p99_us, short, long };
 }
 
 /**

@@ -25,9 +25,14 @@ export async function startWorkers(session, { app, count, on = 'socket' }) {
 
 /** Node's cluster with its default scheduling: the primary passes connections to the workers in turn. */
 export async function startCluster(session, { app, workers }) {
+  const launched = await launchCluster(session, { app, workers });
+  await untilAnswers(launched.port, { path: app.short, processes: launched.processes });
+  return launched;
+}
+
+/** Starts it without waiting for a response, because one scenario measures the first responses. */
+export async function launchCluster(session, { app, workers }) {
   const port = await freePort();
   const env = { NODE_ENV: 'production', PORT: String(port), WORKERS: String(workers) };
-  const started = session.start(process.execPath, [PRIMARY, ...app.args], { cwd: app.dir, env, name: 'cluster' });
-  await untilAnswers(port, { path: app.short, processes: [started] });
-  return { port, processes: [started] };
+  return { port, processes: [session.start(process.execPath, [PRIMARY, ...app.args], { cwd: app.dir, env, name: 'cluster' })] };
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +60,11 @@ func TestTargetsTakeTurnsAndTheTimeIsThatOfTheLastAnswer(t *testing.T) {
 	}
 	if rows[0].TookUs < 150_000 {
 		t.Errorf("%d us, but the last answer came after 150 ms", rows[0].TookUs)
+	}
+	times := rows[0].TimesUs["200"]
+	slices.Sort(times)
+	if len(times) != 4 || times[2] >= 150_000 || times[3] < 150_000 {
+		t.Errorf("one of four takes 150 ms, not %v", times)
 	}
 }
 

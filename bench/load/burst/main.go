@@ -26,12 +26,19 @@ type options struct {
 }
 
 // burst is one row: the target, the turn, the time until the last response, and how many requests ended in which way (a
-// status, or an error).
+// status, or an error). TimesUs has the time of each request from the signal on, by the way in which it ended.
 type burst struct {
-	Target int            `json:"target"`
-	Turn   int            `json:"turn"`
-	TookUs int64          `json:"took_us"`
-	Ends   map[string]int `json:"ends"`
+	Target  int                `json:"target"`
+	Turn    int                `json:"turn"`
+	TookUs  int64              `json:"took_us"`
+	Ends    map[string]int     `json:"ends"`
+	TimesUs map[string][]int64 `json:"times_us"`
+}
+
+// ended is how one request ended, and when.
+type ended struct {
+	how string
+	at  time.Time
 }
 
 func main() {
@@ -89,7 +96,7 @@ func client(opts options) *http.Client {
 
 // send starts all requests at one signal and waits for the last response.
 func send(client *http.Client, target string, number, count int) burst {
-	ends := make(chan string, count)
+	ends := make(chan ended, count)
 	start := make(chan struct{})
 	var ready sync.WaitGroup
 	ready.Add(count)
@@ -98,15 +105,18 @@ func send(client *http.Client, target string, number, count int) burst {
 		go func() {
 			ready.Done()
 			<-start
-			ends <- get(client, url)
+			how := get(client, url)
+			ends <- ended{how, time.Now()}
 		}()
 	}
 	ready.Wait()
 	began := time.Now()
 	close(start)
-	row := burst{Ends: map[string]int{}}
+	row := burst{Ends: map[string]int{}, TimesUs: map[string][]int64{}}
 	for range count {
-		row.Ends[<-ends]++
+		end := <-ends
+		row.Ends[end.how]++
+		row.TimesUs[end.how] = append(row.TimesUs[end.how], end.at.Sub(began).Microseconds())
 	}
 	row.TookUs = time.Since(began).Microseconds()
 	return row
