@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { anyAppSection } from './report/any-app.mjs';
 import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
 import { idleSection } from './report/idle.mjs';
@@ -29,6 +30,7 @@ const SECTIONS = {
   cache: cacheSection,
   memcached: memcachedSection,
   lookups: lookupsSection,
+  'any-app': anyAppSection,
 };
 
 export function renderFolder(folder) {
@@ -52,7 +54,7 @@ export function render(results) {
 
 Absolute times are valid for the machine named beside them. Ratios of runs side by side are valid for other machines too.
 
-\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: \`proxy\`, \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\` or \`lookups\`.
+\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: \`proxy\`, \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\` or \`any-app\`.
 [README.md](README.md) describes the method and its limits.
 
 ${sections.join('\n')}`;

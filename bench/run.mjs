@@ -1,6 +1,6 @@
-// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups ...] [--rounds
-// N] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md from them.
-// Knows only the names of the scenarios.
+// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app ...]
+// [--rounds N] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md
+// from them. Knows only the names of the scenarios.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -8,6 +8,7 @@ import { createSession } from './lib/session.mjs';
 import { stamp } from './lib/stamp.mjs';
 import { ROOT } from './lib/tools.mjs';
 import { renderFolder } from './render.mjs';
+import { anyApp } from './scenarios/any-app.mjs';
 import { cache } from './scenarios/cache.mjs';
 import { deploys } from './scenarios/deploys.mjs';
 import { idle } from './scenarios/idle.mjs';
@@ -21,8 +22,8 @@ import { tail } from './scenarios/tail.mjs';
 import { tls } from './scenarios/tls.mjs';
 import { websockets } from './scenarios/websockets.mjs';
 
-const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups };
-const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [--rounds N] [--quick] [--peers a,b]
+const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp };
+const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [--rounds N] [--quick] [--peers a,b]
   --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
   --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;
 

@@ -9,7 +9,7 @@ import { readResults, render } from '../render.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups'];
+const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'any-app'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
@@ -142,4 +142,30 @@ test('stalls of the generator stay in p99, and are named beside it', () => {
   assert.match(text, /Hostler \| 14\.00 .*\| 14 of 160 \| 51\.0 ms \| 0\.39 .* ms \| 0\.25 .*ms \|\n/);
   assert.match(text, /nothing read \| 0\.12 .*\| not measured \|\n/);
   assert.match(text, /\*\*without real-time priority/);
+});
+
+test('one refusal more than with the best fixed number fails, and so does a ratio outside of 5 %', () => {
+  const any = fixture('any-app');
+  const text = render([any]);
+  assert.equal(text.match(/\| met \|/g).length, 11);
+  assert.match(text, /cold flood: requests\/s \|.*\| 0\.89 .*\| \*\*not met\*\* \|\n.*cold flood: p50 .*\| \*\*not met\*\* \|/);
+  for (const row of any.rows) if (row.peer === 'auto' && row.cell === 'wait200') row.ok *= 0.9;
+  any.rows.find(({ peer, cell }) => peer === 'auto' && cell === 'streams').lost = 1;
+  assert.match(render([any]), /waits 200 ms: requests\/s .*\*\*not met\*\*[^]*event streams: requests without a 2xx response \|.*\| 1 and 0 \| not more \| \*\*not met/);
+});
+
+test('an app is compared with the fixed number of the lowest p99', () => {
+  const any = fixture('any-app');
+  const ratio = /mixed \| Hostler, best fixed number \| \S+ \(.*?\) \| (\S+)/;
+  assert.equal(ratio.exec(render([any]))[1], '1.03');
+  for (const row of any.rows) if (row.cell === 'mixed' && row.concurrency === 64) Object.assign(row, { p50_us: 20_000, p99_us: 60_000 });
+  assert.equal(ratio.exec(render([any]))[1], '2.05');
+});
+
+test('an app without both forms of Hostler has no verdict', () => {
+  const peersOnly = fixture('any-app');
+  for (const name of ['rows', 'peers']) peersOnly[name] = peersOnly[name].filter((one) => !['auto', 'fixed'].includes(one.peer ?? one));
+  const text = render([peersOnly]);
+  assert.doesNotMatch(text, /\bmet\b|NaN|undefined/);
+  assert.match(text, /not measured/);
 });
