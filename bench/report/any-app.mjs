@@ -52,7 +52,7 @@ How it is measured:
 * Beside ${cells.streams.streams} open event streams, ${cells.streams.pages} pages are requested one after another, each on a new connection. A page without a response after ${settings.patience / 1000} s has failed. A stream that ends also counts as "no response".
 * A cold flood is ${cells.flood.atOnce} requests at one signal, and each waits 200 ms. They are the first requests after the start. The figure for requests/s is the number of responses divided by the time of the last one.
 * Each run has new processes. A warm-up of ${settings.warmup} s comes before all runs except those of the streams and of the flood. A run lasts ${settings.seconds} s, or ${settings.computeSeconds} s if requests compute.
-* In the figures of wrk, p50 and p99 include refusals. In all other figures, a refusal or a failure counts as a response that never came. A dash is a percentile among such requests.
+* wrk counts a request without a response after 2 s as "no response", and its p50 and p99 include refusals. In all other figures, a refusal or a failure counts as a response that never came. A dash is a percentile among such requests.
 ${CPU}
 ${PAIRED}
 * ${rounds(settings.rounds)}.
