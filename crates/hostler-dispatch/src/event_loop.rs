@@ -31,13 +31,10 @@ const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration:
 const BURST_SECONDS: f64 = 0.001;
 /// ... and at most this many.
 const MAX_BURST: f64 = 8.0;
-/// A higher cost of the past counts half as much after this time of work. So one long request among a hundred short ones
-/// is enough to end bursts: the others of its burst would wait behind it, although another member is free.
-const COST_HALVES_IN: Duration = Duration::from_millis(250);
+/// The cost of a request is an average in which this many requests count.
+const AVERAGED: f64 = 32.0;
 /// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
 const SAMPLE_LASTS: Duration = Duration::from_millis(5);
-/// Of the time between two samples at most this counts as work.
-const MAX_WORK: Duration = Duration::from_millis(20);
 
 /// What a pool knows about the event loop of one member.
 pub(super) struct LoopState {
@@ -58,7 +55,7 @@ struct LoopObservation {
     given: u64,
     /// The CPU time, and the requests given, when the loop last waited.
     sample: Option<CpuSample>,
-    /// The CPU seconds of one request: a peak value that fades. `None`: not known yet.
+    /// The CPU seconds of one request, on average. `None`: not known yet.
     cost: Option<f64>,
 }
 
@@ -143,9 +140,8 @@ impl LoopObservation {
         {
             let requests = (self.given - before.given) as f64;
             let cost = cpu.saturating_sub(before.cpu).as_secs_f64() / requests;
-            let work = now.saturating_duration_since(before.at).min(MAX_WORK);
-            let faded = (-work.as_secs_f64() / COST_HALVES_IN.as_secs_f64()).exp2();
-            self.cost = Some(self.cost.map_or(cost, |peak| cost.max(peak * faded)));
+            let weight = (requests / AVERAGED.min(self.given as f64)).min(1.0);
+            self.cost = Some(self.cost.map_or(cost, |average| average + weight * (cost - average)));
         }
         self.sample = Some(CpuSample { at: now, cpu, given: self.given });
         self.opens(now);
@@ -276,13 +272,12 @@ mod tests {
             });
             requests.unwrap()
         };
-        assert_eq!(burst(MS), 1, "the cost is not known yet");
+        assert_eq!(burst(200 * MICROS), 1, "the cost is not known yet");
         assert_eq!(burst(200 * MICROS), 5);
-        assert_eq!(burst(10 * MICROS), 5, "the higher cost fades slowly");
-        let bursts: Vec<_> = (0..500).map(|_| burst(10 * MICROS)).collect();
+        let bursts: Vec<_> = (0..40).map(|_| burst(10 * MICROS)).collect();
         assert_eq!(bursts.last(), Some(&8), "the limit");
-        assert_eq!(burst(20 * MS), 1);
-        let bursts: Vec<_> = (0..500).map(|_| burst(10 * MICROS)).collect();
-        assert_eq!(bursts[..100], [1; 100], "one long request ends bursts for a while");
+        assert_eq!(burst(5 * MS), 1, "eight requests of 5 ms");
+        let bursts: Vec<_> = (0..200).map(|_| burst(10 * MICROS)).collect();
+        assert_eq!((bursts[0], bursts[20], bursts[199]), (1, 1, 8), "the average falls slowly");
     }
 }
