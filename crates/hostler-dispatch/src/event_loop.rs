@@ -108,6 +108,13 @@ impl LoopState {
         seen.given += 1;
         self.seen.set(seen);
     }
+
+    /// A request that the member got was never sent, so the loop does not run for it.
+    pub fn take_back(&self) {
+        let mut seen = self.seen.get();
+        seen.given = seen.given.saturating_sub(1);
+        self.seen.set(seen);
+    }
 }
 
 impl LoopObservation {
@@ -126,7 +133,7 @@ impl LoopObservation {
     /// Whether the loop has begun the requests that it was given. If it has used no CPU time since then, it waits for
     /// something else than requests.
     fn has_begun(&self, cpu: Duration) -> bool {
-        self.sample.is_none_or(|before| self.given == before.given || cpu > before.cpu)
+        self.sample.is_none_or(|before| self.given <= before.given || cpu > before.cpu)
     }
 
     /// Whether the cost may have changed since it was measured.
@@ -223,6 +230,16 @@ mod tests {
         assert!(!state.can_begin(2, 0, now + MS));
         event_loop.set(Some(MS + MICROS));
         assert!(state.can_begin(2, 0, now + 2 * MS));
+    }
+
+    #[test]
+    fn a_request_that_was_never_sent_does_not_close_the_member() {
+        let (event_loop, state, now) = begin();
+        event_loop.set(Some(MS));
+        assert!(state.can_begin(2, 0, now));
+        state.give(now);
+        state.take_back();
+        assert!(state.can_begin(2, 0, now + MS));
     }
 
     #[test]

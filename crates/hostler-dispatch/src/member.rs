@@ -90,11 +90,13 @@ pub(super) struct Grant<E> {
 }
 
 impl<E> Grant<E> {
-    /// The request has been sent to the member, or will not be.
-    pub fn sent(&self) {
-        if self.unsent.load(Ordering::Relaxed) && self.unsent.swap(false, Ordering::Relaxed) {
+    /// The request has been sent to the member, or will not be. Returns whether this was not known yet.
+    pub fn sent(&self) -> bool {
+        let is_news = self.unsent.load(Ordering::Relaxed) && self.unsent.swap(false, Ordering::Relaxed);
+        if is_news {
             self.member.sent();
         }
+        is_news
     }
 }
 

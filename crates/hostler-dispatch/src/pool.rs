@@ -227,7 +227,7 @@ impl<E> Lease<E> {
     /// The request has been sent to the member. If the pool observes the member's event loop, the loop shows from now on
     /// whether it has begun the request.
     pub fn sent(&self) {
-        self.grant.sent();
+        let _ = self.grant.sent();
     }
 
     /// How many other slots of the member were in use when this one was granted.

@@ -107,7 +107,7 @@ impl<E> Roster<E> {
 
     /// Returns a slot. The caller holds the member, so no endpoint is dropped under the lock.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
-        grant.sent();
+        let was_not_sent = grant.sent();
         self.turns += 1;
         let (id, turns) = (grant.member.id, self.turns);
         let Some(state) = self.state_mut(id) else { return };
@@ -120,6 +120,9 @@ impl<E> Roster<E> {
         state.reserved -= usize::from(grant.tunnel);
         state.last_used = turns;
         state.on_trial &= !grant.trial;
+        if let Some(event_loop) = state.event_loop.as_ref().filter(|_| was_not_sent) {
+            event_loop.take_back();
+        }
         self.forget_if_gone(id);
     }
 

@@ -109,3 +109,25 @@ async fn fixed_slots_take_the_place_of_the_observation() {
     member.gauge().observe(9, event_loop);
     waiting(&pool);
 }
+
+#[tokio::test]
+async fn a_slot_that_is_returned_unused_does_not_close_the_member() {
+    let (pool, _member, event_loop) = observed(9);
+    event_loop.waits(1);
+    let stream = lease(&pool);
+    stream.sent();
+    event_loop.waits(2);
+    let unused = request(&pool);
+    gets_a_slot_at_once_or_later(unused).await;
+    // The loop has not run since: nothing was sent.
+    let next = request(&pool);
+    gets_a_slot_at_once_or_later(next).await;
+}
+
+/// Takes a slot, and returns it without a request.
+async fn gets_a_slot_at_once_or_later(mut request: Request<&'static str>) {
+    if request.poll().is_pending() {
+        gets_a_slot(&request).await;
+        request.assert_served();
+    }
+}
