@@ -18,11 +18,13 @@ pub(super) struct Roster<E> {
     states: Vec<MemberState<E>>,
     turns: u64,
     next_id: NonZeroU64,
+    /// The event loop of some member is or was observed. Without that, a queue that stands costs no look at each member.
+    observes: bool,
 }
 
 impl<E> Roster<E> {
     pub fn new() -> Self {
-        Self { states: Vec::new(), turns: 0, next_id: NonZeroU64::MIN }
+        Self { states: Vec::new(), turns: 0, next_id: NonZeroU64::MIN, observes: false }
     }
 
     pub fn states(&self) -> &[MemberState<E>] {
@@ -236,12 +238,13 @@ impl<E> Roster<E> {
         if let Some(state) = self.state_mut(id) {
             state.slots = most;
             state.event_loop.get_or_insert_with(|| LoopState::new(event_loop));
+            self.observes = true;
         }
     }
 
     /// Whether the event loop of any member is observed, and decides whether it gets a request.
     pub fn is_observed(&self) -> bool {
-        self.states.iter().any(|state| !state.left && state.event_loop.is_some())
+        self.observes && self.present().any(|state| state.event_loop.is_some())
     }
 
     /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.
