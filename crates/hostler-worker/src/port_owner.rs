@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::fs;
 
+use super::process::stat_after_name;
+
 /// The state LISTEN in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
@@ -31,11 +33,9 @@ fn listening_on(port: u16) -> HashSet<String> {
     sockets.collect()
 }
 
-/// The process group: the third field after the name of the program.
+/// The process group: field 5 of the stat file.
 fn group_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split_ascii_whitespace().nth(2)?.parse().ok()
+    stat_after_name(pid)?.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 fn holds(pid: u32, sockets: &HashSet<String>) -> bool {

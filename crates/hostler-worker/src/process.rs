@@ -102,11 +102,17 @@ async fn reap(group: Pid) {
 
 /// The CPU time of a living process: fields 14 and 15 of its stat file, in clock ticks.
 pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
+    let stat = stat_after_name(pid)?;
     let ticks: u64 =
-        rest.split_ascii_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+        stat.split_ascii_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// The stat file of a process from its third field, the state, on. The second field is the name of the program, which may
+/// contain anything.
+pub(super) fn stat_after_name(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
 }
 
 /// Reports the end of a process that is not our child.

@@ -12,9 +12,6 @@ use crate::file::{self, Bind, Gc};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
 use crate::value::{Auto, CommandLine, Period, Slots};
 
-/// Why a key does not work with `bind = "port"`.
-const NEEDS_PRELOAD: &str = "needs the preload inside the worker, which does not exist with bind = \"port\"";
-
 /// Keys that are for members only, and the reason.
 const MEMBERS_ONLY: [(&str, &str); 4] = [
     ("protocol", "Hostler always uses HTTP/1.1 to them"),
@@ -133,7 +130,10 @@ impl Resolver<'_> {
             );
         }
         if let (Bind::Port, Gc::Idle) = (written.bind, written.gc) {
-            self.refuse(&path.key("gc"), format!("\"idle\" {NEEDS_PRELOAD}"));
+            self.refuse(
+                &path.key("gc"),
+                "\"idle\" needs the preload inside the worker, which does not exist with bind = \"port\"",
+            );
         }
         WorkerSettings {
             command: command.0.clone(),
