@@ -1,8 +1,7 @@
 //! The formats of responses, and the choice of one for a request. Knows no data.
 
-use hostler_wire::Fields;
+use hostler_wire::{Fields, by_weight};
 
-use super::accept::by_weight;
 use super::problem::repeated;
 use super::query::QueryString;
 

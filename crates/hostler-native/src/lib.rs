@@ -1,7 +1,6 @@
 //! Services that Hostler answers itself, from data in memory: the places of addresses and of postal codes. Knows no
 //! routes.
 
-mod accept;
 mod cors;
 mod form;
 pub mod geo;

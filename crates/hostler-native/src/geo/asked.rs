@@ -1,9 +1,8 @@
 //! What a request asks for: fields, languages and format. Knows no data.
 
-use hostler_wire::Fields;
+use hostler_wire::{Fields, by_weight};
 
 use super::facts::Field;
-use crate::accept::by_weight;
 use crate::form::AnswerFormat;
 use crate::problem::repeated;
 use crate::query::QueryString;

@@ -12,6 +12,7 @@ mod head;
 mod http1_sink;
 mod https;
 mod proxy_protocol;
+mod refusal_body;
 mod refuse;
 mod refuse_connection;
 mod request_body;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler_wire::{ResponseHead, Whole, reason_phrase};
+use hostler_wire::{ResponseHead, Whole};
 
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{FallbackAnswer, Refusal, RefusalFacts};
 
 use super::deliver::{Delivered, deliver_whole};
+use super::refusal_body;
 use super::transfer::AnswerSink;
 
 /// Delivers the route's fallback in place of the pool's answer.
@@ -77,7 +78,10 @@ pub(super) fn refusal_answer(
     }
     let (mut head, body) = match exchange.words.take() {
         Some(words) => (Arc::unwrap_or_clone(words.head), words.body),
-        None => plainly(refusal, facts.status),
+        None => {
+            let (head, body) = refusal_body::of(refusal, &facts, &exchange.head.fields, exchange.id.as_str());
+            (head, body.into())
+        }
     };
     head.fields.add(b"Hostler-Refusal", facts.reason.as_bytes());
     if !exchange.id.as_str().is_empty() {
@@ -91,13 +95,6 @@ pub(super) fn refusal_answer(
         head.fields.add(b"Retry-After", itoa::Buffer::new().format(seconds).as_bytes());
     }
     (Some((head, body)), facts)
-}
-
-fn plainly(refusal: &Refusal, status: u16) -> (ResponseHead, Bytes) {
-    let mut head = ResponseHead::with_status(status);
-    head.fields.add(b"Content-Type", b"text/plain; charset=utf-8");
-    head.fields.add(b"Cache-Control", b"no-store");
-    (head, format!("{status} {}\n{refusal}\n", reason_phrase(status)).into())
 }
 
 /// Notes for the log why the client gets a refusal.

@@ -188,6 +188,30 @@ async fn a_refusal_keeps_a_connection_that_is_in_step() {
 }
 
 #[tokio::test]
+async fn a_browser_gets_a_refusal_as_a_page_and_an_api_client_as_a_problem() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '/app/*'\npool = 'app'").await;
+    let mut client = site.connect().await;
+    let asking = |accept: &str| format!("GET /none HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n");
+    client.send(asking("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")).await;
+    let page = client.answer().await;
+    page.assert_refused(404, "no_route").assert_field("content-type", "text/html; charset=utf-8");
+    let id = page.field("x-request-id").unwrap();
+    page.assert_says("<title>404 Not Found</title>").assert_says(&format!("<dd>{id}</dd>"));
+    assert!(!page.text().contains("{{"), "all places of the template are filled: {}", page.text());
+    client.send(asking("application/json")).await;
+    let problem = client.answer().await;
+    problem.assert_refused(404, "no_route").assert_field("content-type", "application/problem+json");
+    let members = problem.json();
+    assert_eq!(members["status"], 404);
+    assert_eq!(members["request_id"], problem.field("x-request-id").unwrap());
+    client.send(asking("*/*")).await;
+    let text = client.answer().await;
+    text.assert_field("content-type", "text/plain; charset=utf-8");
+    assert_eq!(text.text(), "404 Not Found\nno route for this host and path\n");
+}
+
+#[tokio::test]
 async fn a_refusal_of_one_pipelined_request_leaves_the_others_alone() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.timeout = '100ms'").await;

@@ -1,6 +1,7 @@
 //! Parses lists of preferences such as `Accept` and `Accept-Language` (RFC 9110 section 12). Knows no formats.
 
-use hostler_wire::{Fields, tokens};
+use crate::field::Fields;
+use crate::grammar::tokens;
 
 /// The items of a list of preferences, the best first, without the refused ones.
 pub fn by_weight<'a>(head: &'a Fields, name: &str) -> impl Iterator<Item = &'a [u8]> {
