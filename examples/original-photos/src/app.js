@@ -1,7 +1,7 @@
 // The HTTP side: routes requests and writes each result. Knows the upstream only through Lookups.
 import { Flickr } from './flickr.js';
 import { Lookups } from './lookups.js';
-import { createPage } from './page.js';
+import { createPage, createRefusalPage } from './page.js';
 import { Refusal } from './refusal.js';
 import { createReport } from './report.js';
 import { describe } from './sizes.js';
@@ -23,10 +23,11 @@ export function createApp(settings, report = createReport()) {
     cache: settings.cache,
   });
   const page = createPage(settings);
+  const refusalPage = createRefusalPage();
 
   return (request, response) => {
     answer({ request, lookups, page, origins: settings.origins, left: leaving(response) }).then(
-      (said) => send(request, response, said),
+      (said) => send(request, response, forReader(said, request, refusalPage)),
       (error) => {
         if (error === LEFT) return;
         report('', error);
@@ -34,6 +35,13 @@ export function createApp(settings, report = createReport()) {
       },
     );
   };
+}
+
+/** A browser that loads a page names `text/html`. It gets a refusal as a page. */
+function forReader(said, request, refusalPage) {
+  if (!said.refusal || !request.headers.accept?.includes('text/html')) return said;
+  const { headers, body } = refusalPage(said.refusal, request.headers['x-request-id']);
+  return { ...said, headers: { ...said.headers, ...headers }, body };
 }
 
 async function answer({ request, lookups, page, origins, left }) {
@@ -79,9 +87,11 @@ function refuse(refusal, { json, headers } = {}) {
   const { status, code, message, retryAfter } = refusal;
   return {
     status,
+    ...(json ? {} : { refusal }),
     headers: {
       'content-type': json ? JSON_TYPE : TEXT,
       'cache-control': 'no-store',
+      ...(json ? {} : { vary: 'accept' }), // a browser gets a page
       ...(retryAfter ? { 'retry-after': String(retryAfter) } : {}),
       ...headers,
     },

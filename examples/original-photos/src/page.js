@@ -1,7 +1,8 @@
-// The page for people: explains this service, with a form to try it. Knows no lookups; its script sends requests to the
-// service.
+// The pages for people: one explains this service, with a form to try it, the other one shows a refusal. Knows no lookups; the script of the first page
+// sends requests to the service.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { STATUS_CODES } from 'node:http';
 
 const read = (name) => readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8');
 
@@ -20,6 +21,20 @@ export function createPage({ standIn, flickrUrl, origins }) {
     'referrer-policy': 'no-referrer',
   };
   return { headers, body };
+}
+
+/** A function that makes the page for a refusal. `requestId`: what a proxy calls the request, if there is a proxy. */
+export function createRefusalPage() {
+  const [style, template] = [read('page.css'), read('refusal.html')];
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src '${hash(style)}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+  };
+  return ({ status, code, message }, requestId) => {
+    const id = requestId ? `<dt>Request ID</dt><dd><code>${escape(requestId)}</code></dd>` : '';
+    const values = { style, status, phrase: STATUS_CODES[status], message: escape(message), code, id };
+    return { headers, body: template.replace(/\{\{(\w+)\}\}/g, (_, name) => values[name]) };
+  };
 }
 
 const hash = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;

@@ -37,6 +37,20 @@ test('without an original the largest picture is used, and never a video', async
   }
 });
 
+test('a browser gets a refusal as a page, with the id of the request', async () => {
+  const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'x-request-id': '<abc>' };
+  const page = await service.get('/view/unknown', { headers: browser });
+  assert.equal(page.status, 404);
+  assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
+  assert.equal(page.headers.get('vary'), 'accept');
+  assert.match(page.text, /Flickr knows no photo with this id\./);
+  assert.match(page.text, /&#60;abc&#62;/);
+  assert.doesNotMatch(page.text, /\{\{|undefined/);
+  const json = await service.get('/view/unknown.json', { headers: browser });
+  assert.equal(json.json().error, 'unknown_photo');
+  assert.match((await service.get('/view/unknown')).headers.get('content-type'), /^text\/plain/);
+});
+
 test('a photo without any picture is a 404 as a redirect, and an empty list as JSON', async () => {
   assert.equal((await service.get('/view/fault-empty')).status, 404);
   assert.deepEqual((await service.get('/view/fault-empty.json')).json().sizes, []);

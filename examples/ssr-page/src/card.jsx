@@ -17,9 +17,9 @@ export function Card({ home }) {
           <Tags tags={home.tags} />
         </div>
         <div className="card-head">
-          <h3>
+          <h2>
             <a href={under(`/homes/${home.id}`)}>{home.name}</a>
-          </h3>
+          </h2>
           <Rating home={home} />
         </div>
         <p className="card-place">

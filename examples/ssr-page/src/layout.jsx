@@ -13,6 +13,7 @@ export function Layout({ title, search, children }) {
       <head>
         <meta charSet="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
         <meta name="description" content="Cabins, cottages and lighthouses near the water." />
         <title>{`${title} · Wayside`}</title>
         <link rel="icon" href={`data:image/svg+xml,${encodeURIComponent(FAVICON)}`} />
@@ -70,12 +71,12 @@ function Header({ search }) {
               ))}
             </select>
           </label>
-          <button type="submit">
+          <button type="submit" aria-label="Search">
             <Icon name="search" />
             <span>Search</span>
           </button>
         </form>
-        <nav className="links">
+        <nav className="links" aria-label="Selections">
           <a href={under('/?order=rating')}>Best rated</a>
           <a href={under('/?with=pets')}>With pets</a>
         </nav>

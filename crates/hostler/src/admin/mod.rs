@@ -2,6 +2,7 @@
 
 mod cache;
 mod commands;
+mod front;
 mod health;
 mod http;
 mod routes;
@@ -24,27 +25,6 @@ pub use routes::as_text;
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
 
-const FRONT: &str = "\
-Hostler's admin listener.
-
-GET  /status               everything that Hostler knows about itself, as JSON
-GET  /table                all routes with their members, as JSON
-GET  /routes               those that were registered, as gorouter answers
-GET  /health               200 while clients are welcome and the pools that count can serve, else 503; as gorouter answers
-GET  /health/ready         the same, with the reason; /health/ready/NAME for one pool
-GET  /health/startup       200 once all of these pools could serve
-GET  /health/live          200 as long as this process works
-
-Commands, with the field Hostler-Command: 1
-POST /restart              new workers for all pools
-POST /pools/NAME/restart   new workers for one
-POST /pools/NAME/pause     hold its requests; ?timeout=60s
-POST /pools/NAME/resume    let them go
-POST /purge                forget stored answers; ?url= ?prefix= ?tag= (as many as you like), ?all=true
-POST /reload               apply the configuration as it is now
-POST /upgrade              hand over to the program as it is now
-";
-
 /// Serves until `end`, then finishes the requests that have arrived. Admin requests are few, so they run on the control thread and take
 /// no time from the data plane.
 pub async fn serve(
@@ -64,7 +44,7 @@ pub async fn serve(
         .route_layer(axum::middleware::from_fn(http::only_operators))
         .with_state(commands);
     let questions = Router::new()
-        .route("/", get(front))
+        .route("/", get(front::front))
         .route("/status", get(status))
         .route("/table", get(routes::table))
         .route("/routes", get(routes::registered))
@@ -77,10 +57,6 @@ pub async fn serve(
     let all = questions.merge(commands).layer(axum::middleware::from_fn(visitors::only_here));
     // axum retries a failed accept, so `serve` returns only after `end`.
     let _ = axum::serve(listener, all).with_graceful_shutdown(end).await;
-}
-
-async fn front() -> &'static str {
-    FRONT
 }
 
 async fn status(State(sources): State<Arc<Sources>>) -> impl IntoResponse {

@@ -331,3 +331,19 @@ async fn the_places_answer_by_their_own_file() {
     the_places_answer(&site, "").await;
     site.stop().await;
 }
+
+#[test]
+fn the_front_page_counts_what_the_configuration_starts() {
+    let text = |file: &str| std::fs::read_to_string(repository().join("examples").join(file)).unwrap();
+    let (page, config) = (text("front.html"), text("hostler.toml"));
+    let pools = config.lines().filter(|line| line.starts_with("command ")).count();
+    let workers = config
+        .lines()
+        .filter_map(|line| line.strip_prefix("workers "))
+        .map(|rest| rest.trim_start_matches([' ', '=']).trim().parse::<usize>().unwrap());
+    assert_eq!((pools, workers.sum()), (8, 10), "the page says these numbers in words");
+    assert!(page.contains("eight Node services with ten workers"));
+    // The API has no card.
+    assert_eq!(page.matches("<article").count() + 1, 7);
+    assert!(page.contains("<h1>Seven examples behind one address.</h1>"));
+}

@@ -16,7 +16,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("hostler-cache/src/policy/vary.rs", "the list of request ids that differ in each request"),
     ("hostler-wire/src/trailer.rs", "the list of fields that a proxy sets"),
     ("hostler-engine/src/journal/line.rs", "a field of the access log has this name"),
-    ("hostler/src/admin/mod.rs", "the help of the admin listener names the form of two answers"),
+    ("hostler/src/admin/front.rs", "the help of the admin listener names the form of two answers"),
     ("hostler/src/cli/args.rs", "the help of `--log` lists the formats"),
     ("hostler/src/cli/refusals.rs", "adds the section of registered routes to the page"),
     ("hostler/src/server/announce.rs", "starts the announcement"),
