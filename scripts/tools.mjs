@@ -36,6 +36,23 @@ const ARCHIVES = [
     why: 'databases of places, good and broken',
   },
 ];
+/** Node 22 for tests of what Node 20 does not have. */
+const NODE_22 = {
+  x64: 'qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==',
+  arm64: 'l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==',
+};
+if (process.arch in NODE_22) {
+  ARCHIVES.push({
+    command: 'node22',
+    program: 'bin/node',
+    from: 'npm',
+    name: `node-linux-${process.arch}@22.23.3`,
+    sha512: NODE_22[process.arch],
+    wanted: ['--strip-components=1', 'package/bin/node'],
+    variable: 'TEST_NODE_22',
+    why: 'the compile cache',
+  });
+}
 /** Below `target`, where the Rust tests find them without a variable. */
 const FOLDER = join(root, 'target', 'tools');
 /** A separate environment, so that nothing else on the machine changes. */
@@ -81,7 +98,7 @@ async function make(programs, folder, how) {
     }
     return wanted;
   }
-  for (const { command, variable } of wanted) process.env[variable] = join(folder, command);
+  for (const { command, program = '', variable } of wanted) process.env[variable] = join(folder, command, program);
   return [];
 }
 

@@ -312,6 +312,7 @@ function obey(message) {
   if (message?.cmd !== CMD) return false;
   if (message.act === 'report') report();
   else if (message.act === 'collect') collect(message.kind);
+  else if (message.act === 'flush') flush();
   return true;
 }
 
@@ -335,6 +336,22 @@ function collect(kind) {
   if (kind === 'minor') gc({ type: 'minor' });
   else gc(); // with any argument, V8 before 12 collects only the young generation
   tell({ act: 'collected', kind, micros: Number((process.hrtime.bigint() - began) / 1000n) });
+}
+
+/**
+ * Writes the compiled code of all modules that were loaded so far. Node itself does so only when the process ends by itself. The
+ * time of the folder tells Hostler that this version of Node is in use. In Node before 22.10, nothing is written.
+ */
+function flush() {
+  try {
+    const { flushCompileCache, getCompileCacheDir } = require('module');
+    flushCompileCache?.();
+    const folder = getCompileCacheDir?.();
+    if (folder) fs.utimesSync(folder, new Date(), new Date());
+  } catch {
+    // The folder is gone or may not be written. Then the next boot compiles again.
+  }
+  tell({ act: 'flushed' });
 }
 
 /** The direct child has Node's own channel. Sending and receiving work already; only Hostler's death must be detected. */

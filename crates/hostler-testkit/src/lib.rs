@@ -48,7 +48,7 @@ pub use nats::{NatsPlan, NatsServer, nats};
 pub use plan::{SitePlan, site};
 pub use port::{HeldPort, held_port};
 pub use process::{Output, run};
-pub use program::h2spec;
+pub use program::{h2spec, node_22};
 pub use server_process::ServerProcess;
 pub use site::Site;
 pub use tls::{TlsClients, tls_clients, tls_clients_of, tls_clients_with};

@@ -39,13 +39,15 @@ pub fn site(binary: &str, config: &str) -> SitePlan {
     complete(&mut config);
     let folder = tempfile::tempdir().unwrap();
     let cwd = folder.path().to_owned();
+    // Workers keep compiled code there. It must not get into the folder of the user that runs the tests.
+    let cache = folder.path().join("cache").into_os_string();
     SitePlan {
         binary: binary.into(),
         config,
         folder,
         arguments: vec!["start".into()],
         cwd,
-        env: Vec::new(),
+        env: vec![("XDG_CACHE_HOME".into(), cache)],
         open_files: None,
         descriptors: Vec::new(),
         is_activated: false,

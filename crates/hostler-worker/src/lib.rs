@@ -14,6 +14,7 @@ mod budget;
 mod capacity;
 mod channel;
 mod collecting;
+mod compile_cache;
 mod concurrency;
 mod context;
 mod exit_watch;
@@ -50,7 +51,7 @@ pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use rollout::{RestartError, Restarted};
 pub use settings::{
-    Bind, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
+    Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
     WorkerSettings,
 };
 pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};

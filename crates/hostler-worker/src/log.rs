@@ -160,6 +160,13 @@ pub enum WorkerEvent {
         /// How it ended.
         how: String,
     },
+    /// The folder of the compile cache cannot be used.
+    NoCompileCache {
+        /// Why.
+        why: String,
+        /// The operator has named the folder.
+        is_asked_for: bool,
+    },
     /// The preload or Hostler warns about the app.
     Warning {
         /// The warning.
@@ -188,8 +195,9 @@ impl WorkerEvent {
             | Self::StepsBack { .. }
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
+            | Self::NoCompileCache { is_asked_for: false, .. }
             | Self::Stopped { .. } => WorkerLogLevel::Info,
-            Self::Warning { .. } => WorkerLogLevel::Warn,
+            Self::NoCompileCache { is_asked_for: true, .. } | Self::Warning { .. } => WorkerLogLevel::Warn,
             Self::Died { .. }
             | Self::Killed { .. }
             | Self::RestartFailed { .. }
@@ -224,6 +232,10 @@ impl fmt::Display for WorkerEvent {
                 write!(f, "restart: {workers} workers replaced in {:.1} s", took.as_secs_f64())
             }
             Self::RestartFailed { why } => write!(f, "restart failed: {why}"),
+            Self::NoCompileCache { why, is_asked_for: true } => write!(f, "no compile cache: {why}"),
+            Self::NoCompileCache { why, is_asked_for: false } => {
+                write!(f, "the compile cache is kept only until Hostler ends: {why}")
+            }
             Self::NotRecycled { reason, how, pause } => {
                 let pause = pause.as_secs();
                 write!(

@@ -15,6 +15,8 @@ pub(super) enum FromWorker {
     Warning { text: String },
     /// The event loop turns, and this is what it has done so far.
     Report(Option<LoopTime>),
+    /// The compile cache was written.
+    Flushed,
     /// Garbage was collected.
     Collected { kind: Garbage, micros: u64 },
 }
@@ -65,6 +67,7 @@ enum Act {
     Hears,
     Warning { text: String },
     Report { active: Option<u64>, idle: Option<u64> },
+    Flushed,
     Collected { kind: Garbage, micros: u64 },
 }
 
@@ -82,6 +85,7 @@ impl FromWorker {
             Act::Report { active, idle } => {
                 Self::Report(active.zip(idle).map(|(active, idle)| LoopTime { active, idle }))
             }
+            Act::Flushed => Self::Flushed,
             Act::Collected { kind, micros } => Self::Collected { kind, micros },
         })
     }
@@ -94,6 +98,8 @@ pub(super) enum ToWorker {
     Shutdown,
     /// Report how the event loop is doing.
     Report,
+    /// Write the compile cache now.
+    Flush,
     /// Collect garbage now.
     Collect(Garbage),
 }
@@ -104,6 +110,7 @@ impl ToWorker {
         match self {
             Self::Shutdown => b"\"shutdown\"\n",
             Self::Report => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"report\"}\n",
+            Self::Flush => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"flush\"}\n",
             Self::Collect(Garbage::Minor) => {
                 b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"minor\"}\n"
             }
@@ -143,13 +150,14 @@ mod tests {
                 }),
                 "report" => Some(FromWorker::Report(Some(LoopTime { active: 5120, idle: 94_880 }))),
                 "report_of_a_cluster" => Some(FromWorker::Report(None)),
+                "flushed" => Some(FromWorker::Flushed),
                 "collected" => Some(FromWorker::Collected { kind: Garbage::Minor, micros: 1850 }),
                 "the_apps_own" => None,
                 other => panic!("the contract has an example that is new here: {other}"),
             };
             assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
         }
-        assert_eq!(examples.len(), 9);
+        assert_eq!(examples.len(), 10);
     }
 
     #[test]
@@ -158,6 +166,7 @@ mod tests {
         let all = [
             ("shutdown", ToWorker::Shutdown),
             ("report", ToWorker::Report),
+            ("flush", ToWorker::Flush),
             ("collect_minor", ToWorker::Collect(Garbage::Minor)),
             ("collect_major", ToWorker::Collect(Garbage::Major)),
         ];

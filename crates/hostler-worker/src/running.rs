@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::channel::{read_control, read_ipc};
 use super::collecting::Collecting;
+use super::compile_cache::Flushing;
 use super::exit_watch::ExitNotifier;
 use super::health;
 use super::heartbeat::Heartbeat;
@@ -57,6 +58,7 @@ pub(super) struct RunningProcess {
     preload: Option<Speaker>,
     reports: Option<mpsc::Sender<Option<LoopTime>>>,
     collected: Option<mpsc::Sender<Duration>>,
+    flushed: Option<mpsc::Sender<()>>,
     /// Sends messages to the app, if it listens for them.
     app: Option<Speaker>,
     ways: Ways,
@@ -105,6 +107,7 @@ impl RunningProcess {
             preload: None,
             reports: None,
             collected: None,
+            flushed: None,
             app: None,
             ways: spawned.ways,
         })
@@ -176,6 +179,22 @@ impl RunningProcess {
         self.collected = Some(sender);
         self.tasks.spawn(collecting.attend(preload, collected));
         true
+    }
+
+    /// Begins to ask the worker to write its compile cache. Without a preload, nothing can be asked.
+    pub fn flush_when_idle<E: Send + Sync + 'static>(&mut self, flushing: Flushing<E>) {
+        if let Some(preload) = self.preload.clone() {
+            let (sender, flushed) = mpsc::channel(1);
+            self.flushed = Some(sender);
+            self.tasks.spawn(flushing.attend(preload, flushed));
+        }
+    }
+
+    /// The worker has written its compile cache.
+    pub fn has_flushed(&self) {
+        if let Some(flushed) = &self.flushed {
+            let _ = flushed.try_send(());
+        }
     }
 
     /// The worker has reported its event loop's times.

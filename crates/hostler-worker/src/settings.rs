@@ -22,6 +22,8 @@ pub struct WorkerSettings {
     pub bind: Bind,
     /// The port of the app's `listen()`. `None`: the first `listen()` is the app's.
     pub port: Option<u16>,
+    /// Where Node keeps compiled code.
+    pub compile_cache: CompileCache,
     /// How many workers.
     pub count: usize,
     /// The number of spares.
@@ -69,8 +71,8 @@ impl WorkerSettings {
 
     /// Whether workers that were booted with these settings and with `other` are the same.
     pub(super) fn boots_like(&self, other: &Self) -> bool {
-        (&self.command, &self.cwd, &self.env, self.bind, self.port)
-            == (&other.command, &other.cwd, &other.env, other.bind, other.port)
+        (&self.command, &self.cwd, &self.env, self.bind, self.port, &self.compile_cache)
+            == (&other.command, &other.cwd, &other.env, other.bind, other.port, &other.compile_cache)
     }
 }
 
@@ -116,6 +118,18 @@ pub struct Recycling {
     pub max_age: Option<Duration>,
     /// Above this number of bytes of resident memory.
     pub max_memory: Option<u64>,
+}
+
+/// Where Node keeps compiled code from one boot to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CompileCache {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// In a folder for this app, in the cache folder of the service or of the user.
+    Auto,
+    /// In this folder.
+    Folder(PathBuf),
 }
 
 /// How an app gets its address.

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::budget::Budget;
+use super::compile_cache::CacheFlushes;
 use super::concurrency::ConcurrencyTuner;
 use super::context::SupervisorContext;
 use super::lifecycle::SETTLED_AFTER;
@@ -45,6 +46,8 @@ pub(super) struct PoolShared<E> {
     pub reports: mpsc::UnboundedSender<(WorkerTaskId, WorkerReport)>,
     /// The CPU time that boots after deaths may still use.
     pub budget: Arc<Mutex<Budget>>,
+    /// What the workers share about their compile cache.
+    pub cache_flushes: Arc<CacheFlushes>,
     /// A restart is in progress.
     pub restarting: AtomicBool,
     /// Code of all generations below this number is known to work. Generations are counted by the restarts ordered before

@@ -10,6 +10,7 @@ use std::process::Stdio;
 use command_fds::{CommandFdExt, FdMapping};
 use tokio::process::{ChildStderr, ChildStdout, Command};
 
+use super::compile_cache::CacheChoice;
 use super::context::{Port, Stem, SupervisorContext};
 use super::process::Process;
 use super::settings::{Bind, WorkerSettings};
@@ -24,6 +25,7 @@ pub(super) struct Spawn<'a> {
     pub pool: &'a str,
     pub index: usize,
     pub generation: u64,
+    pub compile_cache: &'a CacheChoice,
 }
 
 /// A started process and Hostler's ends of its pipes and channels.
@@ -51,6 +53,7 @@ impl Spawn<'_> {
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.settings.cwd).env_clear();
         command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)));
+        command.envs(self.compile_cache.variables());
         command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string()).env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
         command.env("HOSTLER_POOL", self.pool).env("HOSTLER_WORKER", self.index.to_string());
         command.env("HOSTLER_GENERATION", self.generation.to_string());

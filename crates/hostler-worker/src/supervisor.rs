@@ -54,6 +54,7 @@ impl Supervisor {
             advised: Arc::default(),
             reports,
             budget: Arc::clone(&budget),
+            cache_flushes: Arc::default(),
             restarting: AtomicBool::new(false),
             proven: AtomicU64::new(0),
         };

@@ -102,6 +102,18 @@ section! {
         /// The working directory of the workers. A relative path starts at the folder of the configuration file. The
         /// folder must exist.
         pub cwd: String = ".".into(),
+        /// Where Node keeps compiled code, so that the next boot need not compile it again. For Node 22.1 or newer.
+        ///
+        /// - `"auto"`: in the first of these folders that is set, in a folder for this app: `$CACHE_DIRECTORY` (systemd:
+        ///   `CacheDirectory=`), `$XDG_CACHE_HOME/hostler` or `$HOME/.cache/hostler`. If Hostler cannot write there, it
+        ///   keeps the cache only until it ends.
+        /// - `"off"`: nowhere. Set it if workers measure the coverage of tests.
+        /// - A folder. A relative path starts at the folder of the configuration file. Set it to put the cache into the
+        ///   image of a container. Hostler refuses a folder that other users can change.
+        ///
+        /// A `NODE_COMPILE_CACHE` or `NODE_DISABLE_COMPILE_CACHE` in the workers' environment wins. See
+        /// [Compile cache](../concepts/boots.md#compile-cache).
+        pub compile_cache: String = "auto".into(),
         /// Paths that Hostler requests from each new worker before the worker gets requests of clients. Example: `["/",
         /// "/cart"]`.
         ///

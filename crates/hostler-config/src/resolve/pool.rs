@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hostler_worker::WorkerSettings;
+use hostler_worker::{CompileCache, WorkerSettings};
 
 use super::Resolver;
 use crate::document::KeyPath;
@@ -142,8 +142,21 @@ impl Resolver<'_> {
             slots: self.slots(path, written),
             env: self.environment(path, written),
             cwd: self.folder_at(&path.key("cwd"), &written.cwd),
+            compile_cache: self.compile_cache(path, &written.compile_cache),
             hang_timeout: self.hang_timeout(path, name, written, routes),
             ..written.for_workers()
+        }
+    }
+
+    fn compile_cache(&mut self, path: &KeyPath, written: &str) -> CompileCache {
+        match written {
+            "auto" => CompileCache::Auto,
+            "off" => CompileCache::Off,
+            "" => {
+                self.refuse(&path.key("compile_cache"), "is \"auto\", \"off\" or a folder");
+                CompileCache::Off
+            }
+            folder => CompileCache::Folder(self.folder.join(folder)),
         }
     }
 

@@ -341,3 +341,14 @@ fn a_member_with_hostlers_own_address_causes_a_warning() {
         hostler.toml:2:40: pools.web.members[1]: localhost:8081 is an address of this Hostler; it is server.admin, so clients could read the status and give orders
         hostler.toml:2:58: pools.web.members[2]: https://127.0.0.1:8080 is an address of this Hostler; its requests would come back to this Hostler"#]].assert_eq(&warnings.join("\n"));
 }
+
+#[test]
+fn the_compile_cache_is_a_word_or_a_folder() {
+    check(
+        "[pools.web]\ncommand = \"x\"\ncompile_cache = \"\"\n[pools.b]\nmembers = [\"a:1\"]\ncompile_cache = \"off\"\n",
+        expect![[r#"
+            hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: b, web)
+            hostler.toml:3:17: pools.web.compile_cache: is "auto", "off" or a folder
+            hostler.toml:6:1: pools.b.compile_cache: not allowed for members, because Hostler does not start them"#]],
+    );
+}

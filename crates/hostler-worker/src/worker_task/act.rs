@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::state::{Leaving, WorkerTask};
+use crate::compile_cache::{self, CacheChoice};
 use crate::context::Turns;
 use crate::health;
 use crate::inspector::Diagnosis;
@@ -18,7 +19,7 @@ use crate::news::WorkerNews;
 use crate::recycling;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
-use crate::settings::{WorkerFacts, WorkerSettings};
+use crate::settings::{CompileCache, WorkerFacts, WorkerSettings};
 use crate::spawn::Spawn;
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
@@ -87,8 +88,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let settings = self.settings_of_boot();
         self.served = false;
         self.booted_with = Some(Arc::clone(&settings));
+        let compile_cache = self.compile_cache(&settings);
         let spawn = Spawn {
             settings: &settings,
+            compile_cache: &compile_cache,
             context: &shared.context,
             pool: shared.pool.name(),
             index: self.status.index,
@@ -106,6 +109,24 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 Some(LifecycleEvent::SpawnFailed { proven: self.shared.is_proven(self.status.release) })
             }
         }
+    }
+
+    /// The folder of the worker's compile cache. It is made again if someone has removed it.
+    fn compile_cache(&self, settings: &WorkerSettings) -> CacheChoice {
+        let choice = compile_cache::choose(settings, self.shared.context.directory());
+        let done = &self.shared.cache_flushes;
+        if let Some(folder) = choice.folder.clone().filter(|_| choice.is_kept_tidy)
+            && !done.pruned.swap(true, Ordering::Relaxed)
+        {
+            tokio::task::spawn_blocking(move || compile_cache::prune(&folder));
+        }
+        let is_asked_for = settings.compile_cache != CompileCache::Auto;
+        if let Some(why) = &choice.complaint
+            && !done.complained.swap(true, Ordering::Relaxed)
+        {
+            self.log.event(WorkerEvent::NoCompileCache { why: why.clone(), is_asked_for });
+        }
+        choice
     }
 
     fn check_health(&mut self) {

@@ -147,6 +147,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 None
             }
+            FromWorker::Flushed => {
+                self.running.as_ref()?.has_flushed();
+                None
+            }
             FromWorker::Collected { micros, .. } => {
                 self.running.as_ref()?.collected(Duration::from_micros(micros));
                 None

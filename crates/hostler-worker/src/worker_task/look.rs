@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::state::WorkerTask;
 use crate::capacity::{Capacity, CapacityWatch};
 use crate::collecting::Collecting;
+use crate::compile_cache::Flushing;
 use crate::heartbeat::Heartbeat;
 use crate::running::RunningProcess;
-use crate::settings::Slots;
+use crate::settings::{CompileCache, Slots};
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// How many warm-up requests a worker gets at once.
@@ -48,6 +49,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let has_preload = running.attend(heartbeat, collecting);
         if !has_preload && capacity.main_thread().is_none() {
             self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be measured");
+        }
+        if self.settings.borrow().compile_cache != CompileCache::Off {
+            let flushes = Arc::clone(&self.shared.cache_flushes);
+            let (gauge, release) = (membership.gauge(), self.status.release);
+            running.flush_when_idle(Flushing { gauge, flushes, release });
         }
         if let Some(pid) = running.serving_pid() {
             let watch = CapacityWatch {

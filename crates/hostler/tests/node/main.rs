@@ -5,6 +5,7 @@ mod apps;
 mod booting;
 mod chaos;
 mod claims;
+mod compile_caches;
 mod deaths;
 mod deploys;
 mod ever_new;
