@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         preload: std::fs::read_to_string(repository.join("packages/worker/preload.cjs"))?.into(),
         guard: GuardCommand { program: std::env::current_exe()?.with_file_name("guard"), args: vec![] },
         log: Arc::new(print),
-        boots_at_once: 2,
+        cores: 2,
         open_files: None,
     })?;
     println!("directory {}", context.directory().display());

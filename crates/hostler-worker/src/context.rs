@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::Mode;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::boot_gate::{BootGate, BootTurn, Turns};
 use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
 use super::log::LogSink;
 
@@ -34,20 +34,10 @@ pub struct SupervisorContextSettings {
     pub guard: GuardCommand,
     /// Receives the log of all workers.
     pub log: LogSink,
-    /// How many workers of all pools may boot at the same time. Workers that died after they were ready have as many
-    /// turns of their own.
-    pub boots_at_once: usize,
+    /// How many cores Hostler may use. No more workers boot at the same time, unless they only wait.
+    pub cores: usize,
     /// The soft limit on open files for workers, if it differs from Hostler's own.
     pub open_files: Option<u64>,
-}
-
-/// The kind of a boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turns {
-    /// A first start, or a boot after a failed one.
-    Starts,
-    /// A worker that was ready boots again. Long boots of other workers do not hold it up.
-    Returns,
 }
 
 /// Why a supervisor context could not be made.
@@ -84,8 +74,7 @@ struct ContextInner {
     guard: Guard,
     directory: TempDir,
     preload: PathBuf,
-    /// One gate for each of [`Turns`].
-    gates: [Arc<Semaphore>; 2],
+    boots: BootGate,
     serial: AtomicU64,
     ports: Mutex<BTreeSet<u16>>,
     log: LogSink,
@@ -106,7 +95,7 @@ impl SupervisorContext {
             guard,
             directory,
             preload,
-            gates: [(); 2].map(|()| Arc::new(Semaphore::new(settings.boots_at_once.max(1)))),
+            boots: BootGate::new(settings.cores, Path::new("/proc"), Path::new("/sys/fs/cgroup")),
             serial: AtomicU64::new(1),
             ports: Mutex::default(),
             log: settings.log,
@@ -142,10 +131,9 @@ impl SupervisorContext {
         }
     }
 
-    /// Waits until this worker may boot. The turn ends when the permit is dropped.
-    pub(super) async fn turn(&self, kind: Turns) -> OwnedSemaphorePermit {
-        let gate = Arc::clone(&self.0.gates[kind as usize]);
-        gate.acquire_owned().await.expect("invariant: the gate is never closed")
+    /// Waits until a worker may boot. The boot ends when the turn is dropped.
+    pub(super) async fn turn(&self, kind: Turns) -> BootTurn {
+        self.0.boots.turn(kind).await
     }
 
     /// The beginning of unused paths, for one start of one worker.

@@ -10,6 +10,7 @@
 //! Each pool has one pool supervisor and each worker has one worker task; both are tasks of the runtime. The lifecycle
 //! decides what happens to one worker. The plan decides which workers exist.
 
+mod boot_gate;
 mod budget;
 mod capacity;
 mod channel;

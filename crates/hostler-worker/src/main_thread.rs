@@ -93,7 +93,7 @@ pub(super) fn thread_times(pid: u32, thread: u32) -> Option<(Duration, Duration)
 }
 
 /// The first two numbers of a `schedstat` file, in nanoseconds.
-fn times(schedstat: &[u8]) -> Option<(Duration, Duration)> {
+pub(super) fn times(schedstat: &[u8]) -> Option<(Duration, Duration)> {
     let mut numbers = schedstat.split(u8::is_ascii_whitespace);
     let mut next = || std::str::from_utf8(numbers.next()?).ok()?.parse().ok().map(Duration::from_nanos);
     Some((next()?, next()?))

@@ -1,7 +1,8 @@
 //! What the tasks around a worker report to its worker task. Knows none of these tasks.
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
+use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
 use super::speaker::Speaker;
@@ -12,8 +13,8 @@ const MAILBOX: usize = 64;
 /// A report to the worker task.
 #[derive(Debug)]
 pub(super) enum WorkerNews {
-    /// The worker may boot, as long as the permit is held.
-    Turn(OwnedSemaphorePermit),
+    /// The worker may boot.
+    Turn(BootTurn),
     /// A process sent a message.
     Said { message: FromWorker, speaker: Speaker },
     /// The process that listens has ended. It is not the one that Hostler started.

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::state::{Leaving, WorkerTask};
+use crate::boot_gate::Turns;
 use crate::compile_cache::{self, CacheChoice};
-use crate::context::Turns;
 use crate::health;
 use crate::inspector::Diagnosis;
 use crate::lifecycle::{Action, LifecycleEvent, Standing, Why};
@@ -100,6 +100,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         match RunningProcess::start(&spawn, &self.log, self.wire.of_generation(self.status.generation)) {
             Ok(running) => {
                 self.log.event(WorkerEvent::Started { pid: running.pid() });
+                if let Some(turn) = &self.turn {
+                    turn.is_of(running.pid());
+                }
                 self.running = Some(running);
                 self.status.share = recycling::share(&mut fastrand::Rng::new());
                 None

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use hostler_dispatch::{MemberId, Membership};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::boot_gate::BootTurn;
 use crate::lifecycle::{Lifecycle, Standing};
 use crate::log::WorkerLog;
 use crate::news::{Mailbox, Wire};
@@ -54,7 +55,7 @@ pub struct WorkerTask<E> {
     pub(super) mailbox: Mailbox,
     pub(super) wire: Wire,
     pub(super) asking: JoinSet<()>,
-    pub(super) turn: Option<OwnedSemaphorePermit>,
+    pub(super) turn: Option<BootTurn>,
     pub(super) running: Option<RunningProcess>,
     pub(super) membership: Option<Membership<E>>,
     pub(super) leaving: Option<Leaving>,

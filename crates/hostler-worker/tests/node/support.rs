@@ -87,7 +87,7 @@ impl Plan {
             preload: std::fs::read_to_string(preload).unwrap().into(),
             guard: GuardCommand { program: example("guard"), args: vec![] },
             log: Arc::new(move |record| sink.lock().unwrap().push(record)),
-            boots_at_once: 2,
+            cores: 2,
             open_files: None,
         })
         .unwrap();

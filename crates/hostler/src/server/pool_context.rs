@@ -14,8 +14,6 @@ use super::start_error::StartError;
 
 /// The script that every worker preloads: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
-/// On most machines, three workers that boot at once are slower than two and then one.
-const BOOTS_AT_ONCE: usize = 2;
 
 /// What a pool of workers needs besides its settings.
 pub(super) struct PoolContext {
@@ -24,6 +22,8 @@ pub(super) struct PoolContext {
     /// The number of data-plane threads. Each has its own connections to members.
     pub threads: usize,
     pub journal: Journal,
+    /// How many cores Hostler may use.
+    cores: usize,
     /// The soft limit on open files at the start of this process.
     open_files: Option<u64>,
     /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
@@ -37,7 +37,8 @@ impl PoolContext {
         let guard = std::env::current_exe()?;
         let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
         let (threads, journal) = (config.server.threads, journal.clone());
-        Ok(Self { environment, threads, journal, open_files, guard, context: OnceLock::new() })
+        let cores = around.cores;
+        Ok(Self { environment, threads, journal, cores, open_files, guard, context: OnceLock::new() })
     }
 
     /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.
@@ -52,7 +53,7 @@ impl PoolContext {
             preload: PRELOAD.into(),
             guard: GuardCommand { program: self.guard.clone(), args: vec!["__guard".into()] },
             log: Arc::new(move |record| write_down(&journal, &record)),
-            boots_at_once: BOOTS_AT_ONCE,
+            cores: self.cores,
             open_files: self.open_files,
         })?;
         Ok(self.context.get_or_init(|| made).clone())

@@ -135,7 +135,7 @@ async fn warm_up_requests_run_as_many_at_once_as_the_worker_has_slots() {
 }
 
 #[tokio::test]
-async fn workers_wait_for_their_turn_to_boot() {
+async fn no_more_workers_that_compute_boot_at_once_than_there_are_cores() {
     let text = format!("const end = Date.now() + 500; while (Date.now() < end); {ANSWERS}");
     let site = source(&text).workers(4).start().await;
     let mut most = 0;
@@ -146,7 +146,8 @@ async fn workers_wait_for_their_turn_to_boot() {
         workers.iter().all(|worker| worker["state"] == "ready").then_some(())
     })
     .await;
-    assert_eq!(most, 2);
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert!((1..=cores).contains(&most), "{most} on {cores} cores");
 }
 
 #[tokio::test]

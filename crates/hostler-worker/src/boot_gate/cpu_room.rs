@@ -1,0 +1,144 @@
+//! How much CPU is free: of the machine, and of the control group that Hostler runs in. Knows only the kernel's files.
+
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+use tokio::time::Instant;
+
+/// The time over which the free CPU is measured.
+const WINDOW: Duration = Duration::from_millis(100);
+/// A measurement that began longer ago says nothing about now.
+const STALE: Duration = Duration::from_secs(1);
+/// A boot takes about one core. It may begin if so much of one is free.
+const ENOUGH: f64 = 0.75;
+
+/// Measures the free CPU, and subtracts what boots that have just begun will take.
+pub(super) struct CpuRoom {
+    cores: usize,
+    proc: PathBuf,
+    /// The control group of Hostler and those above it.
+    groups: Vec<PathBuf>,
+    began: Option<Reading>,
+    /// Cores that were free when they were measured, without those given to boots since.
+    free: f64,
+}
+
+/// Counters that grow.
+struct Reading {
+    at: Instant,
+    /// The idle time of all cores that Hostler may use. `None`: the system does not count it.
+    idle: Option<Duration>,
+    /// The CPU time of each control group that has a limit, and the limit in cores.
+    groups: Vec<(Duration, f64)>,
+    /// How many threads run or wait for a core.
+    running: usize,
+}
+
+impl CpuRoom {
+    pub fn new(cores: usize, proc: &Path, cgroups: &Path) -> Self {
+        let groups = own_groups(proc, cgroups);
+        Self { cores: cores.max(1), proc: proc.to_owned(), groups, began: None, free: 0.0 }
+    }
+
+    pub fn proc(&self) -> &Path {
+        &self.proc
+    }
+
+    /// Whether a boot may begin beside so many others that compute.
+    pub fn has_for_another(&mut self, computing: usize, now: Instant) -> bool {
+        self.look(now);
+        computing < self.cores && self.free >= ENOUGH
+    }
+
+    /// A boot begins. The next measurement begins now, so that it contains the boot.
+    pub fn take(&mut self, now: Instant) {
+        self.look(now);
+        self.free -= 1.0;
+        self.began = Some(self.read(now));
+    }
+
+    fn look(&mut self, now: Instant) {
+        let is_recent = |reading: &Reading| now - reading.at < STALE;
+        match self.began.take().filter(is_recent) {
+            Some(began) if now - began.at < WINDOW => self.began = Some(began),
+            Some(began) => {
+                let reading = self.read(now);
+                self.free = self.between(&began, &reading);
+                self.began = Some(reading);
+            }
+            // Nothing was measured just before, so this moment must do.
+            None => {
+                let reading = self.read(now);
+                let others = reading.running.saturating_sub(1);
+                self.free = self.cores.saturating_sub(others) as f64;
+                self.began = Some(reading);
+            }
+        }
+    }
+
+    fn between(&self, began: &Reading, ended: &Reading) -> f64 {
+        let span = (ended.at - began.at).as_secs_f64();
+        let idle = began.idle.zip(ended.idle).map(|(began, ended)| {
+            let idle = ended.saturating_sub(began);
+            idle.as_secs_f64() / span
+        });
+        let of_groups =
+            began.groups.iter().zip(&ended.groups).map(|((began, _), (ended, limit))| {
+                limit - ended.saturating_sub(*began).as_secs_f64() / span
+            });
+        of_groups.fold(idle.unwrap_or(self.cores as f64), f64::min)
+    }
+
+    fn read(&self, at: Instant) -> Reading {
+        let stat = read_to_string(self.proc.join("stat")).unwrap_or_default();
+        let groups = self.groups.iter().filter_map(|group| usage_and_limit(group)).collect();
+        Reading { at, idle: idle(&stat), groups, running: running(&stat) }
+    }
+}
+
+/// The idle time in the text of `/proc/stat`, of the cores that Hostler may use.
+fn idle(stat: &str) -> Option<Duration> {
+    let usable = sched_getaffinity(None).ok();
+    let is_usable =
+        |core: usize| usable.as_ref().is_none_or(|set| core < CpuSet::MAX_CPU && set.is_set(core));
+    let (mut idle, mut all) = (0, 0);
+    for line in stat.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let core = words.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+        if core.is_some_and(is_usable) {
+            // user, nice, system, idle, iowait and others, in clock ticks.
+            let ticks: Vec<u64> = words.filter_map(|ticks| ticks.parse().ok()).collect();
+            idle += ticks.iter().skip(3).take(2).sum::<u64>();
+            all += ticks.iter().sum::<u64>();
+        }
+    }
+    let seconds = idle as f64 / rustix::param::clock_ticks_per_second() as f64;
+    (all > 0).then(|| Duration::from_secs_f64(seconds))
+}
+
+fn running(stat: &str) -> usize {
+    let line = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The folders of the control group (version 2) of this process and of the groups above it: each may have a limit. Of
+/// version 1, Hostler knows only the number of cores.
+fn own_groups(proc: &Path, cgroups: &Path) -> Vec<PathBuf> {
+    let own = read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
+    let own = own.map(|own| cgroups.join(own));
+    let above = own.iter().flat_map(|own| own.ancestors());
+    above.take_while(|group| group.starts_with(cgroups)).map(Path::to_owned).collect()
+}
+
+/// The CPU time that a control group has used, and its limit in cores. `None`: it has no limit.
+fn usage_and_limit(group: &Path) -> Option<(Duration, f64)> {
+    let limit = read_to_string(group.join("cpu.max")).ok()?;
+    let (quota, period) = limit.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    let stat = read_to_string(group.join("cpu.stat")).ok()?;
+    let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    Some((Duration::from_micros(used.trim().parse().ok()?), quota / period))
+}
