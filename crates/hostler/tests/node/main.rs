@@ -23,6 +23,7 @@ mod proc;
 mod site;
 mod slots;
 mod slow;
+mod spares;
 mod stopping;
 mod streaming;
 mod tunnels;
