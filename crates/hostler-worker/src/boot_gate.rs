@@ -37,13 +37,13 @@ pub(super) struct BootGate(Arc<GateInner>);
 struct GateInner {
     /// One line for each of [`Turns`]: only its head asks whether it may boot.
     lines: [Semaphore; 2],
-    boots: Mutex<Boots>,
+    boots: Mutex<BootsInProgress>,
     /// A boot has ended.
     ended: Notify,
 }
 
 /// The boots in progress.
-struct Boots {
+struct BootsInProgress {
     room: CpuRoom,
     in_progress: Vec<BootInProgress>,
     last: u64,
@@ -68,7 +68,7 @@ impl BootGate {
         let room = CpuRoom::new(cores, proc, cgroups);
         Self(Arc::new(GateInner {
             lines: [Semaphore::new(1), Semaphore::new(1)],
-            boots: Mutex::new(Boots { room, in_progress: Vec::new(), last: 0 }),
+            boots: Mutex::new(BootsInProgress { room, in_progress: Vec::new(), last: 0 }),
             ended: Notify::new(),
         }))
     }
@@ -91,12 +91,12 @@ impl BootGate {
 }
 
 impl GateInner {
-    fn boots(&self) -> MutexGuard<'_, Boots> {
+    fn boots(&self) -> MutexGuard<'_, BootsInProgress> {
         self.boots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Boots {
+impl BootsInProgress {
     /// The number of a new boot, if one of this kind may begin now.
     fn begin(&mut self, kind: Turns, now: Instant) -> Option<u64> {
         for boot in &mut self.in_progress {

@@ -89,6 +89,13 @@ for (const { position, via, command } of positions) {
     }
   });
 
+  test(`${position} answers a request to write its compile cache`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', command('server.mjs'));
+    await worker.said('listening');
+    worker.send(orders.flush);
+    assert.deepEqual(await worker.said('flushed'), examples.flushed);
+  });
+
   test(`${position} that disconnects continues to run`, async (t) => {
     const worker = await startWorker(t, 'disconnects', command('server.mjs'));
     await worker.printed(/disconnected/);

@@ -195,7 +195,7 @@ async fn boots_begin_in_the_order_in_which_they_were_asked_for() {
         tokio::spawn(async move {
             let turn = gate.turn(Turns::Starts).await;
             sender.send(number).unwrap();
-            sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
             drop(turn);
         });
         tokio::task::yield_now().await;

@@ -67,7 +67,8 @@ async fn a_spare_serves_while_the_worker_that_died_boots() {
     // The spare itself dies, and boots again.
     proc::kill(spare as u32);
     let is_back = |other: &Value| other["state"] == "standby" && other["pid"] != spare;
-    eventually("another spare stands by", async || spares(&site).await.iter().any(is_back).then_some(())).await;
+    eventually("another spare stands by", async || spares(&site).await.iter().any(is_back).then_some(()))
+        .await;
     site.stop().await;
 }
 
@@ -85,10 +86,7 @@ async fn after_a_restart_the_spare_runs_the_new_code_and_a_reload_can_remove_it(
     .await;
     site.touch("hold");
     proc::kill(site.pid_of(1).await);
-    eventually("the spare serves", async || {
-        (answer(&site).await == format!("v2 {new}")).then_some(())
-    })
-    .await;
+    eventually("the spare serves", async || (answer(&site).await == format!("v2 {new}")).then_some(())).await;
     std::fs::remove_file(site.file("hold")).unwrap();
     site.is_ready().await;
     site.configure(&config(0, "v2"));
