@@ -11,6 +11,8 @@ mod ever_new;
 mod examples;
 mod health;
 mod inherited;
+mod init;
+mod init_pm2;
 mod keys;
 mod limits;
 mod listening;
