@@ -9,6 +9,7 @@ mod deaths;
 mod deploys;
 mod ever_new;
 mod examples;
+mod first_start;
 mod health;
 mod inherited;
 mod init;
