@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::source::Setting;
+use crate::document::KeyPath;
+use crate::source::{self, Setting};
 
 /// The inputs of one run of Hostler.
 #[derive(Clone, Debug)]
@@ -14,6 +15,16 @@ pub struct Invocation {
     pub settings: Vec<Setting>,
     /// The environment and the machine.
     pub surroundings: Surroundings,
+}
+
+impl Invocation {
+    /// Whether `hostler run` got no value for this key. Then Hostler may use another value than the default.
+    pub fn may_choose(&self, key: &str) -> bool {
+        let variable = source::variable(&KeyPath::of(key));
+        self.file.is_none()
+            && !self.surroundings.environment.contains_key(&variable)
+            && self.settings.iter().all(|setting| setting.key != key)
+    }
 }
 
 /// The environment of Hostler. It is a parameter, so that loading depends on nothing else except files and name lookups.

@@ -3,6 +3,7 @@
 //! [`load`] leads from one to the other: read the file, add variables and flags, compare with the schema, parse, resolve. It reports all
 //! errors at once, each with its place.
 
+mod access;
 mod client_tls;
 mod difference;
 mod document;
@@ -44,14 +45,29 @@ pub use resolved::{
 pub use source::{Given, Setting};
 pub use value::{AutoOrOff, ClientLimit, Origin, Period, Secret, ShowSize};
 
-/// Loads and checks the configuration.
+/// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
+    load_and(invocation, |_, _| {})
+}
+
+/// As [`load`], and refuses pools whose program or script is not there or may not be used.
+pub fn load_to_run(invocation: &Invocation) -> Result<Config, ConfigErrors> {
+    load_and(invocation, |resolver, config| resolver.check_programs(config))
+}
+
+fn load_and(
+    invocation: &Invocation,
+    check: impl FnOnce(&mut Resolver<'_>, &Config),
+) -> Result<Config, ConfigErrors> {
     let mut report = Report::default();
     let config = read(invocation, &mut report).map(|(document, file)| {
         let folder = folder_of(invocation);
         let surroundings = &invocation.surroundings;
-        Resolver { document: &document, surroundings, folder: &folder, report: &mut report }
-            .config(file, invocation.file.clone())
+        let mut resolver =
+            Resolver { document: &document, surroundings, folder: &folder, report: &mut report };
+        let config = resolver.config(file, invocation.file.clone());
+        check(&mut resolver, &config);
+        config
     });
     report.finish(config).map(|(config, warnings)| Config { warnings, ..config })
 }
@@ -93,11 +109,11 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
                 Err(error) => {
                     let help = match error.kind() {
                         NotFound => {
-                            "; name another file with -c, or use `hostler run -- node server.js`, which needs no file"
+                            "; `hostler init` writes one, -c names another file, and `hostler run -- node server.js` needs none"
                         }
                         _ => "",
                     };
-                    report.error(SourcePlace::File(name), format!("cannot be read: {error}{help}"));
+                    report.error(SourcePlace::File(name), format!("{}{help}", access::unreadable(&error)));
                     return None;
                 }
             }

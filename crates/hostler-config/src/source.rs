@@ -64,11 +64,23 @@ pub fn variable(path: &KeyPath) -> String {
     format!("HOSTLER_{path}").replace(['.', '-'], "_").to_ascii_uppercase()
 }
 
-/// Variables that Hostler sets for workers are not settings. A Hostler that a worker starts has them, too.
+/// Variables that are not settings. Hostler sets some for workers, and a Hostler that a worker starts has them, too. The others are for
+/// Hostler's own tools and tests: `HOSTLER_BIN` names the program to them.
+const OTHERS: [&str; 6] = [
+    "HOSTLER_POOL",
+    "HOSTLER_WORKER",
+    "HOSTLER_GENERATION",
+    "HOSTLER_CONTROL_PATH",
+    "HOSTLER_APP_PORT",
+    "HOSTLER_BIN",
+];
+/// Beginnings of such variables. `HOSTLER_PREDECESSOR` is from one Hostler to the next.
+const OTHER_GROUPS: [&str; 4] =
+    ["HOSTLER_LISTEN_", "HOSTLER_PREDECESSOR", "HOSTLER_CHAOS_", "HOSTLER_STORM_"];
+
 fn is_ours(name: &str) -> bool {
-    let for_workers =
-        ["HOSTLER_POOL", "HOSTLER_WORKER", "HOSTLER_GENERATION", "HOSTLER_CONTROL_PATH", "HOSTLER_APP_PORT"];
-    name.starts_with("HOSTLER_") && !name.starts_with("HOSTLER_LISTEN_") && !for_workers.contains(&name)
+    let is_other = OTHERS.contains(&name) || OTHER_GROUPS.iter().any(|group| name.starts_with(group));
+    name.starts_with("HOSTLER_") && !is_other
 }
 
 fn set(

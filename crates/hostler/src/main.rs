@@ -10,7 +10,9 @@ fn main() -> ExitCode {
     match Args::of_process().command {
         Command::Run(args) => cli::start(args.invocation(Surroundings::of_process())),
         Command::Start(args) => cli::start(args.invocation(Surroundings::of_process())),
+        Command::Init(args) => cli::init(&args),
         Command::Check(args) => cli::check(&args),
+        Command::Schema => cli::schema(),
         Command::Status(args) => cli::status(&args),
         Command::Routes(args) => cli::routes(&args),
         Command::Restart(args) => cli::restart(&args),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Resolver;
+use crate::access;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::Buffer;
@@ -63,7 +64,7 @@ impl Resolver<'_> {
 }
 
 fn read(path: &Path) -> Result<LoadedFile, String> {
-    let unread = |error: std::io::Error| format!("cannot be read: {error}");
+    let unread = |error: std::io::Error| access::unreadable(&error);
     let kind = std::fs::metadata(path).map_err(unread)?;
     if kind.is_dir() {
         return Err("is a folder, not a file".into());

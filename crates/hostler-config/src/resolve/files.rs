@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use http::HeaderValue;
 
 use super::Resolver;
+use crate::access;
 use crate::document::KeyPath;
 use crate::file;
 use crate::pattern::{MatchPattern, PathPattern};
@@ -61,8 +62,10 @@ impl Resolver<'_> {
     fn page(&mut self, path: &KeyPath, dir: &Path, name: Option<&str>) -> Option<PathBuf> {
         let name = Path::new(name?);
         let file = dir.join(name);
-        if !is_plain(name) || !file.is_file() {
+        if !is_plain(name) {
             self.refuse(path, format!("{} is not a file in dir", file.display()));
+        } else if let Err(why) = access::file(&file) {
+            self.refuse(path, why);
         }
         Some(name.to_path_buf())
     }

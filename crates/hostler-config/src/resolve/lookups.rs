@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Resolver;
+use crate::access;
 use crate::document::KeyPath;
 use crate::file::{self, File};
 use crate::resolved::{Route, Target};
@@ -54,7 +55,9 @@ impl Resolver<'_> {
             match std::fs::metadata(&file) {
                 Ok(about) if about.is_file() => files.push(file),
                 Ok(_) => self.refuse(&place, format!("{} is not a file", file.display())),
-                Err(error) => self.refuse(&place, format!("{} cannot be read: {error}", file.display())),
+                Err(error) => {
+                    self.refuse(&place, format!("{} {}", file.display(), access::unreadable(&error)));
+                }
             }
         }
         files

@@ -17,6 +17,7 @@ mod members;
 mod platform;
 mod pool;
 mod postal;
+mod programs;
 mod redirect;
 mod registrar;
 mod resolver;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use crate::access;
 use crate::document::{Document, KeyPath};
 use crate::error::Report;
 use crate::invocation::Surroundings;
@@ -26,13 +27,13 @@ impl Resolver<'_> {
         self.report.error(self.document.place_of_value(path), format!("{written}: {why}"));
     }
 
-    /// The folder at this key. Refuses it if it does not exist.
+    /// The folder at this key. Refuses it if it does not exist or may not be read.
     pub(super) fn folder_at(&mut self, path: &KeyPath, written: &str) -> PathBuf {
         let folder = self.folder.join(written);
         // `.` and `..` stay as they are. Removing them from the text would be wrong behind symbolic links.
         let folder = if written == "." { self.folder.to_path_buf() } else { folder };
-        if !folder.is_dir() {
-            self.refuse(path, format!("{} is not a folder", folder.display()));
+        if let Err(why) = access::folder(&folder) {
+            self.refuse(path, why);
         }
         folder
     }

@@ -282,7 +282,7 @@ fn a_wrong_command_is_not_reported_as_missing_too() {
 fn a_missing_file_is_reported_with_a_remedy() {
     let mut site = site("");
     site.invocation.file = Some("other.toml".into());
-    site.says(expect!["other.toml: cannot be read: No such file or directory (os error 2); name another file with -c, or use `hostler run -- node server.js`, which needs no file"]);
+    site.says(expect!["other.toml: cannot be read: No such file or directory (os error 2); `hostler init` writes one, -c names another file, and `hostler run -- node server.js` needs none"]);
 }
 
 #[test]

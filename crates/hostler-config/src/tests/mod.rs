@@ -8,6 +8,7 @@ mod errors;
 mod lookups;
 mod meaning;
 mod member_tls;
+mod programs;
 mod registrar;
 mod robust;
 mod sense;

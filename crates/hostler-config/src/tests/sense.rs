@@ -244,8 +244,8 @@ fn folders_must_exist() {
     check(
         "server.temp_dir = \"tmp\"\n[pools.a]\ncommand = \"x\"\ncwd = \"app\"\n",
         expect![[r#"
-        hostler.toml:1:19: server.temp_dir: FOLDER/tmp is not a folder
-        hostler.toml:4:7: pools.a.cwd: FOLDER/app is not a folder"#]],
+        hostler.toml:1:19: server.temp_dir: FOLDER/tmp does not exist
+        hostler.toml:4:7: pools.a.cwd: FOLDER/app does not exist"#]],
     );
 }
 

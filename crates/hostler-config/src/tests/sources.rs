@@ -106,10 +106,14 @@ fn a_key_inside_a_table_switches_its_feature_on_unless_the_feature_is_set_to_fal
 #[test]
 fn an_unknown_variable_causes_a_warning() {
     site(POOL)
+        .variable("HOSTLER_BIN", "/usr/bin/hostler")
+        .variable("HOSTLER_CHAOS_SECONDS", "60")
+        .variable("HOSTLER_BIND", "x")
         .variable("HOSTLER_SERVER_LISTN", ":80")
         .variable("HOSTLER_POOLS_API_WORKERS", "2")
         .variable("HOSTLER_FOO", "bar")
         .says(expect![[r#"
+            HOSTLER_BIND: unknown variable, ignored
             HOSTLER_FOO: unknown variable, ignored
             HOSTLER_POOLS_API_WORKERS: unknown variable, ignored; did you mean HOSTLER_POOLS_WEB_WORKERS?
             HOSTLER_SERVER_LISTN: unknown variable, ignored; did you mean HOSTLER_SERVER_LISTEN?"#]]);

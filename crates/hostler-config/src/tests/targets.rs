@@ -66,9 +66,9 @@ fn missing_folders_and_files_are_reported() {
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = \"dist\"\n[[routes]]\nmatch = \"/b\"\nstatic = { dir = \"public\", index = \"a/b\", fallback = \"app.html\", not_found = \"../hostler.toml\", cache_control = \"a\\nb\", immutable = [\"assets\", \"a.com/b\", \"/x?y\"] }\n[[routes]]\nmatch = \"/c\"\nstatic = { index = \"\" }\n[[routes]]\nmatch = \"/d\"\nstatic = 5\n",
         expect![[r#"
-            hostler.toml:3:10: routes[0].static: FOLDER/dist is not a folder
+            hostler.toml:3:10: routes[0].static: FOLDER/dist does not exist
             hostler.toml:6:36: routes[1].static.index: is not the name of a file, such as "index.html"
-            hostler.toml:6:54: routes[1].static.fallback: FOLDER/public/app.html is not a file in dir
+            hostler.toml:6:54: routes[1].static.fallback: FOLDER/public/app.html does not exist
             hostler.toml:6:78: routes[1].static.not_found: FOLDER/public/../hostler.toml is not a file in dir
             hostler.toml:6:113: routes[1].static.cache_control: is not a valid value of a header field
             hostler.toml:6:134: routes[1].static.immutable[0]: "assets" is not a path in dir, such as "/assets/*"

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::access;
+
 /// A larger file is not a certificate. The limit gives a quick error for a wrong file name.
 const LARGEST: u64 = 4 << 20;
 
@@ -50,7 +52,10 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {
-    let refuse = |error: io::Error| FileError::new(path, error.to_string());
+    let refuse = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => FileError::new(path, access::unreadable(&error)),
+        _ => FileError::new(path, error.to_string()),
+    };
     // The size is checked first, because a pipe or a device would never end.
     let about = std::fs::metadata(path).map_err(refuse)?;
     if !about.is_file() {

@@ -5,6 +5,7 @@ mod commands;
 mod front;
 mod health;
 mod http;
+pub mod note;
 mod routes;
 mod status;
 mod table;

@@ -10,6 +10,7 @@ use hostler_wire::Address;
 use serde_json::Value;
 
 use super::{Ask, print};
+use crate::admin::note;
 
 /// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -23,7 +24,13 @@ pub(super) struct Admin {
 impl Admin {
     /// Finds the address; exit code 2 if the configuration is wrong.
     pub fn find(command: &'static str, ask: &Ask) -> Result<Self, ExitCode> {
-        let server = config::load_server(&ask.invocation(Surroundings::of_process())).map_err(|errors| {
+        let surroundings = Surroundings::of_process();
+        if ask.names_no_address(&surroundings)
+            && let Some(address) = noted(command, &surroundings)?
+        {
+            return Ok(Self { command, address });
+        }
+        let server = config::load_server(&ask.invocation(surroundings)).map_err(|errors| {
             eprintln!("{errors}");
             ExitCode::from(2)
         })?;
@@ -75,5 +82,27 @@ impl Admin {
     pub fn failed(&self, why: &str) -> ExitCode {
         eprintln!("hostler {}: {why}", self.command);
         ExitCode::FAILURE
+    }
+}
+
+/// The Hostler that was started in this folder, or else the only one of this user. Exit code 2 if there are several.
+fn noted(command: &str, surroundings: &Surroundings) -> Result<Option<SocketAddr>, ExitCode> {
+    let all = note::read(surroundings);
+    let here: Vec<_> = all.iter().filter(|noted| noted.folder == surroundings.folder).collect();
+    match (&here[..], &all[..]) {
+        ([only], _) => Ok(Some(only.admin)),
+        ([], [only]) => Ok(Some(only.admin)),
+        (_, []) => Ok(None),
+        _ => {
+            eprintln!("hostler {command}: several Hostlers run; name the one that you mean:");
+            for noted in &all {
+                eprintln!(
+                    "  hostler {command} --admin {}    started in {}",
+                    noted.admin,
+                    noted.folder.display()
+                );
+            }
+            Err(ExitCode::from(2))
+        }
     }
 }

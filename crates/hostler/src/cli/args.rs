@@ -7,9 +7,10 @@ use clap::{Parser, Subcommand};
 
 use hostler_config::{Given, Invocation, Setting, Surroundings};
 
+use super::init::Init;
+use super::key_flags::{key_flags, setting};
+
 const DEFAULT_FILE: &str = "hostler.toml";
-/// The only key whose name has no dot. All other keys are in a section.
-const ROUTES: &str = "--routes";
 
 const KEYS_ARE_FLAGS: &str = "\
 Each key of the configuration is also a flag and an environment variable.
@@ -38,6 +39,12 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write a configuration file for the app in a folder.
+    ///
+    /// Reads package.json, the lock file, the configuration of the framework, the ecosystem file of PM2 and the Procfile,
+    /// and writes hostler.toml with comments. If PM2's file is a program, Node runs it. Never replaces a file, unless
+    /// --force is given.
+    Init(Init),
     /// Run one Node app behind Hostler, without a configuration file.
     ///
     /// Starts workers with the given command and sends all requests to them. It is a configuration with one pool, named
@@ -53,9 +60,15 @@ pub enum Command {
     /// Prints a summary and exits with 0. If the file has errors, prints each error with file, line and key, and exits
     /// with 2.
     Check(Check),
+    /// Print the JSON schema of the configuration file.
+    ///
+    /// Editors with taplo or Even Better TOML complete and explain keys by it: run `hostler schema > hostler.schema.json`,
+    /// and make `#:schema ./hostler.schema.json` the first line of hostler.toml.
+    Schema,
     /// Show the status of a running Hostler.
     ///
-    /// Finds the admin address as `hostler start` does: in the file, in HOSTLER_SERVER_ADMIN, or the default.
+    /// Finds the admin address as `hostler start` does: in the file, or in HOSTLER_SERVER_ADMIN. Without both, finds the
+    /// Hostler that was started in this folder, or else the only one of this user.
     Status(StatusArgs),
     /// Show the routes of a running Hostler, with their targets and members.
     ///
@@ -120,7 +133,8 @@ pub struct Run {
     /// Address on which Hostler accepts clients; can be repeated [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Address for `hostler status` and the other commands, or `off` [default: 127.0.0.1:8081]
+    /// Address for `hostler status` and the other commands, or `off` [default: 127.0.0.1:8081, or a free port if it is
+    /// taken]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
     /// Number of workers [default: one for each core]
@@ -326,11 +340,15 @@ impl Check {
 }
 
 impl Ask {
+    /// Whether no flag, file or variable has the admin address.
+    pub fn names_no_address(&self, surroundings: &Surroundings) -> bool {
+        let is_set = surroundings.environment.contains_key("HOSTLER_SERVER_ADMIN");
+        self.config.is_none() && self.admin.is_none() && !is_set && default_file(surroundings).is_none()
+    }
+
     /// For [`hostler_config::load_server`]. Without a file if the flag has the address.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
-        let is_there = |file: &PathBuf| surroundings.folder.join(file).exists();
-        let default = Some(PathBuf::from(DEFAULT_FILE)).filter(is_there);
-        let file = self.config.clone().or(default).filter(|_| self.admin.is_none());
+        let file = self.config.clone().or(default_file(&surroundings)).filter(|_| self.admin.is_none());
         let settings = flag("--admin", "server.admin", self.admin.as_ref()).into_iter().collect();
         Invocation { file, settings, surroundings }
     }
@@ -342,51 +360,12 @@ impl Common {
     }
 }
 
+/// `hostler.toml` in this folder, if it exists.
+fn default_file(surroundings: &Surroundings) -> Option<PathBuf> {
+    let is_there = |file: &PathBuf| surroundings.folder.join(file).exists();
+    Some(PathBuf::from(DEFAULT_FILE)).filter(is_there)
+}
+
 fn flag(name: &str, key: &str, value: Option<&String>) -> Option<Setting> {
     value.map(|text| Setting { key: key.into(), given: Given::Text(text.clone()), name: name.into() })
-}
-
-fn setting(text: &str) -> Result<Setting, String> {
-    let (key, value) = text.split_once('=').ok_or_else(|| match text.strip_prefix("--") {
-        Some(_) => format!("{text} needs a value"),
-        None => "write KEY=VALUE".to_string(),
-    })?;
-    let (key, name) = match key.strip_prefix("--") {
-        Some(bare) => (bare, key.to_string()),
-        None => (key, format!("--set {key}")),
-    };
-    Ok(Setting { key: key.into(), given: Given::Text(value.into()), name })
-}
-
-/// Rewrites `--server.idle-timeout 2m` to `--set --server.idle-timeout=2m`. Keys contain the names of pools, so clap cannot know them.
-/// Flags of keys have a dot, except `--routes`; clap's own flags have none.
-fn key_flags(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut args = args.peekable();
-    let mut rewritten = Vec::new();
-    while let Some(arg) = args.next() {
-        let Some(text) = arg.to_str().filter(|text| *text != "--") else {
-            // After a bare `--` comes the command line of the app.
-            let ends = arg == "--";
-            rewritten.push(arg);
-            if ends {
-                break;
-            }
-            continue;
-        };
-        let name = text.split('=').next().unwrap_or_default();
-        if name != ROUTES && !(name.starts_with("--") && name.contains('.')) {
-            rewritten.push(arg);
-            continue;
-        }
-        let mut whole = arg.clone();
-        if !text.contains('=')
-            && let Some(value) = args.next_if(|next| !next.to_string_lossy().starts_with("--"))
-        {
-            whole.push("=");
-            whole.push(value);
-        }
-        rewritten.extend(["--set".into(), whole]);
-    }
-    rewritten.extend(args);
-    rewritten
 }

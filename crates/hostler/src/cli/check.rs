@@ -15,7 +15,7 @@ use super::{Check, print};
 
 /// Prints a summary and exits with 0, or prints the errors and exits with 2.
 pub fn check(args: &Check) -> ExitCode {
-    match config::load(&args.invocation(Surroundings::of_process())) {
+    match config::load_to_run(&args.invocation(Surroundings::of_process())) {
         Ok(config) => {
             for warning in &config.warnings {
                 eprintln!("warning: {warning}");

@@ -3,11 +3,14 @@
 mod admin;
 mod args;
 mod check;
+mod init;
+mod key_flags;
 mod order;
 mod pack;
 pub mod reference;
 mod refusals;
 mod routes;
+mod schema;
 mod start;
 mod status;
 
@@ -16,9 +19,11 @@ pub use args::{
     StatusArgs,
 };
 pub use check::{check, summary};
+pub use init::{Init, init};
 pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use pack::pack;
 pub use routes::routes;
+pub use schema::schema;
 pub use start::start;
 pub use status::status;
 

@@ -32,7 +32,7 @@ pub fn start(mut invocation: Invocation) -> ExitCode {
             predecessor.refuse(&why.to_string());
         }
     };
-    let config = match config::load(&invocation) {
+    let config = match config::load_to_run(&invocation) {
         Ok(config) => config,
         Err(errors) => {
             complaints.say(&errors);

@@ -19,12 +19,33 @@ pub(super) struct Purpose {
 
 /// An address on which Hostler could not listen.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} ({key}): {source}")]
+#[error("cannot listen on {address} ({key}): {source}{}", self.advice())]
 pub struct ListenError {
     address: SocketAddr,
     /// The configuration key of the address.
     key: &'static str,
     source: io::Error,
+}
+
+impl ListenError {
+    /// What an operator can do.
+    fn advice(&self) -> String {
+        let Self { address, key, source } = self;
+        match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                let port = address.port().checked_add(10).unwrap_or(8090);
+                let other = SocketAddr::new(address.ip(), port);
+                format!(
+                    "; another process uses port {}: end it, or use another address, such as --{key} {other}",
+                    address.port()
+                )
+            }
+            io::ErrorKind::PermissionDenied if address.port() < 1024 => {
+                "; a port below 1024 needs root or CAP_NET_BIND_SERVICE".into()
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// Sockets that another process has bound.
@@ -40,8 +61,13 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Takes over the inherited sockets and binds the missing ones. Inherited sockets without a use are closed.
-    pub fn open(config: &Config, mut inherited: Inherited) -> Result<Self, ListenError> {
+    /// Takes over the inherited sockets and binds the missing ones. Inherited sockets without a use are closed. If `may_move_admin` and the
+    /// admin port is taken, the system chooses another one.
+    pub fn open(
+        config: &Config,
+        mut inherited: Inherited,
+        may_move_admin: bool,
+    ) -> Result<Self, ListenError> {
         let server = &config.server;
         let plain = server.listen.iter().map(|&address| (address, ListenerKind::Plain, "server.listen"));
         let tls = config.tls.iter().flat_map(|tls| &tls.listen);
@@ -59,7 +85,7 @@ impl Listeners {
         });
         let data = data.collect::<Result<_, _>>()?;
         let admin = match server.admin {
-            Some(address) => Some(open_admin(address, &mut inherited)?),
+            Some(address) => Some(open_admin(address, &mut inherited, may_move_admin)?),
             None => None,
         };
         Ok(Self { data, admin })
@@ -90,6 +116,14 @@ impl Listeners {
         self.admin.as_ref().map(|(_, socket)| socket.try_clone()).transpose()
     }
 
+    /// The configured address of the admin listener and the real one, if the configured port was taken.
+    pub fn moved_admin(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let (purpose, socket) = self.admin.as_ref()?;
+        let real = socket.local_addr().ok()?;
+        let is_moved = purpose.address.port() != 0 && purpose.address.port() != real.port();
+        is_moved.then_some((purpose.address, real))
+    }
+
     /// Distributes the sockets over threads: every socket has at least one thread, and every thread has a socket of each address.
     /// Inherited sockets may be more or fewer than threads. None is added or closed then, because the kernel drops the queued connections
     /// of a closed socket.
@@ -117,11 +151,19 @@ impl Listeners {
     }
 }
 
-fn open_admin(address: SocketAddr, inherited: &mut Inherited) -> Result<(Purpose, TcpListener), ListenError> {
+/// The purpose keeps the configured address, so that a successor finds the socket.
+fn open_admin(
+    address: SocketAddr,
+    inherited: &mut Inherited,
+    may_move: bool,
+) -> Result<(Purpose, TcpListener), ListenError> {
     let purpose = Purpose { key: "server.admin".into(), address };
     let socket = match inherited.remove(&purpose).and_then(|mut sockets| sockets.pop()) {
         Some(socket) => Ok(socket),
-        None => TcpListener::bind(address),
+        None => TcpListener::bind(address).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse if may_move => TcpListener::bind(SocketAddr::new(address.ip(), 0)),
+            _ => Err(error),
+        }),
     };
     let ready = socket.and_then(|socket| {
         socket.set_nonblocking(true)?;

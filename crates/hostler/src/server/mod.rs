@@ -50,6 +50,7 @@ use threads::DataPlane;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::admin::note::{self, NotedHostler};
 use crate::admin::{self, AdminCommand, PendingCommand};
 use crate::listen::ListenerKind;
 
@@ -95,7 +96,7 @@ async fn serve(
             (given.assign(&config)?, None)
         }
     };
-    let listeners = Listeners::open(&config, inherited)?;
+    let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
     let running =
         Arc::new(RunningServer::start(config, invocation, listeners, registrations, journal.clone())?);
     if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
@@ -243,6 +244,15 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         let listener = TcpListener::from_std(listener)?;
         tokio::spawn(admin::serve(listener, running.sources.clone(), commands, ended));
         running.journal.event(Level::Info, &format!("status on http://{address}/status"));
+        if let Some(directory) = running.pool_context.runtime_directory() {
+            let folder = running.invocation.surroundings.folder.clone();
+            note::write(directory, &NotedHostler { admin: address, folder });
+        }
+        if let Some((taken, real)) = listeners.moved_admin() {
+            let told =
+                format!("{taken} is taken, so commands need another address: hostler status --admin {real}");
+            running.journal.event(Level::Info, &told);
+        }
     }
     Ok((data_plane, received, end))
 }

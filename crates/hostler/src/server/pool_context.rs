@@ -58,6 +58,11 @@ impl PoolContext {
         })?;
         Ok(self.context.get_or_init(|| made).clone())
     }
+
+    /// The private runtime directory. Only a Hostler with workers has one.
+    pub fn runtime_directory(&self) -> Option<&Path> {
+        self.context.get().map(SupervisorContext::directory)
+    }
 }
 
 fn write_down(journal: &Journal, record: &WorkerRecord) {

@@ -39,7 +39,7 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
 /// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
-    let loaded = tokio::task::spawn_blocking(move || config::load(&invocation)).await;
+    let loaded = tokio::task::spawn_blocking(move || config::load_to_run(&invocation)).await;
     loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
 }
 

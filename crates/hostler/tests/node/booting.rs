@@ -164,15 +164,27 @@ async fn with_bind_port_ready_means_that_the_port_answers() {
 #[tokio::test]
 async fn a_directory_that_does_not_exist_stops_the_start() {
     let output = source("").option("pools.app.cwd=nowhere").ended().await;
-    output.assert_exit(2).assert_complains("pools.app.cwd").assert_complains("nowhere is not a folder");
+    output.assert_exit(2).assert_complains("pools.app.cwd").assert_complains("nowhere does not exist");
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_exist_is_named_and_clients_get_a_refusal() {
-    let plan = source("").runs("nodejs-of-tomorrow server.js").option("pools.app.queue.timeout=200ms");
-    let site = plan.start().await;
-    let resting = worker(&site, "backs off", |w| w["state"] == "backing off").await;
-    assert!(resting["last_error"].as_str().unwrap().contains("nodejs-of-tomorrow"), "{resting}");
+async fn a_program_that_does_not_exist_stops_the_start_and_is_named() {
+    let output = source("").runs("nodejs-of-tomorrow server.js").ended().await;
+    output.assert_exit(2).assert_complains("there is no program \"nodejs-of-tomorrow\" in PATH");
+}
+
+#[tokio::test]
+async fn a_program_that_has_gone_is_named_and_clients_get_a_refusal() {
+    let plan = source("").option("pools.app.queue.timeout=200ms");
+    let program = plan.folder().join("short-lived");
+    // It is there at the start. It removes itself, so the next boot does not find it.
+    std::fs::write(&program, "#!/bin/sh\nrm \"$0\"\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let site = plan.runs(&format!("{} x", program.display())).start().await;
+    worker(&site, "backs off", |w| {
+        w["state"] == "backing off" && w["last_error"].to_string().contains("there is no program")
+    })
+    .await;
     site.get("/").await.assert_refused(503, "queue_timeout");
     site.stop().await;
 }

@@ -81,7 +81,7 @@ async fn reloads_under_load_lose_no_request() {
     site.get("/fixed").await.assert_status(200);
     // A pool replaces another.
     load.goes_on_for(20).await;
-    let other = pool("other", 1).replace("diary.cjs", "nothing.cjs");
+    let other = pool("other", 1).replace("node diary.cjs", "node -e process.exit(3)");
     site.configure(&file(&format!("{other}[[routes]]\nmatch = '*'\npool = 'other'\n")));
     let failed = site.command(&["reload"]).await;
     failed.assert_exit(1).assert_complains("pool other: ").assert_complains("nothing has changed");

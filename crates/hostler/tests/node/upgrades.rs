@@ -172,7 +172,13 @@ async fn a_new_program_that_finds_a_bad_file_or_workers_that_do_not_boot_says_so
     output.assert_exit(1).assert_complains("configured.toml:3:1: unknown key \"pools.app.wrokers\"");
     site.configure(&good.replace("diary.cjs", "nothing.cjs"));
     let output = site.command(&["upgrade"]).await;
-    output.assert_exit(1).assert_complains("pool app: worker 1: ").assert_complains("nothing.cjs");
+    output
+        .assert_exit(1)
+        .assert_complains("pools.app.command: ")
+        .assert_complains("nothing.cjs does not exist");
+    site.configure(&good.replace("node diary.cjs", "node -e process.exit(3)"));
+    let output = site.command(&["upgrade"]).await;
+    output.assert_exit(1).assert_complains("pool app: worker 1: ").assert_complains("exit code 3");
     site.get("/").await.assert_status(200);
     eventually("nothing of the failed ones is left", async || {
         (site.run_directory().len() == 1).then_some(())

@@ -1,0 +1,121 @@
+//! Programs, scripts and folders of workers: what is missing is an error of the key that names it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use expect_test::{Expect, expect};
+
+use super::{Site, hide, site};
+use crate::load_to_run;
+
+/// A folder with an app, a build, and programs that may and may not be executed.
+fn app(text: &str) -> Site {
+    let site = site(text);
+    let folder = site.folder();
+    std::fs::create_dir_all(folder.join("dist")).unwrap();
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    for (name, mode) in
+        [("server.js", 0o644), ("dist/main.js", 0o644), ("bin/good", 0o755), ("bin/plain", 0o644)]
+    {
+        std::fs::write(folder.join(name), "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(folder.join(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let node = folder.join("bin/node");
+    std::os::unix::fs::symlink("good", node).unwrap();
+    let path = format!("/nowhere:{}", folder.join("bin").display());
+    site.variable("PATH", &path)
+}
+
+fn check(text: &str, expected: Expect) {
+    let site = app(text);
+    let said = load_to_run(&site.invocation).map_or_else(|errors| errors.to_string(), |_| "valid".into());
+    expected.assert_eq(&hide(&said, &site.folder()));
+}
+
+fn command(command: &str) -> String {
+    format!("[pools.web]\nworkers = 1\ncommand = {command}\n")
+}
+
+#[test]
+fn a_program_and_a_script_that_are_there_are_valid() {
+    for line in [
+        "'node server.js'",
+        "'node --enable-source-maps dist/main'",
+        "['node', '-e', 'nothing']",
+        "'bin/good anything'",
+        "'good'",
+        "'node dist/../server.js'",
+    ] {
+        check(&command(line), expect!["valid"]);
+    }
+    check("[pools.web]\ncommand = 'node main.js'\ncwd = 'dist'\n", expect!["valid"]);
+    check(
+        "[pools.web]\ncommand = 'plain'\nenv = { PATH = '/bin:/usr/bin' }\n",
+        expect![[
+            r#"hostler.toml:2:11: pools.web.command: there is no program "plain" in PATH (/bin:/usr/bin)"#
+        ]],
+    );
+}
+
+#[test]
+fn a_missing_program_or_script_is_named_with_its_line() {
+    check(
+        &command("'nod server.js'"),
+        expect![[
+            r#"hostler.toml:3:11: pools.web.command: there is no program "nod" in PATH (/nowhere:FOLDER/bin)"#
+        ]],
+    );
+    check(
+        &command("'node sever.js'"),
+        expect!["hostler.toml:3:11: pools.web.command: FOLDER/sever.js does not exist"],
+    );
+    check(
+        &command("'node build/index.js'"),
+        expect![
+            "hostler.toml:3:11: pools.web.command: FOLDER/build/index.js does not exist; if a build makes it, run the build first"
+        ],
+    );
+    check(
+        &command("'node dist'"),
+        expect![
+            "hostler.toml:3:11: pools.web.command: FOLDER/dist is a folder without index.js and package.json"
+        ],
+    );
+    check(
+        &command("'node_modules/.bin/next start'"),
+        expect![
+            "hostler.toml:3:11: pools.web.command: FOLDER/node_modules/.bin/next does not exist; npm install makes it"
+        ],
+    );
+    check(
+        &command("'bin/plain'"),
+        expect![
+            "hostler.toml:3:11: pools.web.command: FOLDER/bin/plain may not be executed (permission denied)"
+        ],
+    );
+    check(
+        &command("'plain'"),
+        expect![
+            "hostler.toml:3:11: pools.web.command: FOLDER/bin/plain may not be executed (permission denied)"
+        ],
+    );
+}
+
+#[test]
+fn a_missing_folder_is_reported_once() {
+    check(
+        "[pools.web]\ncommand = 'node server.js'\ncwd = 'nowhere'\n[pools.file]\ncommand = 'node server.js'\ncwd = 'server.js'\n[[routes]]\nmatch = '/a'\npool = 'web'\n[[routes]]\nmatch = '/b'\npool = 'file'\n",
+        expect![[r#"
+            hostler.toml:3:7: pools.web.cwd: FOLDER/nowhere does not exist
+            hostler.toml:6:7: pools.file.cwd: FOLDER/server.js is not a folder"#]],
+    );
+}
+
+#[test]
+fn the_command_of_run_is_named_as_such() {
+    let site = app("").without_file().flag("pools.app.command", "node sever.js");
+    let said = load_to_run(&site.invocation).unwrap_err().to_string();
+    assert_eq!(
+        hide(&said, &site.folder()),
+        "--pools.app.command: pools.app.command: FOLDER/sever.js does not exist"
+    );
+}

@@ -1,0 +1,131 @@
+//! Recognises the framework of an app by its dependencies: how it starts, and which files of its build Hostler can serve.
+//! Runs nothing.
+
+use super::config_text::{ConfigText, TextSetting};
+use super::found::{FoundFiles, FoundPool};
+use super::package::NodePackage;
+use super::recognised::{HASHED, Recognised, hashed};
+use super::script_line::ScriptLine;
+use super::{next, sites};
+
+type Recogniser = fn(&NodePackage) -> Option<Recognised>;
+
+/// The first that answers counts: a framework often brings others as its dependencies.
+const KNOWN: [Recogniser; 9] =
+    [next::next, nuxt, sites::sveltekit, sites::astro, react_router, remix, nest, plain, sites::pages_only];
+
+/// The framework, or `None` for a program that says nothing about itself.
+pub(super) fn recognise(package: &NodePackage) -> Option<Recognised> {
+    KNOWN.iter().find_map(|known| known(package))
+}
+
+fn nuxt(package: &NodePackage) -> Option<Recognised> {
+    if !package.has("nuxt") && !package.has("nuxt-nightly") {
+        return None;
+    }
+    let server = ".output/server/index.mjs";
+    let found = Recognised::app("a Nuxt app", package.node(server), server);
+    let config = ConfigText::read(&package.folder, &["nuxt.config", "nitro.config"]);
+    let found = match config.setting("preset") {
+        TextSetting::Text(preset) if !preset.starts_with("node") => found.open(format!(
+            "nitro.preset is \"{preset}\". Hostler needs the preset \"node-server\", which is Nuxt's default."
+        )),
+        _ => found,
+    };
+    if ["buildAssetsDir", "baseURL", "cdnURL"].iter().any(|key| config.contains(key)) {
+        return Some(found);
+    }
+    Some(found.serves(FoundFiles {
+        why: HASHED.into(),
+        paths: "/_nuxt/*".into(),
+        dir: ".output/public".into(),
+        immutable: Some("/_nuxt/*".into()),
+        precompressed: true,
+        // The list of builds changes without a new name.
+        except: Some("/_nuxt/builds/*".into()),
+        ..FoundFiles::default()
+    }))
+}
+
+fn react_router(package: &NodePackage) -> Option<Recognised> {
+    if !package.has("@react-router/dev") && !package.has("@react-router/serve") {
+        return None;
+    }
+    let config = ConfigText::read(&package.folder, &["react-router.config"]);
+    if config.contains("ssr: false") {
+        let files = FoundFiles { fallback: Some("index.html".into()), ..hashed("", "", "/assets/*") };
+        return Some(Recognised::pages(
+            "a React Router app without a server (ssr: false)",
+            "build/client",
+            files,
+        ));
+    }
+    let server = "build/server/index.js";
+    let mut found = Recognised::app("a React Router app", Vec::new(), server);
+    if package.has("@react-router/serve") {
+        found.pool.command = package.program("react-router-serve");
+        found.pool.command.push(format!("./{server}"));
+    }
+    Some(found.serves(hashed("/assets/*", "build/client", "/assets/*")))
+}
+
+fn remix(package: &NodePackage) -> Option<Recognised> {
+    if !package.has("@remix-run/serve") && !package.has("@remix-run/dev") {
+        return None;
+    }
+    let is_classic = !ConfigText::read(&package.folder, &["vite.config"]).contains("remix");
+    let (server, files) = match is_classic {
+        true => ("build/index.js", hashed("/build/*", "public", "/build/*")),
+        false => ("build/server/index.js", hashed("/assets/*", "build/client", "/assets/*")),
+    };
+    let mut found = Recognised::app("a Remix app", Vec::new(), server);
+    if package.has("@remix-run/serve") {
+        found.pool.command = package.program("remix-serve");
+        found.pool.command.push(format!("./{server}"));
+    }
+    Some(found.serves(files))
+}
+
+fn nest(package: &NodePackage) -> Option<Recognised> {
+    if !package.has("@nestjs/core") {
+        return None;
+    }
+    // The script says which app of a workspace it is, and where the build lies.
+    let production =
+        package.unwrapped("start:prod").filter(|line| line.words.iter().any(|word| word == "node"));
+    let line = production
+        .unwrap_or_else(|| ScriptLine { words: package.node("dist/main"), ..ScriptLine::default() });
+    let command: Vec<_> = line.words.iter().map(|word| with_ending(word)).collect();
+    let built = command.iter().find(|word| word.ends_with(".js")).cloned().unwrap_or_default();
+    let mut found = Recognised::app("a NestJS app", command, &built);
+    found.pool.env = line.env;
+    if package.has("@nestjs/terminus") {
+        found = found.open("@nestjs/terminus is a dependency: name the path of its health check in health.");
+    }
+    Some(found)
+}
+
+/// `dist/main` means `dist/main.js` to Node. The whole name shows an operator which file must exist.
+fn with_ending(word: &str) -> String {
+    let is_file =
+        word.starts_with("dist/") && !word.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    if is_file { format!("{word}.js") } else { word.to_owned() }
+}
+
+/// Servers that the `start` script starts.
+fn plain(package: &NodePackage) -> Option<Recognised> {
+    let servers = [
+        ("fastify", "a Fastify app"),
+        ("express", "an Express app"),
+        ("koa", "a Koa app"),
+        ("@hapi/hapi", "a hapi app"),
+        ("hono", "a Hono app"),
+        ("restify", "a Restify app"),
+        ("polka", "a Polka app"),
+        ("socket.io", "a Socket.IO app"),
+        ("ws", "an app with WebSockets"),
+    ];
+    let (_, what) = servers.iter().find(|(dependency, _)| package.has(dependency))?;
+    let pool = FoundPool { what: (*what).into(), ..FoundPool::default() };
+    Some(Recognised { pool, built: None })
+}

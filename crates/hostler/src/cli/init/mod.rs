@@ -1,0 +1,202 @@
+//! `hostler init`: writes a configuration for the app in a folder. Knows no running parts.
+
+mod config_text;
+mod ecosystem;
+mod found;
+mod framework;
+mod next;
+mod node_app;
+mod package;
+mod pm2;
+mod procfile;
+mod recognised;
+mod script_line;
+mod sites;
+mod text;
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use hostler_config::{self as config, Invocation, Surroundings};
+
+use self::found::FoundPool;
+use self::package::NodePackage;
+use super::print;
+
+const FILE: &str = "hostler.toml";
+const SCHEMA: &str = "hostler.schema.json";
+
+/// `hostler init`
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// Folder of the app
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub folder: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// Print the file, and write nothing
+    #[arg(long)]
+    pub print: bool,
+    /// File to write, or `-` to print it [default: hostler.toml in the folder]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "print")]
+    pub output: Option<PathBuf>,
+}
+
+/// Writes the file and shows the next steps; exits with 0. Exits with 1 if there is no app, or the file exists.
+pub fn init(args: &Init) -> ExitCode {
+    match run(args, &Surroundings::of_process()) {
+        Ok(said) => {
+            print(&said);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("hostler init: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Init, surroundings: &Surroundings) -> Result<String, String> {
+    let folder = surroundings.folder.join(&args.folder);
+    let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
+    if !folder.is_dir() {
+        return Err(format!("{} is not a folder", folder.display()));
+    }
+    let is_printed = args.print || args.output.as_deref() == Some(Path::new("-"));
+    let is_here = args.folder == Path::new(".");
+    let default = if is_here { PathBuf::from(FILE) } else { args.folder.join(FILE) };
+    let target = args.output.clone().unwrap_or(default);
+    let path = surroundings.folder.join(&target);
+    if !is_printed && !args.force && path.symlink_metadata().is_ok() {
+        return Err(exists(&target));
+    }
+    let mut pools = find(&folder, surroundings)?;
+    if !is_printed {
+        start_elsewhere(&mut pools, &folder, &path);
+    }
+    let text = text::file(&pools, folder.join(SCHEMA).is_file());
+    if is_printed {
+        return Ok(text);
+    }
+    write(&path, &text, args.force).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(&target),
+        _ => format!("{} cannot be written: {error}", target.display()),
+    })?;
+    Ok(next_steps(&pools, args, &target, surroundings))
+}
+
+fn exists(target: &Path) -> String {
+    format!("{} exists: --force replaces it, and --print shows what init would write", target.display())
+}
+
+fn write(path: &Path, text: &str, replace: bool) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).truncate(replace).create(replace).create_new(!replace);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// The pools for what is in the folder: PM2's file says most, then a Procfile, then `package.json`.
+fn find(folder: &Path, surroundings: &Surroundings) -> Result<Vec<FoundPool>, String> {
+    let package = NodePackage::read(folder)?;
+    if let Some(file) = ecosystem::find(folder) {
+        let apps = ecosystem::apps(&file, &surroundings.environment)?;
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let context = pm2::Pm2Context {
+            folder,
+            file: &name,
+            environment: &surroundings.environment,
+            cores: surroundings.cores,
+        };
+        let pools = pm2::pools(&apps, &context);
+        if pools.is_empty() {
+            return Err(format!("{name} has no app with a script"));
+        }
+        return Ok(with_files(pools, package.as_ref()));
+    }
+    let name = package.as_ref().and_then(NodePackage::name).unwrap_or("web").to_owned();
+    if let Ok(text) = std::fs::read_to_string(folder.join("Procfile"))
+        && let Some(pool) = procfile::pool(&text, &name, package.as_ref())
+    {
+        return Ok(with_files(vec![pool], package.as_ref()));
+    }
+    let Some(package) = package else {
+        let pool = node_app::of_file(folder);
+        return pool.map(|pool| vec![pool]).ok_or_else(|| nothing(folder));
+    };
+    let pool = node_app::of_package(&package);
+    if package.is_workspace() && package.script("start").is_none() && !pool.open.is_empty() {
+        return Err(format!(
+            "{} is a workspace without a start script; name the folder of one app: hostler init apps/web",
+            folder.display()
+        ));
+    }
+    Ok(vec![pool])
+}
+
+fn nothing(folder: &Path) -> String {
+    let looked = "package.json, a PM2 ecosystem file, a Procfile or a file such as server.js";
+    format!(
+        "{} has no app that init knows: there is no {looked}; name the folder of the app",
+        folder.display()
+    )
+}
+
+/// Adds what the framework in the folder says about files, if there is one pool and it runs there.
+fn with_files(mut pools: Vec<FoundPool>, package: Option<&NodePackage>) -> Vec<FoundPool> {
+    if let ([pool], Some(package)) = (&mut pools[..], package)
+        && pool.cwd.is_none()
+    {
+        let of_package = node_app::of_package(package);
+        // Files in place of an app are for folders without a program of their own.
+        if !of_package.command.is_empty() {
+            pool.files = of_package.files;
+        }
+        pool.steps = of_package.steps;
+    }
+    pools
+}
+
+/// Paths in the file start at its own folder. If that is not the app's, they become absolute.
+fn start_elsewhere(pools: &mut [FoundPool], folder: &Path, path: &Path) {
+    let own = path.parent().and_then(|parent| parent.canonicalize().ok());
+    if own.as_deref() == Some(folder) {
+        return;
+    }
+    let absolute = |path: &str| folder.join(path).display().to_string();
+    for pool in pools {
+        pool.cwd = Some(pool.cwd.as_deref().map_or_else(|| folder.display().to_string(), absolute));
+        pool.files.iter_mut().for_each(|files| files.dir = absolute(&files.dir));
+    }
+}
+
+fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, surroundings: &Surroundings) -> String {
+    let what: Vec<_> = pools.iter().map(|pool| pool.what.as_str()).collect();
+    let mut said = format!("{} is written for {}.\n", target.display(), what.join(", "));
+    for open in pools.iter().flat_map(|pool| &pool.open) {
+        said.push_str(&format!("Look at this: {open}\n"));
+    }
+    let mut steps: Vec<String> = Vec::new();
+    for step in pools.iter().flat_map(|pool| &pool.steps) {
+        if !steps.contains(step) {
+            steps.push(step.clone());
+        }
+    }
+    if args.folder != Path::new(".") && !steps.is_empty() {
+        steps = vec![format!("(cd {} && {})", args.folder.display(), steps.join(" && "))];
+    }
+    let file = if target == Path::new(FILE) { String::new() } else { format!(" -c {}", target.display()) };
+    steps.extend([format!("hostler check{file}"), format!("hostler start{file}")]);
+    said.push_str("\nNext:\n");
+    steps.iter().for_each(|step| said.push_str(&format!("  {step}\n")));
+    said.push_str("Then the app is on http://127.0.0.1:8080.\n");
+    let invocation =
+        Invocation { file: Some(target.into()), settings: Vec::new(), surroundings: surroundings.clone() };
+    // Before a build, files are missing that the steps above make.
+    let is_ready = pools.iter().all(|pool| pool.steps.is_empty());
+    if let (true, Err(errors)) = (is_ready, config::load_to_run(&invocation)) {
+        said.push_str(&format!("\nhostler check says:\n{errors}\n"));
+    }
+    said
+}

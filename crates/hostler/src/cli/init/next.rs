@@ -1,0 +1,156 @@
+//! Recognises a Next.js app: `next start`, the standalone build or exported pages. Runs nothing.
+
+use super::config_text::{ConfigText, TextSetting};
+use super::found::FoundFiles;
+use super::package::NodePackage;
+use super::recognised::{HASHED, Recognised};
+
+/// The files whose code sees requests before the app.
+const MIDDLEWARE: [&str; 8] = [
+    "middleware.ts",
+    "middleware.js",
+    "proxy.ts",
+    "proxy.js",
+    "src/middleware.ts",
+    "src/middleware.js",
+    "src/proxy.ts",
+    "src/proxy.js",
+];
+
+pub(super) fn next(package: &NodePackage) -> Option<Recognised> {
+    if !package.has("next") {
+        return None;
+    }
+    let config = ConfigText::read(&package.folder, &["next.config"]);
+    let (dist, base) = (config.setting("distDir"), config.setting("basePath"));
+    let build = match &dist {
+        TextSetting::Text(dist) => dist.trim_start_matches("./").trim_end_matches('/').to_owned(),
+        _ => ".next".to_owned(),
+    };
+    let output = config.setting("output");
+    let mut found = match &output {
+        TextSetting::Text(output) if output == "export" => {
+            let dir = if let TextSetting::Text(dist) = &dist { dist } else { "out" };
+            return Some(exported(dir, &config));
+        }
+        TextSetting::Text(output) if output == "standalone" => standalone(package, &build),
+        _ => start(package, &build),
+    };
+    if output == TextSetting::Computed {
+        found = found.open("next.config computes output. With \"standalone\", the command is: node .next/standalone/server.js");
+    }
+    match (dist, base) {
+        // Without these names it is not known where the files are.
+        (TextSetting::Computed, _) | (_, TextSetting::Computed) => Some(found),
+        (_, base) => {
+            let base = if let TextSetting::Text(base) = base { base } else { String::new() };
+            let prefix = format!("{base}/_next/static");
+            let files = FoundFiles {
+                why: HASHED.into(),
+                paths: format!("{prefix}/*"),
+                dir: format!("{build}/static"),
+                strip_prefix: Some(prefix),
+                immutable: Some("/*".into()),
+                ..FoundFiles::default()
+            };
+            found.pool.files.insert(0, files);
+            Some(found)
+        }
+    }
+}
+
+/// `next start`, or the server that the `start` script names.
+fn start(package: &NodePackage, build: &str) -> Recognised {
+    let mut command = package.program("next");
+    command.push("start".into());
+    let line = package.unwrapped("start").unwrap_or_default();
+    let script = line.words;
+    let is_own_server = script.first().is_some_and(|program| program == "node");
+    if is_own_server {
+        let what = "a Next.js app with a server of its own";
+        let mut found = Recognised::app(what, script, &format!("{build}/BUILD_ID"));
+        found.pool.env = line.env;
+        return found;
+    }
+    // Options of the script stay, except those about the address, which Hostler gives.
+    let options = script.iter().skip_while(|word| *word != "start").skip(1).cloned();
+    command.extend(without_address(options));
+    Recognised::app("a Next.js app", command, &format!("{build}/BUILD_ID"))
+}
+
+fn without_address(options: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut options = options.peekable();
+    while let Some(option) = options.next() {
+        let is_address = |name: &str| option == name || option.starts_with(&format!("{name}="));
+        if ["-p", "--port", "-H", "--hostname"].iter().any(|name| is_address(name)) {
+            if !option.contains('=') {
+                options.next();
+            }
+            continue;
+        }
+        kept.push(option);
+    }
+    kept
+}
+
+/// `output: "standalone"`: a server without `node_modules`. The build does not copy the two folders of files to it.
+fn standalone(package: &NodePackage, build: &str) -> Recognised {
+    let root = format!("{build}/standalone");
+    let server = server_below(package, &root).unwrap_or_else(|| format!("{root}/server.js"));
+    let mut found = Recognised::app("a Next.js app (output: \"standalone\")", package.node(&server), &server);
+    if package.is_there("public") {
+        let has_middleware = MIDDLEWARE.iter().any(|file| package.is_there(file));
+        let care = if has_middleware { " The app's middleware does not see requests for them." } else { "" };
+        found = found.serves(FoundFiles {
+            why: format!("The build does not copy public/ to the standalone folder: files of it come first, then the app.{care}"),
+            paths: "*".into(),
+            dir: "public".into(),
+            ..FoundFiles::default()
+        });
+    }
+    let folder = server.trim_end_matches("/server.js");
+    found.open(format!(
+        "If the app uses next/image with own pictures, the standalone server needs the files, too: \
+         cp -r public {folder}/ && cp -r {build}/static {folder}/{build}/"
+    ))
+}
+
+/// In a workspace the server lies deeper: `standalone/apps/web/server.js`.
+fn server_below(package: &NodePackage, root: &str) -> Option<String> {
+    let direct = format!("{root}/server.js");
+    if package.is_there(&direct) || !package.is_there(root) {
+        return None;
+    }
+    let mut below = std::path::PathBuf::new();
+    let parts: Vec<_> = package.folder.components().collect();
+    for part in parts.into_iter().rev().take(4) {
+        below = std::path::Path::new(part.as_os_str()).join(&below);
+        let server = format!("{root}/{}server.js", slashed(&below));
+        if package.is_there(&server) {
+            return Some(server);
+        }
+    }
+    None
+}
+
+fn slashed(path: &std::path::Path) -> String {
+    let text = path.display().to_string();
+    format!("{}/", text.trim_end_matches('/'))
+}
+
+fn exported(dir: &str, config: &ConfigText) -> Recognised {
+    let files = FoundFiles {
+        why: "The exported pages.".into(),
+        not_found: Some("404.html".into()),
+        immutable: Some("/_next/static/*".into()),
+        ..FoundFiles::default()
+    };
+    let found = Recognised::pages("exported pages of Next.js (output: \"export\")", dir, files);
+    match config.contains("trailingSlash: true") {
+        true => found,
+        false => found.open(
+            "Hostler serves /about only as about/index.html. Set trailingSlash: true in next.config, and build again.",
+        ),
+    }
+}

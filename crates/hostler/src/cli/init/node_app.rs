@@ -1,0 +1,155 @@
+//! The app that `package.json` describes, or a server file beside it: one pool. Runs nothing.
+
+use super::found::{FoundKey, FoundPool};
+use super::framework::recognise;
+use super::package::NodePackage;
+
+/// Files that are servers by custom, the most usual first.
+const SERVER_FILES: [&str; 12] = [
+    "server.js",
+    "server.mjs",
+    "server.cjs",
+    "app.js",
+    "app.mjs",
+    "app.cjs",
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "main.js",
+    "src/server.js",
+    "src/index.js",
+];
+
+/// The pool for this package.
+pub(super) fn of_package(package: &NodePackage) -> FoundPool {
+    let recognised = recognise(package).unwrap_or_default();
+    let mut pool = recognised.pool;
+    pool.name = package.name().unwrap_or("app").to_owned();
+    if pool.what.is_empty() {
+        pool.what = "a Node app".into();
+    }
+    describe(package, &mut pool);
+    let serves_pages = pool.files.iter().any(|files| files.paths == "*") && pool.command.is_empty();
+    if !serves_pages {
+        if pool.command.is_empty() {
+            start(package, &mut pool);
+        } else {
+            pool.found.push(format!("The command is what {} runs after its build.", pool.what));
+        }
+        remark(package, &mut pool);
+    }
+    let built = recognised.built.or_else(|| script_of(&pool.command).map(Into::into));
+    build(package, &mut pool, built.as_deref());
+    pool
+}
+
+/// The pool for a folder without `package.json`. `None` without a server file.
+pub(super) fn of_file(package_less: &std::path::Path) -> Option<FoundPool> {
+    let file = SERVER_FILES.iter().find(|file| package_less.join(file).is_file())?;
+    let name = package_less.file_name().map_or("app".into(), |name| name.to_string_lossy().into_owned());
+    Some(FoundPool {
+        name,
+        what: "a Node app".into(),
+        command: vec!["node".into(), (*file).into()],
+        found: vec![format!("{file}. There is no package.json.")],
+        ..FoundPool::default()
+    })
+}
+
+fn describe(package: &NodePackage, pool: &mut FoundPool) {
+    let framework = ["next", "nuxt", "@sveltejs/kit", "astro", "@react-router/serve", "@react-router/dev"];
+    let more =
+        ["@remix-run/serve", "@nestjs/core", "fastify", "express", "koa", "@hapi/hapi", "hono", "socket.io"];
+    let known = framework.iter().chain(&more).filter_map(|name| Some((name, package.dependency(name)?)));
+    let known: Vec<_> = known.map(|(name, version)| format!("{name} {version}")).take(3).collect();
+    let dependencies = match known.is_empty() {
+        true => "package.json".to_owned(),
+        false => format!("{} in package.json", known.join(", ")),
+    };
+    pool.found.push(match package.lock_file {
+        Some(file) => format!("{dependencies}; {} is the package manager ({file}).", package.manager.name()),
+        None => format!("{dependencies}; there is no lock file, so npm is the package manager."),
+    });
+}
+
+/// The command, from the scripts, `main`, `bin` or a server file.
+fn start(package: &NodePackage, pool: &mut FoundPool) {
+    // `start` is often for development if there is a script for production.
+    for script in ["start:prod", "start:production", "start"] {
+        let Some(text) = package.script(script) else { continue };
+        match package.unwrapped(script) {
+            Some(line) => {
+                pool.env.extend(line.env);
+                pool.command = line.words;
+                pool.found.push(format!("The command is the script \"{script}\": {text}"));
+                pool.consider_runtime();
+            }
+            None => {
+                pool.command = package.manager.run(script);
+                pool.found.push(format!("The script \"{script}\" needs a shell: {text}"));
+            }
+        }
+        let before = format!("pre{script}");
+        if let (Some(text), true) = (package.script(&before), pool.command[0] != package.manager.name()) {
+            pool.open.push(format!("The script \"{before}\" no longer runs before each start. Run it before the first one: {text}"));
+        }
+        return;
+    }
+    let entry = package.entries().into_iter().find(|(_, file)| package.folder.join(file).is_file());
+    if let Some((key, file)) = entry {
+        pool.command = package.node(file);
+        pool.found.push(format!("There is no script \"start\". The command is {key} of package.json."));
+        return;
+    }
+    match SERVER_FILES.iter().find(|file| package.is_there(file)) {
+        Some(file) => {
+            pool.command = package.node(file);
+            pool.found.push(format!("There is no script \"start\". The command is the file {file}."));
+        }
+        None => {
+            // The entry may be the result of a build.
+            let entry = package.entries().first().map(|(_, file)| (*file).to_owned());
+            pool.command = package.node(entry.as_deref().unwrap_or("server.js"));
+            pool.open.push(
+                "The program is not known: there is no script \"start\" and no server file. Write the command that starts the app.".into(),
+            );
+        }
+    }
+}
+
+/// What an operator should know about this app.
+fn remark(package: &NodePackage, pool: &mut FoundPool) {
+    if package.has("socket.io") {
+        let why = "Socket.IO: a client that polls must reach the same worker each time";
+        pool.keys.push(FoundKey::number("workers", 1, why));
+    }
+    let reads_env = package.has("next") || package.has("dotenv") || package.has("@nestjs/config");
+    let is_given = pool.command.iter().any(|word| word.starts_with("--env-file"));
+    if package.is_there(".env")
+        && !reads_env
+        && !is_given
+        && pool.command.first().is_some_and(|word| word == "node")
+    {
+        let rest = pool.command[1..].join(" ");
+        pool.open.push(format!(
+            "Hostler does not read .env. If the app needs it: command = \"node --env-file=.env {rest}\""
+        ));
+    }
+}
+
+/// The commands before the first start.
+fn build(package: &NodePackage, pool: &mut FoundPool, built: Option<&str>) {
+    if !package.is_installed() {
+        pool.steps.push(format!("{} install", package.manager.name()));
+    }
+    let is_built = built.is_none_or(|file| package.is_there(file) || package.is_there(&format!("{file}.js")));
+    if !is_built && package.script("build").is_some() {
+        pool.steps.push(package.manager.run("build").join(" "));
+    }
+}
+
+/// The file that `node` runs.
+fn script_of(command: &[String]) -> Option<&str> {
+    let at = command.iter().position(|word| word == "node")?;
+    command[at + 1..].iter().find(|word| !word.starts_with('-')).map(String::as_str)
+}

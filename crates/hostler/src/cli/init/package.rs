@@ -1,0 +1,238 @@
+//! What `package.json` and the files beside it say about an app. Runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::script_line::ScriptLine;
+
+/// How deep `npm run a`, which is `npm run b`, is followed.
+const DEEPEST: usize = 5;
+
+/// The program that installs packages and runs scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PackageManager {
+    Npm,
+    Pnpm,
+    Yarn,
+    Bun,
+}
+
+/// Lock files, and whose they are.
+const LOCK_FILES: [(&str, PackageManager); 6] = [
+    ("pnpm-lock.yaml", PackageManager::Pnpm),
+    ("yarn.lock", PackageManager::Yarn),
+    ("bun.lock", PackageManager::Bun),
+    ("bun.lockb", PackageManager::Bun),
+    ("package-lock.json", PackageManager::Npm),
+    ("npm-shrinkwrap.json", PackageManager::Npm),
+];
+
+impl PackageManager {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pnpm => "pnpm",
+            Self::Yarn => "yarn",
+            Self::Bun => "bun",
+        }
+    }
+
+    /// The command that runs a script.
+    pub fn run(self, script: &str) -> Vec<String> {
+        let words: &[&str] = match script {
+            "start" if self != Self::Bun => &[self.name(), "start"],
+            _ => &[self.name(), "run", script],
+        };
+        words.iter().map(|&word| word.into()).collect()
+    }
+}
+
+/// A folder with a `package.json`.
+#[derive(Clone, Debug)]
+pub(super) struct NodePackage {
+    pub folder: PathBuf,
+    pub manager: PackageManager,
+    /// The lock file that shows the package manager.
+    pub lock_file: Option<&'static str>,
+    written: PackageJson,
+}
+
+/// The parts of `package.json` that matter here. A part of an unexpected type counts as missing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PackageJson {
+    name: Value,
+    main: Value,
+    bin: Value,
+    scripts: Value,
+    dependencies: Value,
+    dev_dependencies: Value,
+    optional_dependencies: Value,
+    package_manager: Value,
+    workspaces: Value,
+}
+
+impl NodePackage {
+    /// `Ok(None)` without a `package.json`.
+    pub fn read(folder: &Path) -> Result<Option<Self>, String> {
+        let file = folder.join("package.json");
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("{} cannot be read: {error}", file.display())),
+        };
+        // Some editors write a byte order mark.
+        let written: PackageJson = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| format!("{} is not valid JSON: {error}", file.display()))?;
+        // The lock file of a workspace is in the folder of the workspace.
+        let places = folder.ancestors().take_while(|place| place.parent().is_some());
+        let lock =
+            places.flat_map(|place| LOCK_FILES.iter().filter(move |(name, _)| place.join(name).is_file()));
+        let lock = lock.take(1).next();
+        let named = written.package_manager.as_str().unwrap_or_default();
+        let named = [PackageManager::Npm, PackageManager::Pnpm, PackageManager::Yarn, PackageManager::Bun]
+            .into_iter()
+            .find(|manager| named.split('@').next() == Some(manager.name()));
+        let manager = named.or(lock.map(|(_, manager)| *manager)).unwrap_or(PackageManager::Npm);
+        let lock_file = lock.map(|(name, _)| *name);
+        Ok(Some(Self { folder: folder.to_owned(), manager, lock_file, written }))
+    }
+
+    /// The name without its scope: `web` of `@acme/web`.
+    pub fn name(&self) -> Option<&str> {
+        self.written.name.as_str()?.rsplit('/').next()
+    }
+
+    /// The version range of a dependency.
+    pub fn dependency(&self, name: &str) -> Option<&str> {
+        let written = &self.written;
+        [&written.dependencies, &written.dev_dependencies, &written.optional_dependencies]
+            .iter()
+            .find_map(|list| list.get(name)?.as_str())
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.dependency(name).is_some()
+    }
+
+    pub fn script(&self, name: &str) -> Option<&str> {
+        self.written.scripts.get(name)?.as_str().filter(|text| !text.trim().is_empty())
+    }
+
+    /// `main`, then the programs in `bin`.
+    pub fn entries(&self) -> Vec<(&'static str, &str)> {
+        let main = self.written.main.as_str().map(|file| ("main", file));
+        let bins = match &self.written.bin {
+            Value::String(file) => vec![file.as_str()],
+            Value::Object(several) => several.values().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        main.into_iter().chain(bins.into_iter().map(|file| ("bin", file))).collect()
+    }
+
+    pub fn is_workspace(&self) -> bool {
+        !self.written.workspaces.is_null() || self.folder.join("pnpm-workspace.yaml").is_file()
+    }
+
+    pub fn is_there(&self, path: &str) -> bool {
+        self.folder.join(path).exists()
+    }
+
+    /// Yarn without `node_modules`.
+    fn is_plug_and_play(&self) -> bool {
+        self.is_there(".pnp.cjs")
+    }
+
+    pub fn is_installed(&self) -> bool {
+        self.is_plug_and_play() || self.folder.ancestors().any(|place| place.join("node_modules").is_dir())
+    }
+
+    /// The command for a program of a dependency: the file itself, because `npx` and `npm` are processes more.
+    pub fn program(&self, name: &str) -> Vec<String> {
+        if self.is_plug_and_play() {
+            return vec!["yarn".into(), name.into()];
+        }
+        let mut up = String::new();
+        for place in self.folder.ancestors().take(4) {
+            if place.join("node_modules/.bin").join(name).exists() {
+                return vec![format!("{up}node_modules/.bin/{name}")];
+            }
+            up.push_str("../");
+        }
+        vec![format!("node_modules/.bin/{name}")]
+    }
+
+    /// The command for a file that `node` runs.
+    pub fn node(&self, file: &str) -> Vec<String> {
+        let yarn = self.is_plug_and_play().then(|| "yarn".to_owned());
+        yarn.into_iter().chain(["node".to_owned(), file.to_owned()]).collect()
+    }
+
+    /// What a script runs, without the package manager in between. `None` if it needs a shell.
+    pub fn unwrapped(&self, script: &str) -> Option<ScriptLine> {
+        self.follow(ScriptLine::read(self.script(script)?)?, DEEPEST)
+    }
+
+    /// What a command line runs, without the package manager in between.
+    pub fn follow(&self, mut line: ScriptLine, depth: usize) -> Option<ScriptLine> {
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        let script = match words[..] {
+            ["bun", "run", file] if self.script(file).is_none() && self.is_there(file) => None,
+            ["npm" | "pnpm" | "yarn" | "bun", "run", script] => Some(script),
+            ["npm" | "pnpm" | "yarn", "start"] => Some("start"),
+            ["pnpm" | "yarn", script] if self.script(script).is_some() => Some(script),
+            _ => None,
+        };
+        if let Some(script) = script {
+            let depth = depth.checked_sub(1)?;
+            let inner = self.follow(ScriptLine::read(self.script(script)?)?, depth)?;
+            line.env.extend(inner.env);
+            return Some(ScriptLine { env: line.env, words: inner.words });
+        }
+        line.words = match words[..] {
+            ["npx" | "bunx", name, ref rest @ ..] if !name.starts_with('-') => self.with(name, rest),
+            ["npm" | "yarn" | "pnpm", "exec", name, ref rest @ ..] if !name.starts_with('-') => {
+                self.with(name, rest)
+            }
+            // For development only: it restarts the app when a file changes.
+            ["nodemon" | "node-dev" | "supervisor", file, ref rest @ ..] if !file.starts_with('-') => {
+                joined(self.node(file), rest)
+            }
+            ["node", ref rest @ ..] => {
+                let rest: Vec<&str> =
+                    rest.iter().copied().filter(|word| !word.starts_with("--watch")).collect();
+                joined(
+                    if self.is_plug_and_play() {
+                        vec!["yarn".into(), "node".into()]
+                    } else {
+                        vec!["node".into()]
+                    },
+                    &rest,
+                )
+            }
+            [name, ref rest @ ..] if self.brings(name) => self.with(name, rest),
+            _ => line.words,
+        };
+        Some(line)
+    }
+
+    fn with(&self, program: &str, rest: &[&str]) -> Vec<String> {
+        joined(self.program(program), rest)
+    }
+
+    /// Whether a dependency installs a program of this name.
+    fn brings(&self, program: &str) -> bool {
+        let is_file = |place: &Path| place.join("node_modules/.bin").join(program).exists();
+        !program.contains('/')
+            && (self.folder.ancestors().any(is_file)
+                || self.has(program)
+                || (self.is_plug_and_play() && program != "node"))
+    }
+}
+
+fn joined(mut command: Vec<String>, rest: &[&str]) -> Vec<String> {
+    command.extend(rest.iter().map(|&word| word.to_owned()));
+    command
+}

@@ -1,0 +1,261 @@
+//! The meaning of PM2's apps: each becomes a pool. Runs nothing and reads no files, except `package.json`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::found::{FoundKey, FoundPool};
+use super::package::NodePackage;
+use super::script_line::ScriptLine;
+
+/// Keys without a counterpart, and what to do instead.
+const OTHERS: [(&[&str], &str); 7] = [
+    (
+        &["watch"],
+        "Hostler does not watch files in production. hostler reload and hostler restart apply changes.",
+    ),
+    (&["cron_restart", "cron"], "Run hostler restart by cron or a systemd timer."),
+    (
+        &["wait_ready", "listen_timeout"],
+        "Hostler ignores process.send('ready'). If the app listens before it can serve, name a path in health.",
+    ),
+    (
+        &["out_file", "output", "error_file", "error", "log_file", "log", "log_date_format", "merge_logs"],
+        "Hostler writes all logs to its standard output.",
+    ),
+    (
+        &["max_restarts", "min_uptime", "restart_delay", "exp_backoff_restart_delay", "stop_exit_codes"],
+        "Hostler starts a worker again by rules of its own, with growing pauses.",
+    ),
+    (&["instance_var", "increment_var"], "A worker has its number in NODE_APP_INSTANCE."),
+    (&["uid", "gid", "user", "group"], "Workers run as the user of Hostler."),
+];
+
+/// What the pools need from the surroundings.
+pub(super) struct Pm2Context<'a> {
+    /// The folder of the ecosystem file.
+    pub folder: &'a Path,
+    pub file: &'a str,
+    pub environment: &'a BTreeMap<String, String>,
+    pub cores: usize,
+}
+
+/// One pool for each app.
+pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> {
+    let pools = apps.iter().enumerate().filter_map(|(index, app)| {
+        let mut pool = pool(app, context)?;
+        pool.is_further = index > 0;
+        Some(pool)
+    });
+    pools.collect()
+}
+
+fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {
+    let script = text(app, "script")?;
+    let base = script.rsplit('/').next().unwrap_or_default();
+    let name = text(app, "name").unwrap_or_else(|| base.split('.').next().unwrap_or("app").to_owned());
+    let mut pool = FoundPool {
+        what: format!("the app \"{name}\" of {}", context.file),
+        name,
+        found: vec![format!("{}, script: {script}", context.file)],
+        cwd: text(app, "cwd").map(|cwd| relative(&cwd, context.folder)),
+        ..FoundPool::default()
+    };
+    if pool.cwd.as_deref() == Some(".") {
+        pool.cwd = None;
+    }
+    environment(app, context, &mut pool);
+    command(app, &script, context, &mut pool);
+    processes(app, context, &mut pool);
+    limits(app, &mut pool);
+    for (keys, instead) in OTHERS {
+        let is_set = |key: &&&str| {
+            app.get(**key).is_some_and(|value| !matches!(value, Value::Bool(false) | Value::Null))
+        };
+        let set: Vec<&str> = keys.iter().filter(is_set).copied().collect();
+        if !set.is_empty() {
+            pool.open.push(format!("{} of PM2: {instead}", set.join(", ")));
+        }
+    }
+    if app.get("autorestart") == Some(&Value::Bool(false)) {
+        pool.open.push(
+            "autorestart is false: if this program does not listen for HTTP, give it a service of its own."
+                .into(),
+        );
+    }
+    Some(pool)
+}
+
+/// `env`, then `env_production`. A value that only repeats the environment of this command is not written into a file: it may be a
+/// password.
+fn environment(app: &Value, context: &Pm2Context<'_>, pool: &mut FoundPool) {
+    let mut left_out = Vec::new();
+    for key in ["env", "env_production"] {
+        for (name, value) in app.get(key).and_then(Value::as_object).into_iter().flatten() {
+            let Some(value) = plain(value).filter(|_| is_variable(name)) else { continue };
+            if context.environment.get(name) == Some(&value) {
+                left_out.push(name.clone());
+                continue;
+            }
+            pool.env.insert(name.clone(), value);
+        }
+        if key == "env_production" && app.get(key).is_some() {
+            pool.found.push("The variables are those of env, and then of env_production.".into());
+        }
+    }
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        pool.open.push(format!("Workers get these variables from the environment of hostler start: {names}"));
+    }
+    if app.get("source_map_support") == Some(&Value::Bool(true)) {
+        let options = pool.env.entry("NODE_OPTIONS".into()).or_default();
+        *options = format!("{options} --enable-source-maps").trim().to_owned();
+    }
+}
+
+/// Whether a pool may have a variable of this name: not one that Hostler sets itself.
+fn is_variable(name: &str) -> bool {
+    let is_ours = name.starts_with("HOSTLER_") || name.starts_with("NODE_CHANNEL_");
+    !name.is_empty() && !name.contains(['=', '\0']) && !is_ours
+}
+
+fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut FoundPool) {
+    let cwd = context.folder.join(pool.cwd.as_deref().unwrap_or("."));
+    let package = NodePackage::read(&cwd).ok().flatten();
+    // PM2 looks for the script in cwd. A folder of its own is written relative to it.
+    let script = relative(script, &cwd);
+    let ending =
+        script.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending);
+    let is_file = cwd.join(&script).is_file();
+    let interpreter = text(app, "exec_interpreter").or_else(|| text(app, "interpreter"));
+    let interpreter = interpreter.unwrap_or_else(|| match ending {
+        "sh" => "bash".into(),
+        "py" => "python3".into(),
+        "js" | "cjs" | "mjs" | "ts" | "tsx" => "node".into(),
+        // `npm`, or a file without an ending: PM2 runs the latter with node.
+        _ if is_file => "node".into(),
+        _ => "none".into(),
+    });
+    let mut words = Vec::new();
+    if interpreter != "none" {
+        words.push(interpreter.clone());
+        words.extend(list(app, &["interpreter_args", "node_args"]));
+    }
+    match interpreter == "none" && script.contains(' ') {
+        true => words.extend(shell_words::split(&script).unwrap_or_else(|_| vec![script.clone()])),
+        false => words.push(script.clone()),
+    }
+    words.extend(list(app, &["args"]));
+    let line = ScriptLine { env: BTreeMap::new(), words };
+    let line = package.and_then(|package| package.follow(line.clone(), 5)).unwrap_or(line);
+    for (name, value) in line.env {
+        pool.env.entry(name).or_insert(value);
+    }
+    pool.command = line.words;
+    pool.consider_runtime();
+}
+
+/// The number of workers.
+fn processes(app: &Value, context: &Pm2Context<'_>, pool: &mut FoundPool) {
+    let written = app.get("instances").and_then(plain);
+    let is_fork = text(app, "exec_mode").is_none_or(|mode| !mode.starts_with("cluster"));
+    let count = match written.as_deref() {
+        Some("max" | "0") => {
+            pool.found
+                .push("instances is \"max\": one worker for each core, which is Hostler's default.".into());
+            return;
+        }
+        None if !is_fork => 1,
+        None => 1,
+        Some(number) => match number.parse::<i64>() {
+            Ok(less) if less < 0 => {
+                let why = format!("instances: {less}, on this machine with {} cores", context.cores);
+                let left = i64::try_from(context.cores).unwrap_or(1) + less;
+                pool.keys.push(FoundKey::number("workers", left.max(1), &why));
+                return;
+            }
+            Ok(number) => number,
+            Err(_) => {
+                pool.open.push(format!("instances is {number:?}, which is not known here: set workers."));
+                return;
+            }
+        },
+    };
+    let why = match written {
+        Some(number) => format!("instances: {number}"),
+        None => "PM2 runs one process without instances".into(),
+    };
+    pool.keys.push(FoundKey::number("workers", count.clamp(1, 1024), &why));
+}
+
+fn limits(app: &Value, pool: &mut FoundPool) {
+    if let Some(limit) = app.get("max_memory_restart").and_then(plain) {
+        match mebibytes(&limit) {
+            Some(size) => {
+                let why = format!("max_memory_restart: {limit}. The successor is started first");
+                pool.keys.push(FoundKey::text(
+                    "max_memory",
+                    &format!("{} MiB", size.clamp(32, 1 << 20)),
+                    &why,
+                ));
+            }
+            None => pool
+                .open
+                .push(format!("max_memory_restart is {limit:?}, which is not a size: set max_memory.")),
+        }
+    }
+    if let Some(millis) = app
+        .get("kill_timeout")
+        .and_then(plain)
+        .and_then(|limit| limit.parse::<u64>().ok())
+        .filter(|millis| *millis > 0)
+    {
+        let limit = if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") };
+        pool.keys.push(FoundKey::text("stop_timeout", &limit, &format!("kill_timeout: {millis}")));
+    }
+}
+
+/// `300M`, `1G` or bytes.
+fn mebibytes(text: &str) -> Option<u64> {
+    let text = text.trim().trim_end_matches(['b', 'B']);
+    let (number, factor) = match text.chars().last()? {
+        'g' | 'G' => (&text[..text.len() - 1], 1024.0),
+        'm' | 'M' => (&text[..text.len() - 1], 1.0),
+        'k' | 'K' => (&text[..text.len() - 1], 1.0 / 1024.0),
+        _ => (text, 1.0 / 1024.0 / 1024.0),
+    };
+    let size = number.trim().parse::<f64>().ok().filter(|size| size.is_finite() && *size > 0.0)?;
+    Some((size * factor).ceil() as u64)
+}
+
+/// A path as it is written in the configuration: relative if it is below the folder.
+fn relative(path: &str, folder: &Path) -> String {
+    let below = Path::new(path).strip_prefix(folder).map(|below| below.display().to_string());
+    let path = below.unwrap_or_else(|_| path.to_owned());
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    if path.is_empty() { ".".into() } else { path.into() }
+}
+
+fn text(app: &Value, key: &str) -> Option<String> {
+    app.get(key)?.as_str().map(str::trim).filter(|text| !text.is_empty()).map(Into::into)
+}
+
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+/// Words of a list, or of one text.
+fn list(app: &Value, keys: &[&str]) -> Vec<String> {
+    let value = keys.iter().find_map(|key| app.get(*key));
+    match value {
+        Some(Value::Array(items)) => items.iter().filter_map(plain).collect(),
+        Some(Value::String(text)) => shell_words::split(text).unwrap_or_else(|_| vec![text.clone()]),
+        _ => Vec::new(),
+    }
+}

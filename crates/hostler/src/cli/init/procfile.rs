@@ -1,0 +1,96 @@
+//! Reads a Procfile (Heroku, Foreman): its `web` line is a pool. Runs nothing.
+
+use std::collections::BTreeMap;
+
+use super::found::FoundPool;
+use super::package::NodePackage;
+use super::script_line::ScriptLine;
+
+/// The port that a command line gets in place of `$PORT`. No port is opened: the preload replaces the address.
+const PORT: &str = "3000";
+
+/// The pool of the `web` line. `None` if there is no such line.
+pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Option<FoundPool> {
+    let mut lines: BTreeMap<&str, &str> = text.lines().filter_map(entry).collect();
+    let web = lines.remove("web")?;
+    let mut pool = FoundPool {
+        name: name.to_owned(),
+        what: "the web process of the Procfile".into(),
+        found: vec![format!("Procfile, web: {web}")],
+        ..FoundPool::default()
+    };
+    let (line, has_port) = without_port(web);
+    if has_port {
+        pool.env.insert("PORT".into(), PORT.into());
+        pool.found.push("PORT has a fixed value: the app opens no port, because Hostler replaces the address of listen().".into());
+    }
+    match ScriptLine::read(&line) {
+        Some(script) => {
+            let script = package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script);
+            pool.env.extend(script.env);
+            pool.command = script.words;
+        }
+        None => {
+            pool.found.push("The line needs a shell.".into());
+            pool.command = vec!["sh".into(), "-c".into(), line];
+        }
+    }
+    pool.consider_runtime();
+    if let Some(release) = lines.remove("release") {
+        pool.open.push(format!(
+            "Procfile, release: Hostler does not run it. Run it before each deploy: {release}"
+        ));
+    }
+    for (kind, command) in lines {
+        pool.open.push(format!(
+            "Procfile, {kind}: Hostler runs only programs that listen for HTTP. Give this one a service of its own: {command}"
+        ));
+    }
+    Some(pool)
+}
+
+/// `web: node server.js`
+fn entry(line: &str) -> Option<(&str, &str)> {
+    let (kind, command) = line.split_once(':')?;
+    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
+    let (kind, command) = (kind.trim(), command.trim());
+    (!kind.is_empty() && kind.chars().all(is_name) && !command.is_empty()).then_some((kind, command))
+}
+
+/// No shell runs the line, so `$PORT` would stay as it is.
+fn without_port(line: &str) -> (String, bool) {
+    let mut line = line.to_owned();
+    while let Some(at) = line.find("${PORT:-") {
+        let Some(length) = line[at..].find('}') else { break };
+        line.replace_range(at..=at + length, "$PORT");
+    }
+    let fixed = line.replace("${PORT}", "$PORT").replace("$PORT", PORT);
+    let has_port = fixed != line;
+    (fixed, has_port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_web_line_becomes_a_pool() {
+        let text = "# comment\nweb: NODE_ENV=production node server.js --port ${PORT:-80}\nrelease: npm run migrate\nworker: node queue.js\n";
+        let pool = pool(text, "shop", None).unwrap();
+        assert_eq!(pool.command, ["node", "server.js", "--port", "3000"]);
+        let env: Vec<_> = pool.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(env, ["NODE_ENV=production", "PORT=3000"]);
+        assert_eq!(pool.open.len(), 2, "{:?}", pool.open);
+    }
+
+    #[test]
+    fn a_line_for_a_shell_gets_one() {
+        let pool = pool("web: npm run migrate && exec node server.js -p $PORT", "shop", None).unwrap();
+        assert_eq!(pool.command, ["sh", "-c", "npm run migrate && exec node server.js -p 3000"]);
+    }
+
+    #[test]
+    fn a_procfile_without_a_web_line_is_no_app() {
+        assert_eq!(pool("worker: node queue.js\nnonsense\n: x\n", "shop", None), None);
+    }
+}

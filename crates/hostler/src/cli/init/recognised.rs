@@ -1,0 +1,56 @@
+//! What is known of an app by its framework. Does not know how frameworks are recognised.
+
+use super::found::{FoundFiles, FoundPool};
+
+/// What a framework says about its app.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recognised {
+    /// The pool, without what `package.json` says about every app. Without a command: the `start` script decides.
+    pub pool: FoundPool,
+    /// A file that exists after the build.
+    pub built: Option<String>,
+}
+
+impl Recognised {
+    /// An app that `command` starts after a build.
+    pub fn app(what: &str, command: Vec<String>, built: &str) -> Self {
+        let pool = FoundPool { what: what.into(), command, ..FoundPool::default() };
+        Self { pool, built: Some(built.into()) }
+    }
+
+    /// Pages without an app.
+    pub fn pages(what: &str, dir: &str, files: FoundFiles) -> Self {
+        let files = FoundFiles { paths: "*".into(), dir: dir.into(), ..files };
+        let pool = FoundPool { what: what.into(), files: vec![files], ..FoundPool::default() };
+        Self { pool, built: Some(dir.into()) }
+    }
+
+    pub fn serves(mut self, files: FoundFiles) -> Self {
+        self.pool.files.push(files);
+        self
+    }
+
+    pub fn with_env(mut self, env: &[(&str, &str)]) -> Self {
+        self.pool.env.extend(env.iter().map(|&(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    pub fn open(mut self, question: impl Into<String>) -> Self {
+        self.pool.open.push(question.into());
+        self
+    }
+}
+
+/// The comment above routes with files of a build.
+pub(super) const HASHED: &str = "The files of the build: Hostler serves them itself. Their names contain a hash, so browsers keep them for a year.";
+
+/// Files below `paths` in `dir`, with a hash in their names.
+pub(super) fn hashed(paths: &str, dir: &str, immutable: &str) -> FoundFiles {
+    FoundFiles {
+        why: HASHED.into(),
+        paths: paths.into(),
+        dir: dir.into(),
+        immutable: Some(immutable.into()),
+        ..FoundFiles::default()
+    }
+}

@@ -1,0 +1,134 @@
+//! `hostler init` in folders with an ecosystem file of PM2 or a Procfile.
+
+use expect_test::expect;
+use hostler_testkit::run;
+
+use super::init::{HOSTLER, SERVER, command, init, keys, package, writes};
+
+const ECOSYSTEM: &str = "
+console.log('loaded');
+module.exports = {
+  apps: [
+    { name: 'web', script: './server.js', args: '--colour red', node_args: ['--max-old-space-size=512'], instances: 'max', exec_mode: 'cluster',
+      env: { NODE_ENV: 'development', API: 'x', HOME: process.env.HOME }, env_production: { NODE_ENV: 'production', PORT: 4000 },
+      max_memory_restart: '1G', kill_timeout: 3500, wait_ready: true, watch: false },
+    { name: 'my api', script: 'npm', args: 'start', cwd: './api', instances: 2, env: { PATH: process.env.PATH, ...process.env } },
+    { script: 'queue.py', interpreter: 'python3', env: { PORT: 1 } },
+  ],
+};";
+
+#[tokio::test]
+async fn the_apps_of_pm2_become_pools() {
+    let api = r#"{ "scripts": { "start": "node api.js" } }"#;
+    let files = [
+        ("ecosystem.config.js", ECOSYSTEM),
+        ("server.js", SERVER),
+        ("api/package.json", api),
+        ("api/api.js", SERVER),
+        ("queue.py", ""),
+    ];
+    let text = keys(&files).await;
+    expect![[r#"
+        [pools.web]
+        command = "node --max-old-space-size=512 server.js --colour red"
+        env = { API = "x", NODE_ENV = "production", PORT = "4000" }
+        max_memory = "1024 MiB"             # max_memory_restart: 1G. The successor is started first
+        stop_timeout = "3500ms"             # kill_timeout: 3500
+
+        [pools.my-api]
+        command = "node api.js"
+        cwd = "api"
+        env = { NODE_ENV = "production" }
+        workers = 2                         # instances: 2
+
+        [pools.queue]
+        command = "python3 queue.py"
+        env = { NODE_ENV = "production" }
+        bind = "port"                       # not Node: the app must listen on PORT
+        workers = 1                         # PM2 runs one process without instances
+
+        [[routes]]
+        match = "*"
+        pool = "web"
+
+        [[routes]]
+        match = "my-api.localhost/*"
+        pool = "my-api"
+
+        [[routes]]
+        match = "queue.localhost/*"
+        pool = "queue""#]]
+    .assert_eq(&text);
+}
+
+#[tokio::test]
+async fn an_ecosystem_file_may_be_json_or_yaml_or_a_module() {
+    let expected = "node server.js A = \"1\"";
+    let package = package(r#""type": "module""#);
+    for (name, text) in [
+        (
+            "ecosystem.config.json",
+            r#"{ "apps": [{ "name": "x", "script": "server.js", "env": { "A": 1 } }] }"#,
+        ),
+        (
+            "ecosystem.config.json",
+            "{ apps: [{ name: 'x', script: 'server.js', env: { A: 1 } }], /* more */ }",
+        ),
+        ("ecosystem.config.yaml", "apps:\n  - name: x\n    script: server.js\n    env:\n      A: 1\n"),
+        (
+            "ecosystem.config.mjs",
+            "export default { apps: { name: 'x', script: 'server.js', env: { A: 1 } } }",
+        ),
+        ("ecosystem.config.cjs", "module.exports = [{ name: 'x', script: 'server.js', env: { A: 1 } }]"),
+    ] {
+        let files = [(name, text), ("server.js", SERVER), ("package.json", &package)];
+        assert_eq!(command(&files).await, expected, "{name}");
+    }
+    let (_folder, output) = init(&[("ecosystem.config.js", "throw new Error('no such stage')")], &[]).await;
+    output
+        .assert_exit(1)
+        .assert_complains("ecosystem.config.js: node cannot read it")
+        .assert_complains("no such stage");
+    let (_folder, output) = init(&[("ecosystem.config.yml", "apps: [")], &[]).await;
+    output.assert_exit(1).assert_complains("ecosystem.config.yml: not valid YAML");
+    let (_folder, output) = init(&[("ecosystem.config.json", "{}")], &[]).await;
+    output.assert_exit(1).assert_complains("has no apps with a script");
+}
+
+#[tokio::test]
+async fn the_web_line_of_a_procfile_becomes_a_pool() {
+    writes(
+        &[
+            ("Procfile", "web: A=b npx next start -p $PORT\nworker: node queue.js\n"),
+            ("package.json", &package(r#""dependencies": { "next": "16" }"#)),
+        ],
+        expect![[r#"
+            [pools.shop]
+            command = "node_modules/.bin/next start -p 3000"
+            env = { A = "b", NODE_ENV = "production", PORT = "3000" }
+
+            [[routes]]
+            match = "*"
+            pool = "shop"
+
+            [[routes]]
+            match = "/_next/static/*"
+            static = { dir = ".next/static", immutable = ["/*"] }
+            compress = true
+            rewrite = { strip_prefix = "/_next/static" }"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn names_and_values_of_all_kinds_give_a_file_that_loads() {
+    let hostile = r#"module.exports = { apps: [
+        { name: 'a"b\n[x]\u0007ä', script: 'server.js', args: ['a b', 'c"d', "e'f", ''], env: { 'A-b.c': 'x"y\n', HOSTLER_POOL: 'x', 'D': '' } },
+        { name: '---', script: 'server.js', instances: '3\n', max_memory_restart: '300M\n', kill_timeout: 0 },
+        { name: '---', script: 'server.js', instances: -1000, max_memory_restart: 'much', kill_timeout: 99999999 },
+        { name: 'A_B', script: 'server.js' }, { name: 'a-b', script: 'server.js', instances: 1e9 },
+    ] }"#;
+    let (folder, output) = init(&[("ecosystem.config.js", hostile), ("server.js", SERVER)], &[]).await;
+    output.assert_exit(0);
+    run(HOSTLER, &["check"], &folder.path().join("shop")).await.assert_exit(0);
+}
