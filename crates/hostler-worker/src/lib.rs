@@ -16,7 +16,9 @@ mod channel;
 mod collecting;
 mod concurrency;
 mod context;
+mod development;
 mod exit_watch;
+mod failed_boot;
 pub mod guard;
 mod health;
 mod heartbeat;
@@ -45,7 +47,9 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
+pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch};
+pub use failed_boot::{FailedBoot, NeverReady};
 pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use rollout::{RestartError, Restarted};
@@ -54,4 +58,4 @@ pub use settings::{
     WorkerSettings,
 };
 pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
-pub use supervisor::Supervisor;
+pub use supervisor::{NewRestart, Supervisor};

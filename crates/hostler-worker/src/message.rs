@@ -96,6 +96,8 @@ pub(super) enum ToWorker {
     Report,
     /// Collect garbage now.
     Collect(Garbage),
+    /// Open Node's inspector.
+    Inspect,
 }
 
 impl ToWorker {
@@ -104,6 +106,7 @@ impl ToWorker {
         match self {
             Self::Shutdown => b"\"shutdown\"\n",
             Self::Report => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"report\"}\n",
+            Self::Inspect => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"inspect\"}\n",
             Self::Collect(Garbage::Minor) => {
                 b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"minor\"}\n"
             }
@@ -160,6 +163,7 @@ mod tests {
             ("report", ToWorker::Report),
             ("collect_minor", ToWorker::Collect(Garbage::Minor)),
             ("collect_major", ToWorker::Collect(Garbage::Major)),
+            ("inspect", ToWorker::Inspect),
         ];
         for (name, message) in all {
             assert!(message.line().ends_with(b"\n"));
