@@ -3,6 +3,7 @@
 mod admin;
 mod args;
 mod check;
+mod development;
 mod order;
 mod pack;
 pub mod reference;
@@ -19,7 +20,7 @@ pub use check::{check, summary};
 pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use pack::pack;
 pub use routes::routes;
-pub use start::start;
+pub use start::{run, start};
 pub use status::status;
 
 /// Prints the output of a command. Unlike `print!` it does not panic if the reader closes the pipe (`| head`).

@@ -17,7 +17,7 @@ async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Valu
 async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_when_the_app_is_mended() {
     let plan =
         source("console.error('no database'); process.exit(3);").option("pools.app.queue.timeout=300ms");
-    let site = plan.start().await;
+    let site = plan.by_file().start().await;
     let resting =
         worker(&site, "backs off", |w| w["state"] == "backing off" && w["crashes"].as_u64() >= Some(3)).await;
     assert!(resting["restarts_in_ms"].as_u64() <= Some(500), "{resting}");
@@ -169,7 +169,7 @@ async fn a_directory_that_does_not_exist_stops_the_start() {
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named_and_clients_get_a_refusal() {
     let plan = source("").runs("nodejs-of-tomorrow server.js").option("pools.app.queue.timeout=200ms");
-    let site = plan.start().await;
+    let site = plan.by_file().start().await;
     let resting = worker(&site, "backs off", |w| w["state"] == "backing off").await;
     assert!(resting["last_error"].as_str().unwrap().contains("nodejs-of-tomorrow"), "{resting}");
     site.get("/").await.assert_refused(503, "queue_timeout");
