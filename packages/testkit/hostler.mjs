@@ -21,17 +21,19 @@ export function hostlerProgram() {
 /**
  * Starts Hostler and waits until its workers are ready.
  *
+ * `run`: the flags and the app of `hostler run`, such as `['--watch', '--', 'node', 'app.cjs']`, in the folder `cwd`. Otherwise:
  * `config`: the text of a configuration, whose [server] section gets free ports; or `file`: the path of one, whose addresses
  * are replaced by free ports. `listen`: the address, for workers that must know it before (see `freePort`). `options`: values
  * by key ("server.drain_timeout"). `env`: variables of its environment. `program`: another build of Hostler.
  */
-export async function startHostler({ config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true, program = hostlerProgram() }) {
-  const folder = file ? undefined : await mkdtemp(join(tmpdir(), 'hostler-test-'));
+export async function startHostler({ run, cwd = ROOT, config, file, listen = '127.0.0.1:0', options = {}, env = {}, ready = true, program = hostlerProgram() }) {
+  const folder = file || run ? undefined : await mkdtemp(join(tmpdir(), 'hostler-test-'));
   if (folder) await writeFile(join(folder, 'hostler.toml'), config);
   const set = { 'server.listen': listen, 'server.admin': '127.0.0.1:0', 'server.access_log': 'json', ...options };
   const flags = Object.entries(set).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const child = spawn(program, ['start', '-c', file ?? join(folder, 'hostler.toml'), ...flags], {
-    cwd: ROOT,
+  const command = run ? ['run', ...flags, ...run] : ['start', '-c', file ?? join(folder, 'hostler.toml'), ...flags];
+  const child = spawn(program, command, {
+    cwd,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -313,6 +313,7 @@ function obey(message) {
   if (message.act === 'report') report();
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
+  else if (message.act === 'inspect') openInspector();
   return true;
 }
 
@@ -321,6 +322,16 @@ function report() {
   if (isClusterPrimary()) return tell({ act: 'report' });
   const { active, idle } = require('perf_hooks').performance.eventLoopUtilization();
   tell({ act: 'report', active: Math.round(active), idle: Math.round(idle) });
+}
+
+/** Opens the inspector on the address of --inspect-port, and leaves one that is open already. Node prints the address, or why it failed. */
+function openInspector() {
+  const inspector = require('inspector');
+  try {
+    if (!inspector.url()) inspector.open();
+  } catch (error) {
+    warn(`the inspector does not open: ${error.message}`);
+  }
 }
 
 let gc = null;

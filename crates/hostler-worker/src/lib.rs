@@ -18,7 +18,9 @@ mod collecting;
 mod compile_cache;
 mod concurrency;
 mod context;
+mod development;
 mod exit_watch;
+mod failed_boot;
 pub mod guard;
 mod health;
 mod heartbeat;
@@ -47,7 +49,9 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
+pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch};
+pub use failed_boot::{FailedBoot, NeverReady};
 pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use rollout::{RestartError, Restarted};
@@ -56,4 +60,4 @@ pub use settings::{
     WorkerSettings,
 };
 pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
-pub use supervisor::Supervisor;
+pub use supervisor::{NewRestart, Supervisor};

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,10 @@ use super::inspector::Notices;
 use super::lines::{LineReader, Overlong};
 
 const LINE_LIMIT: usize = 16 * 1024;
+/// The lines in the log when a worker is killed ...
 const TAIL_LINES: usize = 20;
+/// ... and those that are kept for the case that its boot fails: a stack trace, and the lines before it.
+const KEPT_LINES: usize = 50;
 
 /// Receives the records.
 ///
@@ -167,6 +171,13 @@ pub enum WorkerEvent {
         /// The operator has named the folder.
         is_asked_for: bool,
     },
+    /// The worker opens Node's inspector.
+    Inspector {
+        /// The process that listens.
+        pid: u32,
+        /// The address of the inspector.
+        address: SocketAddr,
+    },
     /// The preload or Hostler warns about the app.
     Warning {
         /// The warning.
@@ -181,6 +192,8 @@ pub struct NextLine {
     pub restarts_in: Duration,
     /// Failed boots in a row. 0: the worker waits because boots have used up their CPU time.
     pub failed_boots: u32,
+    /// It boots again when a file changes, not after a time.
+    pub waits_for_change: bool,
 }
 
 impl WorkerEvent {
@@ -196,6 +209,7 @@ impl WorkerEvent {
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
             | Self::NoCompileCache { is_asked_for: false, .. }
+            | Self::Inspector { .. }
             | Self::Stopped { .. } => WorkerLogLevel::Info,
             Self::NoCompileCache { is_asked_for: true, .. } | Self::Warning { .. } => WorkerLogLevel::Warn,
             Self::Died { .. }
@@ -249,6 +263,7 @@ impl fmt::Display for WorkerEvent {
             }
             Self::Stopped { pid: None, how } => write!(f, "stopped ({how})"),
             Self::Stopped { pid: Some(pid), how } => write!(f, "stopped (pid {pid}): {how}"),
+            Self::Inspector { pid, address } => write!(f, "opens the inspector on {address} (pid {pid})"),
             Self::Warning { text } => f.write_str(text),
         }
     }
@@ -256,6 +271,9 @@ impl fmt::Display for WorkerEvent {
 
 impl fmt::Display for NextLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.waits_for_change {
+            return f.write_str("restarts when a file changes");
+        }
         if self.restarts_in.is_zero() {
             return f.write_str("restarts at once");
         }
@@ -269,27 +287,40 @@ impl fmt::Display for NextLine {
 
 /// The last lines of a worker, for the case that it never gets ready.
 #[derive(Clone, Default)]
-pub(super) struct Tail(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct Tail(Arc<Mutex<VecDeque<(OutputStream, String)>>>);
 
 impl Tail {
     pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)).map(|(_, line)| line.clone()).collect()
+    }
+
+    /// The last lines of standard error; if there are none, those of standard output.
+    pub fn last_words(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |wanted: OutputStream| {
+            let lines = lines.iter().filter(move |(stream, _)| *stream == wanted);
+            lines.map(|(_, line)| line.clone()).collect::<Vec<_>>()
+        };
+        let errors = of(OutputStream::Stderr);
+        if errors.iter().any(|line| !line.trim().is_empty()) { errors } else { of(OutputStream::Stdout) }
     }
 
     /// The most useful line: the last one that names an error, or else the last one. (The very last line of Node is its
     /// version.)
     pub fn most_useful_line(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let named = lines.iter().rev().find(|line| names_error(line));
-        named.or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty())).cloned()
+        let newest_first = || lines.iter().rev().map(|(_, line)| line);
+        let named = newest_first().find(|line| names_error(line));
+        named.or_else(|| newest_first().find(|line| !line.trim().is_empty())).cloned()
     }
 
-    fn push(&self, line: String) {
+    fn push(&self, stream: OutputStream, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == TAIL_LINES {
+        if lines.len() == KEPT_LINES {
             lines.pop_front();
         }
-        lines.push_back(line);
+        lines.push_back((stream, line));
     }
 }
 
@@ -329,7 +360,7 @@ impl WorkerLog {
             let line = String::from_utf8(line)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             let Some(line) = notices.keep_ours(line) else { continue };
-            tail.push(line.clone());
+            tail.push(stream, line.clone());
             self.record(LogEntry::Output { stream, line });
         }
     }
@@ -355,7 +386,7 @@ mod tests {
         ];
         for (printed, telling) in cases {
             let tail = Tail::default();
-            printed.lines().for_each(|line| tail.push(line.to_owned()));
+            printed.lines().for_each(|line| tail.push(OutputStream::Stderr, line.to_owned()));
             assert_eq!(tail.most_useful_line().as_deref(), telling, "{printed}");
         }
     }

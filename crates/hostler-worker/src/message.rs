@@ -102,6 +102,8 @@ pub(super) enum ToWorker {
     Flush,
     /// Collect garbage now.
     Collect(Garbage),
+    /// Open Node's inspector.
+    Inspect,
 }
 
 impl ToWorker {
@@ -111,6 +113,7 @@ impl ToWorker {
             Self::Shutdown => b"\"shutdown\"\n",
             Self::Report => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"report\"}\n",
             Self::Flush => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"flush\"}\n",
+            Self::Inspect => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"inspect\"}\n",
             Self::Collect(Garbage::Minor) => {
                 b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"minor\"}\n"
             }
@@ -169,6 +172,7 @@ mod tests {
             ("flush", ToWorker::Flush),
             ("collect_minor", ToWorker::Collect(Garbage::Minor)),
             ("collect_major", ToWorker::Collect(Garbage::Major)),
+            ("inspect", ToWorker::Inspect),
         ];
         for (name, message) in all {
             assert!(message.line().ends_with(b"\n"));

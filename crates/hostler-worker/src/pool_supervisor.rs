@@ -29,6 +29,7 @@ pub(super) enum SupervisorCommand {
     Kill,
     Hung(MemberId),
     Restart(oneshot::Sender<Result<Restarted, RestartError>>),
+    RestartAnew { answer: oneshot::Sender<Result<Restarted, RestartError>>, reached: oneshot::Sender<()> },
 }
 
 pub(super) struct PoolSupervisor<E> {
@@ -43,6 +44,8 @@ pub(super) struct PoolSupervisor<E> {
     waiting: Vec<RestartWaiter>,
     rollout: watch::Sender<RolloutStatus>,
     looks: Interval,
+    /// The worker task that was told to open the inspector, and its start.
+    inspected: Option<(WorkerTaskId, u64)>,
     /// The `Supervisor` was dropped: no more commands come.
     abandoned: bool,
     ending: bool,
@@ -58,6 +61,8 @@ struct RestartWaiter {
     release: u64,
     since: Instant,
     answer: oneshot::Sender<Result<Restarted, RestartError>>,
+    /// Hears when every worker has been replaced, also while old ones finish their requests.
+    reached: Option<oneshot::Sender<()>>,
 }
 
 impl<E: Send + Sync + 'static> PoolSupervisor<E> {
@@ -83,6 +88,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             waiting: vec![],
             rollout,
             looks,
+            inspected: None,
             abandoned: false,
             ending: false,
         };
@@ -120,18 +126,16 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
 
     fn obey(&mut self, command: Option<SupervisorCommand>) {
         match command {
-            Some(SupervisorCommand::Restart(answer)) if self.ending => {
+            Some(SupervisorCommand::Restart(answer) | SupervisorCommand::RestartAnew { answer, .. })
+                if self.ending =>
+            {
                 drop(answer.send(Err(RestartError::Stopping)))
             }
             Some(SupervisorCommand::Restart(answer)) => {
-                if !self.plan.is_restarting() {
-                    let workers = self.plan.progress().1;
-                    self.log(0).event(WorkerEvent::RestartBegan { workers });
-                    self.rollout.send_modify(|rollout| rollout.since = Some(Instant::now()));
-                }
-                let release = self.plan.release() + 1;
-                self.waiting.push(RestartWaiter { release, since: Instant::now(), answer });
-                self.decide(RolloutEvent::Restart);
+                self.restart(RolloutEvent::Restart, answer, None);
+            }
+            Some(SupervisorCommand::RestartAnew { answer, reached }) => {
+                self.restart(RolloutEvent::RestartAnew, answer, Some(reached));
             }
             Some(SupervisorCommand::Hung(member)) => self.order_all(&WorkerCommand::Hung(member)),
             Some(SupervisorCommand::Stop) => self.end(&WorkerCommand::Stop),
@@ -141,6 +145,22 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                 self.end(&WorkerCommand::Kill);
             }
         }
+    }
+
+    fn restart(
+        &mut self,
+        event: RolloutEvent,
+        answer: oneshot::Sender<Result<Restarted, RestartError>>,
+        reached: Option<oneshot::Sender<()>>,
+    ) {
+        if !self.plan.is_restarting() {
+            let workers = self.plan.progress().1;
+            self.log(0).event(WorkerEvent::RestartBegan { workers });
+            self.rollout.send_modify(|rollout| rollout.since = Some(Instant::now()));
+        }
+        let release = self.plan.release() + 1;
+        self.waiting.push(RestartWaiter { release, since: Instant::now(), answer, reached });
+        self.decide(event);
     }
 
     fn end(&mut self, order: &WorkerCommand) {
@@ -161,6 +181,34 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         });
         for action in actions {
             self.perform(action);
+        }
+        if done == total {
+            for reached in self.waiting.iter_mut().filter_map(|waiting| waiting.reached.take()) {
+                // A caller that has left needs no answer.
+                let _ = reached.send(());
+            }
+        }
+        self.pass_inspector();
+    }
+
+    /// The worker that serves as the first one opens the inspector, as soon as no other has its address.
+    fn pass_inspector(&mut self) {
+        if self.settings.borrow().development.inspector.is_none() {
+            return;
+        }
+        let newest = {
+            let board = self.shared.board.borrow();
+            let mut first = board.iter().filter(|place| place.index == 1);
+            match (first.next(), first.next()) {
+                (Some(only), None) if only.state == WorkerState::Ready => Some((only.task, only.generation)),
+                _ => None,
+            }
+        };
+        if let Some((task, _)) = newest
+            && newest != self.inspected
+        {
+            self.inspected = newest;
+            self.order(task, WorkerCommand::OpenInspector);
         }
     }
 

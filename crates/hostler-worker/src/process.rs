@@ -149,6 +149,12 @@ impl Exit {
         }
     }
 
+    /// The exit code, or the number of the signal.
+    pub fn code_and_signal(self) -> (Option<i32>, Option<i32>) {
+        use std::os::unix::process::ExitStatusExt;
+        (self.0.and_then(|status| status.code()), self.0.and_then(|status| status.signal()))
+    }
+
     /// A SIGKILL that Hostler did not send comes from the kernel (out of memory) or from an operator.
     pub fn was_killed(self) -> bool {
         use std::os::unix::process::ExitStatusExt;

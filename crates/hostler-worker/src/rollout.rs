@@ -88,6 +88,7 @@ impl Plan {
         let mut actions = match event {
             _ if self.stopping => vec![],
             RolloutEvent::Restart => self.restart(),
+            RolloutEvent::RestartAnew => self.restart_anew(),
             RolloutEvent::Count(count) => self.resize(count),
             RolloutEvent::Due(task, reason) => self.recycle(task, reason, now),
             RolloutEvent::Heard(task, WorkerReport::TookOver) => self.took_over(task),
@@ -139,6 +140,13 @@ impl Plan {
         self.restarting = true;
         self.forget_losses();
         vec![]
+    }
+
+    fn restart_anew(&mut self) -> Vec<RolloutAction> {
+        let why: Arc<str> = "there is newer code".into();
+        let outdated = self.replacement.take().map(|replacement| replacement.successor);
+        self.restart();
+        outdated.map(|task| RolloutAction::Retire { task, why }).into_iter().collect()
     }
 
     /// What follows from the current state: reports about ended restarts, and the next replacement if none is in

@@ -165,6 +165,11 @@ impl RunningProcess {
         self.app.as_ref().is_some_and(|app| app.tell(message))
     }
 
+    /// Sends a message to the preload. Returns whether it is on its way.
+    pub fn say_to_preload(&self, message: ToWorker) -> bool {
+        self.preload.as_ref().is_some_and(|preload| preload.tell(message))
+    }
+
     /// Begins to ask the worker about its event loop, and to let it collect garbage. False if it has no preload to ask.
     pub fn attend<E: Send + Sync + 'static>(
         &mut self,

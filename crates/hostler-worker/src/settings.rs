@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use super::development::Development;
 use super::exit_watch::ExitWatch;
 
 /// The workers of one pool. The default has no program, no worker and no time limits, so it runs nothing.
@@ -46,6 +47,8 @@ pub struct WorkerSettings {
     pub recycling: Recycling,
     /// Whether a worker collects garbage while it is idle.
     pub collect_when_idle: bool,
+    /// What differs while somebody develops the app.
+    pub development: Development,
 }
 
 /// When settings that change while the workers run take effect.
@@ -69,10 +72,17 @@ impl WorkerSettings {
         }
     }
 
+    /// How long a worker that was replaced may finish its requests.
+    pub(super) fn retire_timeout(&self) -> Duration {
+        self.development.retire_timeout.unwrap_or(self.hang_timeout)
+    }
+
     /// Whether workers that were booted with these settings and with `other` are the same.
     pub(super) fn boots_like(&self, other: &Self) -> bool {
-        (&self.command, &self.cwd, &self.env, self.bind, self.port, &self.compile_cache)
-            == (&other.command, &other.cwd, &other.env, other.bind, other.port, &other.compile_cache)
+        (&self.command, &self.cwd, &self.env, self.bind, self.port)
+            == (&other.command, &other.cwd, &other.env, other.bind, other.port)
+            && self.compile_cache == other.compile_cache
+            && self.development == other.development
     }
 }
 

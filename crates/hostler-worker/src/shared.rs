@@ -12,6 +12,7 @@ use super::budget::Budget;
 use super::compile_cache::CacheFlushes;
 use super::concurrency::ConcurrencyTuner;
 use super::context::SupervisorContext;
+use super::failed_boot::FailedBoot;
 use super::lifecycle::SETTLED_AFTER;
 use super::rollout::{WorkerReport, WorkerTaskId};
 use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
@@ -25,6 +26,8 @@ pub(super) enum WorkerCommand {
     Retire(Arc<str>),
     Kill,
     Hung(MemberId),
+    /// Open Node's inspector: the predecessor, which had its address, is gone.
+    OpenInspector,
     /// The spare takes the place of a missing worker.
     StepIn,
     /// The spare stands by.
@@ -53,6 +56,8 @@ pub(super) struct PoolShared<E> {
     /// Code of all generations below this number is known to work. Generations are counted by the restarts ordered before
     /// them.
     pub proven: AtomicU64,
+    /// The last boot, if it has failed.
+    pub failed_boot: watch::Sender<Option<Arc<FailedBoot>>>,
 }
 
 impl<E> PoolShared<E> {

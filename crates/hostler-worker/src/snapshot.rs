@@ -154,6 +154,10 @@ pub(super) struct WorkerStatus {
     pub state: WorkerState,
     pub started: Option<Instant>,
     pub crashes: u32,
+    /// Boots in a row that have failed.
+    pub failed_boots: u32,
+    /// It has had a request, or has been ready for a while.
+    pub has_worked: bool,
     pub restarts_at: Option<Instant>,
     pub last_exit: Option<String>,
     pub last_error: Option<String>,
@@ -182,6 +186,8 @@ impl WorkerStatus {
             state: WorkerState::Booting,
             started: None,
             crashes: 0,
+            failed_boots: 0,
+            has_worked: false,
             restarts_at: None,
             last_exit: None,
             last_error: None,

@@ -96,13 +96,19 @@ impl Spawn<'_> {
             command.env("HOSTLER_APP_PORT", port.to_string());
         }
         let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
-        command.env("NODE_OPTIONS", with_preload(before, self.context.preload()));
+        let before = format!("{before}{}", self.settings.development.node_options());
+        command.env("NODE_OPTIONS", with_preload(before.trim_start(), self.context.preload()));
         let ways = Ways::Socket { inherited, own, control: Some(control_listener), _stem: stem };
         Ok((ways, listener.into()))
     }
 
     fn port(&self, command: &mut Command) -> io::Result<Ways> {
         let port = self.context.free_port()?;
+        let options = self.settings.development.node_options();
+        if !options.is_empty() {
+            let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
+            command.env("NODE_OPTIONS", format!("{before}{options}").trim_start());
+        }
         command.env("PORT", port.address.port().to_string());
         command.env("HOST", "127.0.0.1").env("HOSTNAME", "127.0.0.1");
         Ok(Ways::Port(port))

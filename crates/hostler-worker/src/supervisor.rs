@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::budget::{Boots, Budget};
 use super::context::SupervisorContext;
+use super::failed_boot::{self, FailedBoot, NeverReady};
 use super::lifecycle::Standing;
 use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
 use super::rollout::{RestartError, Restarted};
@@ -16,12 +17,21 @@ use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerS
 use super::shared::PoolShared;
 use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
 
+/// A restart that [`Supervisor::restart_anew`] has ordered.
+pub struct NewRestart {
+    /// Completes when every worker has been replaced. Old ones may still finish their requests. Fails if the restart fails.
+    pub replaced: oneshot::Receiver<()>,
+    /// The result, when the last old worker has ended.
+    pub ended: oneshot::Receiver<Result<Restarted, RestartError>>,
+}
+
 /// Keeps the workers of one pool alive until it is told to stop. Dropping it without a stop kills them.
 pub struct Supervisor {
     settings: watch::Sender<Arc<WorkerSettings>>,
     board: watch::Receiver<Vec<WorkerStatus>>,
     rollout: watch::Receiver<RolloutStatus>,
     budget: Arc<Mutex<Budget>>,
+    failed_boot: watch::Receiver<Option<Arc<FailedBoot>>>,
     commands: mpsc::UnboundedSender<SupervisorCommand>,
 }
 
@@ -37,6 +47,7 @@ impl Supervisor {
     ) -> Self {
         let (board, watched) = watch::channel(vec![]);
         let (rollout, followed) = watch::channel(RolloutStatus::default());
+        let (failed_boot, failures) = watch::channel(None);
         let (reports, reported) = mpsc::unbounded_channel();
         let (commands, commanded) = mpsc::unbounded_channel();
         let settings = watch::Sender::new(Arc::new(settings));
@@ -57,9 +68,10 @@ impl Supervisor {
             cache_flushes: Arc::default(),
             restarting: AtomicBool::new(false),
             proven: AtomicU64::new(0),
+            failed_boot,
         };
         tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());
-        Self { settings, board: watched, rollout: followed, budget, commands }
+        Self { settings, board: watched, rollout: followed, budget, failed_boot: failures, commands }
     }
 
     /// The figures of this moment, in the order of the worker numbers. Without spares.
@@ -104,6 +116,31 @@ impl Supervisor {
                 Ok(()) => answered.await.unwrap_or(Err(RestartError::Stopping)),
                 Err(_) => Err(RestartError::Stopping),
             }
+        }
+    }
+
+    /// Like [`Self::restart`], but a new worker that is booting for an earlier restart is dismissed: its code is not the newest.
+    pub fn restart_anew(&self) -> NewRestart {
+        let ((answer, ended), (reached, replaced)) = (oneshot::channel(), oneshot::channel());
+        self.command(SupervisorCommand::RestartAnew { answer, reached });
+        NewRestart { replaced, ended }
+    }
+
+    /// The last boot, if it has failed. `None` again when a worker has become ready since.
+    pub fn failed_boot(&self) -> watch::Receiver<Option<Arc<FailedBoot>>> {
+        self.failed_boot.clone()
+    }
+
+    /// Waits until one worker has failed to boot this often in a row, while no worker has ever worked. For ever if one has.
+    pub async fn never_ready(&self, tries: u32) -> NeverReady {
+        let hopeless =
+            self.board.clone().wait_for(|board| failed_boot::is_hopeless(board, tries)).await.is_ok();
+        let boots = failed_boot::failed_boots(&self.board.borrow());
+        let last = self.failed_boot.borrow().clone();
+        match last.filter(|_| hopeless) {
+            Some(last) => NeverReady { boots, last },
+            // All worker tasks have ended, because this Hostler stops.
+            None => std::future::pending().await,
         }
     }
 

@@ -3,13 +3,16 @@
 use std::process::ExitCode;
 
 use hostler::cli::{self, Args, Command};
+use hostler::server::RunOptions;
 use hostler_config::Surroundings;
 use hostler_worker::guard;
 
 fn main() -> ExitCode {
     match Args::of_process().command {
-        Command::Run(args) => cli::start(args.invocation(Surroundings::of_process())),
-        Command::Start(args) => cli::start(args.invocation(Surroundings::of_process())),
+        Command::Run(args) => cli::run(&args, Surroundings::of_process()),
+        Command::Start(args) => {
+            cli::start(args.invocation(Surroundings::of_process()), RunOptions::default())
+        }
         Command::Init(args) => cli::init(&args),
         Command::Check(args) => cli::check(&args),
         Command::Schema => cli::schema(),

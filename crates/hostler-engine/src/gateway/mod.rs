@@ -4,6 +4,7 @@ mod answer;
 mod cached;
 mod call;
 mod death_count;
+mod development;
 mod fallback;
 mod files;
 mod health;
@@ -37,6 +38,7 @@ use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};
 
 pub use answer::{Answer, Failed, Streamed};
+pub use development::{DevelopmentPages, DevelopmentState};
 pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
@@ -64,6 +66,8 @@ pub struct Gateway {
     pub health: Arc<Health>,
     /// Writes the access line of an exchange if its format is not one of the journal's.
     pub access_format: Option<AccessFormat>,
+    /// Pages for the developer of an app. None except with `hostler run --watch`.
+    pub development: Option<DevelopmentPages>,
     /// Counts requests that matched no route, and input that was not a valid request.
     pub unrouted: Arc<Counters>,
 }
@@ -108,6 +112,12 @@ impl Gateway {
         native::introduce(route, exchange);
         if let Some(answer) = before_pool(route, exchange)? {
             return Ok(Answer::Whole(answer));
+        }
+        if let Some(pages) = &self.development
+            && let Target::Pool(target) = &route.target
+            && let Some(page) = Box::pin(pages.answer(&target.name, exchange)).await
+        {
+            return Ok(Answer::Whole(page));
         }
         let fetch = match (&route.caching, &route.target) {
             (Some(caching), Target::Pool(target)) => {

@@ -44,12 +44,17 @@ impl Lifecycle {
         let death = DeathReport { killed: death.killed && !was_orphaned, ..death };
         let was_killed = matches!(self.state, LifecycleState::Killed { .. }) && !was_orphaned;
         self.note(rest::is_failed_boot(ready, &death) && !(was_killed && ready.is_some()), ready);
-        let rest = rest::after(self.failed_boots, &death, &mut self.chance);
+        let waits = self.waits_for_change();
+        let rest = if waits {
+            rest::UNTIL_CHANGED
+        } else {
+            rest::after(self.failed_boots, &death, &mut self.chance)
+        };
 
         let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
         let is_the_last = match self.standing {
             Standing::Regular | Standing::Spare => false,
-            Standing::Successor => self.failed_boots > MOST_REBOOTS,
+            Standing::Successor => waits || self.failed_boots > MOST_REBOOTS,
             Standing::Retired => true,
         };
         if is_the_last {
@@ -117,7 +122,7 @@ impl Lifecycle {
         match self.state {
             LifecycleState::Ready | LifecycleState::SteppingBack => {
                 let is_member = self.state == LifecycleState::Ready;
-                self.state = LifecycleState::Retiring { until: now + self.settings.hang_timeout };
+                self.state = LifecycleState::Retiring { until: now + self.settings.retire_timeout() };
                 if is_member { vec![Action::Withdraw] } else { vec![] }
             }
             // A worker that is asked where it hangs is killed anyway.

@@ -108,6 +108,11 @@ impl Lifecycle {
         self.failed_boots
     }
 
+    /// Its boot has failed, and a restart follows when a file changes.
+    pub fn waits_for_change(&self) -> bool {
+        self.settings.development.waits_for_changes && self.failed_boots > 0
+    }
+
     /// All deaths that Hostler did not ask for.
     pub fn deaths(&self) -> u64 {
         self.deaths

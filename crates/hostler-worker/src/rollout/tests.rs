@@ -100,6 +100,20 @@ fn a_restart_replaces_one_worker_after_the_other() {
 }
 
 #[test]
+fn a_restart_with_newer_code_dismisses_the_worker_that_boots_with_older_code() {
+    let newer = |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "there is newer code".into() };
+    let pool = pool(1).on(RolloutEvent::RestartAnew).does(&[hire(2, 1)]);
+    let pool = pool.on(RolloutEvent::RestartAnew).does(&[newer(2), hire(3, 1)]);
+    // The dismissed worker says nothing about the newer code.
+    let pool = pool.fails(2, 1).does(&[]).ends(2).does(&[]);
+    let pool = pool.takes_over(3).does(&[retire(1)]);
+    // A change while the old worker finishes its requests: the next replacement follows.
+    let pool =
+        pool.on(RolloutEvent::RestartAnew).does(&[]).ends(1).does(&[RolloutAction::Reached(2), hire(4, 1)]);
+    pool.replaced(3, 4).does(&[RolloutAction::Reached(3)]);
+}
+
+#[test]
 fn a_generation_that_is_not_ready_ends_the_restart_and_the_old_workers_stay() {
     let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).ends(4);
     let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), replaced: 1, total: 2 };

@@ -31,6 +31,8 @@ pub(crate) enum WorkerReport {
 pub(crate) enum RolloutEvent {
     /// Replace all workers that have booted before now.
     Restart,
+    /// The same. A new worker that is booting for an earlier restart is dismissed: there is newer code.
+    RestartAnew,
     /// This many workers are wanted.
     Count(usize),
     /// These spares are wanted.

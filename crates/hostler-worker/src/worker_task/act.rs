@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::state::{Leaving, WorkerTask};
 use crate::boot_gate::Turns;
 use crate::compile_cache::{self, CacheChoice};
+use crate::failed_boot;
 use crate::health;
 use crate::inspector::Diagnosis;
 use crate::lifecycle::{Action, LifecycleEvent, Standing, Why};
-use crate::log::WorkerEvent;
+use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::news::WorkerNews;
 use crate::recycling;
@@ -109,6 +110,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             Err(error) => {
                 self.status.last_error = Some(error.to_string());
+                self.boot_failed(error.to_string(), failed_boot::exit_code_of(&error), &Tail::default());
                 Some(LifecycleEvent::SpawnFailed { proven: self.shared.is_proven(self.status.release) })
             }
         }
@@ -210,6 +212,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let complaint = running.complaint(why, &self.settings.borrow());
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
+            if why == Why::StartTimeout {
+                self.boot_failed(complaint.clone(), failed_boot::exit_code(None, None), &running.tail);
+            }
             let line = running.tail.most_useful_line().filter(|_| why == Why::StartTimeout);
             let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
             self.status.last_error = Some(format!("{complaint}{line}"));

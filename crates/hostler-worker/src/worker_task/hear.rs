@@ -31,6 +31,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 Some(LifecycleEvent::Retire)
             }
             Some(WorkerCommand::Kill) => Some(LifecycleEvent::Kill),
+            Some(WorkerCommand::OpenInspector) => {
+                self.open_inspector();
+                None
+            }
             Some(WorkerCommand::StepIn) => Some(LifecycleEvent::StepIn),
             Some(WorkerCommand::StepBack) => Some(LifecycleEvent::StepBack),
             Some(WorkerCommand::Hung(id)) => (self.member() == Some(id)).then_some(LifecycleEvent::Hung),
@@ -78,6 +82,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 let line = running.tail.most_useful_line().map_or(String::new(), |line| format!(": {line}"));
                 self.status.last_error = Some(format!("{exit} {when}{line}"));
             }
+            self.note_end(exit, &running.tail);
         }
         self.status.last_exit = Some(exit.to_string());
         LifecycleEvent::Exited(self.death(exit))

@@ -38,7 +38,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             _ => how,
         };
         let failed_boots = self.life.failed_boots();
-        let next = restarts_in.map(|restarts_in| NextLine { restarts_in, failed_boots });
+        let waits_for_change = self.life.waits_for_change();
+        let next = restarts_in.map(|restarts_in| NextLine { restarts_in, failed_boots, waits_for_change });
         self.log.event(WorkerEvent::Died { pid, how, next });
     }
 
@@ -58,8 +59,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             LifecycleState::Stopped => WorkerState::Stopped,
         };
         self.status.standing = self.life.standing();
-        self.status.restarts_at =
-            if let LifecycleState::BackingOff { until } = state { Some(until) } else { None };
+        self.status.restarts_at = match state {
+            LifecycleState::BackingOff { until } if !self.life.waits_for_change() => Some(until),
+            _ => None,
+        };
+        self.status.failed_boots = self.life.failed_boots();
         self.status.crashes = self.life.crashes();
         self.status.pid = self.running.as_ref().map(RunningProcess::pid);
         self.status.started = self.running.as_ref().map(|running| running.started);
@@ -108,6 +112,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             self.shared.charge(running.cost());
         }
         self.known_good.clone_from(&self.booted_with);
+        self.shared.failed_boot.send_if_modified(|failed| failed.take().is_some());
     }
 
     /// The last report. A worker that was not needed any more, or never finished its probation, is not shown any longer.

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use hostler_config::{Given, Invocation, Setting, Surroundings};
 
+use super::development::DevelopmentArgs;
 use super::init::Init;
 use super::key_flags::{key_flags, setting};
 
@@ -149,6 +150,8 @@ pub struct Run {
     /// Port on which the app listens, if it opens another port first
     #[arg(long, value_name = "N")]
     port: Option<String>,
+    #[command(flatten)]
+    pub(super) development: DevelopmentArgs,
     #[command(flatten)]
     common: Common,
     /// The app: a program and its arguments, started without a shell
@@ -309,7 +312,8 @@ impl Args {
 impl Run {
     /// A configuration without a file, with one pool.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
-        let mut settings = self.common.settings();
+        let mut settings = self.development.settings(&surroundings);
+        settings.extend(self.common.settings());
         if !self.listen.is_empty() {
             let given = Given::List(self.listen.clone());
             settings.push(Setting { key: "server.listen".into(), given, name: "--listen".into() });

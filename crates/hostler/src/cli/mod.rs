@@ -3,6 +3,7 @@
 mod admin;
 mod args;
 mod check;
+mod development;
 mod init;
 mod key_flags;
 mod order;
@@ -24,7 +25,7 @@ pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use pack::pack;
 pub use routes::routes;
 pub use schema::schema;
-pub use start::start;
+pub use start::{run, start};
 pub use status::status;
 
 /// Prints the output of a command. Unlike `print!` it does not panic if the reader closes the pipe (`| head`).

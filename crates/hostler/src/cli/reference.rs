@@ -15,7 +15,7 @@ const INTRODUCTION: &str = "\
 
 This page shows the help of every command. `hostler help COMMAND` prints it, too.
 
-Exit codes: 0 after success, 1 after a failure, 2 for wrong arguments or a wrong configuration.
+Exit codes: 0 after success, 1 after a failure, 2 for wrong arguments or a wrong configuration. `hostler run` ends with the exit code of an app that was never ready.
 ";
 
 /// Every generated file.

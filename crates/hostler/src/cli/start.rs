@@ -2,13 +2,26 @@
 
 use std::process::ExitCode;
 
-use hostler_config::{self as config, Invocation};
+use hostler_config::{self as config, Invocation, Surroundings};
 use hostler_engine::journal::ErrorOutput;
 
-use crate::server::{self, GivenListeners, Predecessor};
+use super::Run;
+use crate::server::{self, GivenListeners, Predecessor, RunOptions};
 
-/// Runs until a stop, and exits with 0. Exits with 1 if the start failed, and with 2 if the configuration is wrong.
-pub fn start(mut invocation: Invocation) -> ExitCode {
+/// `hostler run`: a configuration without a file, and what helps to develop an app.
+pub fn run(args: &Run, surroundings: Surroundings) -> ExitCode {
+    match args.development.options() {
+        Ok(options) => start(args.invocation(surroundings), options),
+        Err(error) => {
+            ErrorOutput::open().say(format_args!("hostler: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs until a stop, and exits with 0. Exits with 1 if the start failed, and with 2 if the configuration is wrong. With `run`, exits with
+/// the app's code if the app was never ready.
+pub fn start(mut invocation: Invocation, options: RunOptions) -> ExitCode {
     // A slow reader of standard error must not delay the start, or the old process during an upgrade.
     let complaints = ErrorOutput::open();
     complaints.take_panics();
@@ -43,12 +56,12 @@ pub fn start(mut invocation: Invocation) -> ExitCode {
     for warning in config.warnings.iter().chain(&given.warning) {
         complaints.say(format_args!("warning: {warning}"));
     }
-    match server::run(config, invocation, given, predecessor.as_ref()) {
+    match server::run(config, invocation, options, given, predecessor.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complaints.say(format_args!("hostler: {error}"));
             refuse(&error);
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_code())
         }
     }
 }

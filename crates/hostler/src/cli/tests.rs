@@ -226,3 +226,24 @@ fn hidden_commands_are_there() {
         Command::Reference { .. }
     ));
 }
+
+#[test]
+fn a_debugger_has_time_and_flags_and_variables_of_the_operator_count_more() {
+    let pool = |line: &str| config(line).pools.remove(0);
+    let plain = pool("hostler run -- node a.js");
+    let watched = pool("hostler run --watch -- node a.js");
+    assert_eq!(workers(&watched), 1);
+    assert_eq!(watched.request_timeout, plain.request_timeout);
+    let inspected = pool("hostler run --inspect -- node a.js");
+    let day = std::time::Duration::from_secs(24 * 3600);
+    assert_eq!((workers(&inspected), inspected.request_timeout, inspected.queue.timeout), (1, day, day));
+    let own = pool("hostler run --inspect=0 --workers 2 --pools.app.request-timeout 1s -- node a.js");
+    assert_eq!((workers(&own), own.request_timeout.as_secs()), (2, 1));
+}
+
+fn workers(pool: &config::Pool) -> usize {
+    match &pool.source {
+        config::PoolMembers::Workers(workers) => workers.count,
+        config::PoolMembers::Members(_) => panic!("the pool has members"),
+    }
+}

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use hostler_worker::WorkerSnapshot;
+use hostler_worker::{NeverReady, WorkerSnapshot};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::pools::RunningPool;
 
+/// `hostler run` ends when a worker has failed so often in a row, and none has ever worked. One failure may be chance.
+const TRIES: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Waits until each pool has a ready worker. Fails as soon as a worker has crashed.
@@ -17,6 +20,18 @@ pub(super) async fn first_ready(pools: &[&RunningPool]) -> Result<(), String> {
         }
     };
     unless_one_fails(pools, ready).await
+}
+
+/// Waits until a pool has failed for good: no worker of it has ever worked, after some tries. For ever if that does not happen.
+pub(super) async fn never_ready(pools: &[RunningPool]) -> NeverReady {
+    let mut waiting = JoinSet::new();
+    for supervisor in pools.iter().filter_map(|pool| pool.supervisor.clone()) {
+        waiting.spawn(async move { supervisor.never_ready(TRIES).await });
+    }
+    match waiting.join_next().await {
+        Some(Ok(never_ready)) => never_ready,
+        _ => std::future::pending().await,
+    }
 }
 
 /// Waits until every worker of every pool is ready.

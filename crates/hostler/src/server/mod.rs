@@ -6,6 +6,7 @@ mod cache;
 mod channel;
 mod commands;
 mod descriptors;
+mod development;
 mod environment;
 mod file_stamp;
 mod listeners;
@@ -20,6 +21,7 @@ mod program;
 mod registrar;
 mod reload;
 mod routes;
+mod run_options;
 mod running;
 mod settings;
 mod signals;
@@ -34,6 +36,7 @@ mod tls_watch;
 mod upgrade;
 mod watch;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +44,7 @@ use hostler_config::{AccessLog, Config, Invocation};
 use hostler_engine::journal::{Journal, Level, LogFormat};
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
+use hostler_worker::NeverReady;
 use listeners::Listeners;
 use notify::Notify;
 use predecessor::Handover;
@@ -56,6 +60,7 @@ use crate::listen::ListenerKind;
 
 pub use environment::Environment;
 pub use predecessor::Predecessor;
+pub use run_options::{RunOptions, WatchOptions};
 pub use socket_activation::{GivenError, GivenListeners};
 pub use start_error::StartError;
 
@@ -66,13 +71,14 @@ const BLOCKING_LIMIT: Duration = Duration::from_millis(100);
 pub fn run(
     config: Config,
     invocation: Invocation,
+    options: RunOptions,
     given: GivenListeners,
     predecessor: Option<&Predecessor>,
 ) -> Result<(), StartError> {
     descriptors::raise();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal(&config)?;
-    let outcome = runtime.block_on(serve(config, invocation, given, predecessor, &journal));
+    let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(BLOCKING_LIMIT);
     journal.end();
@@ -80,8 +86,7 @@ pub fn run(
 }
 
 async fn serve(
-    config: Config,
-    invocation: Invocation,
+    (config, invocation, options): (Config, Invocation, RunOptions),
     given: GivenListeners,
     predecessor: Option<&Predecessor>,
     journal: &Journal,
@@ -98,7 +103,8 @@ async fn serve(
     };
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
     let running =
-        Arc::new(RunningServer::start(config, invocation, listeners, registrations, journal.clone())?);
+        RunningServer::start((config, invocation, options), listeners, registrations, journal.clone())?;
+    let running = Arc::new(running);
     if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
         // A stop before the first client is no failure.
@@ -110,18 +116,19 @@ async fn serve(
         let _ = handover.begun().await;
     }
     notify.ready();
+    development::begin(&running)?;
     let announcement = announce::begin(&running);
 
-    let successor = wait_for_stop(&running, &mut signals, &mut commands).await;
+    let ending = wait_for_stop(&running, &mut signals, &mut commands).await;
     // Commands that arrive from now on get the answer that Hostler is stopping.
     drop(commands);
     // An upgrade is not possible from here on, and its copies must not keep sockets open.
     running.listeners.store(None);
-    match successor {
-        Some(pid) => {
+    match &ending {
+        ServerEnding::Successor(pid) => {
             // The successor goes on with the announcement.
             drop(announcement);
-            notify.succeeded_by(pid);
+            notify.succeeded_by(*pid);
             journal.event(
                 Level::Info,
                 &format!(
@@ -131,7 +138,7 @@ async fn serve(
             let _ = end_admin.send(());
             stop::leave(&running, &mut signals).await;
         }
-        None => {
+        ServerEnding::Told | ServerEnding::NeverReady(_) => {
             // Health checks fail before anything else changes.
             running.connections().announce_end();
             notify.stopping();
@@ -144,28 +151,59 @@ async fn serve(
     let at_once = stop::drain(&running, data_plane, &mut signals).await;
     stop::stop_workers(&running, &mut signals, at_once).await;
     journal.event(Level::Info, "stopped");
-    Ok(())
+    ending.outcome()
 }
 
-/// Serves signals and commands until Hostler must stop. Returns the process id of the successor if there is one.
+/// Why Hostler ends.
+enum ServerEnding {
+    /// By a signal.
+    Told,
+    /// The process with this number has taken over.
+    Successor(u32),
+    /// The app of `hostler run` does not start.
+    NeverReady(NeverReady),
+}
+
+impl ServerEnding {
+    fn outcome(self) -> Result<(), StartError> {
+        match self {
+            Self::NeverReady(never_ready) => Err(StartError::NeverReady(never_ready)),
+            Self::Told | Self::Successor(_) => Ok(()),
+        }
+    }
+}
+
+/// Serves signals and commands until Hostler must stop.
 async fn wait_for_stop(
     running: &Arc<RunningServer>,
     signals: &mut Signals,
     commands: &mut mpsc::UnboundedReceiver<PendingCommand>,
-) -> Option<u32> {
+) -> ServerEnding {
     let mut succession = running.successor.subscribe();
     let mut until = None;
+    let pools = running.pools.load_full();
+    let mut never_ready = pin!(boot::never_ready(&pools));
     loop {
         tokio::select! {
             action = signals.next() => match action {
-                SignalAction::Stop => return None,
+                SignalAction::Stop => return ServerEnding::Told,
                 SignalAction::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
                 SignalAction::Reload => commands::spawn_for_signal(running, action, AdminCommand::Reload),
                 SignalAction::Upgrade => commands::spawn_for_signal(running, action, AdminCommand::Upgrade),
             },
             Some(pending) = commands.recv() => commands::spawn(running, pending),
-            Ok(_) = succession.changed() => return *succession.borrow_and_update(),
-            () = stop::reached(until) => return None,
+            Ok(_) = succession.changed() => {
+                if let Some(pid) = *succession.borrow_and_update() {
+                    return ServerEnding::Successor(pid);
+                }
+            }
+            () = stop::reached(until) => return ServerEnding::Told,
+            never_ready = &mut never_ready, if running.options.ends_if_never_ready => {
+                let NeverReady { boots, last } = &never_ready;
+                let text = format!("the app was never ready, after {boots} tries: {last}");
+                running.journal.event(Level::Error, &text);
+                return ServerEnding::NeverReady(never_ready);
+            }
         }
     }
 }

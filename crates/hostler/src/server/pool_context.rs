@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hostler_config::{Config, Surroundings};
+use hostler_config::{Config, Invocation};
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::{
-    self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
+    self, Development, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
 };
 
 use super::environment::Environment;
@@ -24,6 +24,8 @@ pub(super) struct PoolContext {
     pub journal: Journal,
     /// How many cores Hostler may use.
     cores: usize,
+    /// What differs for workers while somebody develops the app.
+    pub development: Development,
     /// The soft limit on open files at the start of this process.
     open_files: Option<u64>,
     /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
@@ -33,12 +35,18 @@ pub(super) struct PoolContext {
 }
 
 impl PoolContext {
-    pub fn new(around: &Surroundings, config: &Config, journal: &Journal) -> std::io::Result<Self> {
+    pub fn new(
+        invocation: &Invocation,
+        config: &Config,
+        development: Development,
+        journal: &Journal,
+    ) -> std::io::Result<Self> {
+        let around = &invocation.surroundings;
         let guard = std::env::current_exe()?;
         let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
         let (threads, journal) = (config.server.threads, journal.clone());
-        let cores = around.cores;
-        Ok(Self { environment, threads, journal, cores, open_files, guard, context: OnceLock::new() })
+        let (cores, context) = (around.cores, OnceLock::new());
+        Ok(Self { environment, threads, journal, cores, development, open_files, guard, context })
     }
 
     /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.

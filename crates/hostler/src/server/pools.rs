@@ -70,7 +70,7 @@ impl RunningPool {
             PoolMembers::Members(members) => new.set_members(members),
             PoolMembers::Workers(workers) => {
                 let context = pool_context.context(&config.server.temp_dir)?;
-                let wanted = settings::workers(config, workers, &pool_context.environment);
+                let wanted = settings::workers(config, workers, pool_context);
                 new.supervisor = Some(new.supervise(wanted, context));
             }
         }
@@ -110,7 +110,7 @@ impl RunningPool {
         else {
             return false;
         };
-        let wanted = settings::workers(config, workers, &pool_context.environment);
+        let wanted = settings::workers(config, workers, pool_context);
         supervisor.update(wanted) == SettingsChange::NeedsRestart
     }
 

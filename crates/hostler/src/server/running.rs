@@ -9,7 +9,7 @@ use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, Spool};
-use hostler_engine::gateway::{Gateway, Health, Route};
+use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route};
 use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
 use tokio::sync::{Semaphore, watch};
@@ -22,6 +22,7 @@ use super::pools::{self, RunningPool};
 use super::program::Program;
 use super::registrar::{self, RegisteredRules, Registering};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
+use super::run_options::RunOptions;
 use super::start_error::StartError;
 use super::tables::Tables;
 use super::tls::TlsFiles;
@@ -31,6 +32,9 @@ use crate::listen;
 
 pub(super) struct RunningServer {
     pub invocation: Invocation,
+    pub options: RunOptions,
+    /// Whether the newest code of the app serves. Only with `--watch`.
+    pub development: watch::Sender<DevelopmentState>,
     pub program: Program,
     pub pool_context: PoolContext,
     pub journal: Journal,
@@ -66,28 +70,25 @@ pub(super) struct RunningServer {
 impl RunningServer {
     /// Starts the pools. Nothing is accepted yet.
     pub fn start(
-        config: Config,
-        invocation: Invocation,
+        (config, invocation, options): (Config, Invocation, RunOptions),
         listeners: Listeners,
         registrations: Option<File>,
         journal: Journal,
     ) -> Result<Self, StartError> {
-        let tls = config.tls.as_ref().map(|tls| TlsFiles::open(tls, listeners.tls_port())).transpose();
-        let tls = tls.map_err(StartError::Tls)?.map(Arc::new);
+        let tls = certificates(&config, &listeners)?;
         let spool = Spool::new(config.server.spool_size, config.server.temp_dir.clone());
         let answer_memory = settings::answer_memory(&config.server);
         let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
         let listening = listening.map_err(StartError::Tls)?;
-        let pool_context = PoolContext::new(&invocation.surroundings, &config, &journal)?;
+        let pool_context = PoolContext::new(&invocation, &config, options.development(), &journal)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));
         let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
-        let connections = Arc::new(Connections::default());
-        let health = Arc::new(Health::new(connections.clone()));
-        health.watch(watched(&config, &pools));
-        let (gateway, tables, registered) = serving(&config, &health, &journal);
+        let (connections, health) = health_of(&config, &pools);
+        let (development, pages) = pages(&options, &pools);
+        let (gateway, tables, registered) = serving(&config, &health, &journal, pages);
         tables.configure(table);
         let served = (tables.clone(), listeners.own_addresses()?);
         let registering = Registering::open(&config, &registered, served, &journal, registrations);
@@ -113,6 +114,8 @@ impl RunningServer {
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,
             invocation,
+            options,
+            development,
             pool_context,
             journal,
             tls,
@@ -150,11 +153,37 @@ impl RunningServer {
     }
 }
 
+/// The certificates, if there are TLS listeners.
+fn certificates(config: &Config, listeners: &Listeners) -> Result<Option<Arc<TlsFiles>>, StartError> {
+    let tls = config.tls.as_ref().map(|tls| TlsFiles::open(tls, listeners.tls_port())).transpose();
+    Ok(tls.map_err(StartError::Tls)?.map(Arc::new))
+}
+
+fn health_of(config: &Config, pools: &[RunningPool]) -> (Arc<Connections>, Arc<Health>) {
+    let connections = Arc::new(Connections::default());
+    let health = Arc::new(Health::new(connections.clone()));
+    health.watch(watched(config, pools));
+    (connections, health)
+}
+
+/// With `--watch`: the pages for the pool whose workers restart. The sender sets their state.
+fn pages(
+    options: &RunOptions,
+    pools: &[RunningPool],
+) -> (watch::Sender<DevelopmentState>, Option<DevelopmentPages>) {
+    let state = watch::Sender::default();
+    let watched = pools.iter().find(|pool| pool.supervisor.is_some() && options.watch.is_some());
+    let pages =
+        watched.map(|pool| DevelopmentPages { pool: pool.name.to_string(), state: state.subscribe() });
+    (state, pages)
+}
+
 /// The gateway, its routing table, which has no routes yet, and the rules of registered routes.
 fn serving(
     config: &Config,
     health: &Arc<Health>,
     journal: &Journal,
+    development: Option<DevelopmentPages>,
 ) -> (Arc<Gateway>, Arc<Tables>, RegisteredRules) {
     let registered = RegisteredRules::of(config, health);
     let gateway = Arc::new(Gateway {
@@ -164,6 +193,7 @@ fn serving(
         registrar: ArcSwapOption::new(registered.for_gateway()),
         health: health.clone(),
         access_format: registrar::access_format(config),
+        development,
         unrouted: Arc::default(),
     });
     let tables = Tables::new(gateway.clone(), registered.folds_paths(), config, journal);

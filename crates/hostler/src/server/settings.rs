@@ -16,7 +16,8 @@ use hostler_worker::{Slots, WorkerSettings};
 use rustls::pki_types::ServerName;
 
 use super::descriptors;
-use super::environment::{self, Environment};
+use super::environment;
+use super::pool_context::PoolContext;
 use super::tls::TlsFiles;
 use crate::listen::{self, ByKind, Https, PerClient};
 
@@ -162,9 +163,10 @@ pub(super) fn health_check(member: &config::Endpoint, all: &config::Members) -> 
 }
 
 /// The settings with the whole environment of a worker; `workers.env` is what the pool adds.
-pub(super) fn workers(config: &Config, workers: &WorkerSettings, inherited: &Environment) -> WorkerSettings {
-    let env = environment::for_workers(inherited, &workers.env, config.server.max_header_size as usize);
-    WorkerSettings { env, ..workers.clone() }
+pub(super) fn workers(config: &Config, workers: &WorkerSettings, context: &PoolContext) -> WorkerSettings {
+    let most = config.server.max_header_size as usize;
+    let env = environment::for_workers(&context.environment, &workers.env, most);
+    WorkerSettings { env, development: context.development.clone(), ..workers.clone() }
 }
 
 /// How a member is connected to.

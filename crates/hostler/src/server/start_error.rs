@@ -1,6 +1,6 @@
 //! The errors that end a start of Hostler. Does nothing.
 
-use hostler_worker::SupervisorContextError;
+use hostler_worker::{NeverReady, SupervisorContextError};
 
 use super::listeners::ListenError;
 use super::socket_activation::GivenError;
@@ -22,7 +22,36 @@ pub enum StartError {
     /// Data of `[geo]` or `[postal]` that was valid when the configuration was checked has changed.
     #[error("cannot start: {0}")]
     Lookups(String),
+    /// `hostler run`: no worker has ever worked.
+    #[error("{}", describe(.0))]
+    NeverReady(NeverReady),
+    /// A path of `--watch-path` or a pattern of `--watch-ignore` cannot be used.
+    #[error("{0}")]
+    Watch(String),
     /// The system refuses threads, signals or the like.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
+}
+
+impl StartError {
+    /// The exit code of Hostler: that of the app if it was never ready, otherwise 1.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NeverReady(never_ready) => never_ready.last.exit_code,
+            _ => 1,
+        }
+    }
+}
+
+/// What has happened, and the app's last lines as it printed them.
+fn describe(never_ready: &NeverReady) -> String {
+    let NeverReady { boots, last } = never_ready;
+    let (how, code) = (&last.how, last.exit_code);
+    let told = format!(
+        "the app was never ready, after {boots} tries; `hostler run` ends with exit code {code}\nthe last try: {how}"
+    );
+    match last.output.join("\n") {
+        output if output.trim().is_empty() => format!("{told}; the app printed nothing"),
+        output => format!("{told}; the app printed last:\n{output}"),
+    }
 }

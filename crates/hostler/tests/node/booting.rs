@@ -17,7 +17,7 @@ async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Valu
 async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_when_the_app_is_mended() {
     let plan =
         source("console.error('no database'); process.exit(3);").option("pools.app.queue.timeout=300ms");
-    let site = plan.start().await;
+    let site = plan.by_file().start().await;
     let resting =
         worker(&site, "backs off", |w| w["state"] == "backing off" && w["crashes"].as_u64() >= Some(3)).await;
     assert!(resting["restarts_in_ms"].as_u64() <= Some(500), "{resting}");
@@ -180,7 +180,7 @@ async fn a_program_that_has_gone_is_named_and_clients_get_a_refusal() {
     // It is there at the start. It removes itself, so the next boot does not find it.
     std::fs::write(&program, "#!/bin/sh\nrm \"$0\"\n").unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let site = plan.runs(&format!("{} x", program.display())).start().await;
+    let site = plan.runs(&format!("{} x", program.display())).by_file().start().await;
     worker(&site, "backs off", |w| {
         w["state"] == "backing off" && w["last_error"].to_string().contains("there is no program")
     })

@@ -59,6 +59,25 @@ pub fn configured(text: &str) -> Plan {
 }
 
 impl Plan {
+    /// The same app by `hostler start` with a file.
+    pub fn by_file(self) -> Self {
+        let file = self.folder().join(FILE);
+        let command = serde_json::to_string(&self.app).unwrap();
+        std::fs::write(
+            &file,
+            format!("[pools.app]\ncommand = {command}\n[[routes]]\nmatch = '*'\npool = 'app'\n"),
+        )
+        .unwrap();
+        let command = vec!["start".into(), "--config".into(), file.to_str().unwrap().into()];
+        Self { command, app: vec![], ..self }
+    }
+
+    /// A flag of `hostler run`.
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.options.push(flag.into());
+        self
+    }
+
     /// A request waits until there is a worker, unless the test sets a limit.
     fn patient(self) -> Self {
         self.option("pools.app.queue.timeout=1h")

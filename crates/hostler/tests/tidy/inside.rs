@@ -18,7 +18,7 @@ pub const INSIDE: &[(&str, &str, Rows)] = &[
 const SERVER: Rows = &[
     &["commands"],
     &["reload"],
-    &["announce", "pool_drain", "stop", "upgrade", "watch", "tls_watch"],
+    &["announce", "pool_drain", "stop", "upgrade", "watch", "tls_watch", "development"],
     &["running"],
     &["boot", "routes"],
     &["pools", "registrar", "successor"],
@@ -36,6 +36,7 @@ const SERVER: Rows = &[
         "program",
         "signals",
         "file_stamp",
+        "run_options",
     ],
 ];
 
@@ -52,7 +53,7 @@ const GATEWAY: Rows = &[
     &["rewrite", "poison", "hypernova"],
     &["refusal"],
     &["suspects"],
-    &["identity", "death_count", "spool", "health", "line"],
+    &["identity", "death_count", "spool", "health", "line", "development"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

@@ -64,6 +64,7 @@ async fn begun(old: Arc<Route>) -> Reload {
         registrar: ArcSwapOption::empty(),
         health: Arc::new(Health::new(Arc::new(Connections::default()))),
         access_format: None,
+        development: None,
         unrouted: Arc::default(),
     };
     let mut exchange = exchange();

@@ -98,6 +98,7 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
         registrar: ArcSwapOption::from_pointee(rules.for_gateway()),
         health,
         access_format: None,
+        development: None,
         unrouted: Arc::default(),
     };
     let sweep = Sweep::new();

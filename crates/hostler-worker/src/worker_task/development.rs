@@ -1,0 +1,57 @@
+//! What a worker does for the developer of its app: it keeps why a boot has failed, and opens Node's inspector. Decides nothing.
+
+use std::sync::Arc;
+
+use super::state::WorkerTask;
+use crate::failed_boot::{self, FailedBoot};
+use crate::lifecycle::{LifecycleState, SETTLED_AFTER};
+use crate::log::{Tail, WorkerEvent};
+use crate::message::ToWorker;
+use crate::process::Exit;
+
+const NO_INSPECTOR: &str = "the inspector does not open: only a Node app with bind = \"socket\" can open it";
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    /// The process has ended by itself. Notes whether it has worked, or why it has not.
+    pub(super) fn note_end(&mut self, exit: Exit, tail: &Tail) {
+        let is_settled = self.status.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER);
+        self.status.has_worked |= self.served || is_settled;
+        let when = match self.life.state() {
+            LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => "before it was ready",
+            LifecycleState::Ready if !self.served && !is_settled => "as soon as it was ready",
+            _ => return,
+        };
+        self.boot_failed(format!("{exit} {when}"), exit.code(), tail);
+    }
+
+    pub(super) fn boot_failed(&self, how: String, exit_code: u8, tail: &Tail) {
+        let failed = FailedBoot {
+            worker: self.status.index,
+            how,
+            exit_code,
+            error: tail.most_useful_line(),
+            output: tail.last_words(),
+        };
+        self.shared.failed_boot.send_replace(Some(Arc::new(failed)));
+    }
+
+    pub(super) fn open_inspector(&self) {
+        let (Some(running), Some(address)) = (&self.running, self.settings.borrow().development.inspector)
+        else {
+            return;
+        };
+        if running.say_to_preload(ToWorker::Inspect) {
+            self.log.event(WorkerEvent::Inspector { pid: running.pid(), address });
+        } else {
+            self.log.warn(NO_INSPECTOR);
+        }
+    }
+}
+
+/// The exit code that stands for this end, if it ends Hostler.
+impl Exit {
+    fn code(self) -> u8 {
+        let (code, signal) = self.code_and_signal();
+        failed_boot::exit_code(code, signal)
+    }
+}
