@@ -20,7 +20,7 @@ use super::run_options::WatchOptions;
 use super::running::RunningServer;
 use super::start_error::StartError;
 use file_filter::FileFilter;
-use page::Failure;
+use page::BootFailure;
 
 /// A change of many files names this many of them.
 const NAMED_FILES: usize = 3;
@@ -83,7 +83,7 @@ struct Watch {
 }
 
 /// A step of the restart in progress.
-enum Step {
+enum RestartStep {
     /// Every worker has been replaced.
     Replaced,
     /// The result. Until then, old workers may finish their requests.
@@ -103,8 +103,8 @@ impl Watch {
                     None => return,
                 },
                 step = next_step(&mut restart) => match step {
-                    Step::Replaced => self.set(DevelopmentState::Serving),
-                    Step::Ended(result) => {
+                    RestartStep::Replaced => self.set(DevelopmentState::Serving),
+                    RestartStep::Ended(result) => {
                         restart = None;
                         self.restarted(result, failed.borrow_and_update().clone());
                     }
@@ -142,7 +142,7 @@ impl Watch {
         let serves = self.supervisor.snapshot().iter().any(|worker| worker.state == WorkerState::Ready);
         let who = if serves { "the old workers keep serving" } else { "no worker serves" };
         self.say(Level::Error, &format!("the app does not start: {failed}; {who} until a file changes"));
-        let page = page::page(&Failure { number: self.failures, failed, serves });
+        let page = page::page(&BootFailure { number: self.failures, failed, serves });
         self.set(DevelopmentState::Broken { number: self.failures, page });
     }
 
@@ -167,13 +167,13 @@ impl Watch {
 }
 
 /// Waits for the next step of a restart. For ever if there is none.
-async fn next_step(restart: &mut Option<NewRestart>) -> Step {
+async fn next_step(restart: &mut Option<NewRestart>) -> RestartStep {
     let Some(restart) = restart else { return std::future::pending().await };
     tokio::select! {
         biased;
-        Ok(()) = &mut restart.replaced, if !restart.replaced.is_terminated() => Step::Replaced,
+        Ok(()) = &mut restart.replaced, if !restart.replaced.is_terminated() => RestartStep::Replaced,
         result = &mut restart.ended => {
-            Step::Ended(result.unwrap_or(Err(RestartError::Stopping)).map(|_| ()))
+            RestartStep::Ended(result.unwrap_or(Err(RestartError::Stopping)).map(|_| ()))
         }
     }
 }

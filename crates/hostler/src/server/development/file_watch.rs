@@ -21,10 +21,10 @@ const QUIET: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// The changes, each as the files that have changed.
-type Changes = mpsc::UnboundedReceiver<Vec<PathBuf>>;
+type FileChanges = mpsc::UnboundedReceiver<Vec<PathBuf>>;
 
 /// Begins to watch. Returns the changes, and how many folders are watched. The thread runs as long as the process.
-pub(super) fn begin(filters: Vec<FileFilter>) -> Result<(Changes, usize), String> {
+pub(super) fn begin(filters: Vec<FileFilter>) -> Result<(FileChanges, usize), String> {
     let (events, received) = channel();
     let watcher = RecommendedWatcher::new(FileEventSender(events), notify::Config::default());
     let watcher = watcher.map_err(|error| format!("cannot watch files: {error}"))?;

@@ -11,7 +11,7 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &[u8] = b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'";
 
 /// What the page tells.
-pub(super) struct Failure<'a> {
+pub(super) struct BootFailure<'a> {
     /// Differs from that of every other failure.
     pub number: u64,
     pub failed: &'a FailedBoot,
@@ -20,7 +20,7 @@ pub(super) struct Failure<'a> {
 }
 
 /// The page as an answer.
-pub(super) fn page(failure: &Failure<'_>) -> Whole {
+pub(super) fn page(failure: &BootFailure<'_>) -> Whole {
     let mut head = ResponseHead::with_status(503);
     head.fields.add(b"Content-Type", b"text/html; charset=utf-8");
     head.fields.add(b"Cache-Control", b"no-store");
@@ -29,7 +29,7 @@ pub(super) fn page(failure: &Failure<'_>) -> Whole {
     Whole::new(head, html(failure).into_bytes())
 }
 
-fn html(Failure { number, failed, serves }: &Failure<'_>) -> String {
+fn html(BootFailure { number, failed, serves }: &BootFailure<'_>) -> String {
     let error = plain(failed.error.as_deref().unwrap_or(&failed.how));
     let others = match serves {
         true => "Other requests still go to the last code that worked.",
@@ -120,7 +120,7 @@ mod tests {
                 "</pre><script>alert(1)</script>".into(),
             ],
         };
-        let whole = page(&Failure { number: 3, failed: &failed, serves: true });
+        let whole = page(&BootFailure { number: 3, failed: &failed, serves: true });
         let html = String::from_utf8(whole.body.to_vec()).unwrap();
         assert!(html.contains("<span>SyntaxError</span>"), "{html}");
         assert!(html.contains("<span class=\"named\">SyntaxError: Unexpected token '&lt;'</span>"), "{html}");
