@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
+use hostler_dispatch::{Claim, Lease, LongLived, MemberPreference, Priority, Ticket};
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
@@ -116,7 +116,7 @@ impl<'a> QueueWait<'a> {
             ticket: self.ticket,
             priority: self.priority,
             deadline: Some(self.limit(exchange, asked)),
-            tunnel: exchange.offer.is_some(),
+            long_lived: exchange.offer.as_ref().map(|_| LongLived::Tunnel),
             preference: self.preference,
         };
         let mut acquire = pin!(target.pool.acquire(claim));
