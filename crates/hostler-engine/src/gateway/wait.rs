@@ -6,11 +6,12 @@ use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::{Claim, Lease, LongLived, MemberPreference, Priority, Ticket};
+use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
 use super::refusal::Refusal;
+use super::stream;
 use super::suspects::Admission;
 use super::target::PoolTarget;
 use crate::exchange::{Downstream, Exchange, LateCheck};
@@ -116,7 +117,7 @@ impl<'a> QueueWait<'a> {
             ticket: self.ticket,
             priority: self.priority,
             deadline: Some(self.limit(exchange, asked)),
-            long_lived: exchange.offer.as_ref().map(|_| LongLived::Tunnel),
+            long_lived: stream::expected(exchange),
             preference: self.preference,
         };
         let mut acquire = pin!(target.pool.acquire(claim));
