@@ -54,7 +54,12 @@ export default typescript.config(
   },
   {
     // Files that are bundled for browsers, or whose functions a test runs in a browser.
-    files: ['packages/render/test/react*/**', 'packages/render/test/react*', 'examples/islands/{src,test}/**'],
+    files: [
+      'packages/render/test/react*/**',
+      'packages/render/test/react*',
+      'packages/testkit/test/event-source.test.mjs',
+      'examples/islands/{src,test}/**',
+    ],
     languageOptions: { globals: { ...globals.node, ...globals.browser } },
   },
   {

@@ -61,15 +61,15 @@ impl MemberChoice {
     }
 }
 
-/// Chooses a member for one claim, among those with a free slot or, for a tunnel, those with room for one.
+/// Chooses a member for one claim, among those with a free slot and, for a tunnel or a stream, with room for one.
 pub(super) struct Chooser<'a, E, F> {
     pub choice: MemberChoice,
     pub roster: &'a Roster<E>,
     /// The member that was chosen before.
     pub last: Option<MemberId>,
-    /// The claim is for a tunnel. Tunnels last long, so they go to the member with the fewest tunnels, under any
+    /// The claim is for a tunnel or a stream. These last long, so they go to the member with the fewest of both, under any
     /// [`MemberChoice`].
-    pub tunnel: bool,
+    pub is_long_lived: bool,
     pub now: Instant,
     pub is_free: F,
 }
@@ -108,11 +108,11 @@ impl<E, F: Fn(&MemberState<E>) -> bool> Chooser<'_, E, F> {
 
     fn among(&self, fits: impl Fn(&MemberState<E>) -> bool) -> Option<usize> {
         let is_free = |state: &MemberState<E>| (self.is_free)(state) && fits(state);
-        if !self.tunnel {
+        if !self.is_long_lived {
             return self.choice.choose(self.roster, self.last, is_free);
         }
         let free = self.roster.states().iter().enumerate().filter(|(_, state)| is_free(state));
-        let chosen = free.min_by_key(|(_, state)| (state.all_tunnels(), state.in_use, state.last_used));
+        let chosen = free.min_by_key(|(_, state)| (state.all_long_lived(), state.in_use, state.last_used));
         chosen.map(|(index, _)| index)
     }
 }

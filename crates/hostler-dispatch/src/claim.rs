@@ -31,6 +31,15 @@ impl fmt::Display for MemberId {
     }
 }
 
+/// What a request may become that goes on after its slot was returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongLived {
+    /// A connection that has changed to another protocol.
+    Tunnel,
+    /// An answer without end, such as an event stream.
+    Stream,
+}
+
 /// A request's claim to a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
@@ -40,8 +49,9 @@ pub struct Claim {
     pub priority: Priority,
     /// After this time the request needs no slot any more.
     pub deadline: Option<Instant>,
-    /// The request may become a tunnel: it may turn its lease into a [`TunnelGuard`](super::TunnelGuard).
-    pub tunnel: bool,
+    /// The request may become a tunnel or a stream: room for it is kept at the member. A tunnel must be claimed. A stream
+    /// need not be, but then its member may have no room for it.
+    pub long_lived: Option<LongLived>,
     /// Which members may serve it.
     pub preference: MemberPreference,
 }

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::claim::LongLived;
+use super::queue::AcquireError;
+
 /// The counters since the pool was made. They only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PoolCounters {
@@ -17,10 +20,14 @@ pub struct PoolCounters {
     pub shed: u64,
     /// Times a request was refused because no member takes another tunnel.
     pub refused_tunnels: u64,
+    /// Times a request was refused because no member takes another stream, or because its own member does not.
+    pub refused_streams: u64,
     /// Times a request was refused because its members were missing or its only member had no free slot.
     pub refused_aim: u64,
     /// Tunnels that were opened.
     pub tunnels: u64,
+    /// Answers that became streams.
+    pub streams: u64,
     /// Times a deadline passed before the request got a slot, if the pool noticed it first.
     pub expired: u64,
     /// Times a request left the queue before it got a slot.
@@ -33,4 +40,20 @@ pub struct PoolCounters {
     pub ejections: u64,
     /// Times a member was found to be unhealthy.
     pub unhealthy: u64,
+}
+
+impl PoolCounters {
+    /// Counts a refused tunnel or stream, and returns the refusal.
+    pub(super) fn refuse(&mut self, kind: LongLived) -> AcquireError {
+        match kind {
+            LongLived::Tunnel => {
+                self.refused_tunnels += 1;
+                AcquireError::TooManyTunnels
+            }
+            LongLived::Stream => {
+                self.refused_streams += 1;
+                AcquireError::TooManyStreams
+            }
+        }
+    }
 }

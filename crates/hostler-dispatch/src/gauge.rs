@@ -25,6 +25,8 @@ pub struct Load {
     pub in_use: usize,
     /// How many tunnels it has now.
     pub tunnels: usize,
+    /// How many streams it has now.
+    pub streams: usize,
     /// How many requests it has had in all.
     pub granted: u64,
     /// The sum of the times of all its leases, the running ones included. Its growth over a span, divided by that span,
@@ -39,7 +41,7 @@ pub struct Load {
 impl Load {
     /// A request waits for the member, or may do so at any moment.
     pub fn is_wanted(&self) -> bool {
-        self.in_use > 0 || self.tunnels > 0
+        self.in_use > 0 || self.tunnels > 0 || self.streams > 0
     }
 }
 
@@ -56,7 +58,8 @@ impl<E> Gauge<E> {
             Some(Load {
                 slots: member_state.slots,
                 in_use: member_state.in_use,
-                tunnels: member_state.tunnels,
+                tunnels: member_state.tunnels.open,
+                streams: member_state.streams.open,
                 granted: member_state.granted,
                 lease_time,
                 queued: waiting.ever,
@@ -82,12 +85,12 @@ impl<E> Gauge<E> {
         self.shared.set_health(self.id, healthy)
     }
 
-    /// Keeps requests from the member until the hold is dropped. `None` if the member has a request or a tunnel, or if a
+    /// Keeps requests from the member until the hold is dropped. `None` if the member has a request, a tunnel or a stream, or if a
     /// request waits for it: a hold never delays a request that is already there.
     pub fn hold(&self) -> Option<Hold<E>> {
         let is_held = self.shared.with_roster(|roster, waiting| {
             let is_idle = |member_state: &&mut MemberState<E>| {
-                member_state.in_use == 0 && member_state.tunnels == 0 && !member_state.held_back
+                member_state.in_use == 0 && !member_state.has_long_lived() && !member_state.held_back
             };
             let member_state = roster.state_mut(self.id).filter(is_idle);
             member_state.filter(|_| waiting.now == 0).map(|member_state| member_state.held_back = true)

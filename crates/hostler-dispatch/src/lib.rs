@@ -4,6 +4,7 @@
 //! membership   join(endpoint, slots) -> Membership     dropped: the member has left
 //! request      acquire(claim) -> Acquire -> Lease      dropped: out of the queue / slot returned
 //! tunnel       lease.tunnel_guard() -> TunnelGuard     slot returned; dropped: the tunnel has ended
+//! stream       lease.begin_stream() -> bool            slot returned, if there is room; dropped: the stream has ended
 //! ```
 //!
 //! One mutex per pool guards everything (`state::PoolState`). Two rules make it safe to use from several runtimes:
@@ -25,6 +26,7 @@ mod eject;
 mod event_loop;
 mod gauge;
 pub mod json;
+mod long_lived;
 mod member;
 mod membership;
 mod overload;
@@ -43,7 +45,7 @@ mod tests;
 mod tunnel_guard;
 
 pub use choice::{MemberChoice, UnknownChoice};
-pub use claim::{Claim, MemberId, MemberPreference, Policy, Priority, Ticket, Tried};
+pub use claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority, Ticket, Tried};
 pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use event_loop::EventLoop;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::claim::MemberId;
+use super::claim::{LongLived, MemberId};
 use super::event_loop::LoopState;
+use super::settings::PoolSettings;
 
 /// What leases, the membership and the pool share about one member.
 pub(super) struct Member<E> {
@@ -22,7 +23,7 @@ pub(super) struct Member<E> {
     pub suspected: AtomicBool,
     /// Granted requests that have not been sent to the member yet. Counted only if its event loop is observed.
     pub unsent: AtomicUsize,
-    /// The tunnels are to end, because the member or the pool has left.
+    /// The tunnels and streams are to end, because the member or the pool has left.
     pub dismissed: watch::Sender<bool>,
     /// The member is given up. Requests that wait for its answer should try another member.
     pub forsaken: watch::Sender<bool>,
@@ -45,14 +46,18 @@ impl<E> Member<E> {
         self.failures.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells the tunnels of the member to end. Wakes foreign tasks: never call it under the pool's lock.
+    /// Tells the tunnels and streams of the member to end. Wakes foreign tasks: never call it under the pool's lock.
     pub fn dismiss_tunnels(&self) {
         self.dismissed.send_replace(true);
     }
 
-    /// Becomes true when the tunnels are to end.
-    pub fn dismissed(&self) -> watch::Receiver<bool> {
-        self.dismissed.subscribe()
+    /// Resolves when the tunnels and streams are to end.
+    pub fn dismissal(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let mut dismissed = self.dismissed.subscribe();
+        async move {
+            // An error means that the member itself is gone, and with it its tunnels and streams.
+            let _ = dismissed.wait_for(|dismissed| *dismissed).await;
+        }
     }
 
     /// Tells requests that wait for the member's answer whether the member is given up. Wakes foreign tasks: never call
@@ -81,8 +86,8 @@ pub(super) struct Grant<E> {
     pub wary: bool,
     /// The member gets no other request meanwhile.
     pub alone: bool,
-    /// A tunnel guard may follow.
-    pub tunnel: bool,
+    /// What may follow the lease.
+    pub long_lived: Option<LongLived>,
     /// How many other slots of the member were in use at the grant.
     pub beside: usize,
     /// The pool waits to hear that the request has been sent.
@@ -100,6 +105,21 @@ impl<E> Grant<E> {
     }
 }
 
+/// The tunnels or the streams of one member.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LongLivedCount {
+    pub open: usize,
+    /// Leases that may become one.
+    pub reserved: usize,
+}
+
+impl LongLivedCount {
+    /// Those that are open, and those that may be soon.
+    pub fn all(self) -> usize {
+        self.open + self.reserved
+    }
+}
+
 /// A member in its pool.
 pub(super) struct MemberState<E> {
     pub member: Arc<Member<E>>,
@@ -110,9 +130,8 @@ pub(super) struct MemberState<E> {
     /// Preferred by claims that ask for a near member.
     pub near: bool,
     pub in_use: usize,
-    /// Tunnels, and leases that may become tunnels.
-    pub tunnels: usize,
-    pub reserved: usize,
+    pub tunnels: LongLivedCount,
+    pub streams: LongLivedCount,
     /// Leases that requests have really taken.
     pub granted: u64,
     /// The value of the pool's turn counter when a slot was last given or returned.
@@ -187,11 +206,6 @@ impl<E> MemberState<E> {
         if self.event_loop.is_some() { self.in_use.max(1) } else { self.slots }
     }
 
-    /// Whether it may have one more tunnel.
-    pub fn has_room_for_tunnel(&self, most: usize) -> bool {
-        self.all_tunnels() < most
-    }
-
     /// Ends ejections and doubts.
     pub fn forgive(&mut self) {
         self.member.failures.store(0, Ordering::Relaxed);
@@ -201,9 +215,29 @@ impl<E> MemberState<E> {
         (self.late, self.ejections) = (0, 0);
     }
 
-    /// Its tunnels, and its leases that may become tunnels.
-    pub fn all_tunnels(&self) -> usize {
-        self.tunnels + self.reserved
+    pub fn count(&mut self, kind: LongLived) -> &mut LongLivedCount {
+        match kind {
+            LongLived::Tunnel => &mut self.tunnels,
+            LongLived::Stream => &mut self.streams,
+        }
+    }
+
+    /// Whether it may have one more of this kind.
+    pub fn has_room_for(&self, kind: LongLived, settings: &PoolSettings) -> bool {
+        match kind {
+            LongLived::Tunnel => self.tunnels.all() < settings.max_tunnels,
+            LongLived::Stream => self.streams.all() < settings.max_streams,
+        }
+    }
+
+    /// Its tunnels and streams, and its leases that may become one.
+    pub fn all_long_lived(&self) -> usize {
+        self.tunnels.all() + self.streams.all()
+    }
+
+    /// Whether it has a tunnel or a stream.
+    pub fn has_long_lived(&self) -> bool {
+        self.tunnels.open > 0 || self.streams.open > 0
     }
 
     /// The sum of the times of all its leases up to now. Call it before each change of their number.

@@ -13,14 +13,14 @@ use super::pool::Pool;
 use super::shared::PoolInner;
 
 /// Keeps the member in the pool. When it is dropped, the member gets no new leases, running leases end normally, and
-/// tunnels are told to end.
+/// tunnels and streams are told to end.
 #[must_use = "dropping a membership takes the member out of the pool"]
 pub struct Membership<E> {
     shared: Arc<PoolInner<E>>,
     member: Arc<Member<E>>,
-    /// Closes when the last lease and the last tunnel of the member have ended.
+    /// Closes when the last lease of the member has ended, and its last tunnel and stream.
     gone: Option<oneshot::Receiver<()>>,
-    /// The tunnels are not told to end when the member leaves.
+    /// The tunnels and streams are not told to end when the member leaves.
     keeps_tunnels: bool,
 }
 
@@ -115,8 +115,8 @@ impl<E> Membership<E> {
         self.shared.set_slots(self.member.id, slots);
     }
 
-    /// Removes the member from the pool: it gets no new leases, and its tunnels are told to end. The returned future
-    /// resolves when the last lease and the last tunnel have ended. Dropping that future changes nothing.
+    /// Removes the member from the pool: it gets no new leases, and its tunnels and streams are told to end. The
+    /// returned future resolves when the last lease, tunnel and stream have ended. Dropping that future changes nothing.
     pub fn leave(mut self) -> impl Future<Output = ()> + Send + use<E> {
         let gone = self.gone.take();
         drop(self);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{Claim, MemberId, Ticket};
+use super::claim::{Claim, LongLived, MemberId, Ticket};
 use super::member::Grant;
 use super::queue::{AcquireError, QueuePosition};
 use super::settings::PoolSettings;
@@ -106,7 +106,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().pause.total(now)
     }
 
-    /// Tells all tunnels of the current members to end.
+    /// Tells all tunnels and streams of the current members to end.
     pub fn dismiss_tunnels(&self) {
         let members: Vec<_> = self
             .shared
@@ -199,19 +199,28 @@ pub enum LeaseEnding {
     HungUp,
 }
 
-/// One slot at one member, returned when dropped. Derefs to the member's endpoint.
+/// What a lease holds of its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holding {
+    Slot,
+    /// The member, without a slot.
+    Stream,
+    /// Nothing any more.
+    Nothing,
+}
+
+/// One slot at one member, returned when dropped; or a stream there, which ends when dropped. Derefs to the member's endpoint.
 #[must_use = "dropping a lease returns the slot"]
 pub struct Lease<E> {
     shared: Arc<PoolInner<E>>,
     ticket: Ticket,
     grant: Grant<E>,
-    /// Whether the slot was already returned, with a failure of the member.
-    returned: bool,
+    holds: Holding,
 }
 
 impl<E> Lease<E> {
     fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
-        Self { shared, ticket, grant, returned: false }
+        Self { shared, ticket, grant, holds: Holding::Slot }
     }
 
     /// The member.
@@ -243,9 +252,31 @@ impl<E> Lease<E> {
     /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits
     /// until the guard is dropped.
     pub fn tunnel_guard(mut self) -> TunnelGuard<E> {
-        self.returned = true;
-        self.shared.tunnel_guard(&self.grant);
+        self.holds = Holding::Nothing;
+        self.shared.begin_tunnel(&self.grant);
         TunnelGuard::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
+    }
+
+    /// Returns the slot and keeps the member: from now on the lease stands for a stream. Streams have their own count. A member that leaves
+    /// waits until the lease is dropped. False if the member has too many streams: then the lease keeps its slot.
+    pub fn begin_stream(&mut self) -> bool {
+        debug_assert_eq!(self.holds, Holding::Slot, "a stream begins once");
+        let has_begun = self.shared.begin_stream(&self.grant);
+        if has_begun {
+            self.holds = Holding::Stream;
+        }
+        has_begun
+    }
+
+    /// Whether the lease stands for a stream.
+    pub fn is_stream(&self) -> bool {
+        self.holds == Holding::Stream
+    }
+
+    /// Waits until a stream is to end: the member leaves, or all streams of the pool are dismissed. Ready at once if that has already
+    /// happened.
+    pub fn dismissed(&self) -> impl Future<Output = ()> + Send + use<E> {
+        self.grant.member.dismissal()
     }
 
     /// The member answered: its earlier failures no longer count. Takes no lock if there were none. Returns true if this ends an ejection.
@@ -258,9 +289,9 @@ impl<E> Lease<E> {
         self.grant.wary
     }
 
-    /// Whether this is the member's only lease, and has been so for this long.
+    /// Whether this is the member's only lease, and has been so for this long. A stream is alone if the member has no other stream either.
     pub fn is_alone(&self, long: Duration) -> bool {
-        self.shared.is_alone(self.grant.member.id, long)
+        self.shared.is_alone(self.grant.member.id, self.is_stream(), long)
     }
 
     /// Resolves when the member is ejected, unhealthy or lost. A request that waits for its answer should then try another member.
@@ -275,10 +306,17 @@ impl<E> Lease<E> {
 }
 
 impl<E: Send + Sync + 'static> Lease<E> {
-    /// Returns the slot.
+    /// Returns the slot, or ends the stream.
     pub fn end(mut self, how: LeaseEnding) {
-        self.returned = true;
+        let was = std::mem::replace(&mut self.holds, Holding::Nothing);
         let until = match how {
+            LeaseEnding::HungUp if was == Holding::Stream => {
+                Some(self.shared.end_broken_stream(self.grant.member.id))
+            }
+            _ if was == Holding::Stream => {
+                self.shared.end_long_lived(self.grant.member.id, LongLived::Stream);
+                None
+            }
             LeaseEnding::Finished(now) => {
                 self.shared.release(&self.grant, now);
                 None
@@ -309,8 +347,10 @@ impl<E> Deref for Lease<E> {
 
 impl<E> Drop for Lease<E> {
     fn drop(&mut self) {
-        if !self.returned {
-            self.shared.release(&self.grant, Instant::now());
+        match self.holds {
+            Holding::Slot => self.shared.release(&self.grant, Instant::now()),
+            Holding::Stream => self.shared.end_long_lived(self.grant.member.id, LongLived::Stream),
+            Holding::Nothing => {}
         }
     }
 }

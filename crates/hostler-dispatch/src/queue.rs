@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use super::claim::{MemberPreference, Priority, Ticket};
+use super::claim::{LongLived, MemberPreference, Priority, Ticket};
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
@@ -32,7 +32,7 @@ impl QueuePosition {
 pub(super) struct QueueSpan {
     pub since: Instant,
     pub until: Option<Instant>,
-    pub tunnel: bool,
+    pub long_lived: Option<LongLived>,
     pub preference: MemberPreference,
 }
 
@@ -52,6 +52,10 @@ pub enum AcquireError {
     /// The request may become a tunnel, and every member it may use already has the most tunnels allowed.
     #[error("no member takes another tunnel")]
     TooManyTunnels,
+    /// The answer is expected to be a stream, and every member that the request may use already has the most streams
+    /// allowed.
+    #[error("no member takes another stream")]
+    TooManyStreams,
     /// The pool has no member, or not the member that the claim requires.
     #[error("the pool has no such member")]
     NoMember,

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::claim::{MemberId, MemberPreference};
+use super::claim::{LongLived, MemberId, MemberPreference};
 use super::eject::{BackoffSettings, EjectSettings};
 use super::event_loop::{EventLoop, LoopState};
-use super::member::{Grant, Member, MemberState};
+use super::member::{Grant, LongLivedCount, Member, MemberState};
+use super::settings::PoolSettings;
 
 /// Ordered by id, because ids only grow.
 pub(super) struct Roster<E> {
@@ -64,8 +65,8 @@ impl<E> Roster<E> {
             event_loop: None,
             near,
             in_use: 0,
-            tunnels: 0,
-            reserved: 0,
+            tunnels: LongLivedCount::default(),
+            streams: LongLivedCount::default(),
             granted: 0,
             last_used: 0,
             ejected_until: None,
@@ -85,7 +86,13 @@ impl<E> Roster<E> {
     }
 
     /// Gives away a slot of the member at `index`.
-    pub fn grant(&mut self, index: usize, tunnel: bool, wanted: &MemberPreference, now: Instant) -> Grant<E> {
+    pub fn grant(
+        &mut self,
+        index: usize,
+        long_lived: Option<LongLived>,
+        wanted: &MemberPreference,
+        now: Instant,
+    ) -> Grant<E> {
         self.turns += 1;
         let alone = wanted.alone && self.present().nth(1).is_some();
         let state = &mut self.states[index];
@@ -93,7 +100,9 @@ impl<E> Roster<E> {
         state.lease_time(now);
         let beside = state.in_use;
         state.in_use += 1;
-        state.reserved += usize::from(tunnel);
+        if let Some(kind) = long_lived {
+            state.count(kind).reserved += 1;
+        }
         state.last_used = self.turns;
         let trial = state.member.is_doubted();
         state.on_trial |= trial;
@@ -104,7 +113,16 @@ impl<E> Roster<E> {
             state.member.unsent.fetch_add(1, Ordering::Relaxed);
         }
         let unsent = AtomicBool::new(state.event_loop.is_some());
-        Grant { member: Arc::clone(&state.member), since: now, trial, wary, alone, tunnel, beside, unsent }
+        Grant {
+            member: Arc::clone(&state.member),
+            since: now,
+            trial,
+            wary,
+            alone,
+            long_lived,
+            beside,
+            unsent,
+        }
     }
 
     /// Returns a slot. The caller holds the member, so no endpoint is dropped under the lock.
@@ -119,7 +137,9 @@ impl<E> Roster<E> {
         }
         state.in_use -= 1;
         state.exclusive &= !grant.alone;
-        state.reserved -= usize::from(grant.tunnel);
+        if let Some(kind) = grant.long_lived {
+            state.count(kind).reserved -= 1;
+        }
         state.last_used = turns;
         state.on_trial &= !grant.trial;
         if let Some(event_loop) = state.event_loop.as_ref().filter(|_| was_not_sent) {
@@ -128,19 +148,25 @@ impl<E> Roster<E> {
         self.forget_if_gone(id);
     }
 
-    /// Counts a tunnel at the member. Call it while the request still has its slot.
-    pub fn begin_tunnel(&mut self, id: MemberId) {
+    /// Counts a tunnel or a stream at the member. Call it while the request still has its slot.
+    pub fn begin_long_lived(&mut self, id: MemberId, kind: LongLived) {
         if let Some(state) = self.state_mut(id) {
-            state.tunnels += 1;
+            state.count(kind).open += 1;
         }
     }
 
-    /// A tunnel has ended. The caller holds the member, as in [`Self::release`].
-    pub fn end_tunnel(&mut self, id: MemberId) {
+    /// A tunnel or a stream has ended. The caller holds the member, as in [`Self::release`].
+    pub fn end_long_lived(&mut self, id: MemberId, kind: LongLived) {
         if let Some(state) = self.state_mut(id) {
-            state.tunnels -= 1;
+            state.count(kind).open -= 1;
         }
         self.forget_if_gone(id);
+    }
+
+    /// Whether no member has room for another tunnel or stream, with or without a free slot.
+    pub fn is_full_of(&self, kind: LongLived, settings: &PoolSettings) -> bool {
+        let mut present = self.present().peekable();
+        present.peek().is_some() && present.all(|state| !state.has_room_for(kind, settings))
     }
 
     /// The member leaves and gets no new leases. The caller holds the member, as in [`Self::release`].
@@ -202,12 +228,14 @@ impl<E> Roster<E> {
         (was == healthy).then(|| Arc::clone(&state.member))
     }
 
-    /// Whether the lease of this grant is the only one of its member, and has been so for this long.
-    pub fn is_alone(&self, id: MemberId, now: Instant, long: Duration) -> bool {
+    /// Whether a lease is the only one of its member, and has been so for this long. `is_stream`: it has become a stream.
+    /// Then the member must have no other stream and no tunnel either.
+    pub fn is_alone(&self, id: MemberId, is_stream: bool, now: Instant, long: Duration) -> bool {
         let Some(index) = self.index_of(id) else { return true };
         let state = &self.states[index];
         let shared = state.shared_until.is_some_and(|until| now.saturating_duration_since(until) < long);
-        state.in_use <= 1 && !shared
+        let others = if is_stream { state.in_use + state.all_long_lived() } else { state.in_use };
+        others <= 1 && !shared
     }
 
     /// The member gets no requests until this time, unless it answers another request before. This does not count as a
@@ -259,7 +287,7 @@ impl<E> Roster<E> {
         if let Some(index) = self.index_of(id)
             && self.states[index].left
             && self.states[index].in_use == 0
-            && self.states[index].tunnels == 0
+            && !self.states[index].has_long_lived()
         {
             self.states.remove(index);
         }

@@ -19,6 +19,8 @@ pub struct PoolSettings {
     pub eject: EjectSettings,
     /// How many tunnels a member may have.
     pub max_tunnels: usize,
+    /// How many streams a member may have.
+    pub max_streams: usize,
 }
 
 impl Default for PoolSettings {
@@ -30,6 +32,7 @@ impl Default for PoolSettings {
             backoff: BackoffSettings::default(),
             eject: EjectSettings::default(),
             max_tunnels: usize::MAX,
+            max_streams: usize::MAX,
         }
     }
 }

@@ -118,20 +118,6 @@ impl<E> PoolInner<E> {
         self.change_at(now, |state, now| state.release(grant, now));
     }
 
-    /// Returns the slot and counts a tunnel at its member.
-    pub fn tunnel_guard(&self, grant: &Grant<E>) {
-        self.change(|state, now| {
-            state.counters.tunnels += 1;
-            state.roster.begin_tunnel(grant.member.id);
-            state.release(grant, now);
-        });
-    }
-
-    /// A tunnel has ended.
-    pub fn end_tunnel(&self, id: MemberId) {
-        self.change(|state, _| state.roster.end_tunnel(id));
-    }
-
     /// Returns a slot that no request has used.
     fn untake(&self, grant: &Grant<E>) {
         self.change(|state, now| state.roster.release(grant, now));
@@ -180,9 +166,9 @@ impl<E> PoolInner<E> {
     }
 
     /// Whether a lease is the only one of its member, and has been so for this long.
-    pub fn is_alone(&self, id: MemberId, long: Duration) -> bool {
+    pub fn is_alone(&self, id: MemberId, is_stream: bool, long: Duration) -> bool {
         let now = Instant::now();
-        self.lock().roster.is_alone(id, now, long)
+        self.lock().roster.is_alone(id, is_stream, now, long)
     }
 
     /// The member answered. Returns true if this ends an ejection.

@@ -42,6 +42,8 @@ pub struct PoolSnapshot<T = ()> {
     pub in_use: usize,
     /// Open tunnels, with those of members that have left.
     pub tunnels: usize,
+    /// Open streams, with those of members that have left.
+    pub streams: usize,
     /// The counters since the pool was made.
     pub counters: PoolCounters,
     /// The members, in the order in which they joined.
@@ -82,6 +84,8 @@ pub struct MemberFigures {
     pub granted: u64,
     /// Its open tunnels.
     pub tunnels: usize,
+    /// Its open streams.
+    pub streams: usize,
     /// It could not be reached, and gets no requests until its back-off ends.
     pub unreachable: bool,
     /// It was ejected because requests timed out on it, and has not answered since.
@@ -99,7 +103,8 @@ impl MemberFigures {
             slots: state.slots,
             in_use: state.in_use,
             granted: state.granted,
-            tunnels: state.tunnels,
+            tunnels: state.tunnels.open,
+            streams: state.streams.open,
             unreachable: state.is_ejected(now) && state.ejections == 0,
             ejected: state.ejections > 0,
             unhealthy: state.unhealthy,
@@ -112,6 +117,11 @@ impl MemberFigures {
 type Members<E> = Vec<(MemberFigures, Arc<Member<E>>)>;
 
 impl<T> PoolSnapshot<T> {
+    /// Whether the pool has work: requests that wait or are served, tunnels, or streams.
+    pub fn is_busy(&self) -> bool {
+        self.in_use > 0 || self.queue_length > 0 || self.tunnels > 0 || self.streams > 0
+    }
+
     /// All figures without the members. [`Self::with_members`] adds them after the pool is unlocked.
     pub(super) fn take<E>(state: &PoolState<E>, now: Instant) -> (Self, Members<E>) {
         let PoolState { queue, roster, settings, .. } = state;
@@ -134,7 +144,8 @@ impl<T> PoolSnapshot<T> {
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
             slots: states.iter().filter(|state| !state.left).map(|state| state.slots).sum(),
             in_use: states.iter().map(|state| state.in_use).sum(),
-            tunnels: states.iter().map(|state| state.tunnels).sum(),
+            tunnels: states.iter().map(|state| state.tunnels.open).sum(),
+            streams: states.iter().map(|state| state.streams.open).sum(),
             counters: state.counters,
             members: Vec::new(),
         };

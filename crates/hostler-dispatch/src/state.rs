@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::choice::Chooser;
-use super::claim::{Claim, MemberId, MemberPreference, Policy, Priority};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority};
 use super::counters::PoolCounters;
 use super::member::{Grant, MemberState};
 use super::overload::{OverloadDetector, ServedWaits};
@@ -79,8 +79,8 @@ impl<E> PoolState<E> {
         if self.has_no_member(&claim.preference) {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
         }
-        if claim.tunnel && self.is_full_of_tunnels() {
-            return Poll::Ready(Err(self.refuse_tunnel()));
+        if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind, &self.settings)) {
+            return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         if claim.preference.forgiving && !self.has_free_slot(self.at(now)) {
             self.roster.forgive();
@@ -95,20 +95,21 @@ impl<E> PoolState<E> {
             self.detectors[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty()
-            && let Some(grant) = self.grant(now, claim.tunnel, &claim.preference)
+            && let Some(grant) = self.grant(now, claim.long_lived, &claim.preference)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
         if claim.preference.only.is_some() && !self.pause.is_on() {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
         }
-        // If the limit of tunnels is the reason, waiting for a slot would not help, and would hold up the requests
-        // behind.
-        if claim.tunnel && self.queue.is_empty() && self.has_free_slot(now) {
-            return Poll::Ready(Err(self.refuse_tunnel()));
+        // If the limit of tunnels or streams is the reason, waiting for a slot would not help, and would hold up the
+        // requests behind.
+        if let Some(kind) = claim.long_lived.filter(|_| self.queue.is_empty() && self.has_free_slot(now)) {
+            return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let span = QueueSpan { since: now.served, until, tunnel: claim.tunnel, preference: claim.preference };
+        let Claim { long_lived, preference, .. } = *claim;
+        let span = QueueSpan { since: now.served, until, long_lived, preference };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -166,7 +167,7 @@ impl<E> PoolState<E> {
         while !self.queue.is_empty()
             && self.has_free_slot(now)
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now, span.tunnel, &span.preference)
+            && let Some(grant) = self.grant(now, span.long_lived, &span.preference)
         {
             woken.extend(self.queue.hand(place, grant));
             self.observe(place, span, now);
@@ -174,8 +175,8 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for tunnels if
-    /// no free member has room for a tunnel.
+    /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for a
+    /// tunnel or a stream if no free member has room for it.
     fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(QueuePosition, QueueSpan)> {
         while let Some(priority) = self.queue.next_class() {
             let newest_first = self.is_overloaded(priority, now.served);
@@ -185,8 +186,10 @@ impl<E> PoolState<E> {
                 AcquireError::Expired
             } else if span.preference.only.is_some() && !self.can_serve(&span, now) {
                 self.refuse_aim(AcquireError::MemberBusy)
-            } else if span.tunnel && !self.can_serve(&span, now) {
-                self.refuse_tunnel()
+            } else if let Some(kind) = span.long_lived
+                && !self.can_serve(&span, now)
+            {
+                self.counters.refuse(kind)
             } else {
                 return Some((place, span));
             };
@@ -316,18 +319,6 @@ impl<E> PoolState<E> {
             && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
     }
 
-    /// Whether no member has room for another tunnel, with or without a free slot.
-    fn is_full_of_tunnels(&self) -> bool {
-        let most = self.settings.max_tunnels;
-        let mut present = self.roster.states().iter().filter(|member_state| !member_state.left).peekable();
-        present.peek().is_some() && present.all(|member_state| !member_state.has_room_for_tunnel(most))
-    }
-
-    fn refuse_tunnel(&mut self) -> AcquireError {
-        self.counters.refused_tunnels += 1;
-        AcquireError::TooManyTunnels
-    }
-
     /// The pool has no member, and the claim does not wait for one to join.
     fn has_no_member(&self, preference: &MemberPreference) -> bool {
         match preference.only {
@@ -342,32 +333,37 @@ impl<E> PoolState<E> {
     }
 
     fn can_serve(&self, span: &QueueSpan, now: Now) -> bool {
-        self.choose(now, span.tunnel, &span.preference).is_some()
+        self.choose(now, span.long_lived, &span.preference).is_some()
     }
 
-    fn choose(&self, now: Now, tunnel: bool, preference: &MemberPreference) -> Option<usize> {
-        let PoolSettings { choice, max_tunnels, .. } = self.settings;
+    fn choose(&self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
+        let (settings, roster, now) = (&self.settings, &self.roster, now.real);
         let is_free = |member_state: &MemberState<E>| {
-            member_state.may_have_free_slot(now.real)
-                && (!tunnel || member_state.has_room_for_tunnel(max_tunnels))
+            member_state.may_have_free_slot(now)
+                && kind.is_none_or(|kind| member_state.has_room_for(kind, settings))
         };
-        let roster = &self.roster;
-        let chooser = Chooser { choice, roster, last: self.last_chosen, tunnel, now: now.real, is_free };
+        let (choice, last, is_long_lived) = (settings.choice, self.last_chosen, kind.is_some());
+        let chooser = Chooser { choice, roster, last, is_long_lived, now, is_free };
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
             let index = chooser.state(preference)?;
-            if roster.states()[index].can_begin(now.real) {
+            if roster.states()[index].can_begin(now) {
                 return Some(index);
             }
         }
     }
 
-    fn grant(&mut self, now: Now, tunnel: bool, preference: &MemberPreference) -> Option<Grant<E>> {
+    fn grant(
+        &mut self,
+        now: Now,
+        kind: Option<LongLived>,
+        preference: &MemberPreference,
+    ) -> Option<Grant<E>> {
         if self.pause.is_on() {
             return None;
         }
-        let index = self.choose(now, tunnel, preference)?;
-        let grant = self.roster.grant(index, tunnel, preference, now.real);
+        let index = self.choose(now, kind, preference)?;
+        let grant = self.roster.grant(index, kind, preference, now.real);
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);
         Some(grant)

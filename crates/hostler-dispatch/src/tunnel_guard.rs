@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::claim::MemberId;
+use super::claim::{LongLived, MemberId};
 use super::member::Member;
 use super::shared::PoolInner;
 
@@ -28,11 +28,7 @@ impl<E> TunnelGuard<E> {
     /// Waits until the tunnel is to end: the member leaves, or all tunnels of the pool are dismissed. Ready at once if
     /// that has already happened.
     pub fn dismissed(&self) -> impl Future<Output = ()> + Send + use<E> {
-        let mut dismissed = self.member.dismissed();
-        async move {
-            // An error means that the member itself is gone, and with it the tunnel.
-            let _ = dismissed.wait_for(|dismissed| *dismissed).await;
-        }
+        self.member.dismissal()
     }
 }
 
@@ -46,7 +42,7 @@ impl<E> Deref for TunnelGuard<E> {
 
 impl<E> Drop for TunnelGuard<E> {
     fn drop(&mut self) {
-        self.shared.end_tunnel(self.member.id);
+        self.shared.end_long_lived(self.member.id, LongLived::Tunnel);
     }
 }
 

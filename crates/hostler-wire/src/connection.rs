@@ -334,6 +334,11 @@ impl MemberConnection {
         (self.stream, self.inbox)
     }
 
+    /// Lets the kernel detect that the member is gone, while nothing is sent to it for long.
+    pub fn keep_alive(&self) {
+        self.stream.keep_alive();
+    }
+
     /// Sends FIN, because no more requests follow and the response is not read. Node then ends the response at the next
     /// turn of its event loop and closes the connection.
     pub fn poll_hang_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {

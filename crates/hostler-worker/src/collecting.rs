@@ -127,7 +127,16 @@ mod tests {
     use super::*;
 
     fn load(granted: u64, in_use: usize, waiting: usize) -> Load {
-        Load { slots: 1, in_use, tunnels: 0, granted, lease_time: Duration::ZERO, queued: 0, waiting }
+        Load {
+            slots: 1,
+            in_use,
+            tunnels: 0,
+            streams: 0,
+            granted,
+            lease_time: Duration::ZERO,
+            queued: 0,
+            waiting,
+        }
     }
 
     #[test]

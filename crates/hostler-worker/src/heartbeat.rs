@@ -164,6 +164,7 @@ mod tests {
             slots: 4,
             in_use: 1,
             tunnels: 0,
+            streams: 0,
             granted: 9,
             lease_time: Duration::from_millis(lease_ms),
             queued,

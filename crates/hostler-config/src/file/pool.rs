@@ -189,6 +189,19 @@ section! {
         /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
         /// reach the limit.
         pub tunnel_idle_timeout: Period = Period::seconds(3600),
+        /// The number of streams of one worker or member. A stream is a response without end, such as an event stream
+        /// (`text/event-stream`).
+        ///
+        /// A stream takes no slot once its header has come. Over the limit, another worker gets the next stream. If none
+        /// has room, the client gets 503 (`too_many_streams`) with `Retry-After`. `0`: no streams. Each stream also takes
+        /// one connection of the worker. Lower it if each stream takes much memory or time of the worker. See
+        /// [Event streams](../guide/streams.md).
+        pub max_streams: Count<0, 1_000_000> = Count(10_000),
+        /// The time for which a stream may be without a byte from the worker.
+        ///
+        /// Over it, Hostler ends the stream, and an `EventSource` connects again. An app that sends a comment (`:`) more
+        /// often does not reach the limit. Lower it to find clients that have disappeared sooner.
+        pub stream_idle_timeout: Period = Period::seconds(3600),
         /// The time to connect to a worker or member. Over it, Hostler tries another one.
         pub connect_timeout: Period = Period::seconds(5),
         /// The queue of the pool: requests wait in it while every slot is taken.

@@ -105,6 +105,8 @@ pub struct Registrar {
     pub connect_timeout: Period,
     /// The time for which a tunnel may be without a byte in either direction. Over it, Hostler closes the tunnel.
     pub tunnel_idle_timeout: Period,
+    /// The time for which a stream may be without a byte from the member. Over it, Hostler ends the stream.
+    pub stream_idle_timeout: Period,
     /// Whether Hostler reads a request's body completely before the request takes a slot.
     pub buffer: Buffer,
     /// The size of a request body. Over it, Hostler answers 413 (`body_too_large`).
@@ -144,6 +146,7 @@ impl Default for Registrar {
             request_timeout: Period::seconds(60),
             connect_timeout: Period::seconds(5),
             tunnel_idle_timeout: Period::seconds(3600),
+            stream_idle_timeout: Period::seconds(3600),
             buffer: Buffer::Full,
             max_body_size: None,
         }

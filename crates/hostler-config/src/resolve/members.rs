@@ -18,7 +18,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 const DEFAULT_SLOTS: usize = 64;
 
 /// The keys of a pool that members can have. All other keys are for workers only.
-const FOR_MEMBERS: [&str; 14] = [
+const FOR_MEMBERS: [&str; 16] = [
     "command",
     "members",
     "announce",
@@ -31,6 +31,8 @@ const FOR_MEMBERS: [&str; 14] = [
     "request_timeout",
     "max_tunnels",
     "tunnel_idle_timeout",
+    "max_streams",
+    "stream_idle_timeout",
     "connect_timeout",
     "queue",
 ];

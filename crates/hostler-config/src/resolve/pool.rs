@@ -71,6 +71,8 @@ impl Resolver<'_> {
             connect_timeout: written.connect_timeout.0,
             max_tunnels: written.max_tunnels.get(),
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
+            max_streams: written.max_streams.get(),
+            stream_idle_timeout: written.stream_idle_timeout.0,
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
             source,

@@ -31,6 +31,10 @@ pub struct Pool {
     pub max_tunnels: usize,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,
+    /// The number of streams of one worker or member.
+    pub max_streams: usize,
+    /// How long a stream may be without a byte from its member.
+    pub stream_idle_timeout: Duration,
     /// What Hostler does with a request that kills one worker after another.
     pub poison: Poison,
     /// When a member that does not answer gets no requests for a while.

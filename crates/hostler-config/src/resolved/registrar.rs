@@ -61,6 +61,8 @@ pub struct Registrar {
     pub connect_timeout: Duration,
     /// The time for which a tunnel may be silent.
     pub tunnel_idle_timeout: Duration,
+    /// The time for which a stream may be silent.
+    pub stream_idle_timeout: Duration,
     /// Whether Hostler reads bodies completely before it takes a slot.
     pub buffer: Buffer,
     /// Bytes of a request's body.

@@ -15,6 +15,7 @@ mod pause;
 mod preference;
 mod priority;
 mod simulation;
+mod streams;
 mod stress;
 mod tunnels;
 
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::{Acquire, AcquireError, Claim, Lease, LeaseEnding, MemberChoice, Pool, PoolSettings};
+use super::{Acquire, AcquireError, Claim, Lease, LeaseEnding, LongLived, MemberChoice, Pool, PoolSettings};
 
 pub(super) fn pool(queue_limit: usize) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { queue_limit, ..PoolSettings::default() })

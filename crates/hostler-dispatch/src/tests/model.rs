@@ -119,7 +119,8 @@ impl World {
         match step {
             Step::Arrive(priority, time_limit, tunnel) => {
                 let deadline = time_limit.map(|time| Instant::now() + Duration::from_millis(time));
-                self.arrive(Claim { priority, deadline, tunnel, ..Claim::default() });
+                let long_lived = tunnel.then_some(LongLived::Tunnel);
+                self.arrive(Claim { priority, deadline, long_lived, ..Claim::default() });
             }
             Step::Pause => {
                 self.was_paused = true;
@@ -141,7 +142,7 @@ impl World {
             Step::TunnelGuard(index) => {
                 let all = std::mem::take(&mut self.leases);
                 let (mut candidates, others): (Vec<_>, Vec<_>) =
-                    all.into_iter().partition(|(claim, _)| claim.tunnel);
+                    all.into_iter().partition(|(claim, _)| claim.long_lived.is_some());
                 self.tunnel_guards
                     .extend(take(&mut candidates, index).map(|(_, lease)| lease.tunnel_guard()));
                 self.leases = [others, candidates].into_iter().flatten().collect();

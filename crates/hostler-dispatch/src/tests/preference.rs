@@ -150,7 +150,9 @@ fn a_tunnel_may_prefer_a_member_too() {
     let [_a, b] = ["a", "b"].map(|name| pool.join(name, 9));
     let preference = MemberPreference { wanted: Some(b.id()), ..MemberPreference::default() };
     for _ in 0..3 {
-        let tunnel_guard = of(pool.acquire(Claim { tunnel: true, preference, ..Claim::default() })).lease();
+        let tunnel_guard =
+            of(pool.acquire(Claim { long_lived: Some(LongLived::Tunnel), preference, ..Claim::default() }))
+                .lease();
         assert_eq!(*tunnel_guard, "b");
     }
 }

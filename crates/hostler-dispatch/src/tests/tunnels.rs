@@ -10,7 +10,7 @@ fn pool_of(max_tunnels: usize) -> Pool<&'static str> {
 }
 
 fn for_tunnel(pool: &Pool<&'static str>) -> Request<&'static str> {
-    of(pool.acquire(Claim { tunnel: true, ..Claim::default() }))
+    of(pool.acquire(Claim { long_lived: Some(LongLived::Tunnel), ..Claim::default() }))
 }
 
 fn tunnel(pool: &Pool<&'static str>) -> TunnelGuard<&'static str> {

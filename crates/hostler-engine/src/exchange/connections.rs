@@ -21,6 +21,7 @@ pub struct Connections {
     listening: AtomicUsize,
     open: AtomicUsize,
     tunnels: AtomicUsize,
+    streams: AtomicUsize,
     /// 0 while connections are accepted.
     stage: AtomicU8,
     changed: Notify,
@@ -43,6 +44,10 @@ impl Connections {
 
     pub fn tunnels(&self) -> usize {
         self.tunnels.load(Ordering::Relaxed)
+    }
+
+    pub fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
     }
 
     /// Connections that were refused because there were too many.
@@ -101,17 +106,17 @@ impl Connections {
         self.changed.notify_waiters();
     }
 
-    /// Ready when the stage changes, or when the last connection or listener ends, from this call on.
+    /// Ready when the stage changes, or when the last connection, stream or listener ends, from this call on.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Waits until no socket accepts, and then until no connection is open: a listener's last connections are counted as open before it
-    /// ends.
+    /// Waits until no socket accepts, and then until no connection and no stream is open: a listener's last connections are counted as open
+    /// before it ends. A stream ends at its member after it has ended at its client.
     pub async fn all_ended(&self) {
         loop {
             let changed = self.changed();
-            if self.listening.load(Ordering::Acquire) == 0 && self.open() == 0 {
+            if self.listening.load(Ordering::Acquire) == 0 && self.open() == 0 && self.streams() == 0 {
                 return;
             }
             changed.await;
@@ -168,5 +173,23 @@ impl OpenTunnel {
 impl Drop for OpenTunnel {
     fn drop(&mut self) {
         self.0.tunnels.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A stream, counted until it has ended at its member.
+pub struct OpenStream(Arc<Connections>);
+
+impl OpenStream {
+    pub fn new(connections: &Arc<Connections>) -> Self {
+        connections.streams.fetch_add(1, Ordering::Relaxed);
+        Self(connections.clone())
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        if self.0.streams.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.changed.notify_waiters();
+        }
     }
 }

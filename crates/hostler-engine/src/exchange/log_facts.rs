@@ -34,6 +34,8 @@ pub struct LogFacts {
     pub detail: Option<String>,
     /// Which side broke the answer off.
     pub aborted: Option<&'static str>,
+    /// Which side ended the answer, if it was a stream.
+    pub stream_end: Option<&'static str>,
     /// The result of the cache. None for a route without one.
     pub cache: Option<CacheStatus>,
     /// The age in seconds of an answer from the cache.

@@ -31,7 +31,7 @@ use hostler_coding::EncodingPlan;
 
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
-pub use connections::{Connections, Listening, OpenConnection, OpenTunnel};
+pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTunnel};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
 pub use edits::{Edit, Edits};

@@ -39,6 +39,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         fallback: log_facts.fallback,
         detail: log_facts.detail.as_deref(),
         aborted: log_facts.aborted,
+        stream_end: log_facts.stream_end,
         registered_id: registered.map(|registered| registered.id()),
         instance: registered.and_then(|registered| registered.instance_id()),
         user_agent: field(Name::UserAgent),

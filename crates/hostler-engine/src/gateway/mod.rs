@@ -20,6 +20,7 @@ pub mod refusal;
 mod retry;
 mod rewrite;
 mod spool;
+mod stream;
 mod suspects;
 mod target;
 #[cfg(test)]
@@ -144,6 +145,7 @@ impl Gateway {
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
+        let answered = answered.and_then(|answer| stream::begin(answer, target, exchange));
         // The order: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         match answered {
             Ok(answer) => {

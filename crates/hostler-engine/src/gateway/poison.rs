@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::death_count::DeathCount;
 use super::identity::{Keyring, Keys, RequestIdentity};
@@ -23,6 +23,7 @@ use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
 use crate::exchange::{Death, Exchange, PendingEnd};
 use crate::journal::{Journal, Level};
+use crate::proxy;
 
 /// How many requests may wait for their turn.
 const MAX_WAITING: usize = 100;
@@ -246,6 +247,23 @@ impl Poison {
     pub(super) fn settle_tunnel(self: &Arc<Self>, exchange: &mut Exchange) {
         self.settle(exchange);
         exchange.is_suspect = false;
+    }
+
+    /// The answer is a stream, which may go on for hours. If it lives for a moment, the request counts as answered, and its turn ends.
+    pub(super) fn settle_stream(self: &Arc<Self>, exchange: &mut Exchange) {
+        if !exchange.is_suspect {
+            return;
+        }
+        let turn = Arc::new(Mutex::new(exchange.turn.take()));
+        let (poison, keys, lives) = (self.clone(), self.keyring.keys(exchange), Arc::downgrade(&turn));
+        exchange.turn = Some(Box::new(turn));
+        tokio::spawn(async move {
+            sleep(proxy::ALONE_TIME).await;
+            if let Some(turn) = lives.upgrade() {
+                drop(turn.lock().unwrap_or_else(PoisonError::into_inner).take());
+                poison.acquit(&keys);
+            }
+        });
     }
 
     fn acquit(&self, keys: &Keys) {

@@ -77,6 +77,8 @@ pub enum Refusal {
     Overloaded,
     /// Every member has `max_tunnels` tunnels.
     TooManyTunnels,
+    /// Every member has `max_streams` streams, or the one that answered has.
+    TooManyStreams,
     /// A registered route has no member.
     NoMember,
     /// The request is for one instance, and that instance has no free slot.
@@ -134,6 +136,7 @@ impl Refusal {
             Self::QueueFull { .. } => table::QUEUE_FULL,
             Self::Overloaded => table::OVERLOADED,
             Self::TooManyTunnels => table::TOO_MANY_TUNNELS,
+            Self::TooManyStreams => table::TOO_MANY_STREAMS,
             Self::NoMember => table::NO_MEMBER,
             Self::MemberBusy => table::MEMBER_BUSY,
             Self::QueueTimeout => table::QUEUE_TIMEOUT,
@@ -219,9 +222,7 @@ impl fmt::Display for Refusal {
             Self::ClientRequests => {
                 f.write_str("too many requests in progress from this address (server.client_requests)")
             }
-            Self::Loop => {
-                f.write_str("this request has passed through this server before: it is in a loop (Via)")
-            }
+            Self::Loop => f.write_str("this request has passed through this server before: a loop (Via)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::NoFile(_) => f.write_str("there is no such file"),
             Self::FileMethod => f.write_str("files accept only GET and HEAD"),
@@ -235,6 +236,7 @@ impl fmt::Display for Refusal {
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
+            Self::TooManyStreams => f.write_str("too many streams are open (max_streams)"),
             Self::NoMember => f.write_str("no member serves this route at the moment"),
             Self::MemberBusy => f.write_str("the instance that the request names is busy"),
             Self::QueueTimeout => f.write_str("no worker became free in time"),
@@ -313,6 +315,7 @@ impl From<AcquireError> for Refusal {
             AcquireError::QueueFull { limit } => Self::QueueFull { limit },
             AcquireError::Overloaded => Self::Overloaded,
             AcquireError::TooManyTunnels => Self::TooManyTunnels,
+            AcquireError::TooManyStreams => Self::TooManyStreams,
             AcquireError::NoMember => Self::NoMember,
             AcquireError::MemberBusy => Self::MemberBusy,
             AcquireError::Expired => Self::QueueTimeout,

@@ -94,6 +94,8 @@ pub struct PoolTargetSettings {
     /// As in [`CallSettings`].
     pub tunnel_idle_timeout: Duration,
     /// As in [`CallSettings`].
+    pub stream_idle_timeout: Duration,
+    /// As in [`CallSettings`].
     pub limits: Limits,
     /// As in [`CallSettings`].
     pub max_interim_answers: usize,
@@ -117,6 +119,7 @@ impl PoolTarget {
             connect_timeout,
             hang_timeout,
             tunnel_idle_timeout: settings.tunnel_idle_timeout,
+            stream_idle_timeout: settings.stream_idle_timeout,
             limits: settings.limits,
             max_interim_answers: settings.max_interim_answers,
         };

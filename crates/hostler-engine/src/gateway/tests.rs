@@ -33,6 +33,7 @@ pub(super) fn target() -> PoolTarget {
         connect_timeout: seconds(1),
         hang_timeout: Some(seconds(60)),
         tunnel_idle_timeout: seconds(60),
+        stream_idle_timeout: seconds(60),
         limits: Limits::default(),
         max_interim_answers: 100,
     };

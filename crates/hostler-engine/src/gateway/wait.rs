@@ -11,6 +11,7 @@ use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
 use super::refusal::Refusal;
+use super::stream;
 use super::suspects::Admission;
 use super::target::PoolTarget;
 use crate::exchange::{Downstream, Exchange, LateCheck};
@@ -116,7 +117,7 @@ impl<'a> QueueWait<'a> {
             ticket: self.ticket,
             priority: self.priority,
             deadline: Some(self.limit(exchange, asked)),
-            tunnel: exchange.offer.is_some(),
+            long_lived: stream::expected(exchange),
             preference: self.preference,
         };
         let mut acquire = pin!(target.pool.acquire(claim));

@@ -72,6 +72,9 @@ pub struct Access<'a> {
     pub detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted: Option<&'a str>,
+    /// Which side ended a stream. None: the answer was no stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_end: Option<&'a str>,
     /// For registered routes: the id of the request by the rules of their kind, and the member's instance.
     #[serde(rename = "vcap_request_id", skip_serializing_if = "Option::is_none")]
     pub registered_id: Option<&'a str>,
@@ -106,6 +109,9 @@ impl Access<'_> {
                 }
                 if self.queue_wait_ms >= Duration::from_millis(1) {
                     let _ = write!(out, " waited {:.1}ms", self.queue_wait_ms.as_secs_f64() * 1000.0);
+                }
+                if let Some(side) = self.stream_end {
+                    let _ = write!(out, " stream ended by {side}");
                 }
                 let refused = if self.fallback { "fallback" } else { "refused" };
                 for (label, value) in

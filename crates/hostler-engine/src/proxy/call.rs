@@ -2,20 +2,22 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_dispatch::Lease;
-use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, Name, ResponseHead};
-use tokio::time::Instant;
+use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead};
+use tokio::time::{Instant, sleep};
 
 use super::ending::end_lease;
 use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
 use super::link::{Interims, Link, remove_own_fields};
+use super::live_stream::{self, LiveStream};
 use super::upload::Upload;
 use super::{Endpoint, request};
-use crate::exchange::{BodyError, Downstream, Exchange};
+use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream};
 
 /// The settings of a call.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct CallSettings {
     pub hang_timeout: Duration,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,
+    /// How long a stream may be without a byte from its member.
+    pub stream_idle_timeout: Duration,
     /// Limits of an answer's head. All interim heads of an answer together have the same limit.
     pub limits: Limits,
     /// How many interim heads an answer may have.
@@ -49,6 +53,8 @@ pub struct Call {
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     interims: Interims,
+    /// Set once the answer is a stream and the slot was returned.
+    pub(super) live_stream: Option<Box<LiveStream>>,
 }
 
 impl Call {
@@ -105,6 +111,7 @@ impl Call {
             thread,
             forsaken: None,
             interims: Interims::default(),
+            live_stream: None,
         })
     }
 
@@ -295,7 +302,10 @@ impl Call {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, CallError>> {
-        self.link.poll_body(cx, into, max)
+        match &mut self.live_stream {
+            None => self.link.poll_body(cx, into, max),
+            Some(live_stream) => live_stream.poll_body(cx, &mut self.link, into, max),
+        }
     }
 
     /// The trailers of a complete answer.
@@ -307,10 +317,61 @@ impl Call {
         self.lease.exit_watch().is_some()
     }
 
-    /// The answer is a stream of events. It goes on as long as the client reads.
-    pub fn is_event_stream(&self) -> bool {
-        let kind = self.answer().fields.first(Name::ContentType).unwrap_or_default();
-        kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"))
+    /// The answer goes on until one side ends it, such as a stream of events.
+    pub fn is_endless(&self) -> bool {
+        live_stream::is_endless(self.answer(), self.body_length())
+    }
+
+    /// From now on the answer is a stream: the slot is returned. False if the member has too many streams: then nothing changes.
+    pub fn begin_stream(&mut self, exchange: &mut Exchange) -> bool {
+        let slot_hold = self.lease.since().elapsed();
+        if !self.lease.begin_stream() {
+            return false;
+        }
+        self.link.keep_alive();
+        self.lease.meter.record_slot_hold(self.thread, slot_hold);
+        exchange.timings.slot_hold = Some(slot_hold);
+        let deadline = exchange.deadline.sweep().deadline();
+        let idle_timeout = self.settings.stream_idle_timeout;
+        self.live_stream = Some(Box::new(LiveStream::new(self.answer(), deadline, idle_timeout)));
+        true
+    }
+
+    /// The call's answer is a stream, which holds no slot.
+    pub fn is_stream(&self) -> bool {
+        self.live_stream.is_some()
+    }
+
+    /// Counts the answer in `all`, if it is a stream.
+    pub fn count_stream(&mut self, all: &Arc<Connections>) {
+        if let Some(live_stream) = &mut self.live_stream {
+            live_stream.count(OpenStream::new(all));
+        }
+    }
+
+    /// Ends the stream in order when its member leaves, or at once if all `is_ending`: after `delay`, so that clients that are disconnected
+    /// together do not come back together.
+    pub fn end_stream_with_member(
+        &mut self,
+        is_ending: bool,
+        delay: impl FnOnce() -> Duration + Send + 'static,
+    ) {
+        let Some(live_stream) = &mut self.live_stream else { return };
+        let dismissed = self.lease.dismissed();
+        live_stream.end_after(async move {
+            if !is_ending {
+                dismissed.await;
+            }
+            sleep(delay()).await;
+        });
+    }
+
+    /// Ready when the answer is a stream that ends now, although the member goes on.
+    pub fn poll_stream_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.live_stream {
+            None => Poll::Pending,
+            Some(live_stream) => live_stream.poll_end(cx),
+        }
     }
 
     /// The member asks that its answer is not buffered (`X-Accel-Buffering: no`, as with nginx).

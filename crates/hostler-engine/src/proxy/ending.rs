@@ -9,9 +9,11 @@ use std::time::Duration;
 use hostler_dispatch::{Lease, LeaseEnding};
 use hostler_wire::{CallError, Name};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::link::Link;
+use super::live_stream::StreamEnd;
+use super::tunnel::EXIT_DELAY;
 use super::{Call, Endpoint, Failure, MemberEnd};
 use crate::exchange::{Ending, Exchange, NoClient, PendingEnd};
 
@@ -22,11 +24,11 @@ use crate::exchange::{Ending, Exchange, NoClient, PendingEnd};
 /// | `Whole` | kept for the next call, if it is fit | returned | |
 /// | `Unwanted`, `Forsaken` | read to its end in the background | returned when the member has finished | |
 /// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours |
-/// | `Unwanted` for a stream of events, `ClientFailed` | the member is told to stop | the same | |
+/// | `Unwanted` for an endless answer, `ClientFailed` | the member is told to stop | the same | |
 /// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
 /// | `BadAnswer`, `Released` | closed | returned | |
 ///
-/// The time for which the slot was held is recorded when it is returned. A call ends in two more ways: one without an answer may give its
+/// A stream has returned its slot already, so each of these only ends it. The time for which a slot was held is recorded when it is returned. A call ends in two more ways: one without an answer may give its
 /// lease back to its caller (`Call::without_answer`), and one whose answer is 101 becomes a tunnel (`Call::switch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnding {
@@ -56,7 +58,7 @@ pub struct CallRemains {
 }
 
 /// A request counts as alone at its worker if the worker had no other one for this long before it broke off.
-const ALONE_TIME: Duration = Duration::from_secs(1);
+pub const ALONE_TIME: Duration = Duration::from_secs(1);
 
 /// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
 const FIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,8 +68,9 @@ impl Call {
     pub fn end(self, how: CallEnding) -> CallRemains {
         let (mut slot_hold, mut pending_end) = (None, None);
         match how {
-            CallEnding::Whole => slot_hold = Some(self.finish_whole()),
-            CallEnding::Unwanted if self.is_event_stream() => pending_end = linger_after_hanging_up(self),
+            CallEnding::Whole => slot_hold = self.finish_whole(),
+            CallEnding::Unwanted if self.is_stream() => end_stream(self),
+            CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),
             CallEnding::TimedOut => {
                 if !self.lease.is_ours() {
@@ -93,19 +96,25 @@ impl Call {
         CallRemains { slot_hold, pending_end }
     }
 
-    /// The member has finished. The slot is free now, even if the client has not read everything.
+    /// The member has finished, or its stream ends. The slot is free now, even if the client has not read everything.
     pub fn finish(self, exchange: &mut Exchange) {
-        self.end(CallEnding::Whole).note(exchange);
+        let how = match self.note_stream_end(exchange, StreamEnd::Member) {
+            None | Some(StreamEnd::Member) => CallEnding::Whole,
+            Some(_) => CallEnding::Unwanted,
+        };
+        self.end(how).note(exchange);
         exchange.let_route_go();
     }
 
     /// The client has left.
     pub fn abandon(self, exchange: &mut Exchange) {
+        self.note_stream_end(exchange, StreamEnd::Client);
         self.end(CallEnding::Unwanted).note(exchange);
     }
 
     /// The answer is broken. Nothing more can be read from this connection.
     pub fn give_up(self, exchange: &mut Exchange, error: CallError) -> Failure {
+        self.note_stream_end(exchange, StreamEnd::Member);
         let (failure, remains) = self.break_off(error);
         remains.note(exchange);
         failure
@@ -140,7 +149,7 @@ impl Call {
 
     /// Returns the slot and keeps the connection for the tunnel.
     pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
-        exchange.timings.slot_hold = Some(self.record_slot_hold(Instant::now()));
+        exchange.timings.slot_hold = self.record_slot_hold(Instant::now());
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
         let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
@@ -150,7 +159,7 @@ impl Call {
 
     /// Returns the connection for the next call if it is fit, then the slot. In this order, so that the next holder of the slot finds the
     /// connection. Says how long the slot was held.
-    fn finish_whole(self) -> Duration {
+    fn finish_whole(self) -> Option<Duration> {
         // The clock is read once for everything here, because it costs more than the rest.
         let now = Instant::now();
         let slot_hold = self.record_slot_hold(now);
@@ -178,15 +187,40 @@ impl Call {
         self.lease.is_alone(ALONE_TIME)
     }
 
+    /// A stream counts as answered. Only if it was the only work of its worker and had just begun, its worker may have died over it.
     fn broken_off(&self) -> Option<PendingEnd> {
-        let exit_watch = self.lease.exit_watch()?;
-        Some(PendingEnd::broken_off(exit_watch.clone(), self.lease.since(), self.is_alone()))
+        let (exit_watch, since, alone) = (self.lease.exit_watch()?, self.lease.since(), self.is_alone());
+        let is_suspect = !self.is_stream() || (alone && since.elapsed() < ALONE_TIME);
+        is_suspect.then(|| PendingEnd::broken_off(exit_watch.clone(), since, alone))
     }
 
-    fn record_slot_hold(&self, now: Instant) -> Duration {
+    /// None for a stream, which returned its slot when it began.
+    fn record_slot_hold(&self, now: Instant) -> Option<Duration> {
+        if self.is_stream() {
+            return None;
+        }
         let slot_hold = now.saturating_duration_since(self.lease.since());
         self.lease.meter.record_slot_hold(self.thread, slot_hold);
-        slot_hold
+        Some(slot_hold)
+    }
+
+    /// Notes for the log which side ended the stream. `side` has ended it unless Hostler has. None if the answer is no stream.
+    fn note_stream_end(&self, exchange: &mut Exchange, side: StreamEnd) -> Option<StreamEnd> {
+        let end = self.live_stream.as_ref()?.ended().unwrap_or(side);
+        let log_facts = &mut exchange.log_facts;
+        log_facts.stream_end = Some(match end {
+            StreamEnd::Client => "client",
+            StreamEnd::Member => "worker",
+            StreamEnd::Dismissed | StreamEnd::Idle => "hostler",
+        });
+        match end {
+            StreamEnd::Client | StreamEnd::Member => {}
+            StreamEnd::Dismissed => {
+                log_facts.detail = Some("the stream's worker leaves, or all is ending".into());
+            }
+            StreamEnd::Idle => log_facts.detail = Some("nothing came in stream_idle_timeout".into()),
+        }
+        Some(end)
     }
 }
 
@@ -263,6 +297,20 @@ fn linger_after_hanging_up(mut call: Call) -> Option<PendingEnd> {
     pending_end
 }
 
+/// Ends a stream at its member: closes our side, and shortly after the whole connection, if the member does not close it. No slot waits for
+/// this. A worker gets its signal only after the end of its last stream, so its app has some time to react.
+fn end_stream(mut call: Call) {
+    tokio::spawn(async move {
+        let _ = timeout(FIN_TIMEOUT, hang_up(&mut call)).await;
+        let is_dismissed =
+            call.live_stream.as_ref().and_then(|stream| stream.ended()) == Some(StreamEnd::Dismissed);
+        if is_dismissed && call.lease.is_ours() {
+            sleep(EXIT_DELAY).await;
+        }
+        call.end(CallEnding::Released);
+    });
+}
+
 type Finished = Option<oneshot::Sender<Ending>>;
 
 /// Lets the exchange learn whether the worker dies over this call.
@@ -336,7 +384,7 @@ fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll
     }
     loop {
         sink.clear();
-        match ready!(call.poll_body(cx, sink, usize::MAX)) {
+        match ready!(call.link.poll_body(cx, sink, usize::MAX)) {
             Ok(false) => {}
             Ok(true) => return Poll::Ready(End::Whole),
             Err(_) => return Poll::Ready(End::Broken),

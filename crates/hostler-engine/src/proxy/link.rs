@@ -97,6 +97,13 @@ impl Link {
         }
     }
 
+    /// Lets the kernel detect that the member is gone. An HTTP/2 connection does that from its beginning on.
+    pub fn keep_alive(&self) {
+        if let Self::Http1(connection) = self {
+            connection.keep_alive();
+        }
+    }
+
     /// True while a part of the request waits to be sent.
     pub fn has_unsent(&self) -> bool {
         matches!(self, Self::Http1(connection) if connection.has_unsent())

@@ -21,7 +21,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a tunnel to a worker still counts after its end. An app reacts to a closed connection only after the close, and a worker gets
 /// its signal when its last tunnel has gone. Few apps delay their exit for that work.
-const EXIT_DELAY: Duration = Duration::from_millis(500);
+pub(super) const EXIT_DELAY: Duration = Duration::from_millis(500);
 
 /// The client's side of a future tunnel.
 pub struct ClientEnd {

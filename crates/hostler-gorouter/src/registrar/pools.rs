@@ -142,7 +142,7 @@ impl Pools {
         self.leaving.retain(|key| {
             let Some(room) = rooms.get(key) else { return false };
             let figures = room.pool.snapshot();
-            let is_busy = figures.in_use > 0 || figures.queue_length > 0 || figures.tunnels > 0;
+            let is_busy = figures.is_busy();
             if !is_busy {
                 rooms.remove(key);
             }
@@ -254,6 +254,7 @@ impl Pools {
             connect_timeout: settings.connect_timeout,
             hang_timeout: None,
             tunnel_idle_timeout: settings.tunnel_idle_timeout,
+            stream_idle_timeout: settings.stream_idle_timeout,
             limits: self.template.limits,
             max_interim_answers: self.template.max_interim_answers,
         };

@@ -60,6 +60,7 @@ impl Wording {
             | Refusal::Overloaded
             | Refusal::QueueTimeout
             | Refusal::TooManyTunnels
+            | Refusal::TooManyStreams
             | Refusal::MemberBusy => {
                 named("Connection Limit Reached", None, route("has reached the connection limit"))
             }

@@ -104,6 +104,7 @@ names! {
     IdempotencyKey = "idempotency-key",
     UserAgent = "user-agent",
     Referer = "referer",
+    Accept = "accept",
 }
 
 impl Name {

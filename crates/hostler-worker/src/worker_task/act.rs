@@ -184,7 +184,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     fn note_service(&mut self) {
         let load = self.membership.as_ref().and_then(|membership| membership.gauge().load());
-        self.served |= load.is_some_and(|load| load.granted > 0 || load.tunnels > 0);
+        self.served |= load.is_some_and(|load| load.granted > 0 || load.tunnels > 0 || load.streams > 0);
     }
 
     fn withdraw(&mut self) {

@@ -140,6 +140,7 @@ pub struct Status {
 pub struct ConnectionStatus {
     pub open: usize,
     pub tunnels: usize,
+    pub streams: usize,
     pub refused: usize,
     pub flooded: usize,
     pub cut: CutView,
@@ -183,6 +184,7 @@ pub struct WorkerReportView {
     pub slots: usize,
     pub in_use: usize,
     pub tunnels: usize,
+    pub streams: usize,
     pub requests: u64,
 }
 
@@ -206,6 +208,7 @@ impl Sources {
             connections: ConnectionStatus {
                 open: self.connections.open(),
                 tunnels: self.connections.tunnels(),
+                streams: self.connections.streams(),
                 refused: self.connections.refused(),
                 handshakes: self.connections.handshakes.view(),
                 flooded: self.connections.flooded(),
@@ -249,6 +252,7 @@ impl PoolSource {
                 slots: member.map_or(0, |member| member.slots),
                 in_use: member.map_or(0, |member| member.in_use),
                 tunnels: member.map_or(0, |member| member.tunnels),
+                streams: member.map_or(0, |member| member.streams),
                 requests: member.map_or(0, |member| member.granted),
                 worker,
             }

@@ -10,12 +10,13 @@ pub fn table(status: &Value) -> String {
     let uptime = millis(&status["uptime_ms"]);
     let _ = writeln!(
         out,
-        "hostler {} (pid {}) {}, up {uptime}, {} connections{}, {}",
+        "hostler {} (pid {}) {}, up {uptime}, {} connections{}{}, {}",
         text(&status["version"]),
         status["pid"],
         text(&status["state"]),
         status["connections"]["open"],
         if_any(&status["connections"]["tunnels"], " of them tunnels"),
+        if_any(&status["connections"]["streams"], " streams"),
         bytes(&status["memory"]),
     );
     let log = &status["log"];
@@ -64,7 +65,7 @@ pub fn table(status: &Value) -> String {
 }
 
 fn write_pool(out: &mut String, pool: &Value) {
-    let mut notes = if_any(&pool["tunnels"], " tunnels");
+    let mut notes = if_any(&pool["tunnels"], " tunnels") + &if_any(&pool["streams"], " streams");
     for (key, note) in [("paused", ", PAUSED"), ("overloaded", ", OVERLOADED")] {
         notes.push_str(if pool[key] == true { note } else { "" });
     }
@@ -119,6 +120,7 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
         "uptime",
         "busy",
         "tunnels",
+        "streams",
         "requests",
         "restarts",
         "memory",
@@ -138,6 +140,7 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
             millis(&worker["uptime_ms"]),
             format!("{}/{}", worker["in_use"], worker["slots"]),
             plain(&worker["tunnels"]),
+            plain(&worker["streams"]),
             worker["requests"].to_string(),
             worker["restarts"].to_string(),
             bytes(&worker["memory"]),
@@ -162,12 +165,14 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
 }
 
 fn write_members(out: &mut String, members: &[Value]) {
-    let mut rows = vec![["member", "busy", "tunnels", "requests", "state"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["member", "busy", "tunnels", "streams", "requests", "state"].map(String::from).to_vec()];
     for member in members {
         rows.push(vec![
             text(&member["endpoint"]).to_owned(),
             format!("{}/{}", member["in_use"], member["slots"]),
             plain(&member["tunnels"]),
+            plain(&member["streams"]),
             member["granted"].to_string(),
             state_of(member).into(),
         ]);

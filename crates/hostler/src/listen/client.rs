@@ -37,7 +37,7 @@ enum HeadFound {
 
 /// A client's connection.
 pub(super) struct Http1Client {
-    stream: Stream,
+    pub(super) stream: Stream,
     pub(super) settings: Arc<Settings>,
     /// Bytes that were read. The first `taken` of them are processed.
     inbox: Vec<u8>,

@@ -12,7 +12,7 @@ use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
 use hostler_wire::{ChunkStart, ResponseHead, write_end};
 
-use super::answer_buffer::{BufferKind, BufferPlace};
+use super::answer_buffer::{BufferKind, BufferPlace, PIECE};
 use super::head::{self, Framing};
 use super::response_body::{self, ResponseBody};
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
@@ -105,7 +105,12 @@ impl<S: AnswerSink> Transfer<S> {
             }
             DeliveryError::Client(slow) => {
                 abandon(self.body, exchange);
-                sink.give_client_up(slow)
+                let who = sink.give_client_up(slow);
+                // A stream has no other end than that one side leaves.
+                if who == "client" && exchange.log_facts.stream_end.is_some() {
+                    return Ok(Delivered::Aborted);
+                }
+                who
             }
         });
         Ok(Delivered::Aborted)
@@ -155,12 +160,14 @@ impl<S: AnswerSink> Transfer<S> {
         if let Poll::Ready(Err(_)) = body.poll_upload(cx, sink) {
             return Poll::Ready(Err(DeliveryError::Client(None)));
         }
+        // The end of a stream is short, so it needs no room. It must not wait for a client that does not read.
+        let ends = body.poll_end(cx).is_ready();
         let kind = match self.buffer {
             Some(_) => response_body::kind_of(self.body.as_ref(), exchange),
             // The kind matters only for a client that is behind.
             None => BufferKind::Stored,
         };
-        let place = self.place(sink, kind);
+        let place = if ends { BufferPlace::Memory(PIECE) } else { self.place(sink, kind) };
         self.was_full = place == BufferPlace::Full;
         let (into, room) = match (place, &mut self.buffer) {
             (BufferPlace::Memory(room), _) => (sink.outbox(), room),

@@ -127,6 +127,10 @@ impl AnswerSink for Http1Client {
         0
     }
 
+    fn keep_alive(&self) {
+        self.stream.keep_alive();
+    }
+
     /// Usually the next write shows that the client has left. In a stream of events it may be hours away, so there the connection is read.
     fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()> {
         match endless {

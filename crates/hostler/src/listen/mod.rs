@@ -22,6 +22,7 @@ mod settings;
 mod shard;
 mod socket;
 mod spill;
+mod stream;
 mod transfer;
 mod tunnel;
 
@@ -193,7 +194,9 @@ impl Shard {
                 }
             };
             self.settle(&mut exchange);
-            if delivered == Delivered::Aborted || !client.is_kept() {
+            // A stream that ends because Hostler does is the last answer of its connection, although its head did not say so.
+            let is_last = exchange.log_facts.stream_end.is_some() && self.connections.is_ending();
+            if delivered == Delivered::Aborted || !client.is_kept() || is_last {
                 client.end(delivered).await;
                 return AfterHttp1::Nothing;
             }

@@ -11,6 +11,7 @@ use super::refuse::{deliver_fallback, refuse};
 use super::response_body::ResponseBody;
 use super::settings::Settings;
 use super::shard::Shard;
+use super::stream;
 use super::transfer::AnswerSink;
 
 /// The result of an exchange.
@@ -50,7 +51,10 @@ impl Shard {
             Ok(Answer::Whole(whole)) => return send_whole(client, exchange, whole).await,
             Err(failed) => return stand_in(client, exchange, failed).await,
         };
-        let body = body.encoded(exchange, &self.encoding);
+        let mut body = body.encoded(exchange, &self.encoding);
+        if stream::begin(&mut body, exchange.head.method() == b"GET", &self.connections) {
+            client.keep_alive();
+        }
         let failed = match deliver(client, exchange, body).await {
             Ok(delivered) => return RequestOutcome::Delivered(delivered),
             Err(refusal) if is_own => refusal.into(),

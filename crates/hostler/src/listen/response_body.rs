@@ -179,10 +179,24 @@ impl ResponseBody {
         }
     }
 
-    /// Whether the body ends only when the client leaves.
+    /// The call whose answer this is, if it comes from a member.
+    pub fn call(&mut self) -> Option<&mut Call> {
+        match self {
+            Self::Member(call) => Some(call),
+            Self::Own(_) | Self::Shared(_) => None,
+            Self::EncodedBody(encoded) => encoded.response_body.call(),
+        }
+    }
+
+    /// Ready when the body is a stream that ends now, although its member goes on. Its end is the next piece.
+    pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.call().map_or(Poll::Pending, |call| call.poll_stream_end(cx))
+    }
+
+    /// Whether the body goes on until one side ends it.
     pub fn is_endless(&self) -> bool {
         match self {
-            Self::Member(call) => call.is_event_stream(),
+            Self::Member(call) => call.is_endless(),
             Self::Own(_) | Self::Shared(_) => false,
             Self::EncodedBody(encoded) => encoded.response_body.is_endless(),
         }
@@ -191,7 +205,7 @@ impl ResponseBody {
     /// How the body is buffered while its client does not take it.
     pub fn kind(&self) -> BufferKind {
         match self {
-            Self::Member(call) if call.is_event_stream() || call.refuses_buffering() => BufferKind::Straight,
+            Self::Member(call) if call.is_endless() || call.refuses_buffering() => BufferKind::Straight,
             Self::Member(_) => BufferKind::Stored,
             Self::Own(_) => BufferKind::Ready,
             // The body is too large for the cache, so a member waits for this client.

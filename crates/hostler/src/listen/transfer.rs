@@ -71,6 +71,9 @@ pub(super) trait AnswerSink: Downstream + Sized {
     /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
 
+    /// Lets the kernel detect that the client is gone, while nothing is sent to it for long.
+    fn keep_alive(&self) {}
+
     /// Ready when the client has left in the middle of an answer. `endless`: the next write may be hours away, so it cannot show that.
     fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()>;
 

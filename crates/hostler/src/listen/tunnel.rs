@@ -11,9 +11,9 @@ use super::client::Http1Client;
 use super::head;
 use super::shard::Shard;
 
-/// The average time between the ends of two tunnels when all tunnels must end, because their clients reconnect at once.
+/// The average time between the ends of two tunnels or streams when all must end, because their clients reconnect at once.
 const MEAN_INTERVAL: Duration = Duration::from_micros(500);
-/// The time in which all tunnels have ended.
+/// The time in which all have ended.
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// A tunnel with the exchange that it began as.
@@ -63,10 +63,10 @@ impl UpgradedConnection {
     }
 }
 
-/// How long a tunnel waits before it ends when all must end.
-fn delay(connections: &Connections) -> Duration {
-    let tunnels = u32::try_from(connections.tunnels()).unwrap_or(u32::MAX);
-    LONGEST_DELAY.min(MEAN_INTERVAL.saturating_mul(tunnels)).mul_f64(fastrand::f64())
+/// How long a tunnel or a stream waits before it ends when all must end.
+pub(super) fn delay(connections: &Connections) -> Duration {
+    let all = u32::try_from(connections.tunnels() + connections.streams()).unwrap_or(u32::MAX);
+    LONGEST_DELAY.min(MEAN_INTERVAL.saturating_mul(all)).mul_f64(fastrand::f64())
 }
 
 impl Http1Client {

@@ -41,8 +41,7 @@ pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec
 }
 
 fn is_busy(pool: &RunningPool) -> bool {
-    let figures = pool.pool.snapshot();
-    figures.in_use > 0 || figures.queue_length > 0 || figures.tunnels > 0
+    pool.pool.snapshot().is_busy()
 }
 
 /// Registers the draining pool, so that the end of the program stops its workers too.

@@ -153,6 +153,7 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
             PoolMembers::Members(_) => None,
         },
         tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
+        stream_idle_timeout: pool.settings.stream_idle_timeout,
         limits: settings::limits(&config.server),
         max_interim_answers: config.server.max_interim_answers,
     };

@@ -128,6 +128,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         queue_limit: pool.queue.limit,
         policy: policy(pool.queue.policy),
         max_tunnels: pool.max_tunnels,
+        max_streams: pool.max_streams,
         eject: ejection(&pool.ejection),
         ..Default::default()
     }

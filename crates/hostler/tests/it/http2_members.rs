@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use crate::http2_member::{Asked, Http2Member, Http2Plan, send};
 use crate::site;
 
-async fn in_front_of(member: &Http2Member, config: &str) -> Site {
+pub(super) async fn in_front_of(member: &Http2Member, config: &str) -> Site {
     site(&format!("pools.app.protocol = \"http2\"\n{config}"))
         .with_member("app", member.address())
         .start()

@@ -48,6 +48,7 @@ mod loops;
 mod malformed_answers;
 mod member_health;
 mod member_tls;
+mod streams;
 mod tunnel_ends;
 mod tunnels;
 // Lookups

@@ -40,7 +40,8 @@ async fn two_event_streams_do_not_keep_a_page_waiting() {
     for _ in 0..2 {
         streams.push(site.begin("/stream").await);
     }
-    site.settles_at(2, 0).await;
+    eventually("two streams", async || (site.pool("app").await["streams"] == 2).then_some(())).await;
+    site.settles_at(0, 0).await;
     site.get("/page").await.assert_status(200);
 }
 

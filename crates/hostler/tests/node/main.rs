@@ -31,6 +31,7 @@ mod slow;
 mod spares;
 mod stopping;
 mod streaming;
+mod streams;
 mod tunnels;
 mod upgrades;
 mod visitors;

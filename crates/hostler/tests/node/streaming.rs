@@ -14,6 +14,10 @@ async fn asks(site: &Site, path: &str) -> Client {
     client
 }
 
+async fn has_streams(site: &Site, streams: usize) {
+    eventually("streams", async || (site.pool("app").await["streams"] == streams).then_some(())).await;
+}
+
 /// The app's own log, which it writes when it is told that the connection closed. The slot may be free before that.
 async fn has_noticed(site: &Site, what: &str) {
     eventually("the app has noticed", async || {
@@ -38,29 +42,30 @@ async fn a_page_that_react_streams_appears_before_it_is_complete() {
 }
 
 #[tokio::test]
-async fn events_arrive_one_by_one_and_a_client_that_leaves_gives_the_slot_back() {
+async fn events_arrive_one_by_one_and_a_client_that_leaves_ends_the_stream() {
     let site = streams(1).await;
     let mut client = asks(&site, "/events").await;
     client.read_until("data: 1\n").await;
     client.read_until("data: 3\n").await;
-    site.settles_at(1, 0).await;
+    has_streams(&site, 1).await;
+    site.settles_at(0, 0).await;
 
     drop(client);
-    site.settles_at(0, 0).await;
+    has_streams(&site, 0).await;
     has_noticed(&site, "events closed").await;
     assert_eq!(site.workers().await[0]["restarts"], 0);
     site.stop().await;
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_between_two_events_gives_the_slot_back() {
+async fn a_client_that_leaves_between_two_events_ends_the_stream() {
     let site = streams(1).await;
     let mut client = asks(&site, "/silence").await;
     client.read_until("data: the only one").await;
     drop(client);
-    site.settles_at(0, 0).await;
+    has_streams(&site, 0).await;
     has_noticed(&site, "silence closed").await;
-    assert_eq!(site.access("/silence").await["aborted"], "client");
+    assert_eq!(site.access("/silence").await["stream_end"], "client");
     site.stop().await;
 }
 

@@ -48,6 +48,7 @@ const GATEWAY: Rows = &[
     &["kind"],
     &["retry"],
     &["files", "native", "redirect", "wait"],
+    &["stream"],
     &["answer", "target"],
     &["prepare", "fallback"],
     &["rewrite", "poison", "hypernova"],

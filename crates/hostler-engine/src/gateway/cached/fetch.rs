@@ -180,7 +180,7 @@ impl Fetch {
         // the kernel closes the connection of a killed process in the same way as that of a process that has finished, and our workers can
         // be killed.
         let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
-        if call.is_event_stream() || may_be_cut {
+        if call.is_endless() || may_be_cut {
             return None;
         }
         let kept = Kept::of(&self.caching.rules, head.status, &lines);

@@ -71,6 +71,7 @@ fn of_queues() -> Vec<Refusal> {
         Refusal::QueueFull { limit: 100 },
         Refusal::Overloaded,
         Refusal::TooManyTunnels,
+        Refusal::TooManyStreams,
         Refusal::NoMember,
         Refusal::MemberBusy,
         Refusal::QueueTimeout,

@@ -245,6 +245,9 @@ rows! {
     TOO_MANY_TUNNELS: later("too_many_tunnels"), Overload,
         "Each worker or member has `max_tunnels` tunnels.",
         "Raise `max_tunnels`, or add workers.";
+    TOO_MANY_STREAMS: later("too_many_streams"), Overload,
+        "Each worker or member has `max_streams` streams, or the one that answered with a stream has.",
+        "Raise `max_streams`, or add workers.";
     TOO_MANY_CONNECTIONS: later("too_many_connections").closed().without_fallback(), Overload,
         "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without an answer.",
         "Raise `server.max_connections` and the limit of open files (`ulimit -n`).";

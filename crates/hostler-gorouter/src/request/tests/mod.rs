@@ -117,6 +117,7 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
         connect_timeout: Duration::from_secs(20),
         hang_timeout: None,
         tunnel_idle_timeout: Duration::from_secs(60),
+        stream_idle_timeout: Duration::from_secs(60),
         limits: Limits::default(),
         max_interim_answers: 100,
     };

@@ -109,6 +109,8 @@ impl Shard {
         open: OpenConnection,
     ) {
         let settings = self.settings.load_full();
+        // Streams and tunnels may be silent for hours, so a dead peer must be noticed.
+        stream.keep_alive();
         let end_reason = Arc::new(EndReason::default());
         let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, end_reason.clone());
         let Ok(connection) = handshake(&settings, metered_io).await else { return };
