@@ -59,6 +59,7 @@ impl Wording {
             Refusal::QueueFull { .. }
             | Refusal::Overloaded
             | Refusal::QueueTimeout
+            | Refusal::WakeTimeout
             | Refusal::TooManyTunnels
             | Refusal::MemberBusy => {
                 named("Connection Limit Reached", None, route("has reached the connection limit"))
