@@ -36,6 +36,7 @@ mod process_end;
 mod recycling;
 mod rollout;
 mod running;
+mod scaling;
 mod settings;
 mod shared;
 mod snapshot;
@@ -51,9 +52,12 @@ pub use exit_watch::{ExitCause, ExitWatch};
 pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use rollout::{RestartError, Restarted};
+pub use scaling::WorkerMemory;
 pub use settings::{
     Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
     WorkerSettings,
 };
-pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
+pub use snapshot::{
+    LastRollout, RolloutSnapshot, ScalingSnapshot, WorkerSnapshot, WorkerState, resident_bytes,
+};
 pub use supervisor::Supervisor;
