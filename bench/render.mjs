@@ -8,6 +8,7 @@ import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
 import { idleSection } from './report/idle.mjs';
 import { lookupsSection } from './report/lookups.mjs';
+import { manyAppsSection } from './report/many-apps.mjs';
 import { memcachedSection } from './report/memcached.mjs';
 import { overloadSection } from './report/overload.mjs';
 import { photosSection } from './report/photos.mjs';
@@ -31,6 +32,7 @@ const SECTIONS = {
   memcached: memcachedSection,
   lookups: lookupsSection,
   'any-app': anyAppSection,
+  'many-apps': manyAppsSection,
 };
 
 export function renderFolder(folder) {
@@ -54,7 +56,7 @@ export function render(results) {
 
 Absolute times are valid for the machine named beside them. Ratios of runs side by side are valid for other machines too.
 
-\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: \`proxy\`, \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\` or \`any-app\`.
+\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: \`proxy\`, \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\`, \`any-app\` or \`many-apps\`.
 [README.md](README.md) describes the method and its limits.
 
 ${sections.join('\n')}`;

@@ -1,4 +1,4 @@
-// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app ...]
+// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
 // [--rounds N] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md
 // from them. Knows only the names of the scenarios.
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { cache } from './scenarios/cache.mjs';
 import { deploys } from './scenarios/deploys.mjs';
 import { idle } from './scenarios/idle.mjs';
 import { lookups } from './scenarios/lookups.mjs';
+import { manyApps } from './scenarios/many-apps.mjs';
 import { memcached } from './scenarios/memcached.mjs';
 import { overload } from './scenarios/overload.mjs';
 import { photos } from './scenarios/photos.mjs';
@@ -22,8 +23,8 @@ import { tail } from './scenarios/tail.mjs';
 import { tls } from './scenarios/tls.mjs';
 import { websockets } from './scenarios/websockets.mjs';
 
-const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp };
-const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [--rounds N] [--quick] [--peers a,b]
+const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
+const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--quick] [--peers a,b]
   --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
   --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;
 

@@ -116,6 +116,7 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
             health_pools,
             log_health_checks,
             upgrade_timeout,
+            worker_memory,
             max_header_size,
             max_header_fields,
             max_interim_answers,

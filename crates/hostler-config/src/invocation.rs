@@ -42,6 +42,8 @@ pub struct Surroundings {
     pub open_files: Option<usize>,
     /// The soft limit of open files at the start (`ulimit -Sn`). Workers get it back.
     pub soft_open_files: Option<u64>,
+    /// How many workers the pools had in the process that this one replaces.
+    pub workers_before: BTreeMap<String, usize>,
 }
 
 impl Surroundings {
@@ -52,6 +54,7 @@ impl Surroundings {
         Self {
             open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
             soft_open_files: open_files.current,
+            workers_before: BTreeMap::new(),
             environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
             // If the folder was removed, each relative path gets an error.
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),

@@ -38,6 +38,7 @@ mod roster;
 mod service;
 mod settings;
 mod shared;
+mod sleeping;
 mod snapshot;
 mod state;
 #[cfg(test)]

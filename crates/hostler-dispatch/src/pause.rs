@@ -1,32 +1,109 @@
-//! The sum of the pauses of a pool. Knows nothing of the waiting requests.
+//! The times in which a pool gives no slots: it is paused, or it sleeps. Knows nothing of the waiting requests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Whether a pool is paused, and for how long it has been paused in all.
-#[derive(Clone, Copy, Debug, Default)]
+/// Whether a pool is paused or sleeps, and for how long it has done so in all.
+#[derive(Debug, Default)]
 pub(super) struct Pause {
+    /// Paused by a command.
+    paused: bool,
+    sleep: Option<Sleep>,
+    /// The sleeping pool has no member.
+    empty: bool,
     since: Option<Instant>,
     before: Duration,
 }
 
+/// A pool that may be without members on purpose.
+#[derive(Debug)]
+struct Sleep {
+    bell: Arc<Notify>,
+    /// When the bell was rung.
+    rung: Option<Instant>,
+}
+
 impl Pause {
+    /// Whether a command has paused the pool.
     pub fn is_on(&self) -> bool {
-        self.since.is_some()
+        self.paused
     }
 
     pub fn begin(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
+        self.paused = true;
+        self.settle(now);
     }
 
     pub fn end(&mut self, now: Instant) {
-        self.before = self.total(now);
-        self.since = None;
+        self.paused = false;
+        self.settle(now);
     }
 
-    /// The sum of all pauses, including a running one.
+    /// The sum of all times in which the pool was paused or slept without a member, including the present one. Times that
+    /// overlap count once.
     pub fn total(&self, now: Instant) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    /// From now on the pool sleeps. The first request that finds no member rings the bell.
+    pub fn fall_asleep(&mut self, bell: Arc<Notify>) {
+        self.sleep = Some(Sleep { bell, rung: None });
+    }
+
+    pub fn wake_up(&mut self, now: Instant) {
+        self.sleep = None;
+        self.settle(now);
+    }
+
+    pub fn is_asleep(&self) -> bool {
+        self.sleep.is_some()
+    }
+
+    /// Since when a member is called for that has not joined yet.
+    pub fn rung(&self) -> Option<Instant> {
+        self.sleep.as_ref().filter(|_| self.empty)?.rung
+    }
+
+    /// The pool sleeps, and has a member or none.
+    pub fn note_members(&mut self, empty: bool, now: Instant) {
+        self.empty = empty;
+        self.settle(now);
+    }
+
+    /// The bell, if it must be rung now. It is rung once for each sleep.
+    pub fn ring(&mut self, now: Instant) -> Option<Arc<Notify>> {
+        let sleep = self.sleep.as_mut().filter(|sleep| self.empty && !self.paused && sleep.rung.is_none())?;
+        sleep.rung = Some(now);
+        Some(Arc::clone(&sleep.bell))
+    }
+
+    fn settle(&mut self, now: Instant) {
+        if self.paused || (self.sleep.is_some() && self.empty) {
+            self.since.get_or_insert(now);
+        } else {
+            self.before = self.total(now);
+            self.since = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_and_a_sleep_at_the_same_time_count_once() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut pause = Pause::default();
+        pause.fall_asleep(Arc::default());
+        pause.note_members(true, start);
+        pause.begin(start + second);
+        assert!(pause.ring(start + second).is_none(), "a paused pool needs no member");
+        pause.wake_up(start + 2 * second);
+        pause.end(start + 3 * second);
+        assert_eq!(pause.total(start + 9 * second), 3 * second);
     }
 }

@@ -99,8 +99,8 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().pause.is_on()
     }
 
-    /// The sum of all pauses so far, including a running one. A caller can extend the time limit of a waiting request by
-    /// it.
+    /// The sum of all pauses so far, including a running one, and of the times in which the pool slept without a member. A
+    /// caller can extend the time limit of a waiting request by it.
     pub fn paused_time(&self) -> Duration {
         let now = Instant::now();
         self.shared.lock().pause.total(now)

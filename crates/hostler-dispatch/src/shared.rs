@@ -58,15 +58,16 @@ impl<E> PoolInner<E> {
             return self.poll_queued(place, waker, now);
         }
         let mut woken = Vec::new();
-        let answer = {
+        let (answer, bell) = {
             let mut state = self.lock();
             *ahead = Some(state.queue.len());
             let answer = state.enter(place, claim, waker, now, &mut woken);
             self.recheck_if_needed(&mut state);
-            answer
+            (answer, state.call(now))
         };
         *queued = answer.is_pending();
         woken.into_iter().for_each(Waker::wake);
+        bell.iter().for_each(|bell| bell.notify_one());
         answer
     }
 
@@ -232,16 +233,18 @@ impl<E> PoolInner<E> {
 
     fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> T {
         let mut woken = Vec::new();
-        let value = {
+        let (value, bell) = {
             let mut state = self.lock();
             let value = change(&mut state, now);
+            state.note_members(now);
             if !state.queue.is_empty() {
                 state.dispatch(now, &mut woken);
             }
             self.recheck_if_needed(&mut state);
-            value
+            (value, state.call(now))
         };
         woken.into_iter().for_each(Waker::wake);
+        bell.iter().for_each(|bell| bell.notify_one());
         value
     }
 

@@ -22,6 +22,8 @@ pub struct PoolSnapshot<T = ()> {
     pub policy: Policy,
     /// The pool gives no slots until it is resumed.
     pub paused: bool,
+    /// The pool has no member until a request comes, or the first request waits for a member.
+    pub asleep: bool,
     /// More requests arrive than the pool can serve. The newest is served first, and requests that would be too late are refused.
     pub overloaded: bool,
     /// The mean time that a slot is held, over the last holdings. `None` until enough were measured. In JSON: microseconds.
@@ -132,6 +134,7 @@ impl<T> PoolSnapshot<T> {
             choice: settings.choice,
             policy: settings.policy,
             paused: state.pause.is_on(),
+            asleep: state.pause.is_asleep(),
             overloaded: state.has_overload(now),
             service_time: state.service.mean(),
             queue_length: queue.len(),

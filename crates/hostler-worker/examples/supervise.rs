@@ -37,6 +37,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         log: Arc::new(print),
         cores: 2,
         open_files: None,
+        worker_memory: None,
+        workers_before: Default::default(),
     })?;
     println!("directory {}", context.directory().display());
     let settings = WorkerSettings {

@@ -1,7 +1,7 @@
 //! What all workers of one Hostler share: the runtime directory, the boot gate, the guard and the log. Knows no pool.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use super::boot_gate::{BootGate, BootTurn, Turns};
 use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
 use super::log::LogSink;
+use super::scaling::Resources;
 
 /// `sun_path` has 108 bytes, and the last one is 0.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -38,6 +39,11 @@ pub struct SupervisorContextSettings {
     pub cores: usize,
     /// The soft limit on open files for workers, if it differs from Hostler's own.
     pub open_files: Option<u64>,
+    /// Bytes of memory for the workers of all pools whose number of workers is not fixed. `None`: a share of the machine's
+    /// memory, or of the control group's.
+    pub worker_memory: Option<u64>,
+    /// How many workers each pool had in the process that this one replaces.
+    pub workers_before: BTreeMap<String, usize>,
 }
 
 /// Why a supervisor context could not be made.
@@ -79,6 +85,8 @@ struct ContextInner {
     ports: Mutex<BTreeSet<u16>>,
     log: LogSink,
     open_files: Option<u64>,
+    resources: Arc<Resources>,
+    workers_before: BTreeMap<String, usize>,
 }
 
 impl SupervisorContext {
@@ -100,7 +108,22 @@ impl SupervisorContext {
             ports: Mutex::default(),
             log: settings.log,
             open_files: settings.open_files,
+            resources: Arc::new(Resources::new(settings.worker_memory)),
+            workers_before: settings.workers_before,
         })))
+    }
+
+    /// Changes the memory for workers, as in [`SupervisorContextSettings::worker_memory`].
+    pub fn set_worker_memory(&self, limit: Option<u64>) {
+        self.0.resources.set_limit(limit);
+    }
+
+    pub(super) fn resources(&self) -> &Arc<Resources> {
+        &self.0.resources
+    }
+
+    pub(super) fn workers_before(&self, pool: &str) -> Option<usize> {
+        self.0.workers_before.get(pool).copied()
     }
 
     /// The private runtime directory.

@@ -38,6 +38,7 @@ mod process_end;
 mod recycling;
 mod rollout;
 mod running;
+mod scaling;
 mod settings;
 mod shared;
 mod snapshot;
@@ -55,9 +56,12 @@ pub use failed_boot::{FailedBoot, NeverReady};
 pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use rollout::{RestartError, Restarted};
+pub use scaling::WorkerMemory;
 pub use settings::{
     Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
     WorkerSettings,
 };
-pub use snapshot::{LastRollout, RolloutSnapshot, WorkerSnapshot, WorkerState, resident_bytes};
+pub use snapshot::{
+    LastRollout, RolloutSnapshot, ScalingSnapshot, WorkerSnapshot, WorkerState, resident_bytes,
+};
 pub use supervisor::{NewRestart, Supervisor};

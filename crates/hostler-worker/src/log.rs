@@ -122,6 +122,13 @@ pub enum WorkerEvent {
         /// The process that listens.
         pid: u32,
     },
+    /// The pool gets another number of workers.
+    Scaled {
+        /// How many workers.
+        workers: usize,
+        /// Why.
+        why: String,
+    },
     /// All workers of the pool are being replaced, one by one.
     RestartBegan {
         /// How many workers.
@@ -206,6 +213,7 @@ impl WorkerEvent {
             | Self::SpareHired
             | Self::StepsIn { .. }
             | Self::StepsBack { .. }
+            | Self::Scaled { .. }
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
             | Self::NoCompileCache { is_asked_for: false, .. }
@@ -241,6 +249,9 @@ impl fmt::Display for WorkerEvent {
             Self::StepsBack { pid } => {
                 write!(f, "spare leaves the pool (pid {pid}): no worker is missing any more")
             }
+            Self::Scaled { workers: 0, why } => write!(f, "falls asleep: {why}"),
+            Self::Scaled { workers: 1, why } => write!(f, "1 worker is wanted: {why}"),
+            Self::Scaled { workers, why } => write!(f, "{workers} workers are wanted: {why}"),
             Self::RestartBegan { workers } => write!(f, "restart: {workers} workers, one by one"),
             Self::RestartDone { workers, took } => {
                 write!(f, "restart: {workers} workers replaced in {:.1} s", took.as_secs_f64())

@@ -17,7 +17,8 @@ use super::rollout::{
     Plan, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport, WorkerRole,
     WorkerTaskId,
 };
-use super::settings::{Recycling, Spares, WorkerSettings};
+use super::scaling::{Scaled, Scaler};
+use super::settings::{Recycling, WorkerSettings};
 use super::shared::{PoolShared, WorkerCommand};
 use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
 use super::worker_task::{WorkerSpec, WorkerTask};
@@ -46,14 +47,10 @@ pub(super) struct PoolSupervisor<E> {
     looks: Interval,
     /// The worker task that was told to open the inspector, and its start.
     inspected: Option<(WorkerTaskId, u64)>,
+    scaler: Scaler,
     /// The `Supervisor` was dropped: no more commands come.
     abandoned: bool,
     ending: bool,
-}
-
-/// How many workers are wanted, and how many spares.
-fn wanted(settings: &WorkerSettings) -> (usize, Spares) {
-    (settings.count, settings.spares)
 }
 
 /// A caller that waits for the end of a restart.
@@ -76,7 +73,9 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         let mut looks = interval(recycling::LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut settings = shared.settings.subscribe();
-        let (count, spares) = wanted(&settings.borrow_and_update());
+        let spares = settings.borrow_and_update().spares;
+        let scaler = Scaler::new(&shared);
+        let count = scaler.count();
         let mut pool_supervisor = Self {
             shared: Arc::new(shared),
             plan: Plan::default(),
@@ -89,6 +88,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             rollout,
             looks,
             inspected: None,
+            scaler,
             abandoned: false,
             ending: false,
         };
@@ -109,12 +109,18 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                     if matches!(heard, WorkerReport::Ended { .. }) {
                         self.tasks.remove(&task);
                     }
+                    self.scaler.heard(&self.shared, &heard);
                     self.decide(RolloutEvent::Heard(task, heard));
                 }
                 Ok(()) = self.settings.changed() => {
-                    let (count, spares) = wanted(&self.settings.borrow_and_update());
-                    self.decide(RolloutEvent::Count(count));
+                    let spares = self.settings.borrow_and_update().spares;
+                    let scaled = self.scaler.adopt(&self.shared);
+                    self.rescale(scaled);
                     self.decide(RolloutEvent::Spares(spares));
+                }
+                call = self.scaler.next(), if !self.ending => {
+                    let scaled = self.scaler.act(&self.shared, call, self.plan.is_restarting());
+                    self.rescale(scaled);
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.decide(RolloutEvent::Tick);
@@ -122,6 +128,13 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                 _ = self.looks.tick(), if recycles => self.look(),
             }
         }
+    }
+
+    /// The pool has another number of workers from now on.
+    fn rescale(&mut self, scaled: Option<Scaled>) {
+        let Some(Scaled { workers, why }) = scaled else { return };
+        self.log(0).event(WorkerEvent::Scaled { workers, why: why.to_string() });
+        self.decide(RolloutEvent::Count(workers));
     }
 
     fn obey(&mut self, command: Option<SupervisorCommand>) {

@@ -25,8 +25,12 @@ pub struct WorkerSettings {
     pub port: Option<u16>,
     /// Where Node keeps compiled code.
     pub compile_cache: CompileCache,
-    /// How many workers.
+    /// How many workers, or the greatest number if there is a least one.
     pub count: usize,
+    /// The least number of workers, if it is not `count`: Hostler finds the number between. 0: the pool may sleep.
+    pub least: Option<usize>,
+    /// How long workers must not be needed until there are fewer.
+    pub shrink_after: Duration,
     /// The number of spares.
     pub spares: Spares,
     /// Seconds of CPU in each second that boots after deaths may use.

@@ -16,7 +16,7 @@ use super::failed_boot::FailedBoot;
 use super::lifecycle::SETTLED_AFTER;
 use super::rollout::{WorkerReport, WorkerTaskId};
 use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
-use super::snapshot::WorkerStatus;
+use super::snapshot::{ScalingBoard, WorkerStatus};
 
 /// A command to one worker.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub(super) struct PoolShared<E> {
     pub budget: Arc<Mutex<Budget>>,
     /// What the workers share about their compile cache.
     pub cache_flushes: Arc<CacheFlushes>,
+    /// The number of workers, if it is not fixed.
+    pub scaling: Arc<ScalingBoard>,
     /// A restart is in progress.
     pub restarting: AtomicBool,
     /// Code of all generations below this number is known to work. Generations are counted by the restarts ordered before

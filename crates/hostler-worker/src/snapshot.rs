@@ -1,6 +1,6 @@
 //! The figures of a worker at one moment, as plain data.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hostler_dispatch::MemberId;
@@ -111,6 +111,28 @@ pub struct LastRollout {
     #[serde(rename = "ago_ms", serialize_with = "milliseconds")]
     pub ago: Duration,
 }
+
+/// The number of workers of a pool, if Hostler finds it. JSON has it in the status.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScalingSnapshot {
+    /// How many workers there should be now.
+    pub wanted: usize,
+    /// The least number.
+    pub min: usize,
+    /// The greatest number.
+    pub max: usize,
+    /// How many times the number was raised.
+    pub grown: u64,
+    /// How many times it was lowered.
+    pub shrunk: u64,
+    /// How many times a request has woken the pool.
+    pub woken: u64,
+    /// Why the number was changed last, or why it is not raised although the pool is short of workers.
+    pub reason: Option<String>,
+}
+
+/// What the supervisor shows of it. `None`: the number is fixed.
+pub(super) type ScalingBoard = Mutex<Option<ScalingSnapshot>>;
 
 /// What a pool supervisor publishes about its plan. Snapshots are made from it.
 #[derive(Clone, Debug, Default)]

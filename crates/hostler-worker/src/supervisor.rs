@@ -13,9 +13,12 @@ use super::failed_boot::{self, FailedBoot, NeverReady};
 use super::lifecycle::Standing;
 use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
 use super::rollout::{RestartError, Restarted};
+use super::scaling::{Resources, WorkerMemory};
 use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::shared::PoolShared;
-use super::snapshot::{RolloutSnapshot, RolloutStatus, WorkerSnapshot, WorkerState, WorkerStatus};
+use super::snapshot::{
+    RolloutSnapshot, RolloutStatus, ScalingBoard, ScalingSnapshot, WorkerSnapshot, WorkerState, WorkerStatus,
+};
 
 /// A restart that [`Supervisor::restart_anew`] has ordered.
 pub struct NewRestart {
@@ -32,6 +35,8 @@ pub struct Supervisor {
     rollout: watch::Receiver<RolloutStatus>,
     budget: Arc<Mutex<Budget>>,
     failed_boot: watch::Receiver<Option<Arc<FailedBoot>>>,
+    scaling: Arc<ScalingBoard>,
+    resources: Arc<Resources>,
     commands: mpsc::UnboundedSender<SupervisorCommand>,
 }
 
@@ -54,6 +59,8 @@ impl Supervisor {
         let endpoint = Box::new(endpoint);
         let (concurrency, settings_of_pool) = (Arc::default(), settings.clone());
         let budget = Arc::new(Mutex::new(Budget::new(settings.borrow().boot_cpu, Instant::now())));
+        let scaling: Arc<ScalingBoard> = Arc::default();
+        let resources = Arc::clone(context.resources());
         let shared = PoolShared {
             settings: settings_of_pool,
             pool,
@@ -66,12 +73,14 @@ impl Supervisor {
             reports,
             budget: Arc::clone(&budget),
             cache_flushes: Arc::default(),
+            scaling: Arc::clone(&scaling),
             restarting: AtomicBool::new(false),
             proven: AtomicU64::new(0),
             failed_boot,
         };
         tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());
-        Self { settings, board: watched, rollout: followed, budget, failed_boot: failures, commands }
+        let failed_boot = failures;
+        Self { settings, board: watched, rollout: followed, budget, failed_boot, scaling, resources, commands }
     }
 
     /// The figures of this moment, in the order of the worker numbers. Without spares.
@@ -98,6 +107,16 @@ impl Supervisor {
     /// The cost of boots after deaths.
     pub fn boots(&self) -> Boots {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner).boots()
+    }
+
+    /// How many workers there should be, if Hostler finds the number.
+    pub fn scaling(&self) -> Option<ScalingSnapshot> {
+        self.scaling.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The memory for the workers of all pools of this Hostler.
+    pub fn worker_memory(&self) -> WorkerMemory {
+        self.resources.memory()
     }
 
     /// Replaces all workers, one at a time. Each new worker boots, gets ready and joins the pool; then the old one leaves

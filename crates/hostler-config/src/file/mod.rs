@@ -20,6 +20,7 @@ mod route;
 mod section;
 mod server;
 mod tls;
+mod workers;
 
 use std::collections::BTreeMap;
 
@@ -41,6 +42,7 @@ pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, ClientIpHeader, Server};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
+pub use workers::{NumberOfWorkers, WorkerRange};
 
 /// Hostler's configuration file, `hostler.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::section::section;
-use super::{Ejection, HealthCheck, MemberTls};
+use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers};
 use crate::value::{
     Announced, Auto, CommandLine, Count, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size,
     Slots, Spares,
@@ -50,10 +50,29 @@ section! {
         pub ejection: Ejection = Ejection::default(),
         /// The number of workers that run the `command`. Each worker is one process.
         ///
-        /// An app that computes gains nothing from more workers than cores. Use fewer if the machine has too little
-        /// memory.
-        #[schemars(with = "Count<1, 1024>", extend("x-default" = "one for each core"))]
-        pub workers: Option<Count<1, 1024>> = None,
+        /// - `"auto"`: one for each core.
+        /// - A number: always so many. An app that computes gains nothing from more workers than cores. Use fewer if the
+        ///   machine has too little memory.
+        /// - `{ min = 1, max = 4 }`: as many as the load needs. Hostler starts a worker when requests wait or the workers
+        ///   are busy, and stops one that is not needed (`shrink_after`). Set it if many apps share a machine.
+        /// - `{ min = 0, max = 4 }`: the same, and an app without requests has no process.
+        ///
+        /// See [Many apps on one machine](../guide/many-apps.md).
+        #[schemars(with = "NumberOfWorkers", extend("x-default" = "`\"auto\"`"))]
+        pub workers: NumberOfWorkers = NumberOfWorkers::Word(Auto),
+        /// The time after which Hostler stops workers that are not needed. For `workers = { min, max }` only.
+        ///
+        /// After this time without a request and without a tunnel, the pool shrinks to `workers.min`. After this time with
+        /// little load, it shrinks by one worker. Lower it if memory is short. Raise it if the app boots slowly and is
+        /// used only now and then.
+        pub shrink_after: Period = Period::seconds(300) => worker.shrink_after,
+        /// The time for which a request may wait until an app that is asleep has a worker. For `workers = { min = 0 }`
+        /// only.
+        ///
+        /// This time does not count for `queue.timeout` and `request_timeout`. Over it, Hostler answers 503
+        /// (`wake_timeout`) with `Retry-After`. The worker goes on with its start. Raise it if the app boots slowly;
+        /// `start_timeout` limits the start itself.
+        pub wake_timeout: Period = Period::seconds(30),
         /// The number of additional workers that are booted and warm, but get no requests. A spare takes the place of a
         /// worker that dies.
         ///

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Compress;
+use super::workers::MemoryOfWorkers;
 use crate::value::{
     Address, AdminAddress, AutoOrOff, ClientLimit, Count, Delay, OneOrMany, Period, Proxy, RequestPath, Size,
     Switch,
@@ -122,6 +123,14 @@ pub struct Server {
     /// Over it, Hostler ends the new process, and the running process continues as before. A pool that is new at
     /// `hostler reload` has the same time for its first worker. Raise it if the workers boot slowly.
     pub upgrade_timeout: Period,
+    /// The memory for the workers of all pools together. It limits pools with `workers = { min, max }`.
+    ///
+    /// Hostler counts what each worker has for itself, without the program file that all share. If there is no room, no
+    /// pool grows. If an app that is asleep needs a worker then, Hostler stops the workers of the app that has been
+    /// without a request for the longest time. Workers of a pool with a fixed number count, too, but Hostler does not stop
+    /// them. Lower it if other programs on the machine need the memory.
+    #[schemars(with = "MemoryOfWorkers", extend("x-default" = "80 % of the memory of the machine or the control group"))]
+    pub worker_memory: Option<MemoryOfWorkers>,
     /// The size of the head of a request: its request line and all its header fields together.
     ///
     /// Over it, Hostler answers 431 (`header_too_large` or `start_line_too_large`; RFC 6585, section 5). Raise it
@@ -311,6 +320,7 @@ impl Default for Server {
             health_pools: Vec::new(),
             log_health_checks: None,
             upgrade_timeout: Period::seconds(60),
+            worker_memory: None,
             max_header_size: Size(64 << 10),
             max_header_fields: Count(100),
             max_interim_answers: Count(100),

@@ -1,10 +1,10 @@
 //! How many client connections fit into the file descriptors of the process. Opens none.
 
-use hostler_worker::Slots;
+use hostler_worker::{Slots, WorkerSettings};
 
 use super::Resolver;
 use crate::document::KeyPath;
-use crate::resolved::{Config, PoolMembers};
+use crate::resolved::{Config, Pool, PoolMembers};
 
 /// Descriptors of Hostler itself: log, guard, admin listener and its clients, data files, NATS, memcached.
 const OWN: usize = 32;
@@ -46,17 +46,29 @@ fn fitting(limit: usize, kept: usize) -> usize {
 /// Descriptors that are not for clients. A thread keeps one connection to each slot of a member that it has used.
 fn kept(config: &Config) -> usize {
     let threads = config.server.threads;
-    let of_pools = config.pools.iter().map(|pool| {
+    let slots = |pool: &Pool| {
         let slots = match pool.slots() {
             Slots::Fixed(slots) => slots,
             // Many apps have this many requests at once.
             Slots::Auto { most } => most.min(32),
         };
-        match &pool.source {
-            PoolMembers::Workers(workers) => workers.count * (OF_WORKER + slots * threads),
-            // Requests use at most this many at a time. More would leave nothing for clients.
-            PoolMembers::Members(members) => (members.endpoints.len() * slots * threads).min(256),
-        }
+        slots * threads
+    };
+    let of_pools = config.pools.iter().map(|pool| match &pool.source {
+        PoolMembers::Workers(workers) => usual(workers) * (OF_WORKER + slots(pool)),
+        // Requests use at most this many at a time. More would leave nothing for clients.
+        PoolMembers::Members(members) => (members.endpoints.len() * slots(pool)).min(256),
     });
-    OWN + threads * OF_THREAD + BOOTING + of_pools.sum::<usize>()
+    // Apps are busy at different times: one pool at a time has all its workers.
+    let of_busiest = config.pools.iter().filter_map(|pool| match &pool.source {
+        PoolMembers::Workers(workers) => Some((workers.count - usual(workers)) * (OF_WORKER + slots(pool))),
+        PoolMembers::Members(_) => None,
+    });
+    let own = OWN + threads * OF_THREAD + BOOTING;
+    own + of_pools.sum::<usize>() + of_busiest.max().unwrap_or(0)
+}
+
+/// How many workers a pool has without much load.
+fn usual(workers: &WorkerSettings) -> usize {
+    workers.least.map_or(workers.count, |least| least.max(1))
 }

@@ -8,7 +8,7 @@ use hostler_worker::{CompileCache, WorkerSettings};
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
-use crate::file::{self, Bind, Gc};
+use crate::file::{self, Bind, Gc, NumberOfWorkers, WorkerRange};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
 use crate::value::{Auto, CommandLine, Period, Slots};
 
@@ -30,6 +30,10 @@ fn default_queue_limit(source: &PoolMembers) -> usize {
         PoolMembers::Workers(workers) if matches!(workers.slots, hostler_worker::Slots::Auto { .. }) => 1_000,
         _ => QUEUE_LIMIT,
     }
+}
+
+fn may_sleep(source: &PoolMembers) -> bool {
+    matches!(source, PoolMembers::Workers(workers) if workers.least == Some(0))
 }
 
 impl Resolver<'_> {
@@ -68,6 +72,7 @@ impl Resolver<'_> {
                 policy: written.queue.policy,
             },
             request_timeout: written.request_timeout.0,
+            wake_timeout: if may_sleep(&source) { written.wake_timeout.0 } else { Duration::ZERO },
             connect_timeout: written.connect_timeout.0,
             max_tunnels: written.max_tunnels.get(),
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
@@ -137,9 +142,11 @@ impl Resolver<'_> {
                 "\"idle\" needs the preload inside the worker, which does not exist with bind = \"port\"",
             );
         }
+        let (least, count) = self.worker_range(path, written);
         WorkerSettings {
             command: command.0.clone(),
-            count: written.workers.map_or(self.surroundings.cores, |count| count.get()),
+            count,
+            least,
             boot_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
             slots: self.slots(path, written),
             env: self.environment(path, written),
@@ -160,6 +167,18 @@ impl Resolver<'_> {
             }
             folder => CompileCache::Folder(self.folder.join(folder)),
         }
+    }
+
+    /// The least number of workers, if it is not the greatest one, and the greatest.
+    fn worker_range(&mut self, path: &KeyPath, written: &file::Pool) -> (Option<usize>, usize) {
+        let cores = self.surroundings.cores;
+        let NumberOfWorkers::Value(WorkerRange { min, max }) = written.workers else { return (None, cores) };
+        let most = max.map_or(cores.max(min.get()), |max| max.get());
+        if min.get() > most {
+            let key = path.key("workers").key("min");
+            self.refuse(&key, format!("is greater than max, which is {most}"));
+        }
+        (Some(min.get()).filter(|least| *least < most), most)
     }
 
     /// Hostler must not kill a worker while a client may still wait for its response.

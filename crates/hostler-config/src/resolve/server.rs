@@ -47,6 +47,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
             .log_health_checks
             .unwrap_or(written.access_log == file::AccessLog::Gorouter),
         upgrade_timeout: written.upgrade_timeout.0,
+        worker_memory: written.worker_memory.map(|size| size.0),
         max_header_size: written.max_header_size.0,
         max_header_fields: written.max_header_fields.get(),
         max_interim_answers: written.max_interim_answers.get(),

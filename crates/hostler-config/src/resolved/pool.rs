@@ -25,6 +25,8 @@ pub struct Pool {
     pub queue: Queue,
     /// The time until the response begins, unless the route has another one.
     pub request_timeout: Duration,
+    /// How long a request may wait until a pool that is asleep has a worker. Zero: the pool never sleeps.
+    pub wake_timeout: Duration,
     /// The time to connect to a member.
     pub connect_timeout: Duration,
     /// The number of tunnels of one worker or member.

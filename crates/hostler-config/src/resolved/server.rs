@@ -47,6 +47,8 @@ pub struct Server {
     pub log_health_checks: bool,
     /// The time for a new process to get its workers ready.
     pub upgrade_timeout: Duration,
+    /// Bytes for the workers of all pools. `None`: a share of the machine's memory.
+    pub worker_memory: Option<u64>,
     /// Bytes of the head of a request. At least 8 KiB, which is also the minimum of hyper.
     pub max_header_size: u64,
     /// Fields in the head of a request.

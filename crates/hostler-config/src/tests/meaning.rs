@@ -325,3 +325,20 @@ fn a_routes_compression_settings_override_those_of_the_server() {
     let config = site("[pools.web]\ncommand = \"x\"\n").variable("HOSTLER_SERVER_COMPRESS", "true").config();
     assert_eq!(config.routes[0].compress.as_ref().map(|plan| plan.min_size), Some(1024));
 }
+
+#[test]
+fn workers_are_a_number_or_a_range() {
+    for (written, least, count, may_sleep) in [
+        ("\"auto\"", None, 3, false),
+        ("2", None, 2, false),
+        ("{ min = 0 }", Some(0), 3, true),
+        ("{ max = 8 }", Some(1), 8, false),
+        ("{ min = 0, max = 4 }", Some(0), 4, true),
+        ("{ min = 4, max = 4 }", None, 4, false),
+    ] {
+        let config = site(&format!("pools.web.command = \"x\"\npools.web.workers = {written}\n")).config();
+        let settings = workers(&config);
+        assert_eq!((settings.least, settings.count), (least, count), "{written}");
+        assert_eq!(!config.pools[0].wake_timeout.is_zero(), may_sleep, "{written}");
+    }
+}

@@ -38,6 +38,7 @@ fn site(text: &str) -> Site {
         cores: 3,
         open_files: None,
         soft_open_files: None,
+        workers_before: Default::default(),
     };
     let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
     Site { folder, invocation }

@@ -352,3 +352,30 @@ fn the_compile_cache_is_a_word_or_a_folder() {
             hostler.toml:6:1: pools.b.compile_cache: not allowed for members, because Hostler does not start them"#]],
     );
 }
+
+#[test]
+fn a_range_of_workers_must_be_one() {
+    let about = |workers: &str| format!("[pools.web]\ncommand = \"x\"\nworkers = {workers}\n");
+    check(
+        &about("{ min = 5, max = 4 }"),
+        expect!["hostler.toml:3:19: pools.web.workers.min: is greater than max, which is 4"],
+    );
+    check(
+        &about("0"),
+        expect![[
+            r#"hostler.toml:3:11: pools.web.workers: 0 is out of range; it must be from 1 to 1024, or "auto""#
+        ]],
+    );
+    check(
+        &about("{ min = 0, most = 4 }"),
+        expect![[
+            r#"hostler.toml:3:22: unknown key "pools.web.workers.most"; the keys of this table are min, max"#
+        ]],
+    );
+    check(
+        &about("\"many\""),
+        expect![[
+            r#"hostler.toml:3:11: pools.web.workers: "many" is not "auto" or a whole number from 1 to 1024 or a table such as { min = 0, max = 4 }"#
+        ]],
+    );
+}

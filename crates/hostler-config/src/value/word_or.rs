@@ -60,6 +60,14 @@ pub trait Value: Sized {
     fn of_number(_number: i64) -> Option<Result<Self, String>> {
         None
     }
+    /// What the JSON Schema says about values besides the type itself.
+    fn schemas() -> Vec<Json> {
+        vec![]
+    }
+    /// The same in the reference.
+    fn kinds() -> Vec<String> {
+        vec![]
+    }
 }
 
 impl<const MIN: u64, const MAX: u64> Value for Count<MIN, MAX> {
@@ -204,7 +212,7 @@ impl<W: Serialize, V: Serialize> Serialize for WordOr<W, V> {
     }
 }
 
-impl<W: Word, V: JsonSchema> JsonSchema for WordOr<W, V> {
+impl<W: Word, V: Value + JsonSchema> JsonSchema for WordOr<W, V> {
     fn inline_schema() -> bool {
         true
     }
@@ -214,8 +222,8 @@ impl<W: Word, V: JsonSchema> JsonSchema for WordOr<W, V> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<V>();
         let kind = value.get("x-kind").and_then(Json::as_str).unwrap_or("table");
-        let kind = either([W::kinds(), vec![kind.into()]].concat());
-        let one_of: Vec<Json> = W::schemas().into_iter().chain([json!(value)]).collect();
+        let kind = either([W::kinds(), V::kinds(), vec![kind.into()]].concat());
+        let one_of: Vec<Json> = W::schemas().into_iter().chain(V::schemas()).chain([json!(value)]).collect();
         json_schema!({ "oneOf": one_of, "x-kind": kind })
     }
 }

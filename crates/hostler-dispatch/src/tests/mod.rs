@@ -15,6 +15,7 @@ mod pause;
 mod preference;
 mod priority;
 mod simulation;
+mod sleeping;
 mod streams;
 mod stress;
 mod tunnels;

@@ -153,6 +153,8 @@ impl Watched {
         let (members, name) = (self.pool.reachable_members(), &self.name);
         match (members, self.has_workers) {
             (1.., _) => None,
+            // The first request starts a worker.
+            (0, true) if self.pool.is_asleep() => None,
             (0, true) => Some(format!("pool {name}: no worker is ready")),
             (0, false) => Some(format!("pool {name}: no member can be reached")),
         }
@@ -215,13 +217,16 @@ mod tests {
         drop(in_api);
         // `Startup` stays true after it was true once, and `Live` does not need workers.
         assert_eq!((ready(HealthProbe::Ready), ready(HealthProbe::Startup)), (why("api"), Ok(())));
-        let _in_api = join(&api);
+        let in_api = join(&api);
+        drop(in_api);
+        assert!(api.pool.fall_asleep(&Arc::default()));
+        assert_eq!(ready(HealthProbe::Ready), Ok(()), "a pool that is asleep can serve");
         connections.announce_end();
         for probe in [HealthProbe::Ready, HealthProbe::Pool("web".into())] {
             assert_eq!(ready(probe), Err(vec!["draining: no new clients".into()]));
         }
         assert_eq!((ready(HealthProbe::Startup), ready(HealthProbe::Live)), (Ok(()), Ok(())));
         let view = health.view();
-        assert_eq!((view.ready, view.started, view.checks, view.failed), (false, true, 13, 7));
+        assert_eq!((view.ready, view.started, view.checks, view.failed), (false, true, 14, 7));
     }
 }

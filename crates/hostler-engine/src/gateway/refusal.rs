@@ -85,6 +85,8 @@ pub enum Refusal {
     MemberBusy,
     /// No slot became free in time.
     QueueTimeout,
+    /// The pool slept, and no worker became ready in `wake_timeout`.
+    WakeTimeout,
     /// The pool takes no new requests: Hostler is stopping.
     Stopping,
     /// Workers have died over similar requests, and the request is kept off.
@@ -140,6 +142,7 @@ impl Refusal {
             Self::NoMember => table::NO_MEMBER,
             Self::MemberBusy => table::MEMBER_BUSY,
             Self::QueueTimeout => table::QUEUE_TIMEOUT,
+            Self::WakeTimeout => table::WAKE_TIMEOUT,
             Self::Stopping => table::STOPPING,
             Self::ClientLeft => table::CLIENT_LEFT,
             Self::Poison(_) => table::POISON,
@@ -237,9 +240,9 @@ impl fmt::Display for Refusal {
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
             Self::TooManyStreams => f.write_str("too many streams are open (max_streams)"),
-            Self::NoMember => f.write_str("no member serves this route at the moment"),
-            Self::MemberBusy => f.write_str("the instance that the request names is busy"),
-            Self::QueueTimeout => f.write_str("no worker became free in time"),
+            Self::NoMember | Self::MemberBusy | Self::QueueTimeout | Self::WakeTimeout => {
+                f.write_str(self.without_slot())
+            }
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("requests like this one have ended the application before"),
@@ -254,6 +257,16 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
+    /// The text if no member took the request.
+    fn without_slot(&self) -> &'static str {
+        match self {
+            Self::NoMember => "no member serves this route at the moment",
+            Self::MemberBusy => "the instance that the request names is busy",
+            Self::WakeTimeout => "the application was asleep and did not start in time",
+            _ => "no worker became free in time",
+        }
+    }
+
     /// The field that tells the client what would be right, if the status has one.
     pub fn advice(&self) -> Option<(&'static str, String)> {
         match self {

@@ -73,6 +73,8 @@ pub struct PoolTarget {
     pub queue_timeout: Duration,
     /// How long the client waits for its answer to begin. The time in the queue counts.
     pub request_timeout: Duration,
+    /// How long a request may wait until a sleeping pool has a member. Zero: the pool never sleeps.
+    pub wake_timeout: Duration,
     /// The settings of its calls.
     pub call: CallSettings,
     /// Where the times are recorded.
@@ -102,7 +104,7 @@ pub struct PoolTargetSettings {
 }
 
 impl PoolTarget {
-    /// Records the times and the suspects in `meter` and `poison`.
+    /// Records the times and the suspects in `meter` and `poison`. The pool never sleeps.
     pub fn new(
         pool: Pool<Endpoint>,
         meter: Arc<Meter>,
@@ -123,6 +125,7 @@ impl PoolTarget {
             limits: settings.limits,
             max_interim_answers: settings.max_interim_answers,
         };
-        Self { name: pool.name().into(), pool, queue_timeout, request_timeout, call, meter, poison }
+        let (name, wake_timeout) = (pool.name().into(), Duration::ZERO);
+        Self { name, pool, queue_timeout, request_timeout, wake_timeout, call, meter, poison }
     }
 }

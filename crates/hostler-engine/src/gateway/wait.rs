@@ -26,8 +26,8 @@ const WARY_TIME: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 pub(super) struct WaitBudget {
     began: Instant,
-    /// How long the pool was paused while this request waited. This time does not count, up to `request_timeout`: a request waits at most
-    /// twice its timeout.
+    /// How long the pool was paused, or slept, while this request waited. This time does not count, up to `request_timeout` and the
+    /// pool's `wake_timeout`: without a sleep, a request waits at most twice its timeout.
     paused: Duration,
 }
 
@@ -52,7 +52,7 @@ impl WaitBudget {
     /// Adds the pause of the pool since `before`. False if nothing is added.
     pub fn give_back(&mut self, target: &PoolTarget, (earlier, before): Before) -> bool {
         let paused = earlier + target.pool.paused_time().saturating_sub(before);
-        let paused = paused.min(target.request_timeout);
+        let paused = paused.min(target.request_timeout + target.wake_timeout);
         std::mem::replace(&mut self.paused, paused) < paused
     }
 }
@@ -190,12 +190,18 @@ impl<'a> QueueWait<'a> {
                 if client.poll_left(cx).is_ready() {
                     return Poll::Ready(Err(Refusal::ClientLeft));
                 }
+                if pauses.is_none() && !target.wake_timeout.is_zero() {
+                    exchange.deadline.set_at(self.limit_or_wake(exchange, asked));
+                }
                 let before = *pauses.get_or_insert_with(|| self.wait_budget.before_wait(target));
                 ready!(exchange.deadline.poll_due(cx));
+                if self.wake_limit(asked).is_some_and(|limit| limit <= Instant::now()) {
+                    return Poll::Ready(Err(Refusal::WakeTimeout));
+                }
                 if !self.wait_budget.give_back(target, before) {
                     return Poll::Ready(Err(Refusal::QueueTimeout));
                 }
-                exchange.deadline.set_at(self.limit(exchange, asked));
+                exchange.deadline.set_at(self.limit_or_wake(exchange, asked));
             }
         })
         .await;
@@ -210,6 +216,18 @@ impl<'a> QueueWait<'a> {
     fn limit(&self, exchange: &Exchange, asked: Instant) -> Instant {
         let queue_timeout = self.target.queue_timeout + self.wait_budget.paused;
         self.until().min(asked + queue_timeout.saturating_sub(exchange.timings.queue_wait))
+    }
+
+    /// When the wait for the first member of a sleeping pool ends. None: the pool does not sleep.
+    fn wake_limit(&self, asked: Instant) -> Option<Instant> {
+        let wake_timeout = self.target.wake_timeout;
+        let waking = if wake_timeout.is_zero() { None } else { self.target.pool.waking_since() };
+        waking.map(|since| since.max(asked) + wake_timeout)
+    }
+
+    fn limit_or_wake(&self, exchange: &Exchange, asked: Instant) -> Instant {
+        let limit = self.limit(exchange, asked);
+        self.wake_limit(asked).map_or(limit, |wake| wake.min(limit))
     }
 }
 
@@ -309,6 +327,43 @@ mod tests {
         assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_for_a_sleeping_pool_ends_with_the_wake_timeout() {
+        for wake_timeout in [seconds(2), seconds(20), seconds(100)] {
+            let (target, mut exchange) = (PoolTarget { wake_timeout, ..target() }, exchange());
+            assert!(target.pool.fall_asleep(&Default::default()));
+            let began = Instant::now();
+            let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+            let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
+            assert!(matches!(refused, Err(Refusal::WakeTimeout)), "{refused:?}");
+            let waited = began.elapsed();
+            assert!((wake_timeout..wake_timeout + seconds(1)).contains(&waited), "{waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_in_which_a_pool_wakes_up_does_not_count_as_waiting() {
+        let (target, mut exchange) = (PoolTarget { wake_timeout: seconds(60), ..target() }, exchange());
+        assert!(target.pool.fall_asleep(&Default::default()));
+        let (pool, meter) = (target.pool.clone(), target.meter.clone());
+        let began = Instant::now();
+        let owner = tokio::spawn(async move {
+            sleep_until(began + seconds(50)).await;
+            // It boots, but has no free slot yet.
+            let nowhere = Address::Unix("/nowhere".into());
+            let member = pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 0);
+            pool.wake_up();
+            sleep_until(began + seconds(54)).await;
+            member.set_slots(1);
+            member
+        });
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        let lease = queue_wait.slot(&mut exchange, &mut NoClient).await.unwrap();
+        assert_eq!(lease.since() - began, seconds(54));
+        assert_eq!(queue_wait.until() - began, seconds(80), "30 s from the moment it was awake");
+        drop(owner.await.unwrap());
     }
 
     /// A request of a path that holds a worker. Returns how long it waits until it is refused.

@@ -110,6 +110,8 @@ impl Reserve {
 
     fn count(&self, workers: usize, now: Instant) -> usize {
         match self.wanted {
+            // A pool that sleeps has no process at all.
+            Spares::Fixed(_) if workers == 0 => 0,
             Spares::Fixed(count) => count,
             Spares::Auto => usize::from(workers >= FEWEST_FOR_AUTO && self.is_alarmed(now)),
         }

@@ -64,8 +64,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.status.generation = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
         let (context, wire) = (self.shared.context.clone(), self.wire.of_generation(self.status.generation));
         // A worker that was ready is missing in its pool, so it does not wait behind the boots of others, which may take
-        // long.
-        let queue = if self.life.deaths() > 0 && self.life.failed_boots() == 0 {
+        // long. The same holds for the first worker of a pool that wakes up: requests wait for it.
+        let is_missing = self.life.deaths() > 0 && self.life.failed_boots() == 0;
+        let queue = if is_missing || self.shared.pool.waking_since().is_some() {
             Turns::Returns
         } else {
             Turns::Starts

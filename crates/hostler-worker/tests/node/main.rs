@@ -9,5 +9,6 @@ mod lifecycle;
 mod listening;
 mod recycling;
 mod restart;
+mod scaling;
 mod stopping;
 mod support;

@@ -79,18 +79,12 @@ impl Plan {
     }
 
     pub fn start_in(self, parent: &Path) -> TestPool {
-        let preload = repository().join("packages/worker/preload.cjs");
-        let records = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&records);
-        let context = SupervisorContext::new(SupervisorContextSettings {
-            parents: vec![parent.to_owned()],
-            preload: std::fs::read_to_string(preload).unwrap().into(),
-            guard: GuardCommand { program: example("guard"), args: vec![] },
-            log: Arc::new(move |record| sink.lock().unwrap().push(record)),
-            cores: 2,
-            open_files: None,
-        })
-        .unwrap();
+        let (context, records) = context_in(parent, None);
+        self.start_on(context, records)
+    }
+
+    /// Starts it in a context that it may share with other pools.
+    pub fn start_on(self, context: SupervisorContext, records: Records) -> TestPool {
         let runtime_directory = context.directory().to_owned();
         let pool = Pool::new("web", PoolSettings::default());
         let workers = Supervisor::start(
@@ -117,12 +111,33 @@ impl Plan {
     }
 }
 
+pub type Records = Arc<Mutex<Vec<WorkerRecord>>>;
+
+/// A context whose pools have so many bytes of memory for their workers, and its log.
+pub fn context_in(parent: &Path, worker_memory: Option<u64>) -> (SupervisorContext, Records) {
+    let preload = repository().join("packages/worker/preload.cjs");
+    let records = Records::default();
+    let sink = Arc::clone(&records);
+    let context = SupervisorContext::new(SupervisorContextSettings {
+        parents: vec![parent.to_owned()],
+        preload: std::fs::read_to_string(preload).unwrap().into(),
+        guard: GuardCommand { program: example("guard"), args: vec![] },
+        log: Arc::new(move |record| sink.lock().unwrap().push(record)),
+        cores: 2,
+        open_files: None,
+        worker_memory,
+        workers_before: Default::default(),
+    })
+    .unwrap();
+    (context, records)
+}
+
 /// A running pool of workers.
 pub struct TestPool {
     pub workers: Supervisor,
     pub pool: Pool<WorkerAddress>,
     pub runtime_directory: PathBuf,
-    records: Arc<Mutex<Vec<WorkerRecord>>>,
+    records: Records,
     directory: TempDir,
     pub settings: WorkerSettings,
 }

@@ -17,7 +17,9 @@ use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
 use hostler_native::geo::{Geo, GeoStatus};
 use hostler_native::postal::{Postal, PostalStatus};
-use hostler_worker::{Boots, RolloutSnapshot, Supervisor, WorkerSnapshot, resident_bytes};
+use hostler_worker::{
+    Boots, RolloutSnapshot, ScalingSnapshot, Supervisor, WorkerMemory, WorkerSnapshot, resident_bytes,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -122,6 +124,8 @@ pub struct Status {
     pub spool: SpoolView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker_memory: Option<WorkerMemory>,
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
@@ -169,6 +173,8 @@ pub struct PoolStatus {
     pub spares: Vec<WorkerReportView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSnapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<ScalingSnapshot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boots: Option<Boots>,
     pub kept_off: Vec<KeptOff>,
@@ -222,6 +228,7 @@ impl Sources {
             compression: self.encoding.usage(),
             spool: self.spool.view(),
             cache: super::cache::status(&self.shared_cache),
+            worker_memory: self.worker_memory(),
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
@@ -231,6 +238,12 @@ impl Sources {
             postal: self.postal.load().as_ref().map(|postal| postal.status()),
             certificates: self.tls.iter().flat_map(|tls| certificates(tls)).collect(),
         }
+    }
+
+    /// None: no pool has workers.
+    fn worker_memory(&self) -> Option<WorkerMemory> {
+        let pools = self.pools.load();
+        pools.iter().find_map(|pool| pool.supervisor.as_ref()).map(|supervisor| supervisor.worker_memory())
     }
 }
 
@@ -272,6 +285,7 @@ impl PoolSource {
             workers,
             spares,
             rollout: self.supervisor.as_ref().map(|supervisor| supervisor.rollout()),
+            scaling: self.supervisor.as_ref().and_then(|supervisor| supervisor.scaling()),
             boots: self.supervisor.as_ref().map(|supervisor| supervisor.boots()),
             kept_off: self.poison.kept_off(),
             suspects: self.poison.view(),

@@ -66,7 +66,7 @@ pub fn table(status: &Value) -> String {
 
 fn write_pool(out: &mut String, pool: &Value) {
     let mut notes = if_any(&pool["tunnels"], " tunnels") + &if_any(&pool["streams"], " streams");
-    for (key, note) in [("paused", ", PAUSED"), ("overloaded", ", OVERLOADED")] {
+    for (key, note) in [("asleep", ", asleep"), ("paused", ", PAUSED"), ("overloaded", ", OVERLOADED")] {
         notes.push_str(if pool[key] == true { note } else { "" });
     }
     let _ = writeln!(
@@ -90,6 +90,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
     write_rows(out, &rows);
     write_rollout(out, &pool["rollout"]);
+    write_scaling(out, &pool["scaling"]);
     match pool.get("workers") {
         Some(workers) => write_workers(out, array(workers), array(&pool["spares"])),
         None => write_members(out, array(&pool["members"])),
@@ -109,6 +110,15 @@ fn write_rollout(out: &mut String, rollout: &Value) {
     } else if rollout["last"]["succeeded"] == false {
         let ago = millis(&rollout["last"]["ago_ms"]);
         let _ = writeln!(out, "  restart failed {ago} ago: {}", line(&rollout["last"]["result"]));
+    }
+}
+
+/// How many workers there should be, if the number is not fixed.
+fn write_scaling(out: &mut String, scaling: &Value) {
+    if scaling.is_object() {
+        let (wanted, min, max) = (&scaling["wanted"], &scaling["min"], &scaling["max"]);
+        let why = scaling["reason"].as_str().map_or(String::new(), |why| format!("; {why}"));
+        let _ = writeln!(out, "  workers wanted: {wanted} of {min} to {max}{why}");
     }
 }
 

@@ -130,7 +130,8 @@ fn of_workers(workers: &WorkerSettings) -> String {
         true => String::new(),
         false => format!("\n  replaced {}", replaced.join(", ")),
     };
-    format!("  workers  {} x `{command}` in {}{replaced}", workers.count, workers.cwd.display())
+    let least = workers.least.map_or(String::new(), |least| format!("{least} to "));
+    format!("  workers  {least}{} x `{command}` in {}{replaced}", workers.count, workers.cwd.display())
 }
 
 fn leads_to(route: &Route) -> String {

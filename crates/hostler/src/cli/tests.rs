@@ -18,6 +18,7 @@ fn surroundings() -> Surroundings {
         cores: 3,
         open_files: None,
         soft_open_files: None,
+        workers_before: Default::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use hostler_config::{Advertise, Config};
 use hostler_gorouter::announce::{AnnounceSettings, Announcement};
 
+use super::pools::RunningPool;
 use super::running::RunningServer;
 use crate::listen::ListenerKind;
 
@@ -34,14 +35,15 @@ fn address(running: &RunningServer, config: &Config) -> Option<Advertise> {
     (!address.ip().is_unspecified()).then_some(at)
 }
 
-/// Only pools with a ready worker are announced, and none during a drain (SIGUSR1): routers send their requests to others.
+/// Only pools with a ready worker and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.
 fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
     let Some(running) = running.upgrade() else { return Vec::new() };
     if running.connections().is_end_announced() {
         return Vec::new();
     }
     let pools = running.pools.load();
-    let ready = pools.iter().filter(|pool| !pool.settings.announce.is_empty() && pool.pool.members() > 0);
+    let can_serve = |pool: &RunningPool| pool.pool.members() > 0 || pool.pool.is_asleep();
+    let ready = pools.iter().filter(|pool| !pool.settings.announce.is_empty() && can_serve(pool));
     ready
         .flat_map(|pool| pool.settings.announce.iter().map(|name| (pool.name.clone(), name.clone())))
         .collect()

@@ -67,8 +67,9 @@ fn filters(
     options: &WatchOptions,
     folder: &Path,
 ) -> Result<Vec<FileFilter>, StartError> {
-    let temp_dir = running.config.load().server.temp_dir.clone();
-    let own = [running.pool_context.context(&temp_dir)?.directory().to_owned(), temp_dir];
+    let config = running.config.load();
+    let context = running.pool_context.context(&config.server)?;
+    let own = [context.directory().to_owned(), config.server.temp_dir.clone()];
     let roots = if options.paths.is_empty() { vec![folder.to_owned()] } else { options.paths.clone() };
     let here = &running.invocation.surroundings.folder;
     let filters = roots.iter().map(|root| FileFilter::new(&here.join(root), options, &own));

@@ -6,6 +6,17 @@ use std::collections::BTreeMap;
 /// Variables and their values.
 pub type Environment = BTreeMap<String, String>;
 
+/// How many workers each pool of the predecessor has, as `web=2,api=1`. Only pools whose number is not fixed: a pool that was awake
+/// must not fall asleep by an upgrade.
+pub(super) const WORKERS_BEFORE: &str = "HOSTLER_PREDECESSOR_WORKERS";
+
+/// Takes that variable out of the environment.
+pub(super) fn take_workers_before(environment: &mut Environment) -> BTreeMap<String, usize> {
+    let text = environment.remove(WORKERS_BEFORE).unwrap_or_default();
+    let pools = text.split(',').filter_map(|pool| pool.split_once('='));
+    pools.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?))).collect()
+}
+
 /// How many bytes Hostler adds to a request's head: forwarding fields, `Via`, a request id.
 const OUR_FIELDS: usize = 8 * 1024;
 

@@ -1,9 +1,10 @@
 //! What all pools of workers share: environment, threads, log and supervisor context. Knows no pool.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hostler_config::{Config, Invocation};
+use hostler_config::{Config, Invocation, Server};
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::{
     self, Development, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
@@ -30,6 +31,8 @@ pub(super) struct PoolContext {
     open_files: Option<u64>,
     /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
     guard: PathBuf,
+    /// How many workers each pool had in the process that this one replaces.
+    workers_before: BTreeMap<String, usize>,
     /// Made when the first pool of workers starts.
     context: OnceLock<SupervisorContext>,
 }
@@ -45,24 +48,34 @@ impl PoolContext {
         let guard = std::env::current_exe()?;
         let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
         let (threads, journal) = (config.server.threads, journal.clone());
+        let workers_before = around.workers_before.clone();
         let (cores, context) = (around.cores, OnceLock::new());
-        Ok(Self { environment, threads, journal, cores, development, open_files, guard, context })
+        Ok(Self { environment, threads, journal, cores, development, open_files, guard, workers_before, context })
+    }
+
+    /// Applies the settings that all workers share.
+    pub fn settle(&self, server: &Server) {
+        if let Some(context) = self.context.get() {
+            context.set_worker_memory(server.worker_memory);
+        }
     }
 
     /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.
-    pub fn context(&self, temp_dir: &Path) -> Result<SupervisorContext, StartError> {
+    pub fn context(&self, server: &Server) -> Result<SupervisorContext, StartError> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());
         }
         let runtime_dir = self.environment.get("XDG_RUNTIME_DIR").map(|path| Path::new(path).to_owned());
         let journal = self.journal.clone();
         let made = SupervisorContext::new(SupervisorContextSettings {
-            parents: runtime_dir.into_iter().chain([temp_dir.to_owned()]).collect(),
+            parents: runtime_dir.into_iter().chain([server.temp_dir.clone()]).collect(),
             preload: PRELOAD.into(),
             guard: GuardCommand { program: self.guard.clone(), args: vec!["__guard".into()] },
             log: Arc::new(move |record| write_down(&journal, &record)),
             cores: self.cores,
             open_files: self.open_files,
+            worker_memory: server.worker_memory,
+            workers_before: self.workers_before.clone(),
         })?;
         Ok(self.context.get_or_init(|| made).clone())
     }

@@ -69,7 +69,7 @@ impl RunningPool {
         match &written.source {
             PoolMembers::Members(members) => new.set_members(members),
             PoolMembers::Workers(workers) => {
-                let context = pool_context.context(&config.server.temp_dir)?;
+                let context = pool_context.context(&config.server)?;
                 let wanted = settings::workers(config, workers, pool_context);
                 new.supervisor = Some(new.supervise(wanted, context));
             }

@@ -10,6 +10,7 @@ use hostler_config::Surroundings;
 use rustix::process::{Pid, getppid};
 
 use super::channel::{self, Channel, SuccessorMessage};
+use super::environment::take_workers_before;
 use super::listeners::Inherited;
 
 /// The process id of the predecessor. Its end of the channel is this process's standard input.
@@ -25,11 +26,13 @@ impl Predecessor {
     /// Finds the predecessor, if there is one, and removes its variables from the environment, because they are only for this process.
     pub fn find(around: &mut Surroundings) -> io::Result<Option<Self>> {
         let open_files = around.environment.remove(OPEN_FILES);
+        let workers_before = take_workers_before(&mut around.environment);
         let Some(named) = around.environment.remove(VARIABLE) else { return Ok(None) };
         // A variable that was inherited from another process says nothing about our standard input.
         if getppid().map(Pid::as_raw_pid) != named.parse().ok() {
             return Ok(None);
         }
+        around.workers_before = workers_before;
         around.soft_open_files = open_files.and_then(|limit| limit.parse().ok()).or(around.soft_open_files);
         let end = io::stdin().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;

@@ -53,6 +53,7 @@ mod tests {
             cores: 1,
             open_files: None,
             soft_open_files: None,
+            workers_before: Default::default(),
         };
         let expected = Some(here.join("bin/hostler"));
         for name in ["bin/hostler", "./bin/hostler", "hostler"] {

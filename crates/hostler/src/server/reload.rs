@@ -259,6 +259,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
     running.sources.encoding.resize(newer.server.compress_memory);
+    running.pool_context.settle(&newer.server);
     running.sources.request_memory.resize(newer.server.request_memory);
     running.sources.answer_memory.resize(newer.server.answer_memory);
     running.sources.spool.update(newer.server.spool_size, newer.server.temp_dir.clone());

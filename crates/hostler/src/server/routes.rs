@@ -157,7 +157,8 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
         limits: settings::limits(&config.server),
         max_interim_answers: config.server.max_interim_answers,
     };
-    PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings)
+    let (wake_timeout, meter) = (pool.settings.wake_timeout, pool.meter.clone());
+    PoolTarget { wake_timeout, ..PoolTarget::new(pool.pool.clone(), meter, pool.poison.clone(), settings) }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

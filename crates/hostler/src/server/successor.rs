@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::channel::{self, Channel, SuccessorMessage};
+use super::environment::WORKERS_BEFORE;
 use super::listeners::Purpose;
 use super::predecessor::{OPEN_FILES, VARIABLE};
 use super::program::Program;
@@ -43,6 +44,7 @@ impl Successor {
         soft_open_files: Option<u64>,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
         registrations: Option<OwnedFd>,
+        workers: &str,
         time_limit: Duration,
     ) -> Result<Self, UpgradeError> {
         let until = Instant::now() + time_limit;
@@ -51,7 +53,7 @@ impl Successor {
         if let Some((name, arguments)) = program.arguments.split_first() {
             command.arg0(name).args(arguments);
         }
-        command.env(VARIABLE, std::process::id().to_string()).stdin(theirs);
+        command.env(VARIABLE, std::process::id().to_string()).env(WORKERS_BEFORE, workers).stdin(theirs);
         if let Some(limit) = soft_open_files {
             command.env(OPEN_FILES, limit.to_string());
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hostler_engine::journal::Level;
 
+use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::successor::Successor;
 use crate::admin::{CommandDone, CommandError};
@@ -32,7 +33,9 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
         None => None,
     };
     let soft = running.invocation.surroundings.soft_open_files;
-    let started = Successor::start(&running.program, soft, sockets, registrations, time_limit).await;
+    let workers = workers(&running.pools.load());
+    let started =
+        Successor::start(&running.program, soft, sockets, registrations, &workers, time_limit).await;
     let mut new = started.map_err(|error| failed(&error))?;
     // An early return drops the successor, which ends its process.
     if running.listeners.load().is_none() {
@@ -43,4 +46,13 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     new.begin(BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
     running.successor.send_replace(Some(pid));
     Ok(vec![format!("pid {pid} has taken over from pid {}", std::process::id())])
+}
+
+/// How many workers each pool has whose number is not fixed, for the successor.
+fn workers(pools: &[RunningPool]) -> String {
+    let wanted = |pool: &RunningPool| {
+        let scaling = pool.supervisor.as_ref()?.scaling()?;
+        Some(format!("{}={}", pool.name, scaling.wanted))
+    };
+    pools.iter().filter_map(wanted).collect::<Vec<_>>().join(",")
 }

@@ -75,6 +75,7 @@ fn of_queues() -> Vec<Refusal> {
         Refusal::NoMember,
         Refusal::MemberBusy,
         Refusal::QueueTimeout,
+        Refusal::WakeTimeout,
         Refusal::Stopping,
         Refusal::Suspect,
         Refusal::Poison(Convicted { killed: vec![4711, 4712], kept_off }),

@@ -239,6 +239,9 @@ rows! {
     QUEUE_TIMEOUT: later("queue_timeout"), Overload,
         "No slot became free in `queue.timeout`, or `request_timeout` was over while the request waited in the queue.",
         "Add workers or members, or raise `concurrency` if the workers wait more than they compute.";
+    WAKE_TIMEOUT: later("wake_timeout"), App,
+        "The pool was asleep (`workers.min = 0`), and no worker became ready in `wake_timeout`: the app boots slowly, or the workers of other pools use up `server.worker_memory`.",
+        "Look at the worker's last lines in the log, and at `scaling` in the status. Raise `wake_timeout` if the app boots that slowly.";
     OVERLOADED: later("overloaded"), Overload,
         "The pool has had more requests than it can serve for some time, and this one would not have been served in time.",
         "Add workers or members. `priority` of a route says which requests come first; `queue.policy = \"fifo\"` switches early refusals off.";

@@ -236,6 +236,7 @@ fn read(folder: &Path, text: &str, flags: &[String], variable: Option<(&str, &st
         cores: 1,
         open_files: None,
         soft_open_files: None,
+        workers_before: Default::default(),
     };
     let words = ["hostler".to_owned(), "start".into()].into_iter().chain(flags.iter().cloned());
     let args = Args::parse_given(words).map_err(|error| error.to_string())?;

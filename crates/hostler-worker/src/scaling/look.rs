@@ -1,0 +1,48 @@
+//! Measures one pool for the policy. Decides nothing.
+
+use super::machine::MachineLook;
+use super::policy::ScalingLook;
+use crate::lifecycle::Standing;
+use crate::settings::Slots;
+use crate::shared::PoolShared;
+use crate::snapshot::{WorkerState, WorkerStatus};
+
+/// The figures of this moment. `granted` is that of the look before.
+pub(super) fn take<E: Send + Sync + 'static>(
+    shared: &PoolShared<E>,
+    granted: u64,
+    machine: MachineLook,
+) -> ScalingLook {
+    let pool = shared.pool.snapshot();
+    let board = shared.board.borrow();
+    let figures = |place: &WorkerStatus| {
+        pool.members.iter().map(|member| member.figures).find(|figures| Some(figures.id) == place.member)
+    };
+    let load = |place: &WorkerStatus| {
+        let busy = place.vitals.utilisation().unwrap_or(0.0);
+        match (place.slots, figures(place)) {
+            // An app that waits for a database takes all its slots and little CPU.
+            (Slots::Fixed(slots), Some(figures)) => busy.max(figures.in_use as f64 / slots.max(1) as f64),
+            _ => busy,
+        }
+    };
+    let regular = || board.iter().filter(|place| place.standing == Standing::Regular);
+    let ready = || regular().filter(|place| place.state == WorkerState::Ready);
+    let last = regular().max_by_key(|place| place.index);
+    let is_idle = |place| figures(place).is_none_or(|figures| figures.in_use == 0 && figures.tunnels + figures.streams == 0);
+    let waits = pool.queue_length > 0 && !pool.paused;
+    ScalingLook {
+        ready: ready().count(),
+        failing: ready().next().is_none() && regular().any(|place| place.crashes > 0),
+        wait: pool.oldest_wait.filter(|_| waits).unwrap_or_default(),
+        used: pool.in_use > 0
+            || pool.queue_length > 0
+            || pool.tunnels + pool.streams > 0
+            || pool.counters.granted != granted,
+        load: ready().map(load).sum(),
+        granted: pool.counters.granted,
+        last_is_idle: last.is_none_or(is_idle),
+        free_cpu: machine.free_cpu,
+        memory_is_short: machine.memory_is_short,
+    }
+}

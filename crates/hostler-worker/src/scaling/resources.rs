@@ -1,0 +1,244 @@
+//! What the pools of one Hostler share: the memory for their workers, and the CPU. Knows no policy of a pool.
+//!
+//! A pool that wants another worker asks for room. If there is none, the pool that has been without a request for the
+//! longest time is asked to shrink, and the one that asked waits until memory was freed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::machine::{Machine, MachineLook, own_bytes};
+use crate::snapshot::{WorkerState, WorkerStatus};
+
+/// The default share of the machine's memory for workers, in percent. The rest is for Hostler, files, and the system.
+const DEFAULT_PERCENT: u64 = 80;
+/// What a worker of an unknown app takes. Node alone takes about a half of it.
+const UNKNOWN_WORKER: u64 = 48 << 20;
+/// A pool is asked to shrink for another only after this time without a request.
+const IDLE_ENOUGH: Duration = Duration::from_secs(2);
+
+/// The memory for all workers, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkerMemory {
+    /// `server.worker_memory`, or its default.
+    pub limit: u64,
+    /// What the workers have for themselves now, without the program file that all share.
+    pub used: u64,
+}
+
+/// What all pools share.
+#[derive(Debug)]
+pub struct Resources {
+    /// Bytes for all workers.
+    limit: AtomicU64,
+    tenants: Mutex<Vec<Weak<Tenant>>>,
+    freed: watch::Sender<()>,
+    machine: Mutex<Machine>,
+}
+
+/// One pool, as the others see it.
+#[derive(Debug)]
+pub struct Tenant {
+    board: watch::Receiver<Vec<WorkerStatus>>,
+    /// Since when it has workers that it does not need.
+    idle_since: Mutex<Option<Instant>>,
+    /// What one of its workers takes, as measured last.
+    of_worker: AtomicU64,
+    /// Another pool needs its memory.
+    pub evicted: Notify,
+}
+
+/// The memory of a pool.
+#[derive(Clone, Copy, Debug, Default)]
+struct TenantMemory {
+    used: u64,
+    /// The part of it that becomes free soon, because workers are stopping.
+    leaving: u64,
+}
+
+impl Resources {
+    /// `limit` is in bytes. `None`: a share of the machine's memory.
+    pub fn new(limit: Option<u64>) -> Self {
+        let machine = Machine::new();
+        let limit = AtomicU64::new(limit.unwrap_or_else(|| default_limit(&machine)));
+        Self { limit, tenants: Mutex::default(), freed: watch::Sender::new(()), machine: Mutex::new(machine) }
+    }
+
+    /// Changes the limit, as in [`Self::new`].
+    pub fn set_limit(&self, limit: Option<u64>) {
+        let limit = limit.unwrap_or_else(|| default_limit(&lock(&self.machine)));
+        self.limit.store(limit, Ordering::Relaxed);
+        self.memory_was_freed();
+    }
+
+    /// The limit, and what all workers use of it.
+    pub fn memory(&self) -> WorkerMemory {
+        let used = self.tenants().iter().map(|tenant| tenant.memory().used).sum();
+        WorkerMemory { limit: self.limit.load(Ordering::Relaxed), used }
+    }
+
+    /// Adds a pool. It stays as long as the returned value is kept.
+    pub fn enter(&self, board: watch::Receiver<Vec<WorkerStatus>>) -> Arc<Tenant> {
+        let tenant = Arc::new(Tenant {
+            board,
+            idle_since: Mutex::default(),
+            of_worker: AtomicU64::new(UNKNOWN_WORKER),
+            evicted: Notify::new(),
+        });
+        let mut tenants = lock(&self.tenants);
+        tenants.retain(|other| other.strong_count() > 0);
+        tenants.push(Arc::downgrade(&tenant));
+        tenant
+    }
+
+    /// Whether there is memory for so many more workers of this pool. If not, the pool that is idle for the longest time is
+    /// asked to shrink, unless workers are stopping whose memory is enough.
+    pub fn has_room(&self, asks: &Arc<Tenant>, workers: usize, now: Instant) -> bool {
+        let tenants = self.tenants();
+        let all = tenants.iter().map(|tenant| tenant.memory());
+        let (used, leaving) =
+            all.fold((0, 0), |(used, leaving), one| (used + one.used, leaving + one.leaving));
+        let wanted = asks.of_worker.load(Ordering::Relaxed).saturating_mul(workers as u64);
+        let limit = self.limit.load(Ordering::Relaxed);
+        // A limit that is too low for a single worker must not stop every app.
+        if used == 0 || used.saturating_add(wanted) <= limit {
+            return true;
+        }
+        if used.saturating_add(wanted) - leaving > limit {
+            let others = tenants.iter().filter(|tenant| !Arc::ptr_eq(tenant, asks));
+            let idle = others.filter_map(|tenant| Some((tenant.idle_since(now)?, tenant)));
+            if let Some((_, tenant)) = idle.min_by_key(|(since, _)| *since) {
+                tenant.evicted.notify_one();
+            }
+        }
+        false
+    }
+
+    /// A worker has ended.
+    pub fn memory_was_freed(&self) {
+        self.freed.send_replace(());
+    }
+
+    /// Changes whenever a worker has ended.
+    pub fn freed(&self) -> watch::Receiver<()> {
+        self.freed.subscribe()
+    }
+
+    /// What is free on the machine.
+    pub fn look(&self, now: Instant) -> MachineLook {
+        lock(&self.machine).look(now)
+    }
+
+    fn tenants(&self) -> Vec<Arc<Tenant>> {
+        lock(&self.tenants).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Tenant {
+    /// Notes how long the pool has had workers that it does not need. `None`: it needs all.
+    pub fn set_idle(&self, since: Option<Instant>) {
+        *lock(&self.idle_since) = since;
+    }
+
+    /// Measures what one worker takes.
+    pub fn measure(&self) {
+        let pids: Vec<u32> = {
+            let board = self.board.borrow();
+            board
+                .iter()
+                .filter(|place| place.state == WorkerState::Ready)
+                .filter_map(|place| place.pid)
+                .collect()
+        };
+        if let Some(largest) = pids.into_iter().filter_map(own_bytes).max() {
+            self.of_worker.store(largest, Ordering::Relaxed);
+        }
+    }
+
+    fn idle_since(&self, now: Instant) -> Option<Instant> {
+        lock(&self.idle_since).filter(|since| now.saturating_duration_since(*since) >= IDLE_ENOUGH)
+    }
+
+    /// Workers that boot count as what they will take.
+    fn memory(&self) -> TenantMemory {
+        let expected = self.of_worker.load(Ordering::Relaxed);
+        let workers: Vec<_> = self.board.borrow().iter().map(|place| (place.state, place.pid)).collect();
+        workers.into_iter().fold(TenantMemory::default(), |sum, (state, pid)| {
+            let own = pid.and_then(own_bytes).unwrap_or(0);
+            let (used, leaving) = match state {
+                WorkerState::Booting | WorkerState::Warming => (own.max(expected), 0),
+                WorkerState::Ready | WorkerState::Standby => (own, 0),
+                WorkerState::Retiring | WorkerState::Stopping => (own, own),
+                WorkerState::BackingOff | WorkerState::Stopped => (0, 0),
+            };
+            TenantMemory { used: sum.used + used, leaving: sum.leaving + leaving }
+        })
+    }
+}
+
+fn default_limit(machine: &Machine) -> u64 {
+    machine.memory().map_or(u64::MAX, |memory| memory / 100 * DEFAULT_PERCENT)
+}
+
+/// No code that can panic runs under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::Standing;
+    use crate::rollout::WorkerTaskId;
+
+    /// A pool with workers that boot, so that each takes [`UNKNOWN_WORKER`].
+    fn board(workers: u64) -> (watch::Sender<Vec<WorkerStatus>>, watch::Receiver<Vec<WorkerStatus>>) {
+        let places = (1..=workers).map(|task| WorkerStatus::new(WorkerTaskId(task), 1, Standing::Regular, 0));
+        watch::channel(places.collect())
+    }
+
+    async fn is_evicted(tenant: &Tenant) -> bool {
+        tokio::select! {
+            biased;
+            () = tenant.evicted.notified() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_pool_that_is_idle_for_the_longest_time_makes_room() {
+        let resources = Resources::new(Some(UNKNOWN_WORKER * 3));
+        let (boards, watched): (Vec<_>, Vec<_>) = [1, 1, 1, 0].map(board).into_iter().unzip();
+        let pools: Vec<_> = watched.into_iter().map(|board| resources.enter(board)).collect();
+        let (now, second) = (Instant::now() + 10 * IDLE_ENOUGH, Duration::from_secs(1));
+        pools[1].set_idle(Some(now - 5 * second));
+        pools[2].set_idle(Some(now - 4 * second));
+        let (limit, used) = (UNKNOWN_WORKER * 3, UNKNOWN_WORKER * 3);
+        assert_eq!(resources.memory(), WorkerMemory { limit, used });
+        assert!(!resources.has_room(&pools[3], 1, now));
+        assert!(is_evicted(&pools[1]).await);
+        assert!(!is_evicted(&pools[0]).await && !is_evicted(&pools[2]).await);
+
+        let mut freed = resources.freed();
+        boards[1].send_modify(Vec::clear);
+        resources.memory_was_freed();
+        assert!(freed.has_changed().unwrap());
+        freed.mark_unchanged();
+        assert!(resources.has_room(&pools[3], 1, now));
+        pools[2].set_idle(Some(now - second));
+        assert!(!resources.has_room(&pools[3], 2, now));
+        assert!(!is_evicted(&pools[2]).await, "it has had a request a moment ago");
+    }
+
+    #[test]
+    fn a_limit_that_is_too_low_for_one_worker_stops_no_single_app() {
+        let resources = Resources::new(Some(1));
+        let (_board, watched) = board(0);
+        let pool = resources.enter(watched);
+        assert!(resources.has_room(&pool, 1, Instant::now()));
+    }
+}
