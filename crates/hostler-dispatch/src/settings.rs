@@ -1,5 +1,7 @@
 //! The settings of a pool. Knows no requests.
 
+use std::time::Duration;
+
 use super::choice::MemberChoice;
 use super::claim::Policy;
 use super::eject::{BackoffSettings, EjectSettings};
@@ -19,6 +21,8 @@ pub struct PoolSettings {
     pub eject: EjectSettings,
     /// How many tunnels a member may have.
     pub max_tunnels: usize,
+    /// How long a member that leaves still gets the requests that are bound to it, while it has others.
+    pub bound_drain: Duration,
 }
 
 impl Default for PoolSettings {
@@ -30,6 +34,7 @@ impl Default for PoolSettings {
             backoff: BackoffSettings::default(),
             eject: EjectSettings::default(),
             max_tunnels: usize::MAX,
+            bound_drain: Duration::ZERO,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Helpers for the tests of this crate: futures polled by hand, so that a test can write down every interleaving.
 
 mod backoff;
+mod bound;
 mod choice;
 mod deadlines;
 mod eject;
