@@ -55,6 +55,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
         takers.find(|state| is_it(&state.member.endpoint)).map(|state| state.member.id)
     }
 
+    /// Whether this member still takes the requests that are bound to it.
+    pub fn takes_bound(&self, id: MemberId) -> bool {
+        let now = Instant::now();
+        !is_lost(&self.shared.lock().roster, id, None, now)
+    }
+
     /// The members with the highest scores. `score` runs under the pool's lock and may only look at the endpoint. Of members
     /// with equal scores, the one that joined first counts.
     pub fn rank(&self, score: impl Fn(&E) -> u64) -> Ranking {

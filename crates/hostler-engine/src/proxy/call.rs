@@ -13,6 +13,7 @@ use super::ending::end_lease;
 use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
 use super::link::{Interims, Link, remove_own_fields};
+use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
 use crate::exchange::{BodyError, Downstream, Exchange};
@@ -49,6 +50,8 @@ pub struct Call {
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     interims: Interims,
+    /// The first bytes of the body, if they were looked at.
+    ahead: Option<Box<ReadAhead>>,
 }
 
 impl Call {
@@ -105,6 +108,7 @@ impl Call {
             thread,
             forsaken: None,
             interims: Interims::default(),
+            ahead: None,
         })
     }
 
@@ -295,7 +299,27 @@ impl Call {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, CallError>> {
+        if let Some(ahead) = &mut self.ahead {
+            match ahead.take(into, max) {
+                Some(complete) => return Poll::Ready(Ok(complete)),
+                None => self.ahead = None,
+            }
+        }
         self.link.poll_body(cx, into, max)
+    }
+
+    /// Looks at the first bytes of the body, at most about `most`. They are still a part of the body. Empty if none come before the
+    /// deadline, or if the answer breaks off.
+    pub async fn peek(&mut self, exchange: &Exchange, most: usize) -> &[u8] {
+        let mut bytes = Vec::new();
+        let came = poll_fn(|cx| match self.link.poll_body(cx, &mut bytes, most) {
+            Poll::Ready(came) => Poll::Ready(came.ok()),
+            Poll::Pending => exchange.deadline.poll_due(cx).map(|()| None),
+        });
+        // A break is found again when the body is read.
+        let complete = came.await.unwrap_or(false);
+        self.ahead = (complete || !bytes.is_empty()).then(|| Box::new(ReadAhead::new(bytes, complete)));
+        self.ahead.as_ref().map_or(&[], |ahead| ahead.bytes())
     }
 
     /// The trailers of a complete answer.

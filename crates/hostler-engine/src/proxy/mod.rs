@@ -13,6 +13,7 @@ mod http2;
 mod lane;
 mod link;
 mod meter;
+mod read_ahead;
 mod request;
 mod tunnel;
 mod upload;
@@ -41,7 +42,7 @@ pub use link::is_for_our_cache;
 pub use meter::{Meter, Spread, Times};
 #[cfg(test)]
 pub use request::write_head;
-pub use request::{goes_on, writes};
+pub use request::{MOVED, goes_on, writes};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 use ending::end_lease;

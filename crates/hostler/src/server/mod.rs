@@ -43,7 +43,7 @@ use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
 use listeners::Listeners;
 use notify::Notify;
-use predecessor::Handover;
+use predecessor::{Handover, Inheritance};
 use running::RunningServer;
 use signals::{SignalAction, Signals};
 use threads::DataPlane;
@@ -89,16 +89,16 @@ async fn serve(
     let mut signals = Signals::new()?;
     let notify = Notify::of(&invocation.surroundings.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
-    let (inherited, registrations) = match &handover {
+    let (inherited, inheritance) = match &handover {
         Some(handover) => handover.receive_sockets().await.map_err(StartError::TakeOver)?,
         None => {
             given.describe().for_each(|line| journal.event(Level::Info, &line));
-            (given.assign(&config)?, None)
+            (given.assign(&config)?, Inheritance::default())
         }
     };
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
     let running =
-        Arc::new(RunningServer::start(config, invocation, listeners, registrations, journal.clone())?);
+        Arc::new(RunningServer::start(config, invocation, listeners, inheritance, journal.clone())?);
     if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;
         // A stop before the first client is no failure.

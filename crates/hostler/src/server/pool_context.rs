@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hostler_config::{Config, Surroundings};
+use hostler_engine::gateway::StickyKey;
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::{
     self, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
@@ -24,6 +25,10 @@ pub(super) struct PoolContext {
     pub journal: Journal,
     /// How many cores Hostler may use.
     cores: usize,
+    /// Signs the cookies of pools without a key of their own.
+    pub sticky_key: StickyKey,
+    /// Tells the workers of this process from those of any other Hostler.
+    pub instance: Arc<str>,
     /// The soft limit on open files at the start of this process.
     open_files: Option<u64>,
     /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
@@ -33,12 +38,21 @@ pub(super) struct PoolContext {
 }
 
 impl PoolContext {
-    pub fn new(around: &Surroundings, config: &Config, journal: &Journal) -> std::io::Result<Self> {
+    /// `sticky_key`: that of the predecessor, if there is one.
+    pub fn new(
+        around: &Surroundings,
+        config: &Config,
+        journal: &Journal,
+        sticky_key: Option<StickyKey>,
+    ) -> std::io::Result<Self> {
         let guard = std::env::current_exe()?;
         let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
         let (threads, journal) = (config.server.threads, journal.clone());
         let cores = around.cores;
-        Ok(Self { environment, threads, journal, cores, open_files, guard, context: OnceLock::new() })
+        let sticky_key = sticky_key.unwrap_or_else(StickyKey::random);
+        let instance = String::from(StickyKey::random()).into();
+        let context = OnceLock::new();
+        Ok(Self { environment, threads, journal, cores, sticky_key, instance, open_files, guard, context })
     }
 
     /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.

@@ -156,7 +156,11 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
         limits: settings::limits(&config.server),
         max_interim_answers: config.server.max_interim_answers,
     };
-    PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings)
+    let sticky = pool.sticky.clone();
+    PoolTarget {
+        sticky,
+        ..PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings)
+    }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

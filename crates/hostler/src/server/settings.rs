@@ -128,6 +128,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         policy: policy(pool.queue.policy),
         max_tunnels: pool.max_tunnels,
         eject: ejection(&pool.ejection),
+        bound_drain: pool.sticky.drain,
         ..Default::default()
     }
 }

@@ -49,7 +49,7 @@ const GATEWAY: Rows = &[
     &["files", "native", "redirect", "wait"],
     &["answer", "target"],
     &["prepare", "fallback"],
-    &["rewrite", "poison", "hypernova"],
+    &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
     &["identity", "death_count", "spool", "health", "line"],
