@@ -120,7 +120,7 @@ impl<'a> QueueWait<'a> {
         let claim = Claim {
             ticket: self.ticket,
             priority: self.priority,
-            deadline: Some(self.limit(exchange, asked)),
+            deadline: Some(self.limit_for(self.target.queue_timeout, exchange, asked)),
             tunnel: exchange.offer.is_some(),
             preference: self.preference,
         };
@@ -232,6 +232,10 @@ impl<'a> QueueWait<'a> {
             Some(bound_wait) => bound_wait.min(self.target.queue_timeout),
             None => self.target.queue_timeout,
         };
+        self.limit_for(time_limit, exchange, asked)
+    }
+
+    fn limit_for(&self, time_limit: Duration, exchange: &Exchange, asked: Instant) -> Instant {
         let queue_timeout = time_limit + self.wait_budget.paused;
         self.until().min(asked + queue_timeout.saturating_sub(exchange.timings.queue_wait))
     }

@@ -27,6 +27,7 @@ mod site;
 mod slots;
 mod slow;
 mod spares;
+mod sticky;
 mod stopping;
 mod streaming;
 mod tunnels;
