@@ -1,4 +1,4 @@
-//! The key `sticky`.
+//! What the key `sticky` of a pool means, and the mistakes in it.
 
 use std::time::Duration;
 

@@ -4,6 +4,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use tokio::time::advance;
+
 use super::super::{Claim, Lease, MemberId, MemberPreference, PoolSettings, Priority};
 use super::*;
 
@@ -131,7 +133,8 @@ async fn an_unreachable_member_loses_its_bound_requests_and_one_in_doubt_keeps_t
     hold(&pool, a.id()).end(LeaseEnding::HungUp);
     let mut waits = bound(&pool, a.id());
     waits.assert_waits();
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    advance(Duration::from_secs(5)).await;
+    tokio::task::yield_now().await;
     assert_eq!(*waits.lease(), "a");
     hold(&pool, b.id()).end(LeaseEnding::Unreachable);
     assert_eq!(*hold(&pool, b.id()), "a");
@@ -169,7 +172,8 @@ async fn a_member_that_leaves_serves_its_bound_requests_for_a_limited_time() {
     let _gone = a.leave();
     let tunnel = Claim { tunnel: true, ..bound_to(id) };
     assert_eq!(*of(pool.acquire(tunnel)).lease(), "b", "a tunnel would be told to end at once");
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    advance(Duration::from_secs(6)).await;
+    tokio::task::yield_now().await;
     assert_eq!(*hold(&pool, id), "b");
 }
 
