@@ -2,6 +2,7 @@
 
 mod backoff;
 mod bound;
+mod bound_model;
 mod choice;
 mod deadlines;
 mod eject;

@@ -69,7 +69,7 @@ impl RunningServer {
         config: Config,
         invocation: Invocation,
         listeners: Listeners,
-        inheritance: Inheritance,
+        Inheritance { registrations, sticky_key }: Inheritance,
         journal: Journal,
     ) -> Result<Self, StartError> {
         let tls = config.tls.as_ref().map(|tls| TlsFiles::open(tls, listeners.tls_port())).transpose();
@@ -78,8 +78,7 @@ impl RunningServer {
         let answer_memory = settings::answer_memory(&config.server);
         let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
         let listening = listening.map_err(StartError::Tls)?;
-        let pool_context =
-            PoolContext::new(&invocation.surroundings, &config, &journal, inheritance.sticky_key)?;
+        let pool_context = PoolContext::new(&invocation.surroundings, &config, &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));
@@ -91,8 +90,7 @@ impl RunningServer {
         let (gateway, tables, registered) = serving(&config, &health, &journal);
         tables.configure(table);
         let served = (tables.clone(), listeners.own_addresses()?);
-        let registering =
-            Registering::open(&config, &registered, served, &journal, inheritance.registrations);
+        let registering = Registering::open(&config, &registered, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
             encoding: Arc::new(EncoderMemory::new(config.server.compress_memory)),
