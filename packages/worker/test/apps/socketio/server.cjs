@@ -20,7 +20,8 @@ const server = http.createServer((req, res) => {
   if (req.url === '/') res.setHeader('content-type', 'text/html').end(PAGE);
   else res.setHeader('content-type', 'application/json').end(JSON.stringify({ pid: process.pid, headers: req.headers }));
 });
-const io = new Server(server);
+// A client that only polls may leave without a word. A ping ends its poll; the default would be 25 s.
+const io = new Server(server, { pingInterval: 2000 });
 io.on('connection', (socket) => {
   socket.emit('hello', process.pid);
   socket.on('echo', (text, answer) => answer(process.pid));
