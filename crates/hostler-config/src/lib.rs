@@ -32,7 +32,7 @@ use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
     AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Lookups,
-    MemberProtocol, Platform, Policy, Priority, Sharding, ZonePreference,
+    MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
@@ -40,7 +40,7 @@ use resolve::Resolver;
 pub use resolved::{
     Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
     LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue, Redirect,
-    Registrar, Respond, Rewrite, Route, Server, StaticFiles, Target, Tls,
+    Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
 };
 pub use source::{Given, Setting};
 pub use value::{AutoOrOff, ClientLimit, Origin, Period, Secret, ShowSize};

@@ -9,6 +9,7 @@ mod lookups;
 mod pool;
 mod registrar;
 mod server;
+mod sticky;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ pub use lookups::{Geo, Postal};
 pub use pool::{Endpoint, Members, Poison, Pool, PoolMembers, Queue};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
+pub use sticky::Sticky;
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]

@@ -68,7 +68,7 @@ pub(super) struct Chooser<'a, E, F> {
     /// The member that was chosen before.
     pub last: Option<MemberId>,
     /// The claim is for a tunnel or a stream. These last long, so they go to the member with the fewest of both, under any
-    /// [`MemberChoice`].
+    /// [`MemberChoice`]. Also for a claim that spreads its clients.
     pub is_long_lived: bool,
     pub now: Instant,
     pub is_free: F,

@@ -59,6 +59,9 @@ pub struct Claim {
 /// Which members may serve a claim. By default, any member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberPreference {
+    /// Wait for this member, as long as it is there and gets requests. The claim waits beside the queue, so it holds up no
+    /// other claim. [`Acquire::unbind`](super::Acquire::unbind) ends the binding.
+    pub bound: Option<MemberId>,
     /// Prefer this member, if it has a free slot.
     pub wanted: Option<MemberId>,
     /// Only this member. Without a free slot there, the claim is refused at once.
@@ -72,6 +75,9 @@ pub struct MemberPreference {
     /// If all members with a free slot are ejected because they could not be reached, end their ejections and try one of
     /// them at once.
     pub forgiving: bool,
+    /// More requests of the same client follow, so clients are spread over the members: the member with the fewest
+    /// tunnels, then with the fewest requests, under any [`MemberChoice`](super::MemberChoice).
+    pub spread: bool,
     /// While this request holds its slot, its member gets no other request, unless it is the only member.
     pub alone: bool,
     /// The request cannot be retried. It avoids members that have just been ejected and have not answered since.

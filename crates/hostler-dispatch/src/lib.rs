@@ -19,6 +19,8 @@
 //! Measured service times (`service`) decide how long a long wait is. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
 
+mod bound;
+mod bound_line;
 mod choice;
 mod claim;
 mod counters;
@@ -31,6 +33,7 @@ mod member;
 mod membership;
 mod overload;
 mod pause;
+mod place;
 mod pool;
 mod queue;
 mod recheck;
@@ -45,6 +48,7 @@ mod state;
 mod tests;
 mod tunnel_guard;
 
+pub use bound::Ranking;
 pub use choice::{MemberChoice, UnknownChoice};
 pub use claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority, Ticket, Tried};
 pub use counters::PoolCounters;

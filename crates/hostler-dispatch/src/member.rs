@@ -141,6 +141,8 @@ pub(super) struct MemberState<E> {
     pub on_trial: bool,
     /// Its membership is gone. The state stays until the last lease has ended, so that the figures stay correct.
     pub left: bool,
+    /// After it has left, and while it still has leases, it gets the requests that are bound to it until this time.
+    pub bound_until: Option<Instant>,
     /// It has no lease and gets none for a moment (see `Hold`).
     pub held_back: bool,
     /// One lease has the member alone.
@@ -167,13 +169,18 @@ impl<E> MemberState<E> {
 
     /// Whether it can begin a request now.
     pub fn has_free_slot(&self, now: Instant) -> bool {
+        !self.left && self.has_room(now) && self.can_begin(now)
+    }
+
+    /// Whether it can begin a request now that is bound to it.
+    pub fn has_bound_slot(&self, now: Instant) -> bool {
         self.has_room(now) && self.can_begin(now)
     }
 
     /// As [`Self::has_free_slot`], but does not observe the event loop. After a `true`, ask [`Self::can_begin`].
     pub fn may_have_free_slot(&self, now: Instant) -> bool {
         let may_begin = |event_loop: &LoopState| event_loop.may_begin(self.in_use, self.member.unsent(), now);
-        self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
+        !self.left && self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
     }
 
     /// Whether its event loop, if that is observed, can begin one more request.
@@ -185,8 +192,19 @@ impl<E> MemberState<E> {
     /// Whether its number of slots and its state allow one more request.
     fn has_room(&self, now: Instant) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
-        let is_shut = self.left || self.held_back || self.exclusive || self.unhealthy;
+        let is_shut = self.has_left(now) || self.held_back || self.exclusive || self.unhealthy;
         self.in_use < self.slots && !is_shut && !is_tried && !self.is_ejected(now)
+    }
+
+    /// It gets no requests any more, not even those that are bound to it.
+    pub fn has_left(&self, now: Instant) -> bool {
+        self.left && self.bound_until.is_none_or(|until| until <= now)
+    }
+
+    /// Whether requests that are bound to it go to other members: it has left, or it is ill and not only in doubt.
+    pub fn is_lost(&self, now: Instant) -> bool {
+        let is_down = self.is_ejected(now) && (self.ejections > 0 || self.member.is_doubted());
+        self.has_left(now) || self.unhealthy || is_down
     }
 
     /// It was ejected and has not answered since. It gets only retryable requests at first, and any after as long again.
@@ -204,6 +222,11 @@ impl<E> MemberState<E> {
     /// with an observed event loop has as many as it can take.
     pub fn parallel(&self) -> usize {
         if self.event_loop.is_some() { self.in_use.max(1) } else { self.slots }
+    }
+
+    /// Whether it takes one more of this kind. A member that leaves tells its tunnels and streams to end.
+    pub fn takes(&self, kind: LongLived, settings: &PoolSettings) -> bool {
+        !self.left && self.has_room_for(kind, settings)
     }
 
     /// Ends ejections and doubts.

@@ -22,6 +22,8 @@ pub struct Membership<E> {
     gone: Option<oneshot::Receiver<()>>,
     /// The tunnels and streams are not told to end when the member leaves.
     keeps_tunnels: bool,
+    /// Requests that are bound to the member still reach it for a while after it has left.
+    serves_bound: bool,
 }
 
 impl<E: Send + Sync + 'static> Pool<E> {
@@ -92,7 +94,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
 impl<E> Membership<E> {
     fn new(shared: Arc<PoolInner<E>>, member: Arc<Member<E>>, gone: oneshot::Receiver<()>) -> Self {
-        Self { shared, member, gone: Some(gone), keeps_tunnels: false }
+        Self { shared, member, gone: Some(gone), keeps_tunnels: false, serves_bound: false }
     }
 
     /// The member's number.
@@ -115,9 +117,11 @@ impl<E> Membership<E> {
         self.shared.set_slots(self.member.id, slots);
     }
 
-    /// Removes the member from the pool: it gets no new leases, and its tunnels and streams are told to end. The
-    /// returned future resolves when the last lease, tunnel and stream have ended. Dropping that future changes nothing.
+    /// Removes the member from the pool: it gets no new leases, and its tunnels and streams are told to end. While it has
+    /// leases, tunnels or streams, requests that are bound to it still reach it, for `PoolSettings::bound_drain` at most.
+    /// The returned future resolves when the last of these has ended. Dropping that future changes nothing.
     pub fn leave(mut self) -> impl Future<Output = ()> + Send + use<E> {
+        self.serves_bound = true;
         let gone = self.gone.take();
         drop(self);
         async move {
@@ -154,7 +158,7 @@ impl<E> Membership<E> {
 
 impl<E> Drop for Membership<E> {
     fn drop(&mut self) {
-        self.shared.leave(self.member.id);
+        self.shared.leave(self.member.id, self.serves_bound);
         if !self.keeps_tunnels {
             self.member.dismiss_tunnels();
         }

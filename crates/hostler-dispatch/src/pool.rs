@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::claim::{Claim, LongLived, MemberId, Ticket};
 use super::member::Grant;
-use super::queue::{AcquireError, QueuePosition};
+use super::place::QueuePosition;
+use super::queue::AcquireError;
 use super::settings::PoolSettings;
 use super::shared::PoolInner;
 use super::snapshot::PoolSnapshot;
@@ -149,6 +150,14 @@ impl<E> Acquire<E> {
     /// The arrival number. The same request shows it when it tries again.
     pub fn ticket(&self) -> Ticket {
         self.place.ticket
+    }
+
+    /// A request that is bound to a member waits for any member from now on, at its place.
+    pub fn unbind(mut self: Pin<&mut Self>) {
+        self.claim.preference.bound = None;
+        if let Some(shared) = self.shared.as_ref().filter(|_| self.queued) {
+            shared.unbind(self.place);
+        }
     }
 
     /// How many requests waited when this one arrived. `None` before the first poll.

@@ -1,30 +1,19 @@
 //! The waiting requests in their order, and the results of waits that their owners have not polled yet. Knows neither
-//! members nor overload.
+//! members nor when a pool is overloaded.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{LongLived, MemberPreference, Priority, Ticket};
+use super::bound_line::BoundLine;
+use super::claim::{LongLived, MemberId, MemberPreference, Priority};
+use super::place::QueuePosition;
+use super::service::Pace;
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
-
-/// The position of one `Acquire`. The serial number separates two positions that show the same ticket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct QueuePosition {
-    pub priority: Priority,
-    pub ticket: Ticket,
-    pub serial: u64,
-}
-
-impl QueuePosition {
-    /// Whether the request came with a ticket. Such a position does not count against the queue limit.
-    pub fn returns(&self) -> bool {
-        self.serial != self.ticket.number
-    }
-}
 
 /// Since when and until when a request waits, and for which members. The times are those of the pool's clock, which stops
 /// while the pool is paused.
@@ -34,6 +23,23 @@ pub(super) struct QueueSpan {
     pub until: Option<Instant>,
     pub long_lived: Option<LongLived>,
     pub preference: MemberPreference,
+}
+
+impl QueueSpan {
+    /// Why a request that waits under overload is refused. `None`: it is not.
+    pub fn overdue(self, pace: &Pace, now: Instant) -> Option<AcquireError> {
+        let waited = now.saturating_duration_since(self.since);
+        match self.until {
+            Some(until) if until <= now => Some(AcquireError::Expired),
+            Some(until) if until < now + pace.hold() => Some(AcquireError::Overloaded),
+            _ => (waited > pace.limit(self.time_limit())).then_some(AcquireError::Overloaded),
+        }
+    }
+
+    /// How long the request can wait in all. `None`: no limit.
+    pub fn time_limit(self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(self.since))
+    }
 }
 
 /// Why a request gets no lease.
@@ -86,6 +92,14 @@ pub(super) enum WaitOutcome<G> {
     Refused(AcquireError),
 }
 
+/// Which slots are free for waiting requests.
+pub(super) struct FreeSlots {
+    /// A member has a free slot for a request that any member may serve.
+    pub any: bool,
+    /// The members with a free slot for a request that waits for this member.
+    pub awaited: Vec<MemberId>,
+}
+
 /// The waiting requests of a pool, by class.
 ///
 /// Ordered maps instead of deques: a request leaves from any position at once. So nothing remains of requests that have
@@ -102,6 +116,8 @@ struct Line {
     newcomers: BTreeMap<QueuePosition, Waiter>,
     /// Requests that lost their member. They were served once, so they come first in any order.
     returned: BTreeMap<QueuePosition, Waiter>,
+    /// Requests that are bound to a member. They hold up no other request, and no other request holds them up.
+    bound: BoundLine<Waiter>,
     /// How many slots in a row went to other classes while a request waited here.
     passed_over: u32,
 }
@@ -116,8 +132,23 @@ impl Line {
         if place.returns() { &mut self.returned } else { &mut self.newcomers }
     }
 
+    /// Whether no request waits here for any member. Requests that are bound to one member do not count.
     fn is_empty(&self) -> bool {
         self.newcomers.is_empty() && self.returned.is_empty()
+    }
+
+    /// A bound request comes to those that wait for any member.
+    fn admit(&mut self, place: QueuePosition, mut waiter: Waiter) {
+        waiter.span.preference.bound = None;
+        self.side(place).insert(place, waiter);
+    }
+
+    fn waiter_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {
+        // Not `side(place).get_mut(..).or_else(..)`: that would borrow the line twice.
+        if self.side(place).contains_key(&place) {
+            return self.side(place).get_mut(&place);
+        }
+        self.bound.get_mut(place)
     }
 
     fn first(&self) -> Option<(&QueuePosition, &Waiter)> {
@@ -139,14 +170,59 @@ impl<G> Queue<G> {
         self.len
     }
 
+    /// How many requests of a class wait for any member.
     pub fn len_of(&self, priority: Priority) -> usize {
         let line = &self.lines[priority.index()];
         line.newcomers.len() + line.returned.len()
     }
 
+    /// How many requests of a class wait for one member.
+    pub fn bound_of(&self, priority: Priority) -> usize {
+        self.lines[priority.index()].bound.len()
+    }
+
     /// How many waiting requests count against the queue limit.
     pub fn newcomers(&self) -> usize {
-        self.lines.iter().map(|line| line.newcomers.len()).sum()
+        self.lines.iter().map(|line| line.newcomers.len() + line.bound.newcomers()).sum()
+    }
+
+    /// Whether a request with this preference would wait behind no other request.
+    pub fn is_empty_for(&self, preference: &MemberPreference) -> bool {
+        match preference.bound {
+            _ if self.len == 0 => true,
+            Some(member) => self.lines.iter().all(|line| line.bound.first_of(member, false).is_none()),
+            None => self.lines.iter().all(Line::is_empty),
+        }
+    }
+
+    /// The members for which requests wait.
+    pub fn awaited(&self) -> Vec<MemberId> {
+        let mut members: Vec<_> = self.lines.iter().flat_map(|line| line.bound.members()).collect();
+        members.sort_unstable();
+        members.dedup();
+        members
+    }
+
+    /// Whether a request waits for one member.
+    pub fn has_bound(&self) -> bool {
+        self.lines.iter().any(|line| !line.bound.is_empty())
+    }
+
+    /// The requests that wait for this member wait for any member from now on, at their places.
+    pub fn unbind_all(&mut self, member: MemberId) {
+        for line in &mut self.lines {
+            for (place, waiter) in line.bound.take_all(member) {
+                line.admit(place, waiter);
+            }
+        }
+    }
+
+    /// The request waits for any member from now on, at its place.
+    pub fn unbind(&mut self, place: QueuePosition) {
+        let line = &mut self.lines[place.priority.index()];
+        if let Some(waiter) = line.bound.remove(place) {
+            line.admit(place, waiter);
+        }
     }
 
     /// How many requests of a class are served before its newcomers, in any order.
@@ -156,21 +232,50 @@ impl<G> Queue<G> {
 
     /// When the oldest waiting request arrived.
     pub fn oldest(&self) -> Option<Instant> {
-        self.lines.iter().filter_map(Line::first).map(|(place, _)| place.ticket.arrived).min()
+        let any = self.lines.iter().filter_map(Line::first).map(|(place, _)| place.ticket.arrived);
+        any.chain(self.lines.iter().filter_map(|line| line.bound.oldest())).min()
     }
 
     pub fn push(&mut self, place: QueuePosition, span: QueueSpan, waker: Waker) {
-        let before = self.lines[place.priority.index()].side(place).insert(place, Waiter { waker, span });
+        let (line, waiter) = (&mut self.lines[place.priority.index()], Waiter { waker, span });
+        let before = match span.preference.bound {
+            Some(member) => line.bound.insert(member, place, waiter),
+            None => line.side(place).insert(place, waiter),
+        };
         debug_assert!(before.is_none(), "a place is taken once");
         self.len += 1;
     }
 
-    /// The class that gets the next slot.
-    pub fn next_class(&self) -> Option<Priority> {
-        let waiting = |priority: &Priority| !self.lines[priority.index()].is_empty();
+    /// The class that gets the next slot. `free` says which slots are free: of any member, and of members for which
+    /// requests wait.
+    pub fn next_class(&self, free: &FreeSlots) -> Option<Priority> {
+        let waiting = |priority: &Priority| {
+            let line = &self.lines[priority.index()];
+            (free.any && !line.is_empty()) || free.awaited.iter().any(|member| line.bound.has(*member))
+        };
         let owed = |priority: &Priority| self.lines[priority.index()].passed_over >= MOST_PASSED_OVER;
         let classes = || Priority::ALL.into_iter().filter(waiting);
         classes().find(owed).or_else(|| classes().next())
+    }
+
+    /// The request of a class that gets the next slot: one that waits for any member, or one that waits for a member with
+    /// a free slot, whichever comes first.
+    pub fn next_free_of(
+        &self,
+        priority: Priority,
+        newest_first: bool,
+        free: &FreeSlots,
+    ) -> Option<(QueuePosition, QueueSpan)> {
+        let line = &self.lines[priority.index()];
+        let any = if free.any { self.next_of(priority, newest_first) } else { None };
+        let bound = free.awaited.iter().filter_map(|member| line.bound.first_of(*member, newest_first));
+        let bound = bound.map(|(place, waiter)| (place, waiter.span));
+        let all = any.into_iter().chain(bound);
+        match newest_first {
+            // As in `next_of`: requests that were served once come first.
+            true => all.max_by_key(|(place, _)| (place.returns(), *place)),
+            false => all.min_by_key(|(place, _)| *place),
+        }
     }
 
     /// The first request of a class: a returned one first, then the oldest or the newest.
@@ -238,18 +343,20 @@ impl<G> Queue<G> {
 
     /// Makes `waker` the one to wake. Returns the replaced waker, to be dropped as in [`Self::leave`].
     pub fn renew(&mut self, place: QueuePosition, waker: &Waker) -> Option<Waker> {
-        let current = &mut self.lines[place.priority.index()].side(place).get_mut(&place)?.waker;
+        let current = &mut self.lines[place.priority.index()].waiter_mut(place)?.waker;
         (!current.will_wake(waker)).then(|| std::mem::replace(current, waker.clone()))
     }
 
     pub fn drain(&mut self) -> Vec<Waker> {
         self.len = 0;
+        let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.bound.drain()).collect();
         let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
-        sides.flat_map(std::mem::take).map(|(_, waiter)| waiter.waker).collect()
+        sides.flat_map(std::mem::take).chain(bound).map(|(_, waiter)| waiter.waker).collect()
     }
 
     fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
-        let waiter = self.lines[place.priority.index()].side(place).remove(&place)?;
+        let line = &mut self.lines[place.priority.index()];
+        let waiter = line.side(place).remove(&place).or_else(|| line.bound.remove(place))?;
         self.len -= 1;
         Some(waiter)
     }

@@ -37,6 +37,10 @@ impl<E> Roster<E> {
         self.states.get_mut(index)
     }
 
+    pub fn state(&self, id: MemberId) -> Option<&MemberState<E>> {
+        self.index_of(id).map(|index| &self.states[index])
+    }
+
     pub fn index_of(&self, id: MemberId) -> Option<usize> {
         self.states.binary_search_by_key(&id, |state| state.member.id).ok()
     }
@@ -44,6 +48,14 @@ impl<E> Roster<E> {
     /// The members that have not left.
     pub fn present(&self) -> impl DoubleEndedIterator<Item = &MemberState<E>> {
         self.states.iter().filter(|state| !state.left)
+    }
+
+    /// No member can serve a claim with this preference, and the claim does not wait for one to join.
+    pub fn lacks(&self, preference: &MemberPreference) -> bool {
+        match preference.only {
+            Some(only) => self.present().all(|state| state.member.id != only),
+            None => preference.present && self.present().next().is_none(),
+        }
     }
 
     pub fn add(
@@ -72,6 +84,7 @@ impl<E> Roster<E> {
             ejected_until: None,
             on_trial: false,
             left: false,
+            bound_until: None,
             held_back: false,
             exclusive: false,
             shared_until: None,
@@ -96,7 +109,7 @@ impl<E> Roster<E> {
         self.turns += 1;
         let alone = wanted.alone && self.present().nth(1).is_some();
         let state = &mut self.states[index];
-        debug_assert!(state.may_have_free_slot(now), "only a free slot is granted");
+        debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
         state.lease_time(now);
         let beside = state.in_use;
         state.in_use += 1;
@@ -169,10 +182,11 @@ impl<E> Roster<E> {
         present.peek().is_some() && present.all(|state| !state.has_room_for(kind, settings))
     }
 
-    /// The member leaves and gets no new leases. The caller holds the member, as in [`Self::release`].
-    pub fn leave(&mut self, id: MemberId) {
+    /// The member leaves and gets no new leases, except for requests that are bound to it until `bound_until`. The caller
+    /// holds the member, as in [`Self::release`].
+    pub fn leave(&mut self, id: MemberId, bound_until: Option<Instant>) {
         if let Some(state) = self.state_mut(id) {
-            state.left = true;
+            (state.left, state.bound_until) = (true, bound_until);
         }
         self.forget_if_gone(id);
     }

@@ -1,5 +1,7 @@
 //! The settings of a pool. Knows no requests.
 
+use std::time::Duration;
+
 use super::choice::MemberChoice;
 use super::claim::Policy;
 use super::eject::{BackoffSettings, EjectSettings};
@@ -21,6 +23,8 @@ pub struct PoolSettings {
     pub max_tunnels: usize,
     /// How many streams a member may have.
     pub max_streams: usize,
+    /// How long a member that leaves still gets the requests that are bound to it, while it has others.
+    pub bound_drain: Duration,
 }
 
 impl Default for PoolSettings {
@@ -33,6 +37,7 @@ impl Default for PoolSettings {
             eject: EjectSettings::default(),
             max_tunnels: usize::MAX,
             max_streams: usize::MAX,
+            bound_drain: Duration::ZERO,
         }
     }
 }

@@ -11,7 +11,8 @@ use super::claim::{Claim, MemberId};
 use super::eject::SUSPENSE;
 use super::event_loop::EventLoop;
 use super::member::{Grant, Member};
-use super::queue::{AcquireError, QueuePosition, WaitOutcome};
+use super::place::QueuePosition;
+use super::queue::{AcquireError, WaitOutcome};
 use super::recheck::{self, Recheck, Rechecked};
 use super::roster::Roster;
 use super::settings::PoolSettings;
@@ -194,13 +195,19 @@ impl<E> PoolInner<E> {
         changed.is_some()
     }
 
-    /// The member gets no new leases.
-    pub fn leave(&self, id: MemberId) {
+    /// The member gets no new leases. `serves_bound`: except for requests that are bound to it, for a while.
+    pub fn leave(&self, id: MemberId, serves_bound: bool) {
         self.change(|state, now| {
             let untaken = state.take_back(id, now);
-            state.roster.leave(id);
+            let bound_until = serves_bound.then(|| now + state.settings.bound_drain);
+            state.roster.leave(id, bound_until);
             untaken
         });
+    }
+
+    /// The request at this position waits for any member from now on.
+    pub fn unbind(&self, place: QueuePosition) {
+        self.change(|state, _| state.queue.unbind(place));
     }
 
     /// Sets the number of slots of a member, which alone decides from now on. Leases above the new number end normally.

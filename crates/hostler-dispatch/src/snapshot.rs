@@ -139,9 +139,9 @@ impl<T> PoolSnapshot<T> {
             service_time: state.service.mean(),
             queue_length: queue.len(),
             waiting: WaitingCounts {
-                high: queue.len_of(Priority::High),
-                normal: queue.len_of(Priority::Normal),
-                low: queue.len_of(Priority::Low),
+                high: queue.len_of(Priority::High) + queue.bound_of(Priority::High),
+                normal: queue.len_of(Priority::Normal) + queue.bound_of(Priority::Normal),
+                low: queue.len_of(Priority::Low) + queue.bound_of(Priority::Low),
             },
             queue_limit: settings.queue_limit,
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),

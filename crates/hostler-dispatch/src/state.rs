@@ -1,17 +1,17 @@
 //! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
 
 use std::task::{Poll, Waker};
-use std::time::Duration;
-
 use tokio::time::Instant;
 
+use super::bound;
 use super::choice::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority};
 use super::counters::PoolCounters;
 use super::member::{Grant, MemberState};
 use super::overload::{OverloadDetector, ServedWaits};
 use super::pause::Pause;
-use super::queue::{AcquireError, Late, Queue, QueuePosition, QueueSpan, WaitOutcome};
+use super::place::QueuePosition;
+use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome};
 use super::roster::Roster;
 use super::service::{Pace, Service};
 use super::settings::PoolSettings;
@@ -76,13 +76,16 @@ impl<E> PoolState<E> {
             self.counters.expired += 1;
             return Poll::Ready(Err(AcquireError::Expired));
         }
-        if self.has_no_member(&claim.preference) {
+        let mut preference = claim.preference;
+        let takes = |id: &MemberId| bound::takes(&self.roster, *id, claim, &self.settings, now);
+        preference.bound = preference.bound.filter(takes);
+        if self.roster.lacks(&preference) {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
         }
         if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind, &self.settings)) {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
-        if claim.preference.forgiving && !self.has_free_slot(self.at(now)) {
+        if preference.forgiving && !self.has_free_slot(self.at(now)) {
             self.roster.forgive();
         }
         // A slot is free for waiting requests here only if an ejection has ended and its timer has not fired yet.
@@ -94,22 +97,24 @@ impl<E> PoolState<E> {
         if self.queue.len_of(place.priority) == 0 {
             self.detectors[place.priority.index()].found_empty(now.served);
         }
-        if self.queue.is_empty()
-            && let Some(grant) = self.grant(now, claim.long_lived, &claim.preference)
+        if self.queue.is_empty_for(&preference)
+            && let Some(grant) = self.grant(now, claim.long_lived, &preference)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
-        if claim.preference.only.is_some() && !self.pause.is_on() {
+        if preference.only.is_some() && !self.pause.is_on() {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
         }
         // If the limit of tunnels or streams is the reason, waiting for a slot would not help, and would hold up the
         // requests behind.
-        if let Some(kind) = claim.long_lived.filter(|_| self.queue.is_empty() && self.has_free_slot(now)) {
+        if let Some(kind) = claim.long_lived
+            && self.queue.is_empty_for(&preference)
+            && self.has_free_slot_for(&preference, now)
+        {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let Claim { long_lived, preference, .. } = *claim;
-        let span = QueueSpan { since: now.served, until, long_lived, preference };
+        let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -163,9 +168,11 @@ impl<E> PoolState<E> {
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
     pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
         let now = self.at(now);
+        if self.queue.has_bound() {
+            bound::unbind_lost(&self.roster, &mut self.queue, now.real);
+        }
         self.shed(now, woken);
         while !self.queue.is_empty()
-            && self.has_free_slot(now)
             && let Some((place, span)) = self.next(now, woken)
             && let Some(grant) = self.grant(now, span.long_lived, &span.preference)
         {
@@ -178,9 +185,13 @@ impl<E> PoolState<E> {
     /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for a
     /// tunnel or a stream if no free member has room for it.
     fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(QueuePosition, QueueSpan)> {
-        while let Some(priority) = self.queue.next_class() {
+        if self.pause.is_on() {
+            return None;
+        }
+        let free = bound::free_slots(&self.roster, &self.queue, self.has_free_slot(now), now.real);
+        while let Some(priority) = self.queue.next_class(&free) {
             let newest_first = self.is_overloaded(priority, now.served);
-            let (place, span) = self.queue.next_of(priority, newest_first)?;
+            let (place, span) = self.queue.next_free_of(priority, newest_first, &free)?;
             let error = if span.until.is_some_and(|until| until <= now.served) {
                 self.counters.expired += 1;
                 AcquireError::Expired
@@ -189,6 +200,11 @@ impl<E> PoolState<E> {
             } else if let Some(kind) = span.long_lived
                 && !self.can_serve(&span, now)
             {
+                if span.preference.bound.is_some() {
+                    // Its member has the most tunnels or streams allowed, and another one may have room.
+                    self.queue.unbind(place);
+                    continue;
+                }
                 self.counters.refuse(kind)
             } else {
                 return Some((place, span));
@@ -206,7 +222,7 @@ impl<E> PoolState<E> {
         let Some(pace) = self.pace() else { return };
         let served = ServedWaits {
             waited: now.served.saturating_duration_since(span.since),
-            time_limit: time_limit(span),
+            time_limit: span.time_limit(),
             behind: self.queue.len_of(place.priority),
         };
         self.detectors[place.priority.index()].served(served, &pace, now.served);
@@ -220,7 +236,7 @@ impl<E> PoolState<E> {
             }
             let Some(pace) = self.pace() else { return };
             while let Some((place, span)) = self.queue.oldest_newcomer(priority)
-                && let Some(error) = overdue(span, &pace, now.served)
+                && let Some(error) = span.overdue(&pace, now.served)
             {
                 self.counters.shed += u64::from(error == AcquireError::Overloaded);
                 self.counters.expired += u64::from(error == AcquireError::Expired);
@@ -319,11 +335,11 @@ impl<E> PoolState<E> {
             && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
     }
 
-    /// The pool has no member, and the claim does not wait for one to join.
-    fn has_no_member(&self, preference: &MemberPreference) -> bool {
-        match preference.only {
-            Some(only) => self.roster.present().all(|member_state| member_state.member.id != only),
-            None => preference.present && self.roster.present().next().is_none(),
+    /// Whether a slot is free for a claim with this preference.
+    fn has_free_slot_for(&self, preference: &MemberPreference, now: Now) -> bool {
+        match preference.bound {
+            Some(id) => self.roster.state(id).is_some_and(|state| state.has_bound_slot(now.real)),
+            None => self.has_free_slot(now),
         }
     }
 
@@ -338,11 +354,18 @@ impl<E> PoolState<E> {
 
     fn choose(&self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
         let (settings, roster, now) = (&self.settings, &self.roster, now.real);
+        if let Some(id) = preference.bound {
+            let index = roster.index_of(id)?;
+            let state = &roster.states()[index];
+            let has_room = kind.is_none_or(|kind| state.takes(kind, settings));
+            return (has_room && state.has_bound_slot(now)).then_some(index);
+        }
         let is_free = |member_state: &MemberState<E>| {
             member_state.may_have_free_slot(now)
                 && kind.is_none_or(|kind| member_state.has_room_for(kind, settings))
         };
-        let (choice, last, is_long_lived) = (settings.choice, self.last_chosen, kind.is_some());
+        let (choice, last) = (settings.choice, self.last_chosen);
+        let is_long_lived = kind.is_some() || preference.spread;
         let chooser = Chooser { choice, roster, last, is_long_lived, now, is_free };
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
@@ -377,19 +400,4 @@ impl<E> PoolState<E> {
         }
         grant
     }
-}
-
-/// Why a request that waits under overload is refused. `None`: it is not.
-fn overdue(span: QueueSpan, pace: &Pace, now: Instant) -> Option<AcquireError> {
-    let waited = now.saturating_duration_since(span.since);
-    match span.until {
-        Some(until) if until <= now => Some(AcquireError::Expired),
-        Some(until) if until < now + pace.hold() => Some(AcquireError::Overloaded),
-        _ => (waited > pace.limit(time_limit(span))).then_some(AcquireError::Overloaded),
-    }
-}
-
-/// How long a request can wait in all. `None`: no limit.
-fn time_limit(span: QueueSpan) -> Option<Duration> {
-    span.until.map(|until| until.saturating_duration_since(span.since))
 }

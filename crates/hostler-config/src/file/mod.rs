@@ -19,6 +19,7 @@ mod registrar;
 mod route;
 mod section;
 mod server;
+mod sticky;
 mod tls;
 mod workers;
 
@@ -41,6 +42,7 @@ pub use postal::Postal;
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, ClientIpHeader, Server};
+pub use sticky::{SameSite, StickyBy, StickySwitch, StickyTable, is_token};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
 pub use workers::{NumberOfWorkers, WorkerRange};
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::section::section;
-use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers};
+use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, StickyBy, StickySwitch};
 use crate::value::{
     Announced, Auto, CommandLine, Count, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size,
     Slots, Spares,
@@ -109,6 +109,18 @@ section! {
         pub max_concurrency: Option<Count<1, 100_000>> = None,
         /// Which of the free workers or members gets the next request.
         pub choice: Choice = Choice::Warm,
+        /// Whether all requests of a client go to the same worker or member, and what Hostler recognises a client by. For
+        /// an app that keeps state of its clients in memory.
+        ///
+        /// - `"auto"`: only requests of one Engine.IO session, so that Socket.IO works with several workers.
+        /// - `"cookie"`: Hostler sets a cookie.
+        /// - `"address"`: the client's address; an IPv6 client is its /64 network.
+        /// - `"header:X-User"`, `"query:sid"`, `"cookie:session"`: the value of a header field, of a parameter of the query,
+        ///   or of a cookie that the app sets. A request without it goes to any worker.
+        /// - `"off"`: no.
+        ///
+        /// All ways but `"off"` include Engine.IO sessions. See [Sticky sessions](../guide/sticky.md).
+        pub sticky: StickySwitch = StickySwitch::Word(StickyBy::Auto),
         /// How a worker gets the address on which it listens.
         pub bind: Bind = Bind::Socket => worker.bind,
         /// The port on which the app itself calls `listen()`. Only with `bind = "socket"`.

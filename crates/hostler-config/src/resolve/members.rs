@@ -18,7 +18,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 const DEFAULT_SLOTS: usize = 64;
 
 /// The keys of a pool that members can have. All other keys are for workers only.
-const FOR_MEMBERS: [&str; 16] = [
+const FOR_MEMBERS: [&str; 17] = [
     "command",
     "members",
     "announce",
@@ -28,6 +28,7 @@ const FOR_MEMBERS: [&str; 16] = [
     "ejection",
     "concurrency",
     "choice",
+    "sticky",
     "request_timeout",
     "max_tunnels",
     "tunnel_idle_timeout",

@@ -24,6 +24,7 @@ mod resolver;
 mod respond;
 mod route;
 mod server;
+mod sticky;
 mod tls;
 
 use std::path::PathBuf;

@@ -66,6 +66,12 @@ impl Resolver<'_> {
             name: name.into(),
             announce: written.announce.0.iter().map(|name| name.0.clone()).collect(),
             choice: written.choice,
+            sticky: self.sticky(
+                &path.key("sticky"),
+                name,
+                &written.sticky,
+                (&source, longest_request(name, written, routes)),
+            ),
             queue: Queue {
                 limit: written.queue.limit.map_or_else(|| default_queue_limit(&source), |limit| limit.get()),
                 timeout: written.queue.timeout.0,
@@ -189,11 +195,7 @@ impl Resolver<'_> {
         written: &file::Pool,
         routes: &[Route],
     ) -> Duration {
-        let of_routes = routes.iter().filter_map(|route| match &route.target {
-            Target::Pool { name: target, request_timeout } if target == name => Some(*request_timeout),
-            _ => None,
-        });
-        let time_limit = of_routes.fold(written.request_timeout.0, Duration::max);
+        let time_limit = longest_request(name, written, routes);
         let Some(Period(hang_timeout)) = written.hang_timeout else { return time_limit * 2 };
         if hang_timeout < time_limit {
             let longest = Period(time_limit);
@@ -219,4 +221,13 @@ impl Resolver<'_> {
         }
         written.env.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
     }
+}
+
+/// The longest `request_timeout` of the pool and its routes.
+fn longest_request(name: &str, written: &file::Pool, routes: &[Route]) -> Duration {
+    let of_routes = routes.iter().filter_map(|route| match &route.target {
+        Target::Pool { name: target, request_timeout } if target == name => Some(*request_timeout),
+        _ => None,
+    });
+    of_routes.fold(written.request_timeout.0, Duration::max)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_worker::{Slots, WorkerSettings};
 
-use super::{Ejection, HealthCheck};
+use super::{Ejection, HealthCheck, Sticky};
 use crate::client_tls::ClientTls;
 use crate::file::{Choice, MemberProtocol, Policy};
 
@@ -21,6 +21,8 @@ pub struct Pool {
     pub announce: Vec<String>,
     /// Which free member gets the next request.
     pub choice: Choice,
+    /// How a client stays with one worker or member.
+    pub sticky: Sticky,
     /// Where requests wait for a slot.
     pub queue: Queue,
     /// The time until the response begins, unless the route has another one.

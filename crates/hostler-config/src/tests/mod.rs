@@ -13,6 +13,7 @@ mod registrar;
 mod robust;
 mod sense;
 mod sources;
+mod sticky;
 mod targets;
 mod tls;
 

@@ -1,6 +1,8 @@
 //! Helpers for the tests of this crate: futures polled by hand, so that a test can write down every interleaving.
 
 mod backoff;
+mod bound;
+mod bound_model;
 mod choice;
 mod deadlines;
 mod eject;

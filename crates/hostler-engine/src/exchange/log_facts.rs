@@ -22,6 +22,8 @@ pub struct LogFacts {
     pub queue_length: Option<usize>,
     /// How many other requests the member had when it got this one. None if no member got it.
     pub in_use: Option<usize>,
+    /// Why the request went to another member than those of the same client before.
+    pub moved: Option<&'static str>,
     /// The status that was sent to the client. 0: none.
     pub status: u16,
     /// The reason of a refusal.

@@ -8,6 +8,7 @@ use super::answer::Answer;
 use super::death_count::DeathCount;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
+use super::sticky::Stay;
 use super::target::{PoolTarget, Route};
 use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
@@ -40,6 +41,7 @@ pub(super) async fn call_within<D: Downstream>(
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
     queue_wait.preference = policy.preference(exchange, target)?;
+    let mut stay = stay(target, exchange, &mut queue_wait);
     let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);
     loop {
         // Boxed because few requests need it. Otherwise each connection would carry the room for it.
@@ -54,6 +56,9 @@ pub(super) async fn call_within<D: Downstream>(
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
+        if let (Some(stay), Some(sticky)) = (&mut stay, &target.sticky) {
+            sticky.reached(stay, &lease, queue_wait.was_unbound, &target.pool, exchange);
+        }
         let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
@@ -64,8 +69,11 @@ pub(super) async fn call_within<D: Downstream>(
             answered => answered,
         };
         let failure = match answered {
-            Ok(call) => {
+            Ok(mut call) => {
                 policy.answered(exchange, call.answer());
+                if let (Some(stay), Some(sticky)) = (stay, &target.sticky) {
+                    Box::pin(sticky.answered(stay, &mut call, &target.pool, exchange)).await;
+                }
                 return Ok(call);
             }
             Err(failure) => failure,
@@ -85,6 +93,14 @@ pub(super) async fn call_within<D: Downstream>(
         }
         last = next.why.or(last);
     }
+}
+
+/// Binds the request to the member of its client, if the pool is sticky and the client has one.
+fn stay(target: &PoolTarget, exchange: &Exchange, queue_wait: &mut QueueWait<'_>) -> Option<Stay> {
+    let stay = target.sticky.as_ref()?.stay(exchange, &target.pool)?;
+    stay.prefer(&mut queue_wait.preference);
+    queue_wait.bound_wait = stay.wait.filter(|_| stay.bound.is_some());
+    Some(stay)
 }
 
 /// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop

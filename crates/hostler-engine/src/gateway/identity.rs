@@ -95,7 +95,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-fn network_name(address: IpAddr) -> String {
+pub(super) fn network_name(address: IpAddr) -> String {
     let mut name = network(address).to_string();
     if address.is_ipv6() {
         // Writing to a String cannot fail.

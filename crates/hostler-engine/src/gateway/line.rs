@@ -28,6 +28,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         attempts: log_facts.attempts,
         queue_length: log_facts.queue_length,
         in_use: log_facts.in_use,
+        moved: log_facts.moved,
         cache: log_facts.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,

@@ -20,6 +20,7 @@ pub mod refusal;
 mod retry;
 mod rewrite;
 mod spool;
+mod sticky;
 mod stream;
 mod suspects;
 mod target;
@@ -50,6 +51,7 @@ pub use refusal::{Objection, Refusal, RefusalFacts};
 pub use retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
+pub use sticky::{Stickiness, StickyKey, StickyView};
 pub use suspects::{Convicted, KeptOff};
 pub use target::{PoolTarget, PoolTargetSettings, Route, Target};
 

@@ -11,6 +11,7 @@ use hostler_wire::{Limits, Whole};
 use super::kind::RouteKind;
 use super::poison::Poison;
 use super::prepare::Changes;
+use super::sticky::Stickiness;
 use crate::cache::Caching;
 use crate::exchange::Counters;
 use crate::files::Files;
@@ -81,6 +82,8 @@ pub struct PoolTarget {
     pub meter: Arc<Meter>,
     /// The suspects of the pool, shared by all its routes.
     pub poison: Arc<Poison>,
+    /// How its clients stay with its members. None: they do not.
+    pub sticky: Option<Arc<Stickiness>>,
 }
 
 /// The settings of a pool for one route.
@@ -125,7 +128,7 @@ impl PoolTarget {
             limits: settings.limits,
             max_interim_answers: settings.max_interim_answers,
         };
-        let (name, wake_timeout) = (pool.name().into(), Duration::ZERO);
-        Self { name, pool, queue_timeout, request_timeout, wake_timeout, call, meter, poison }
+        let (name, wake_timeout, sticky) = (pool.name().into(), Duration::ZERO, None);
+        Self { name, pool, queue_timeout, request_timeout, wake_timeout, call, meter, poison, sticky }
     }
 }

@@ -65,11 +65,16 @@ pub(super) struct QueueWait<'a> {
     ticket: Option<Ticket>,
     /// Which members it is for.
     pub preference: MemberPreference,
+    /// How long it waits for the member to which it is bound. None: as long as for any other.
+    pub bound_wait: Option<Duration>,
+    /// It has waited for that member in vain.
+    pub was_unbound: bool,
 }
 
 impl<'a> QueueWait<'a> {
     pub fn begin(target: &'a PoolTarget, priority: Priority, wait_budget: WaitBudget) -> Self {
-        Self { target, priority, wait_budget, ticket: None, preference: MemberPreference::default() }
+        let (ticket, preference) = (None, MemberPreference::default());
+        Self { target, priority, wait_budget, ticket, preference, bound_wait: None, was_unbound: false }
     }
 
     /// The deadline of the answer.
@@ -116,15 +121,28 @@ impl<'a> QueueWait<'a> {
         let claim = Claim {
             ticket: self.ticket,
             priority: self.priority,
-            deadline: Some(self.limit(exchange, asked)),
+            deadline: Some(self.limit_for(self.target.queue_timeout, exchange, asked)),
             long_lived: stream::expected(exchange),
             preference: self.preference,
         };
         let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());
-        let acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
+        let mut acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
+        if let Err(Refusal::QueueTimeout) = acquired
+            && self.ends_binding(exchange, asked)
+        {
+            acquire.as_mut().unbind();
+            acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
+        }
         let outcome = acquired.and_then(|acquired| acquired.map_err(Refusal::from));
         (outcome, acquire.ahead())
+    }
+
+    /// The time for its own member is over. False if the time for any slot is over as well.
+    fn ends_binding(&mut self, exchange: &Exchange, asked: Instant) -> bool {
+        let was_bound = self.bound_wait.take().is_some() && self.preference.bound.take().is_some();
+        self.was_unbound |= was_bound;
+        was_bound && Instant::now() < self.limit(exchange, asked)
     }
 
     /// Waits until nothing is against requests like this one. Until then similar requests get one worker at a time. This wait is a part of
@@ -135,7 +153,10 @@ impl<'a> QueueWait<'a> {
         client: &mut D,
     ) -> Result<(), Refusal> {
         let asked = Instant::now();
+        // This wait is not for the member of the client.
+        let bound_wait = self.bound_wait.take();
         let outcome = self.wait_for_turn(exchange, client, asked).await;
+        self.bound_wait = bound_wait;
         exchange.timings.queue_wait += asked.elapsed();
         outcome
     }
@@ -214,7 +235,15 @@ impl<'a> QueueWait<'a> {
     /// When the wait of a request that began to wait at `asked` ends. A request that comes back after its member was lost goes on with the
     /// old limit.
     fn limit(&self, exchange: &Exchange, asked: Instant) -> Instant {
-        let queue_timeout = self.target.queue_timeout + self.wait_budget.paused;
+        let time_limit = match self.bound_wait {
+            Some(bound_wait) => bound_wait.min(self.target.queue_timeout),
+            None => self.target.queue_timeout,
+        };
+        self.limit_for(time_limit, exchange, asked)
+    }
+
+    fn limit_for(&self, time_limit: Duration, exchange: &Exchange, asked: Instant) -> Instant {
+        let queue_timeout = time_limit + self.wait_budget.paused;
         self.until().min(asked + queue_timeout.saturating_sub(exchange.timings.queue_wait))
     }
 

@@ -52,6 +52,8 @@ pub struct Access<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_use: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]
     pub total_ms: Duration,
@@ -103,6 +105,9 @@ impl Access<'_> {
                 );
                 if let (Some(pool), Some(member)) = (self.pool, self.member) {
                     let _ = write!(out, " {pool}/{member}");
+                }
+                if let Some(moved) = self.moved {
+                    let _ = write!(out, " moved: {moved}");
                 }
                 if let Some(cache) = self.cache {
                     let _ = write!(out, " {cache}");

@@ -15,6 +15,7 @@ use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
 use super::link::{Interims, Link, remove_own_fields};
 use super::live_stream::{self, LiveStream};
+use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
 use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream};
@@ -55,6 +56,8 @@ pub struct Call {
     interims: Interims,
     /// Set once the answer is a stream and the slot was returned.
     pub(super) live_stream: Option<Box<LiveStream>>,
+    /// The first bytes of the body, if they were looked at.
+    ahead: Option<Box<ReadAhead>>,
 }
 
 impl Call {
@@ -112,6 +115,7 @@ impl Call {
             forsaken: None,
             interims: Interims::default(),
             live_stream: None,
+            ahead: None,
         })
     }
 
@@ -302,10 +306,30 @@ impl Call {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, CallError>> {
+        if let Some(ahead) = &mut self.ahead {
+            match ahead.take(into, max) {
+                Some(complete) => return Poll::Ready(Ok(complete)),
+                None => self.ahead = None,
+            }
+        }
         match &mut self.live_stream {
             None => self.link.poll_body(cx, into, max),
             Some(live_stream) => live_stream.poll_body(cx, &mut self.link, into, max),
         }
+    }
+
+    /// Looks at the first bytes of the body, at most about `most`. They are still a part of the body. Empty if none come before the
+    /// deadline, or if the answer breaks off.
+    pub async fn peek(&mut self, exchange: &Exchange, most: usize) -> &[u8] {
+        let mut bytes = Vec::new();
+        let came = poll_fn(|cx| match self.link.poll_body(cx, &mut bytes, most) {
+            Poll::Ready(came) => Poll::Ready(came.ok()),
+            Poll::Pending => exchange.deadline.poll_due(cx).map(|()| None),
+        });
+        // A break is found again when the body is read.
+        let complete = came.await.unwrap_or(false);
+        self.ahead = (complete || !bytes.is_empty()).then(|| Box::new(ReadAhead::new(bytes, complete)));
+        self.ahead.as_ref().map_or(&[], |ahead| ahead.bytes())
     }
 
     /// The trailers of a complete answer.

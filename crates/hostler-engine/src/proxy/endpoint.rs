@@ -44,6 +44,8 @@ pub struct Endpoint {
     pub meter: Arc<Meter>,
     /// The data of its registration. None for a member that was not registered.
     pub instance: Option<Arc<Instance>>,
+    /// Its identity for as long as it keeps the state of its clients. None: its name, because a restart of such a member does not show.
+    pub process: Option<Arc<str>>,
     /// Where its ejections are logged.
     pub news: Option<MemberNews>,
     /// The result of its health checks, if there are any.
@@ -78,7 +80,13 @@ impl Endpoint {
         let sharing = if connector.protocol == MemberProtocol::Http2 { threads } else { 0 };
         let http2_connections = (0..sharing).map(|_| Http2Connections::new()).collect();
         let checked = OnceLock::new();
-        Self { connector, label, meter, instance: None, news: None, checked, ours, idle, http2_connections }
+        let (instance, process, news) = (None, None, None);
+        Self { connector, label, meter, instance, process, news, checked, ours, idle, http2_connections }
+    }
+
+    /// What tells it from all other members. A worker that starts again has another identity.
+    pub fn identity(&self) -> &Arc<str> {
+        self.process.as_ref().unwrap_or(&self.label)
     }
 
     /// The result of the health checks. None if there are none.

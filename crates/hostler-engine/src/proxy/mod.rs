@@ -14,6 +14,7 @@ mod lane;
 mod link;
 mod live_stream;
 mod meter;
+mod read_ahead;
 mod request;
 mod tunnel;
 mod upload;
@@ -43,7 +44,7 @@ pub use live_stream::StreamEnd;
 pub use meter::{Meter, Spread, Times};
 #[cfg(test)]
 pub use request::write_head;
-pub use request::{goes_on, writes};
+pub use request::{MOVED, goes_on, writes};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 use ending::end_lease;

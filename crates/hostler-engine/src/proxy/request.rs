@@ -9,6 +9,9 @@ use hostler_wire::{
 
 use crate::exchange::{Edits, Exchange, via};
 
+/// Tells the app that a request of its client went to another member than the ones before, and why.
+pub const MOVED: &str = "X-Hostler-Moved";
+
 /// Writes the request's head for a member.
 pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLength>) {
     let head = &exchange.head;
@@ -56,7 +59,9 @@ fn fate(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
         return FieldFate::None;
     }
-    if field.known == Name::Other && is_underscore_alias(name, &exchange.to_member) {
+    if field.known == Name::Other
+        && (is_moved(field.own, name) || is_underscore_alias(name, &exchange.to_member))
+    {
         return FieldFate::None;
     }
     let is_trusted_only = !field.own && needs_trust(field.known, name);
@@ -71,6 +76,11 @@ fn fate(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
         (true, false) => FieldFate::Plain,
         (true, true) => FieldFate::Trusted,
     }
+}
+
+/// Only Hostler says this. Proxies pass on what their clients have sent, so it counts from none of them.
+fn is_moved(own: bool, name: &[u8]) -> bool {
+    !own && name.len() == MOVED.len() && name.eq_ignore_ascii_case(MOVED.as_bytes())
 }
 
 /// Which fields of a trusted proxy are passed on unchanged.
@@ -227,6 +237,7 @@ pub(super) fn is_underscore_alias(name: &[u8], edits: &Edits) -> bool {
         || known.is_hop_by_hop()
         || needs_trust(known, &dashed)
         || starts_with(&dashed, b"hostler-")
+        || starts_with(&dashed, b"x-hostler-")
         || edits.writes_other_than(name, &dashed)
 }
 

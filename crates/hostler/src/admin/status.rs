@@ -12,7 +12,7 @@ use hostler_engine::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
     Spool, SpoolView,
 };
-use hostler_engine::gateway::{Health, HealthView, KeptOff, Poison, SuspectsView};
+use hostler_engine::gateway::{Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView};
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
 use hostler_native::geo::{Geo, GeoStatus};
@@ -103,6 +103,8 @@ pub struct PoolSource {
     pub meter: Arc<Meter>,
     /// The requests that are kept off the pool.
     pub poison: Arc<Poison>,
+    /// None if `sticky` is off.
+    pub sticky: Option<Arc<Stickiness>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -179,6 +181,8 @@ pub struct PoolStatus {
     pub boots: Option<Boots>,
     pub kept_off: Vec<KeptOff>,
     pub suspects: SuspectsView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sticky: Option<StickyView>,
     pub times: Times,
 }
 
@@ -289,6 +293,7 @@ impl PoolSource {
             boots: self.supervisor.as_ref().map(|supervisor| supervisor.boots()),
             kept_off: self.poison.kept_off(),
             suspects: self.poison.view(),
+            sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
             times: self.meter.times(),
         }
     }

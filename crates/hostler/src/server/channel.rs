@@ -9,6 +9,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use hostler_engine::gateway::StickyKey;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
@@ -32,8 +33,11 @@ pub(super) enum SuccessorMessage {
     Sockets(Purpose),
     /// Registered routes; the descriptor of a file with them is attached.
     Registrations,
-    /// All sockets have been sent.
-    NoMore,
+    /// All sockets have been sent. The successor signs cookies with the same key. An older version neither sends nor reads it.
+    NoMore {
+        #[serde(default)]
+        sticky_key: Option<StickyKey>,
+    },
     /// All workers of the successor are ready, and it can begin.
     Ready,
     /// The successor cannot take over.

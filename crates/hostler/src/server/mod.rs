@@ -47,7 +47,7 @@ use hostler_native::postal::Postal;
 use hostler_worker::NeverReady;
 use listeners::Listeners;
 use notify::Notify;
-use predecessor::Handover;
+use predecessor::{Handover, Inheritance};
 use running::RunningServer;
 use signals::{SignalAction, Signals};
 use threads::DataPlane;
@@ -94,16 +94,16 @@ async fn serve(
     let mut signals = Signals::new()?;
     let notify = Notify::of(&invocation.surroundings.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
-    let (inherited, registrations) = match &handover {
+    let (inherited, inheritance) = match &handover {
         Some(handover) => handover.receive_sockets().await.map_err(StartError::TakeOver)?,
         None => {
             given.describe().for_each(|line| journal.event(Level::Info, &line));
-            (given.assign(&config)?, None)
+            (given.assign(&config)?, Inheritance::default())
         }
     };
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
     let running =
-        RunningServer::start((config, invocation, options), listeners, registrations, journal.clone())?;
+        RunningServer::start((config, invocation, options), listeners, inheritance, journal.clone())?;
     let running = Arc::new(running);
     if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
         stop::stop_workers(&running, &mut signals, true).await;

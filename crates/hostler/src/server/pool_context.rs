@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hostler_config::{Config, Invocation, Server};
+use hostler_engine::gateway::StickyKey;
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::{
     self, Development, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
@@ -27,6 +28,10 @@ pub(super) struct PoolContext {
     cores: usize,
     /// What differs for workers while somebody develops the app.
     pub development: Development,
+    /// Signs the cookies of pools without a key of their own.
+    pub sticky_key: StickyKey,
+    /// Tells the workers of this process from those of any other Hostler.
+    pub instance: Arc<str>,
     /// The soft limit on open files at the start of this process.
     open_files: Option<u64>,
     /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
@@ -38,19 +43,28 @@ pub(super) struct PoolContext {
 }
 
 impl PoolContext {
+    /// `sticky_key`: that of the predecessor, if there is one.
     pub fn new(
         invocation: &Invocation,
         config: &Config,
         development: Development,
         journal: &Journal,
+        sticky_key: Option<StickyKey>,
     ) -> std::io::Result<Self> {
         let around = &invocation.surroundings;
-        let guard = std::env::current_exe()?;
-        let (environment, open_files) = (around.environment.clone(), around.soft_open_files);
-        let (threads, journal) = (config.server.threads, journal.clone());
-        let workers_before = around.workers_before.clone();
-        let (cores, context) = (around.cores, OnceLock::new());
-        Ok(Self { environment, threads, journal, cores, development, open_files, guard, workers_before, context })
+        Ok(Self {
+            environment: around.environment.clone(),
+            threads: config.server.threads,
+            journal: journal.clone(),
+            cores: around.cores,
+            development,
+            sticky_key: sticky_key.unwrap_or_else(StickyKey::random),
+            instance: String::from(StickyKey::random()).into(),
+            open_files: around.soft_open_files,
+            guard: std::env::current_exe()?,
+            workers_before: around.workers_before.clone(),
+            context: OnceLock::new(),
+        })
     }
 
     /// Applies the settings that all workers share.

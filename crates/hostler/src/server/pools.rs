@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::Poison;
+use hostler_engine::gateway::{Poison, Stickiness};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -26,6 +26,8 @@ pub(super) struct RunningPool {
     pub pool: Pool<Endpoint>,
     pub meter: Arc<Meter>,
     pub poison: Arc<Poison>,
+    /// None if `sticky` is off.
+    pub sticky: Option<Arc<Stickiness>>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
@@ -57,6 +59,7 @@ impl RunningPool {
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
             poison: poison(&name, written, pool_context),
+            sticky: sticky(&name, written, pool_context, None),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
             settings: written.clone(),
@@ -71,7 +74,7 @@ impl RunningPool {
             PoolMembers::Workers(workers) => {
                 let context = pool_context.context(&config.server)?;
                 let wanted = settings::workers(config, workers, pool_context);
-                new.supervisor = Some(new.supervise(wanted, context));
+                new.supervisor = Some(new.supervise(wanted, context, &pool_context.instance));
             }
         }
         Ok(new)
@@ -91,6 +94,10 @@ impl RunningPool {
         let same_poison = (&before.poison, before.slots()) == (&written.poison, written.slots());
         can.then(|| Self {
             poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, pool_context) },
+            sticky: match before.sticky == written.sticky {
+                true => self.sticky.clone(),
+                false => sticky(&self.name, written, pool_context, self.sticky.as_deref()),
+            },
             settings: written.clone(),
             ..self.clone()
         })
@@ -144,6 +151,7 @@ impl RunningPool {
             pool: self.pool.clone(),
             meter: self.meter.clone(),
             poison: self.poison.clone(),
+            sticky: self.sticky.clone(),
             supervisor: self.supervisor.clone(),
         }
     }
@@ -169,8 +177,13 @@ impl RunningPool {
         endpoint
     }
 
-    fn supervise(&self, wanted: WorkerSettings, context: SupervisorContext) -> Arc<Supervisor> {
-        let (meter, threads) = (self.meter.clone(), self.threads);
+    fn supervise(
+        &self,
+        wanted: WorkerSettings,
+        context: SupervisorContext,
+        instance: &Arc<str>,
+    ) -> Arc<Supervisor> {
+        let (meter, threads, instance) = (self.meter.clone(), self.threads, instance.clone());
         Arc::new_cyclic(|supervisor: &Weak<Supervisor>| {
             let supervisor = supervisor.clone();
             let on_hang: OnHang = Arc::new(move |member| {
@@ -181,8 +194,13 @@ impl RunningPool {
             let endpoint = move |address: hostler_worker::WorkerAddress,
                                  facts: hostler_worker::WorkerFacts| {
                 let label = facts.index.to_string().into();
+                // A spare that joins again is the same process.
+                let process = format!("{instance} {} {}", facts.index, facts.generation).into();
                 let ours = Ours { on_hang: on_hang.clone(), exit_watch: facts.exit_watch };
-                Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours))
+                let mut endpoint =
+                    Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours));
+                endpoint.process = Some(process);
+                endpoint
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), context)
         })
@@ -206,4 +224,13 @@ impl Joined {
 
 fn poison(name: &Arc<str>, written: &config::Pool, pool_context: &PoolContext) -> Arc<Poison> {
     Arc::new(Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone()))
+}
+
+fn sticky(
+    name: &Arc<str>,
+    written: &config::Pool,
+    pool_context: &PoolContext,
+    before: Option<&Stickiness>,
+) -> Option<Arc<Stickiness>> {
+    Stickiness::new(name, &written.sticky, &pool_context.sticky_key, before).map(Arc::new)
 }

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hostler_config::Surroundings;
+use hostler_engine::gateway::StickyKey;
 use rustix::process::{Pid, getppid};
 
 use super::channel::{self, Channel, SuccessorMessage};
@@ -50,12 +51,21 @@ impl Predecessor {
     }
 }
 
+/// What a predecessor gives besides its sockets.
+#[derive(Default)]
+pub(super) struct Inheritance {
+    /// The registered routes.
+    pub registrations: Option<File>,
+    /// Signs the cookies of pools without a key of their own.
+    pub sticky_key: Option<StickyKey>,
+}
+
 /// The channel to the predecessor.
 pub(super) struct Handover(Channel);
 
 impl Handover {
-    /// Receives the sockets and the registered routes.
-    pub async fn receive_sockets(&self) -> io::Result<(Inherited, Option<File>)> {
+    /// Receives the sockets, the registered routes and the key of sticky cookies.
+    pub async fn receive_sockets(&self) -> io::Result<(Inherited, Inheritance)> {
         let (mut sockets, mut registrations) = (BTreeMap::new(), None);
         loop {
             match self.0.receive().await? {
@@ -66,7 +76,9 @@ impl Handover {
                 Some((SuccessorMessage::Registrations, received)) => {
                     registrations = received.into_iter().next().map(File::from);
                 }
-                Some((SuccessorMessage::NoMore, _)) => return Ok((sockets, registrations)),
+                Some((SuccessorMessage::NoMore { sticky_key }, _)) => {
+                    return Ok((sockets, Inheritance { registrations, sticky_key }));
+                }
                 other => return Err(unexpected(other.map(|(word, _)| word))),
             }
         }

@@ -157,8 +157,9 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
         limits: settings::limits(&config.server),
         max_interim_answers: config.server.max_interim_answers,
     };
-    let (wake_timeout, meter) = (pool.settings.wake_timeout, pool.meter.clone());
-    PoolTarget { wake_timeout, ..PoolTarget::new(pool.pool.clone(), meter, pool.poison.clone(), settings) }
+    let (wake_timeout, sticky) = (pool.settings.wake_timeout, pool.sticky.clone());
+    let target = PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings);
+    PoolTarget { wake_timeout, sticky, ..target }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

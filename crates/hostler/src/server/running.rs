@@ -1,6 +1,5 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
-use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use super::listeners::Listeners;
 use super::lookups::LookupServices;
 use super::pool_context::PoolContext;
 use super::pools::{self, RunningPool};
+use super::predecessor::Inheritance;
 use super::program::Program;
 use super::registrar::{self, RegisteredRules, Registering};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
@@ -72,7 +72,7 @@ impl RunningServer {
     pub fn start(
         (config, invocation, options): (Config, Invocation, RunOptions),
         listeners: Listeners,
-        registrations: Option<File>,
+        Inheritance { registrations, sticky_key }: Inheritance,
         journal: Journal,
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;
@@ -80,7 +80,8 @@ impl RunningServer {
         let answer_memory = settings::answer_memory(&config.server);
         let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
         let listening = listening.map_err(StartError::Tls)?;
-        let pool_context = PoolContext::new(&invocation, &config, options.development(), &journal)?;
+        let development = options.development();
+        let pool_context = PoolContext::new(&invocation, &config, development, &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));

@@ -130,6 +130,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         max_tunnels: pool.max_tunnels,
         max_streams: pool.max_streams,
         eject: ejection(&pool.ejection),
+        bound_drain: pool.sticky.drain,
         ..Default::default()
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
+use hostler_engine::gateway::StickyKey;
 use tokio::time::{Instant, timeout_at};
 
 use super::channel::{self, Channel, SuccessorMessage};
@@ -30,6 +31,16 @@ pub(super) enum UpgradeError {
     Channel(#[from] io::Error),
 }
 
+/// What a successor gets besides the sockets.
+pub(super) struct Legacy {
+    /// A file with the registered routes.
+    pub registrations: Option<OwnedFd>,
+    /// Signs the cookies of pools without a key of their own.
+    pub sticky_key: StickyKey,
+    /// How many workers each pool has.
+    pub workers: String,
+}
+
 pub(super) struct Successor {
     child: Child,
     channel: Channel,
@@ -38,13 +49,12 @@ pub(super) struct Successor {
 }
 
 impl Successor {
-    /// Starts the program with these sockets and registrations, and waits until it is ready.
+    /// Starts the program with these sockets, and waits until it is ready.
     pub async fn start(
         program: &Program,
         soft_open_files: Option<u64>,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
-        registrations: Option<OwnedFd>,
-        workers: &str,
+        legacy: Legacy,
         time_limit: Duration,
     ) -> Result<Self, UpgradeError> {
         let until = Instant::now() + time_limit;
@@ -53,7 +63,7 @@ impl Successor {
         if let Some((name, arguments)) = program.arguments.split_first() {
             command.arg0(name).args(arguments);
         }
-        command.env(VARIABLE, std::process::id().to_string()).env(WORKERS_BEFORE, workers).stdin(theirs);
+        command.env(VARIABLE, std::process::id().to_string()).env(WORKERS_BEFORE, &legacy.workers).stdin(theirs);
         if let Some(limit) = soft_open_files {
             command.env(OPEN_FILES, limit.to_string());
         }
@@ -63,7 +73,7 @@ impl Successor {
         // The command holds a copy of the other end. Without it, the end of the process closes the channel.
         drop(command);
         let mut new = Self { child, channel, is_free: false };
-        match timeout_at(until, new.prepare(sockets, registrations)).await {
+        match timeout_at(until, new.prepare(sockets, legacy)).await {
             Ok(outcome) => outcome.map(|()| new),
             Err(_) => Err(UpgradeError::TimedOut(time_limit)),
         }
@@ -76,9 +86,9 @@ impl Successor {
     async fn prepare(
         &mut self,
         sockets: Vec<(Purpose, Vec<OwnedFd>)>,
-        registrations: Option<OwnedFd>,
+        legacy: Legacy,
     ) -> Result<(), UpgradeError> {
-        match self.send_sockets(sockets, registrations).await {
+        match self.send_sockets(sockets, legacy).await {
             // It has ended before it has read everything. Its last message is read below.
             Err(error) if is_gone(&error) => {}
             outcome => outcome?,
@@ -89,18 +99,14 @@ impl Successor {
         }
     }
 
-    async fn send_sockets(
-        &self,
-        sockets: Vec<(Purpose, Vec<OwnedFd>)>,
-        registrations: Option<OwnedFd>,
-    ) -> io::Result<()> {
+    async fn send_sockets(&self, sockets: Vec<(Purpose, Vec<OwnedFd>)>, legacy: Legacy) -> io::Result<()> {
         for (purpose, sockets) in sockets {
             self.channel.hand_over(&purpose, &sockets).await?;
         }
-        if let Some(file) = registrations {
+        if let Some(file) = legacy.registrations {
             self.channel.hand_over_registrations(&file).await?;
         }
-        self.channel.send(&SuccessorMessage::NoMore).await
+        self.channel.send(&SuccessorMessage::NoMore { sticky_key: Some(legacy.sticky_key) }).await
     }
 
     /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives.

@@ -7,7 +7,7 @@ use hostler_engine::journal::Level;
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
-use super::successor::Successor;
+use super::successor::{Legacy, Successor};
 use crate::admin::{CommandDone, CommandError};
 
 /// How long a successor may take to accept connections after it was allowed to. It has nothing to wait for.
@@ -33,9 +33,12 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
         None => None,
     };
     let soft = running.invocation.surroundings.soft_open_files;
-    let workers = workers(&running.pools.load());
-    let started =
-        Successor::start(&running.program, soft, sockets, registrations, &workers, time_limit).await;
+    let legacy = Legacy {
+        registrations,
+        sticky_key: running.pool_context.sticky_key.clone(),
+        workers: workers(&running.pools.load()),
+    };
+    let started = Successor::start(&running.program, soft, sockets, legacy, time_limit).await;
     let mut new = started.map_err(|error| failed(&error))?;
     // An early return drops the successor, which ends its process.
     if running.listeners.load().is_none() {

@@ -72,6 +72,7 @@ mod registrar;
 mod registrar_limits;
 mod reloading;
 mod seeing;
+mod sticky;
 mod stopping;
 mod upgrading;
 

@@ -30,6 +30,7 @@ mod site;
 mod slots;
 mod slow;
 mod spares;
+mod sticky;
 mod stopping;
 mod streaming;
 mod streams;

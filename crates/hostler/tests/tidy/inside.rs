@@ -51,7 +51,7 @@ const GATEWAY: Rows = &[
     &["stream"],
     &["answer", "target"],
     &["prepare", "fallback"],
-    &["rewrite", "poison", "hypernova"],
+    &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
     &["identity", "death_count", "spool", "health", "line", "development"],

@@ -1,0 +1,84 @@
+//! Requests that are bound to a member: whether that member still takes them, and how such a member is found. Knows no order
+//! of the requests.
+
+use std::collections::BTreeSet;
+
+use tokio::time::Instant;
+
+use super::claim::{Claim, MemberId};
+use super::member::MemberState;
+use super::pool::Pool;
+use super::queue::{FreeSlots, Queue};
+use super::roster::Roster;
+use super::settings::PoolSettings;
+
+/// Whether this member takes no requests that are bound to it, so that they go to any member.
+pub(super) fn is_lost<E>(roster: &Roster<E>, id: MemberId, now: Instant) -> bool {
+    roster.state(id).is_none_or(|state| state.is_lost(now))
+}
+
+/// Whether this member takes a claim that is bound to it. A claim for a tunnel or a stream goes to another member if this
+/// one has no room for it.
+pub(super) fn takes<E>(roster: &Roster<E>, id: MemberId, claim: &Claim, settings: &PoolSettings, now: Instant) -> bool {
+    let has_room = |state: &MemberState<E>| claim.long_lived.is_none_or(|kind| state.takes(kind, settings));
+    roster.state(id).is_some_and(|state| !state.is_lost(now) && has_room(state))
+}
+
+/// Requests that wait for a member that is lost wait for any member from now on.
+pub(super) fn unbind_lost<E, G>(roster: &Roster<E>, queue: &mut Queue<G>, now: Instant) {
+    for id in queue.awaited() {
+        if is_lost(roster, id, now) {
+            queue.unbind_all(id);
+        }
+    }
+}
+
+/// Which slots are free. `any`: a member has a free slot for a request that is not bound.
+pub(super) fn free_slots<E, G>(roster: &Roster<E>, queue: &Queue<G>, any: bool, now: Instant) -> FreeSlots {
+    let is_free = |id: &MemberId| roster.state(*id).is_some_and(|state| state.has_bound_slot(now));
+    let awaited = if queue.has_bound() { queue.awaited() } else { Vec::new() };
+    FreeSlots { any, awaited: awaited.into_iter().filter(is_free).collect() }
+}
+
+/// The two members of a pool that are first in some order, and whether a member before them gets no requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    /// The first member that gets requests.
+    pub first: Option<MemberId>,
+    /// The next one.
+    pub second: Option<MemberId>,
+    /// A member that is unhealthy or ejected comes before the first one.
+    pub passed: bool,
+}
+
+impl<E: Send + Sync + 'static> Pool<E> {
+    /// The member for which `is_it` returns true, also one that has left and still gets the requests that are bound to it.
+    /// Of several, the one that joined last. `is_it` runs under the pool's lock and may only look at the endpoint.
+    pub fn find_bound(&self, is_it: impl Fn(&E) -> bool) -> Option<MemberId> {
+        let now = Instant::now();
+        let state = self.shared.lock();
+        let mut takers = state.roster.states().iter().rev().filter(|state| !state.has_left(now));
+        takers.find(|state| is_it(&state.member.endpoint)).map(|state| state.member.id)
+    }
+
+    /// Whether this member still takes the requests that are bound to it.
+    pub fn takes_bound(&self, id: MemberId) -> bool {
+        let now = Instant::now();
+        !is_lost(&self.shared.lock().roster, id, now)
+    }
+
+    /// The members with the highest scores. `score` runs under the pool's lock and may only look at the endpoint. Of members
+    /// with equal scores, the one that joined first counts.
+    pub fn rank(&self, score: impl Fn(&E) -> u64) -> Ranking {
+        let now = Instant::now();
+        let state = self.shared.lock();
+        let mut ranked: Vec<_> =
+            state.roster.present().map(|one| (score(&one.member.endpoint), one)).collect();
+        ranked.sort_by_key(|(score, one)| (std::cmp::Reverse(*score), one.member.id));
+        let mut seen = BTreeSet::new();
+        ranked.retain(|(score, _)| seen.insert(*score));
+        let passed = ranked.first().is_some_and(|(_, one)| one.is_lost(now));
+        let mut takers = ranked.iter().filter(|(_, one)| !one.is_lost(now)).map(|(_, one)| one.member.id);
+        Ranking { first: takers.next(), second: takers.next(), passed }
+    }
+}

@@ -1,0 +1,145 @@
+//! One request of a client that stays with a member: what follows from the member that it got. Knows no other requests.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_config::SameSite;
+use hostler_dispatch::{Lease, MemberId, MemberPreference};
+use hostler_wire::{Name, tokens};
+
+use super::read;
+use crate::exchange::{Edit, Exchange, Scheme};
+use crate::proxy::{Call, Endpoint, MOVED};
+
+/// How much of an answer is read to find the id of its session. The id is at the beginning.
+const PEEKED: usize = 256;
+
+/// Where a request belongs, and what is still to be done for it.
+#[derive(Default)]
+pub(in super::super) struct Stay {
+    /// The member of its client.
+    pub bound: Option<MemberId>,
+    /// The member that gets it next if that one is busy.
+    pub next: Option<MemberId>,
+    /// How long it waits for its member. None: as long as for any slot.
+    pub wait: Option<Duration>,
+    /// Why it did not reach its member.
+    pub moved: Option<Moved>,
+    /// Its answer begins a session of Engine.IO.
+    pub begins_session: bool,
+    /// Whether its client gets a cookie.
+    pub cookie: CookieNeed,
+    /// The identity of the member that got it.
+    pub member: Option<Arc<str>>,
+    /// The move has been counted.
+    pub counted: bool,
+}
+
+/// Whether a client gets a cookie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum CookieNeed {
+    /// Hostler sets none.
+    #[default]
+    None,
+    /// The client has one for its member.
+    IfGone,
+    /// The client has none, or one of a member that is gone.
+    Now,
+}
+
+/// Why a request went to another member than its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Moved {
+    /// Its member was gone, unhealthy or ejected.
+    Gone,
+    /// Its member was busy for too long.
+    Busy,
+}
+
+impl Moved {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+impl Stay {
+    /// It belongs to this member.
+    pub fn with(member: MemberId, wait: Option<Duration>) -> Self {
+        Self { bound: Some(member), wait, ..Self::default() }
+    }
+
+    /// Its member is gone.
+    pub fn lost() -> Self {
+        Self { moved: Some(Moved::Gone), ..Self::default() }
+    }
+
+    /// Adds what it asks of the pool.
+    pub fn prefer(&self, preference: &mut MemberPreference) {
+        (preference.bound, preference.wanted) = (self.bound, self.next);
+        // It takes effect where the request is not bound: other requests of the client follow it to the member.
+        preference.spread = true;
+    }
+
+    /// The request got a slot. `was_busy`: it has waited for its member in vain. Returns why it moved if that is new.
+    pub fn reached(
+        &mut self,
+        lease: &Lease<Endpoint>,
+        was_busy: impl FnOnce(MemberId) -> bool,
+        exchange: &mut Exchange,
+    ) -> Option<Moved> {
+        if let Some(bound) = self.bound.filter(|bound| *bound != lease.member()) {
+            self.moved = Some(if was_busy(bound) { Moved::Busy } else { Moved::Gone });
+        }
+        if self.begins_session || self.cookie != CookieNeed::None {
+            self.member = Some(lease.identity().clone());
+        }
+        let moved = self.moved?;
+        let word = moved.as_str();
+        exchange.to_member.own.push(Edit::Set(Cow::Borrowed(MOVED), word.into()));
+        exchange.log_facts.moved = Some(word);
+        (!std::mem::replace(&mut self.counted, true)).then_some(moved)
+    }
+
+    /// The client gets a cookie with this answer. A request that moved only because its member was busy keeps its cookie: the state of
+    /// the client is still at that member.
+    pub fn needs_cookie(&self) -> bool {
+        match self.cookie {
+            CookieNeed::None => false,
+            CookieNeed::IfGone => self.moved == Some(Moved::Gone),
+            CookieNeed::Now => true,
+        }
+    }
+}
+
+/// A `Set-Cookie` line. The browser keeps the cookie until it is closed.
+pub(super) fn set_cookie(name: &str, token: &str, same_site: SameSite, exchange: &Exchange) -> Edit {
+    let (word, needs_tls) = match same_site {
+        SameSite::Lax => ("Lax", false),
+        SameSite::Strict => ("Strict", false),
+        // Browsers accept this one only with `Secure`.
+        SameSite::None => ("None", true),
+    };
+    let secure = if needs_tls || is_https(exchange) { "; Secure" } else { "" };
+    let value = format!("{name}={token}; Path=/; HttpOnly; SameSite={word}{secure}");
+    Edit::Add(Cow::Borrowed("Set-Cookie"), value.into_bytes())
+}
+
+/// Whether the client uses TLS: on its connection to Hostler, or to a trusted proxy in front.
+fn is_https(exchange: &Exchange) -> bool {
+    let told = || exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens).next();
+    let is_told = || told().is_some_and(|first| first.eq_ignore_ascii_case(b"https"));
+    exchange.scheme == Scheme::Https || (exchange.client.peer_trusted && is_told())
+}
+
+/// The id of the session that this answer begins.
+pub(super) async fn begun_session(call: &mut Call, exchange: &Exchange) -> Option<Vec<u8>> {
+    if call.answer().status != 200 || exchange.is_head_request() {
+        return None;
+    }
+    let begin = call.peek(exchange, PEEKED).await;
+    read::session_id(begin).map(<[u8]>::to_vec)
+}
