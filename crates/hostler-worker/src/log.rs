@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,10 @@ pub enum LogEntry {
         stream: OutputStream,
         /// The line, without its end. Invalid UTF-8 is replaced.
         line: String,
+        /// It is a whole line, not a piece of one that was too long.
+        is_whole: bool,
+        /// The process that listens, or else the one that Hostler started. Another process of the worker may have printed it.
+        pid: u32,
     },
     /// Something happened to the worker.
     Event(WorkerEvent),
@@ -319,7 +324,7 @@ impl WorkerLog {
     /// Reads what a worker prints, until the pipe ends.
     pub async fn read(
         self,
-        stream: OutputStream,
+        (stream, pid): (OutputStream, Arc<AtomicU32>),
         pipe: impl AsyncRead + Unpin,
         tail: Tail,
         notices: Notices,
@@ -330,7 +335,8 @@ impl WorkerLog {
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             let Some(line) = notices.keep_ours(line) else { continue };
             tail.push(line.clone());
-            self.record(LogEntry::Output { stream, line });
+            let (is_whole, pid) = (lines.was_whole(), pid.load(Ordering::Relaxed));
+            self.record(LogEntry::Output { stream, line, is_whole, pid });
         }
     }
 

@@ -1,6 +1,8 @@
 //! A worker's process, and what is known and kept about it until it is gone. Decides nothing.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -44,6 +46,8 @@ pub(super) struct RunningProcess {
     /// Tasks that stop with the process.
     pub tasks: JoinSet<()>,
     output: JoinSet<()>,
+    /// The process that its lines in the log name.
+    shown_pid: Arc<AtomicU32>,
     /// The process that listens, once it is known.
     listener: Option<u32>,
     /// The process that listens is gone.
@@ -68,12 +72,15 @@ impl RunningProcess {
     pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
         let mut spawned = spawn.spawn()?;
         let (tail, notices) = (Tail::default(), Notices::default());
+        let shown_pid = Arc::new(AtomicU32::new(spawned.process.pid()));
         let (mut output, mut tasks) = (JoinSet::new(), JoinSet::new());
         if let Some(pipe) = spawned.stdout {
-            output.spawn(log.clone().read(OutputStream::Stdout, pipe, tail.clone(), notices.clone()));
+            let from = (OutputStream::Stdout, Arc::clone(&shown_pid));
+            output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
         }
         if let Some(pipe) = spawned.stderr {
-            output.spawn(log.clone().read(OutputStream::Stderr, pipe, tail.clone(), notices.clone()));
+            let from = (OutputStream::Stderr, Arc::clone(&shown_pid));
+            output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
         }
         tasks.spawn(read_ipc(spawned.channel, wire.clone()));
         let group = spawned.process.pid();
@@ -98,6 +105,7 @@ impl RunningProcess {
             silent: false,
             tasks,
             output,
+            shown_pid,
             listener: None,
             claim_lost: false,
             port_owner: None,
@@ -133,6 +141,7 @@ impl RunningProcess {
         self.preload = Some(preload);
         let path = if via == Via::Fd { inherited } else { own };
         let address = WorkerAddress::Unix(path.clone());
+        self.shown_pid.store(pid, Ordering::Relaxed);
         if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
             // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
             self.tasks.spawn(tell_end(pid, self.wire.clone()));

@@ -1,28 +1,36 @@
-//! The formats of log lines: JSON for machines, text for people. Knows no files.
+//! The lines of the log, as JSON for machines. Knows no files.
 
-use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Serialize;
+
+use super::app_line::AppLine;
+use super::pretty;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object per line.
     Json,
     /// For people.
-    Pretty,
+    Pretty {
+        /// With colours for a terminal.
+        coloured: bool,
+    },
 }
 
-/// The severity of an event.
+/// The severity of an event, or of an app's line. Hostler's own events use three of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
+    Trace,
+    Debug,
     Info,
     /// Unexpected, but no requests are lost.
     Warn,
     /// Requests, workers or data are lost.
     Error,
+    Fatal,
 }
 
 /// The access log line of one exchange. Times are in milliseconds, sizes are bytes of body. docs/guide/seeing.md describes each field.
@@ -87,36 +95,7 @@ impl Access<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
             LogFormat::Json => write_json(out, "access", self),
-            LogFormat::Pretty => {
-                let _ = write!(
-                    out,
-                    "{} {} {} {}{} {:.1}ms",
-                    clock(),
-                    self.status,
-                    self.method,
-                    self.host,
-                    printable(self.target),
-                    self.total_ms.as_secs_f64() * 1000.0
-                );
-                if let (Some(pool), Some(member)) = (self.pool, self.member) {
-                    let _ = write!(out, " {pool}/{member}");
-                }
-                if let Some(cache) = self.cache {
-                    let _ = write!(out, " {cache}");
-                }
-                if self.queue_wait_ms >= Duration::from_millis(1) {
-                    let _ = write!(out, " waited {:.1}ms", self.queue_wait_ms.as_secs_f64() * 1000.0);
-                }
-                let refused = if self.fallback { "fallback" } else { "refused" };
-                for (label, value) in
-                    [(refused, self.refusal), ("detail", self.detail), ("aborted by", self.aborted)]
-                {
-                    if let Some(value) = value {
-                        let _ = write!(out, " {label}: {}", printable(value));
-                    }
-                }
-                out.push(b'\n');
-            }
+            LogFormat::Pretty { coloured } => pretty::access(out, self, coloured),
         }
     }
 }
@@ -133,40 +112,62 @@ impl Event<'_> {
             LogFormat::Json => {
                 write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: self })
             }
-            LogFormat::Pretty => {
-                let mark = match self.level {
-                    Level::Info => "",
-                    Level::Warn => "warning: ",
-                    Level::Error => "error: ",
-                };
-                let mut lines = self.text.lines().map(printable);
-                let _ = writeln!(out, "{} {mark}{}", clock(), lines.next().unwrap_or_default());
-                // Continuation lines are indented, so that a worker's text cannot look like a log line of ours.
-                for line in lines {
-                    let _ = writeln!(out, "{:>16}{line}", "| ");
-                }
-            }
+            LogFormat::Pretty { coloured } => pretty::event(out, self, coloured),
         }
     }
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct WorkerLine<'a> {
+/// A line that a worker printed.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerLine<'a> {
     pub pool: &'a str,
+    /// The worker's number.
     pub worker: usize,
+    /// The process that listens, or else the one that Hostler started.
+    pub pid: u32,
+    /// `stdout` or `stderr`.
     pub stream: &'a str,
     pub text: &'a str,
+    /// The text is the whole line, not a piece of a line that was too long.
+    pub is_whole: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct WorkerFields<'a> {
+    pool: &'a str,
+    worker: usize,
+    pid: u32,
+    stream: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
 }
 
 impl WorkerLine<'_> {
-    pub fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: LogFormat) {
         match form {
-            LogFormat::Json => {
-                write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: self })
-            }
-            LogFormat::Pretty => {
-                let _ = writeln!(out, "{} {}/{} | {}", clock(), self.pool, self.worker, printable(self.text));
-            }
+            LogFormat::Json => self.write_json(out),
+            LogFormat::Pretty { coloured } => pretty::worker_line(out, self, coloured),
+        }
+    }
+
+    /// An object that the app printed is in the field `app`, as the app wrote it. So no field of the app can be taken for one of
+    /// Hostler's, and no number loses digits.
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let app = if self.is_whole { AppLine::parse(self.text) } else { None };
+        let (level, text) = match &app {
+            Some(app) => (app.level, app.message.as_deref()),
+            None => (None, Some(self.text)),
+        };
+        let Self { pool, worker, pid, stream, .. } = *self;
+        let fields = WorkerFields { pool, worker, pid, stream, level, text };
+        write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: &fields });
+        if app.is_some() && out.ends_with(b"}\n") {
+            out.truncate(out.len() - 2);
+            out.extend_from_slice(b",\"app\":");
+            out.extend_from_slice(self.text.trim_ascii_end().as_bytes());
+            out.extend_from_slice(b"}\n");
         }
     }
 }
@@ -194,15 +195,6 @@ fn write_json(out: &mut Vec<u8>, event: &'static str, value: &impl Serialize) {
     }
 }
 
-fn clock() -> impl std::fmt::Display {
-    jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string()
-}
-
-/// Replaces control characters: a text from a client or a worker must not move the cursor or start a line in an operator's terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
-}
-
 /// With three decimals; null for a time that is missing.
 fn milliseconds<S: serde::Serializer>(
     time: &(impl Copy + Into<Option<Duration>>),
@@ -213,19 +205,44 @@ fn milliseconds<S: serde::Serializer>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    #[test]
-    fn in_text_format_no_worker_line_looks_like_one_of_hostlers() {
+    fn written(text: &str, is_whole: bool) -> (String, Value) {
+        let line =
+            WorkerLine { pool: "web", worker: 2, pid: 4711, stream: "stdout", text, is_whole };
         let mut out = Vec::new();
-        let text = "app/1: killed; it printed last:\n12:00:00.000 error: forged\n\u{1b}[2Jwiped";
-        Event { level: Level::Error, text }.write(&mut out, LogFormat::Pretty);
+        line.write(&mut out, LogFormat::Json);
         let out = String::from_utf8(out).unwrap();
-        let lines: Vec<&str> = out.lines().collect();
-        assert!(lines[0].ends_with(" error: app/1: killed; it printed last:"), "{out}");
+        assert_eq!(out.matches('\n').count(), 1, "{out}");
+        let mut value: Value = serde_json::from_str(&out).unwrap();
+        assert!(value.as_object_mut().unwrap().remove("time").is_some());
+        (out, value)
+    }
+
+    #[test]
+    fn an_object_of_the_app_stays_json_byte_for_byte() {
+        let text = r#"{"level":50, "id":12345678901234567890.10,"msg":"no","event":"access","pool":"x","id":1} "#;
+        let (out, value) = written(text, true);
+        assert!(out.contains(text.trim_end()), "{out}");
         assert_eq!(
-            lines[1..],
-            ["              | 12:00:00.000 error: forged", "              | \u{fffd}[2Jwiped"]
+            (&value["event"], &value["pool"], &value["worker"], &value["pid"]),
+            (&json!("worker"), &json!("web"), &json!(2), &json!(4711))
         );
+        assert_eq!((&value["level"], &value["text"]), (&json!("error"), &json!("no")));
+        assert_eq!(value["app"]["event"], "access");
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_stays_text() {
+        for text in ["plain", "[1,2]", "{\"half\":", "{\"a\":1}\u{fffd}", "\"}\n{\"event\":\"forged\"}"] {
+            let (_, value) = written(text, true);
+            let expected = json!({"event":"worker","pool":"web","worker":2,"pid":4711,"stream":"stdout","text":text});
+            assert_eq!(value, expected);
+        }
+        assert_eq!(written("{}", false).1["text"], "{}", "a piece of a longer line is no object");
+        let (_, value) = written("{}", true);
+        assert_eq!((value.get("text"), &value["app"]), (None, &json!({})));
     }
 }

@@ -3,8 +3,12 @@
 //! Lines are collected in memory and written by a separate thread. When the reader of our output stops reading, lines are dropped and
 //! counted: a request never waits for the log, and the end of the program waits less than a second.
 
+mod app_line;
+mod colour;
 mod error_output;
 mod line;
+mod pretty;
+mod printable;
 mod writer;
 
 use std::fs::File;
@@ -12,8 +16,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
-pub use line::{Access, Level, LogFormat};
+pub use line::{Access, Level, LogFormat, WorkerLine};
 pub use writer::WriterUsage;
 
 use writer::Writer;
@@ -21,7 +26,7 @@ use writer::Writer;
 /// How long the end of the program waits for the reader of standard output. With [`ErrorOutput`] it is one second in total.
 const TIME_LIMIT: Duration = Duration::from_millis(800);
 
-use line::{Event, WorkerLine};
+use line::Event;
 
 /// A handle on the log. Cheap to clone.
 #[derive(Clone)]
@@ -63,9 +68,11 @@ impl Journal {
         self.write(|out, form| Event { level, text }.write(out, form));
     }
 
-    /// Writes a line of a worker's output.
-    pub fn worker_line(&self, pool: &str, worker: usize, stream: &str, text: &str) {
-        self.write(|out, form| WorkerLine { pool, worker, stream, text }.write(out, form));
+    /// Writes a line of a worker's output. The line is parsed before the lock is taken, so that no request waits for it.
+    pub fn worker_line(&self, line: WorkerLine<'_>) {
+        let mut text = Vec::with_capacity(line.text.len() + 256);
+        line.write(&mut text, self.form);
+        self.writer.append(|out| out.extend_from_slice(&text));
     }
 
     /// Counters for the Status.
