@@ -35,7 +35,17 @@ pub(super) struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(reader: R, limit: usize, overlong: Overlong) -> Self {
-        Self { reader, limit, overlong, buffer: Vec::new(), searched: 0, skipping: false, inside: false, whole: true, ended: false }
+        Self {
+            reader,
+            limit,
+            overlong,
+            buffer: Vec::new(),
+            searched: 0,
+            skipping: false,
+            inside: false,
+            whole: true,
+            ended: false,
+        }
     }
 
     /// The next line. `None` at the end of the stream and after an error. A last line without an end counts. Dropping the
@@ -73,7 +83,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.whole = !std::mem::take(&mut self.inside);
             let line = self.take(end, 1);
-            if !std::mem::take(&mut self.skipping) && (self.overlong == Overlong::Split || line.len() <= self.limit) {
+            if !std::mem::take(&mut self.skipping)
+                && (self.overlong == Overlong::Split || line.len() <= self.limit)
+            {
                 return Some(line);
             }
         }

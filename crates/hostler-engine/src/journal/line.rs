@@ -210,8 +210,7 @@ mod tests {
     use super::*;
 
     fn written(text: &str, is_whole: bool) -> (String, Value) {
-        let line =
-            WorkerLine { pool: "web", worker: 2, pid: 4711, stream: "stdout", text, is_whole };
+        let line = WorkerLine { pool: "web", worker: 2, pid: 4711, stream: "stdout", text, is_whole };
         let mut out = Vec::new();
         line.write(&mut out, LogFormat::Json);
         let out = String::from_utf8(out).unwrap();
@@ -223,7 +222,8 @@ mod tests {
 
     #[test]
     fn an_object_of_the_app_stays_json_byte_for_byte() {
-        let text = r#"{"level":50, "id":12345678901234567890.10,"msg":"no","event":"access","pool":"x","id":1} "#;
+        let text =
+            r#"{"level":50, "id":12345678901234567890.10,"msg":"no","event":"access","pool":"x","id":1} "#;
         let (out, value) = written(text, true);
         assert!(out.contains(text.trim_end()), "{out}");
         assert_eq!(
@@ -238,7 +238,8 @@ mod tests {
     fn a_line_that_is_no_object_stays_text() {
         for text in ["plain", "[1,2]", "{\"half\":", "{\"a\":1}\u{fffd}", "\"}\n{\"event\":\"forged\"}"] {
             let (_, value) = written(text, true);
-            let expected = json!({"event":"worker","pool":"web","worker":2,"pid":4711,"stream":"stdout","text":text});
+            let expected =
+                json!({"event":"worker","pool":"web","worker":2,"pid":4711,"stream":"stdout","text":text});
             assert_eq!(value, expected);
         }
         assert_eq!(written("{}", false).1["text"], "{}", "a piece of a longer line is no object");

@@ -90,7 +90,8 @@ fn app_fields(out: &mut Vec<u8>, brush: Brush, fields: &AppFields) {
     }
     let mut message = fields.line.message.as_deref().unwrap_or_default().lines();
     let _ = write!(out, "{}", plain(message.next().unwrap_or_default()));
-    let error = ERRORS.into_iter().find(|key| fields.others.get(*key).is_some_and(|error| stack(error).is_some()));
+    let error =
+        ERRORS.into_iter().find(|key| fields.others.get(*key).is_some_and(|error| stack(error).is_some()));
     let shown = |key: &str| !NOT_SHOWN.contains(&key) && Some(key) != error && key != "stack";
     for (key, value) in fields.others.iter().filter(|(key, _)| shown(key)) {
         field(out, brush, key, value);
@@ -99,7 +100,9 @@ fn app_fields(out: &mut Vec<u8>, brush: Brush, fields: &AppFields) {
     let stack = stack.or(fields.others.get("stack").and_then(Value::as_str));
     if let Some(Value::Object(error)) = error.and_then(|key| fields.others.get(key)) {
         // What an error has besides its stack, for example `code`.
-        for (key, value) in error.iter().filter(|(key, _)| !["type", "name", "message", "stack"].contains(&key.as_str())) {
+        for (key, value) in
+            error.iter().filter(|(key, _)| !["type", "name", "message", "stack"].contains(&key.as_str()))
+        {
             field(out, brush, key, value);
         }
     }
@@ -182,8 +185,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, coloured: bool) -> String {
-        let line =
-            WorkerLine { pool: "app", worker: 1, pid: 4711, stream: "stdout", text, is_whole: true };
+        let line = WorkerLine { pool: "app", worker: 1, pid: 4711, stream: "stdout", text, is_whole: true };
         let mut out = Vec::new();
         worker_line(&mut out, &line, coloured);
         String::from_utf8(out).unwrap()
@@ -202,7 +204,10 @@ mod tests {
         let out = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = out.lines().collect();
         assert!(lines[0].ends_with(" error: app/1: killed; it printed last:"), "{out}");
-        assert_eq!(lines[1..], ["              | 12:00:00.000 error: forged", "              | \\x1b[2Jwiped"]);
+        assert_eq!(
+            lines[1..],
+            ["              | 12:00:00.000 error: forged", "              | \\x1b[2Jwiped"]
+        );
     }
 
     #[test]
@@ -212,7 +217,10 @@ mod tests {
                 r#"{"level":30,"time":1,"pid":9,"hostname":"h","req":{"method":"GET","url":"/a b"},"ms":1.5,"msg":"done"}"#,
                 "app/1 4711 | INFO  done req.method=GET req.url=\"/a b\" ms=1.5\n",
             ),
-            (r#"{"message":"m","level":"silly","ok":null,"tags":["a"]}"#, "app/1 4711 | TRACE m ok=null tags=[\"a\"]\n"),
+            (
+                r#"{"message":"m","level":"silly","ok":null,"tags":["a"]}"#,
+                "app/1 4711 | TRACE m ok=null tags=[\"a\"]\n",
+            ),
             (
                 r#"{"level":50,"err":{"type":"Error","message":"boom","stack":"Error: boom\n    at a.js:1","code":"E1"},"msg":"boom"}"#,
                 "app/1 4711 | ERROR boom code=E1\n              | Error: boom\n              |     at a.js:1\n",
@@ -221,7 +229,10 @@ mod tests {
                 r#"{"level":"error","message":"two\n12:00:00.000 forged","stack":"Error: x"}"#,
                 "app/1 4711 | ERROR two\n              | 12:00:00.000 forged\n              | Error: x\n",
             ),
-            (r#"{"msg":"\u001b[2J","\u001b[31m":1,"e":"x=1 y=2"}"#, "app/1 4711 | \\x1b[2J \\x1b[31m=1 e=\"x=1 y=2\"\n"),
+            (
+                r#"{"msg":"\u001b[2J","\u001b[31m":1,"e":"x=1 y=2"}"#,
+                "app/1 4711 | \\x1b[2J \\x1b[31m=1 e=\"x=1 y=2\"\n",
+            ),
             ("[1]", "app/1 4711 | [1]\n"),
         ];
         for (text, expected) in cases {
