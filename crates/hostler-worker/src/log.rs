@@ -172,6 +172,11 @@ pub enum WorkerEvent {
         /// The operator has named the folder.
         is_asked_for: bool,
     },
+    /// The preload or Hostler reports something about the app that is in order.
+    Note {
+        /// The report.
+        text: String,
+    },
     /// The preload or Hostler warns about the app.
     Warning {
         /// The warning.
@@ -201,6 +206,7 @@ impl WorkerEvent {
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
             | Self::NoCompileCache { is_asked_for: false, .. }
+            | Self::Note { .. }
             | Self::Stopped { .. } => WorkerLogLevel::Info,
             Self::NoCompileCache { is_asked_for: true, .. } | Self::Warning { .. } => WorkerLogLevel::Warn,
             Self::Died { .. }
@@ -254,7 +260,7 @@ impl fmt::Display for WorkerEvent {
             }
             Self::Stopped { pid: None, how } => write!(f, "stopped ({how})"),
             Self::Stopped { pid: Some(pid), how } => write!(f, "stopped (pid {pid}): {how}"),
-            Self::Warning { text } => f.write_str(text),
+            Self::Warning { text } | Self::Note { text } => f.write_str(text),
         }
     }
 }

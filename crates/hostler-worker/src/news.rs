@@ -24,6 +24,13 @@ pub(super) enum WorkerNews {
         /// The process that listens on the port, if it was found.
         owner: Option<u32>,
     },
+    /// A process without the preload listens on TCP.
+    Stranger {
+        /// What the operator should know.
+        text: String,
+        /// The process, if it listens on the PORT that Hostler has set. Then it is the app.
+        owner: Option<u32>,
+    },
     /// The health path answered 2xx.
     Healthy,
     /// The health path answered something else.

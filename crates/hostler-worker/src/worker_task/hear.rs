@@ -108,6 +108,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 self.moved(RunningProcess::accepts)
             }
+            WorkerNews::Stranger { text, owner } => {
+                running.port_owner = owner.or(running.port_owner);
+                running.stranger = Some(text.clone());
+                self.log.warn(text);
+                owner.and_then(|_| self.moved(RunningProcess::accepts))
+            }
             WorkerNews::Gone { pid } => running.is_gone(pid).then_some(LifecycleEvent::Orphaned),
             WorkerNews::Unhealthy(answer) => {
                 running.health = Some(answer);
@@ -130,13 +136,19 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<LifecycleEvent> {
         match message {
             FromWorker::Ready => self.moved(RunningProcess::accepts),
-            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid, speaker)),
+            FromWorker::Listening { via, pid, thread } => {
+                self.moved(|running| running.listens(via, (pid, thread), speaker))
+            }
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(LifecycleEvent::Hears)
             }
             FromWorker::Warning { text } => {
                 self.log.warn(text);
+                None
+            }
+            FromWorker::Note { text } => {
+                self.log.event(WorkerEvent::Note { text });
                 None
             }
             FromWorker::Report(time) => {
