@@ -15,6 +15,7 @@ const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
 const listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment
 const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
 let claim = null; // the app's listen, once it was made: { server, asked, port, shown, path, via, siblings, isHeld, awaits }
+let tellListening = null; // tells Hostler where the app listens, if that is still to be told
 let listenOnTcp = null; // Node's own listen()
 
 try {
@@ -151,9 +152,9 @@ function tellOwnPort(server, why, tellAs = warn) {
     const { address, port } = server.address() ?? {};
     if (port === undefined || shownBy.has(server)) return; // not TCP, or this listen failed and a later one is the app's
     const isOpen = address === '::' || address === '0.0.0.0';
-    const exposed = isOpen ? `; other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall` : '';
-    (isOpen ? warn : tellAs)(`the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}${exposed}; ` +
-      `if this is the app's port, set it (--port ${port}, or port = ${port} of the pool)`);
+    const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
+    (isOpen ? warn : tellAs)(`the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
+      `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`);
   });
   return null;
 }
@@ -215,9 +216,9 @@ function takeOver(server, asked) {
   const first = claim;
   claim = { ...first, server, asked, port: asked.port, shown: shownAddress(asked), path: `${first.path}.second`, via: 'second', siblings: 0, awaits: null };
   const relay = require('net').createServer({ allowHalfOpen: true }, (socket) => first.server.emit('connection', socket)).unref();
-  relay.on('error', (error) => warn(`the app's other server cannot listen on port ${first.asked.port}: ${error.message}`));
+  relay.on('error', (error) => warn(`the app's other server cannot listen on port ${first.shown.port}: ${error.message}`));
   tellOwnPort(relay, `Hostler uses its server on PORT (${asked.port})`, note);
-  listenOnTcp.call(relay, first.asked);
+  listenOnTcp.call(relay, { ...first.asked, port: first.shown.port }); // the app may have read its address already
   first.server.once('close', () => relay.close());
   giveTimeoutsBack(first.server);
   return hold(server, asked, { path: claim.path });
@@ -235,12 +236,13 @@ function hold(server, asked, where) {
     const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
     held.isHeld = () => handle.fd >= 0;
     if (where.path) ownerOnly(where.path);
-    const tellIt = () => {
+    tellListening = () => {
+      tellListening = null;
       if (claim === held) tell({ act: 'listening', via: where.path ? held.via : 'fd', pid: process.pid, port: asked.port, ...(isInThread() && { thread: true }) });
     };
     // A server on PORT may follow at once, and then Hostler need not know this one.
-    if (held.awaits === null) tellIt();
-    else setImmediate(tellIt);
+    if (held.awaits === null) tellListening();
+    else setImmediate(() => tellListening?.());
   });
   server.once(require('events').errorMonitor, () => {
     if (!server.listening) held.isHeld = () => false;
@@ -450,6 +452,7 @@ function speakOverIpc() {
   process.on('internalMessage', obey);
   // Node itself calls disconnect() when the channel ends. A listener for 'disconnect' would keep the process alive.
   process.disconnect = function () {
+    tellListening?.();
     if (process.connected && isEnded(process.channel)) endWithHostler();
     return disconnect.call(this);
   };
@@ -479,6 +482,7 @@ function speakOverControl(path) {
 function lendIpc(socket) {
   const close = () => {
     if (!process.connected) return;
+    tellListening?.();
     process.connected = false;
     process.channel = undefined;
     socket.end();

@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
+use super::port_owner::TcpListen;
 use super::speaker::Speaker;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
@@ -22,7 +23,7 @@ pub(super) enum WorkerNews {
     /// The port accepts connections.
     Connectable {
         /// The process that listens on the port, if it was found.
-        owner: Option<u32>,
+        owner: Option<TcpListen>,
     },
     /// A process without the preload listens on TCP.
     Stranger {

@@ -20,9 +20,9 @@ pub(super) struct TcpListen {
 }
 
 /// The process of this group that listens on the port.
-pub(super) fn port_owner(port: u16, group: u32) -> Option<u32> {
+pub(super) fn port_owner(port: u16, group: u32) -> Option<TcpListen> {
     let own = listens(group, |other| other == port);
-    own.iter().map(|listen| listen.pid).min()
+    own.into_iter().min_by_key(|listen| listen.pid)
 }
 
 /// All TCP ports on which processes of this group listen.
@@ -93,7 +93,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let group = getpgrp().as_raw_pid().cast_unsigned();
-        assert_eq!(port_owner(port, group), Some(std::process::id()));
+        assert_eq!(port_owner(port, group).map(|listen| listen.pid), Some(std::process::id()));
         assert_eq!(port_owner(port, 1), None);
         let open = TcpListener::bind("0.0.0.0:0").unwrap();
         let open_port = open.local_addr().unwrap().port();

@@ -22,6 +22,9 @@ const TRY: Duration = Duration::from_millis(50);
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
+/// About a port on all addresses.
+pub(super) const EXPOSED: &str = " Other machines can reach it: let it listen on 127.0.0.1.";
+
 /// What the watch needs to know about a worker.
 pub(super) struct Watched {
     /// The process group.
@@ -103,22 +106,21 @@ impl Stranger {
         let TcpListen { pid, port, is_open } = listen;
         let place = if is_open { "*" } else { "127.0.0.1" };
         let why = if self.is_node {
-            "Hostler's NODE_OPTIONS are missing there, because a script or program before it has replaced them; keep them \
-             (NODE_OPTIONS=\"$NODE_OPTIONS --your-option\"), or set bind = \"port\""
+            "Hostler's NODE_OPTIONS are missing there: a script or program before it has replaced them. Keep them \
+             (NODE_OPTIONS=\"$NODE_OPTIONS --your-option\"), or set bind = \"port\"."
         } else {
-            "it is not Node; set bind = \"port\""
+            "It is not Node. Set bind = \"port\"."
         };
         let use_of_it = match is_app {
             true => {
-                "; until then Hostler sends the requests to this port, because it is the PORT that Hostler has set"
+                "Until then Hostler sends requests to this port, because it is the PORT that Hostler has set."
             }
-            false => "; Hostler does not use this port",
+            false => "Hostler does not use this port.",
         };
-        let exposed =
-            if is_open { "; other machines can reach it, so let it listen on 127.0.0.1" } else { "" };
+        let name = &self.program;
+        let exposed = if is_open { EXPOSED } else { "" };
         format!(
-            "process {pid} ({}) listens on {place}:{port} without Hostler: {why}{use_of_it}{exposed}",
-            self.program
+            "process {pid} ({name}) listens on {place}:{port} without Hostler. {why} {use_of_it}{exposed}"
         )
     }
 }

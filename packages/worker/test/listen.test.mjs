@@ -56,7 +56,7 @@ for (const [name, why] of [['HOSTLER_APP_PORT', "the pool's port is 3000"], ['PO
     assert.equal(body.port, 3000);
     assert.deepEqual(worker.tcpPorts(), [metrics]);
     assert.equal(await getTcp(metrics), 'requests_total 0\n');
-    assert.match(text, new RegExp(`listens on \\*:${metrics} directly, .*because ${why}; other machines can reach it.*--port ${metrics}`));
+    assert.match(text, new RegExp(`listens on \\*:${metrics} directly, .*because ${why}\\. Other machines can reach it.*--port ${metrics}`));
   });
 }
 
@@ -68,7 +68,7 @@ test('without a hint the first TCP listen is the app, and a later one on another
   assert.equal(port, 9464);
   assert.equal((await worker.get()).body, 'requests_total 0\n');
   assert.deepEqual(worker.tcpPorts(), [second]);
-  assert.match((await worker.said('warning')).text, new RegExp(`listens on \\*:${second} directly, .* because Hostler uses its server on port 9464; other machines`));
+  assert.match((await worker.said('warning')).text, new RegExp(`listens on \\*:${second} directly, .* because Hostler uses its server on port 9464\\. Other machines`));
 });
 
 for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
