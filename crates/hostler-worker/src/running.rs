@@ -24,7 +24,7 @@ use super::process::{Exit, Process, cpu_time, tell_end};
 use super::settings::{WorkerAddress, WorkerSettings};
 use super::spawn::{Spawn, Ways, with_preload};
 use super::speaker::Speaker;
-use super::stranger::{self, Watched};
+use super::stranger::{self, StrangerWatch};
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.
@@ -102,7 +102,7 @@ impl RunningProcess {
                 let given = given.as_ref().map(|port| port.address);
                 let option = with_preload("", spawn.context.preload()).into();
                 strangers =
-                    Some(tasks.spawn(stranger::watch(Watched { group, given, option }, wire.clone())));
+                    Some(tasks.spawn(stranger::watch(StrangerWatch { group, given, option }, wire.clone())));
             }
         }
         Ok(Self {

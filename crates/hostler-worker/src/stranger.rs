@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 pub(super) const EXPOSED: &str = " Other machines can reach it: let it listen on 127.0.0.1.";
 
 /// What the watch needs to know about a worker.
-pub(super) struct Watched {
+pub(super) struct StrangerWatch {
     /// The process group.
     pub group: u32,
     /// The free port that Hostler has set as PORT. A process without the preload that listens there is the app.
@@ -36,7 +36,7 @@ pub(super) struct Watched {
 }
 
 /// Reports each such port once, until the app is found or the task is dropped.
-pub(super) async fn watch(watched: Watched, wire: Wire) {
+pub(super) async fn watch(watched: StrangerWatch, wire: Wire) {
     let (mut told, mut pause) = (HashSet::new(), FIRST_LOOK);
     let mut tried = watched.given;
     loop {
