@@ -7,14 +7,16 @@
 const CMD = 'NODE_HOSTLER'; // Node delivers messages with NODE_ as 'internalMessage', so the app never sees them
 const END_GRACE_MS = 5_000;
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
-const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT'];
+const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT'];
 
 const fs = require('fs');
 const { env } = process;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
 const listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment
 const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
-let claim = null; // the app's listen, once it was made: { port, shown, path, siblings, isHeld }
+let claim = null; // the app's listen, once it was made: { server, asked, port, shown, path, via, siblings, isHeld, awaits }
+let tellListening = null; // tells Hostler where the app listens, if that is still to be told
+let listenOnTcp = null; // Node's own listen()
 
 try {
   if (isInWorker) patchListen(require('net').Server.prototype);
@@ -40,6 +42,7 @@ function inheritedSocket() {
 
 function patchListen(prototype) {
   const original = prototype.listen;
+  listenOnTcp = original;
   prototype.listen = function listen(...args) {
     let target = null;
     try {
@@ -54,7 +57,7 @@ function patchListen(prototype) {
 /** The place where a server listens instead of its own. Null leaves the call as it is. */
 function redirect(server, args) {
   const asked = tcpRequest(args);
-  if (asked === null || server.listening || !require('worker_threads').isMainThread) return null;
+  if (asked === null || server.listening) return null;
 
   // A cluster worker asks its primary to listen, and the primary's listen() is handled here. In the worker, only the
   // visible properties change.
@@ -64,7 +67,7 @@ function redirect(server, args) {
   }
   const speaks = incompatibility(server);
   if (speaks !== null) {
-    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server`);
+    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server: ${INSTEAD[speaks]}`);
     return null;
   }
   return claim === null ? claimListen(server, asked) : listenAgain(server, asked);
@@ -94,35 +97,66 @@ function incompatibility(server) {
   return typeof server.updateSettings === 'function' ? 'HTTP/2 only' : null;
 }
 
+const INSTEAD = {
+  TLS: 'Hostler itself speaks TLS to clients ([tls]), so let the app listen with a plain HTTP server',
+  'HTTP/2 only': 'let the app listen with http.createServer; Hostler itself speaks HTTP/2 to clients',
+};
+
 /** Makes this listen the app's, unless its port is another one, or another process was first. */
 function claimListen(server, asked) {
-  const [name, port] = appPort();
-  if (port !== null && asked.port !== port) {
-    warn(`the app listens on port ${asked.port} directly, not through Hostler, because ${name} sets ${port} as the app's port; ` +
-      `if ${asked.port} is the app's port, set it as the pool's port`);
-    return null;
-  }
+  const { port, why, isGiven } = appPort();
+  const isOther = port !== null && asked.port !== port;
+  if (isOther && !isGiven) return tellOwnPort(server, why);
+  // The first listen of a thread says little, because the main thread may still follow.
+  if (asked.port !== port && isInThread()) return tellOwnPort(server, 'it listens in a worker thread');
   const path = env.HOSTLER_LISTEN_PATH;
-  const isFirst = path ? takeClaimFile(path) : false;
-  if (listenFd === null && !isFirst) return null;
+  const awaits = isOther ? port : null;
+  const isFirst = path ? takeClaimFile(path, awaits) : false;
+  let where = listenFd === null ? { path } : { fd: listenFd };
+  if (!isFirst && path) {
+    const { pid, isGuess } = readClaimFile(path);
+    const mayTake = isGuess && !isOther && takeClaimFile(`${path}.second`, null);
+    // A thread has the descriptor of its whole process.
+    if (listenFd === null || pid === process.pid) {
+      if (!mayTake) return tellOwnPort(server, `process ${pid} of this worker has listened before`);
+      where = { path: `${path}.second` };
+    }
+  } else if (!isFirst && listenFd === null) return null;
 
-  claim = { port: asked.port, shown: shownAddress(asked), path, siblings: 0, isHeld: null };
+  const via = where.path && where.path !== path ? 'second' : 'path';
+  claim = { server, asked, port: asked.port, shown: shownAddress(asked), path: where.path ?? path, via, siblings: 0, isHeld: null, awaits };
   if (!channel.send) speakOverControl(env.HOSTLER_CONTROL_PATH);
   freeInspectorPort();
   if (!isClusterPrimary()) cleanEnvironment();
-  return hold(server, asked, listenFd === null ? { path } : { fd: listenFd });
+  return hold(server, asked, where);
 }
 
 /**
  * The port of the app's listen: that of the pool, or PORT. The match is strict, because a wrong guess would make a metrics or
  * debug server public that listens first. PORT is read when the app listens, after the app has read its own .env file.
+ * A PORT that Hostler itself has set is weaker: many apps do not read it. Then the first listen counts, until one on PORT comes.
  */
 function appPort() {
-  for (const name of ['HOSTLER_APP_PORT', 'PORT']) {
+  for (const [name, whose] of [['HOSTLER_APP_PORT', "the pool's port"], ['PORT', 'the variable PORT']]) {
     const port = Number(env[name]);
-    if (Number.isInteger(port) && port > 0) return [name, port];
+    if (Number.isInteger(port) && port > 0) {
+      return { port, why: `${whose} is ${port}`, isGiven: name === 'PORT' && env.PORT === env.HOSTLER_GIVEN_PORT };
+    }
   }
-  return [null, null];
+  return { port: null, why: null, isGiven: false };
+}
+
+/** Reports a server that listens on a port of its own, when it does. Leaves its listen as it is. */
+function tellOwnPort(server, why, tellAs = warn) {
+  server.prependOnceListener('listening', () => {
+    const { address, port } = server.address() ?? {};
+    if (port === undefined || shownBy.has(server)) return; // not TCP, or this listen failed and a later one is the app's
+    const isOpen = address === '::' || address === '0.0.0.0';
+    const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
+    (isOpen ? warn : tellAs)(`the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
+      `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`);
+  });
+  return null;
 }
 
 /**
@@ -140,19 +174,33 @@ function freeInspectorPort() {
   }
 }
 
-function takeClaimFile(path) {
+/** The file says who was first, and whether that is only a guess. */
+function takeClaimFile(path, awaits) {
   try {
-    fs.writeFileSync(`${path}.claim`, `${process.pid}\n`, { flag: 'wx', mode: 0o600 });
+    fs.writeFileSync(`${path}.claim`, `${process.pid}${awaits === null ? '' : ' guess'}\n`, { flag: 'wx', mode: 0o600 });
     return true;
   } catch {
     return false;
   }
 }
 
+function readClaimFile(path) {
+  try {
+    const [pid, guess] = fs.readFileSync(`${path}.claim`, 'utf8').trim().split(' ');
+    return { pid: Number(pid), isGuess: guess === 'guess' };
+  } catch {
+    return { pid: null, isGuess: false };
+  }
+}
+
 /** The app's later listens. Another port belongs to another server. The same port must not be opened again. */
 function listenAgain(server, asked) {
+  if (asked.port === claim.awaits && claim.path && !isClusterPrimary()) return takeOver(server, asked);
   const isSamePort = asked.port === claim.port || asked.port === claim.shown.port;
-  if (!isSamePort || asked.port === 0 || !claim.path) return null;
+  if (!isSamePort || asked.port === 0 || !claim.path) {
+    const isSure = claim.awaits === null;
+    return tellOwnPort(server, `Hostler uses its server on port ${claim.shown.port}`, isSure ? note : warn);
+  }
   // Closed and opened again (a cluster does this when its last worker dies). The descriptor is closed with the first
   // server, but the path is left.
   if (!claim.isHeld()) return hold(server, asked, { path: claim.path });
@@ -163,23 +211,47 @@ function listenAgain(server, asked) {
   return { path: `${claim.path}.${claim.siblings}`, signal: asked.signal };
 }
 
+/** This listen is on PORT, so the first one was another server, for example for metrics. That one gets the TCP port that it asked for. */
+function takeOver(server, asked) {
+  const first = claim;
+  claim = { ...first, server, asked, port: asked.port, shown: shownAddress(asked), path: `${first.path}.second`, via: 'second', siblings: 0, awaits: null };
+  const relay = require('net').createServer({ allowHalfOpen: true }, (socket) => first.server.emit('connection', socket)).unref();
+  relay.on('error', (error) => warn(`the app's other server cannot listen on port ${first.shown.port}: ${error.message}`));
+  tellOwnPort(relay, `Hostler uses its server on PORT (${asked.port})`, note);
+  listenOnTcp.call(relay, { ...first.asked, port: first.shown.port }); // the app may have read its address already
+  first.server.once('close', () => relay.close());
+  giveTimeoutsBack(first.server);
+  return hold(server, asked, { path: claim.path });
+}
+
 /**
  * Lets the server listen on Hostler's socket. Of the app's options only the signal is passed on. The backlog is Hostler's queue
  * (a full backlog refuses a Unix connect at once), and the other options are for TCP.
  */
 function hold(server, asked, where) {
-  claim.isHeld = () => true;
+  const held = claim;
+  held.isHeld = () => true;
   dress(server, claim.shown);
   server.prependOnceListener('listening', () => {
     const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
-    claim.isHeld = () => handle.fd >= 0;
+    held.isHeld = () => handle.fd >= 0;
     if (where.path) ownerOnly(where.path);
-    tell({ act: 'listening', via: where.path ? 'path' : 'fd', pid: process.pid, port: asked.port });
+    tellListening = () => {
+      tellListening = null;
+      if (claim === held) tell({ act: 'listening', via: where.path ? held.via : 'fd', pid: process.pid, port: asked.port, ...(isInThread() && { thread: true }) });
+    };
+    // A server on PORT may follow at once, and then Hostler need not know this one.
+    if (held.awaits === null) tellListening();
+    else setImmediate(() => tellListening?.());
   });
   server.once(require('events').errorMonitor, () => {
-    if (!server.listening) claim.isHeld = () => false;
+    if (!server.listening) held.isHeld = () => false;
   });
   return { ...where, signal: asked.signal };
+}
+
+function isInThread() {
+  return !require('worker_threads').isMainThread;
 }
 
 function ownerOnly(path) {
@@ -227,6 +299,7 @@ function isThisFile(word = '') {
 // === What the app sees ===
 
 const shownBy = new WeakMap();
+const timeoutsBefore = new WeakMap();
 
 /** An address that the app can print and compare. For port 0 it is a number of the dynamic range, different in each worker. */
 function shownAddress({ port, host }) {
@@ -278,8 +351,19 @@ function dressSocket(socket, shown) {
  */
 function leaveTimeoutsToHostler(server) {
   const fixed = { keepAliveTimeout: NEVER_MS, headersTimeout: 0, requestTimeout: 0, maxRequestsPerSocket: 0 };
+  const before = {};
   for (const name of Object.keys(fixed)) {
+    before[name] = server[name];
     Object.defineProperty(server, name, { get: () => fixed[name], set() {}, configurable: true, enumerable: true });
+  }
+  timeoutsBefore.set(server, before);
+}
+
+/** For a server that gets its own TCP port after all. */
+function giveTimeoutsBack(server) {
+  const before = timeoutsBefore.get(server) ?? {};
+  for (const name of Object.keys(before)) {
+    Object.defineProperty(server, name, { value: before[name], writable: true, configurable: true, enumerable: true });
   }
 }
 
@@ -287,6 +371,11 @@ function leaveTimeoutsToHostler(server) {
 
 function tell(message) {
   if (channel.send) channel.send({ cmd: CMD, ...message });
+}
+
+/** For the operator's log, as information. */
+function note(text) {
+  tell({ act: 'note', text });
 }
 
 function warn(text) {
@@ -374,6 +463,7 @@ function speakOverIpc() {
   process.on('internalMessage', obey);
   // Node itself calls disconnect() when the channel ends. A listener for 'disconnect' would keep the process alive.
   process.disconnect = function () {
+    tellListening?.();
     if (process.connected && isEnded(process.channel)) endWithHostler();
     return disconnect.call(this);
   };
@@ -395,7 +485,7 @@ function speakOverControl(path) {
   const socket = require('net').connect(path).setEncoding('utf8').unref();
   channel.send = (message, callback) => socket.write(`${JSON.stringify(message)}\n`, callback);
   socket.on('error', () => {}); // 'close' follows
-  if (!process.send) return lendIpc(socket);
+  if (!process.send && !isInThread()) return lendIpc(socket);
   receive(socket, () => {});
   socket.on('close', endWithHostler);
 }
@@ -403,6 +493,7 @@ function speakOverControl(path) {
 function lendIpc(socket) {
   const close = () => {
     if (!process.connected) return;
+    tellListening?.();
     process.connected = false;
     process.channel = undefined;
     socket.end();

@@ -22,7 +22,7 @@ impl Probe for NoProbe {
 
 fn print(record: WorkerRecord) {
     match record.entry {
-        LogEntry::Output { stream, line } => println!("{} {stream:?}: {line}", record.worker),
+        LogEntry::Output { stream, line, .. } => println!("{} {stream:?}: {line}", record.worker),
         LogEntry::Event(event) => println!("{} {event}", record.worker),
     }
 }

@@ -44,6 +44,7 @@ mod shared;
 mod snapshot;
 mod spawn;
 mod speaker;
+mod stranger;
 mod supervisor;
 mod vitals;
 mod worker_task;

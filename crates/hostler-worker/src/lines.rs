@@ -3,6 +3,8 @@
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const CHUNK: usize = 16 * 1024;
+/// A line that begins with `{` may be this much longer than the limit, if it would be split. A piece of a JSON object is no JSON.
+const OBJECT_FACTOR: usize = 16;
 
 /// What to do with a line longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +15,8 @@ pub(super) enum Overlong {
     Skip,
 }
 
-/// Reads lines without their ends (`\n` or `\r\n`). Never holds more than the limit and one chunk.
+/// Reads lines without their ends (`\n` or `\r\n`). Never holds more than the limit (for a line
+/// that begins with `{`: sixteen times the limit) and one chunk.
 pub(super) struct LineReader<R> {
     reader: R,
     limit: usize,
@@ -23,12 +26,26 @@ pub(super) struct LineReader<R> {
     searched: usize,
     /// Inside a line that is skipped.
     skipping: bool,
+    /// The last line that was returned was a piece, and its line goes on.
+    inside: bool,
+    /// The last line that was returned was a whole one.
+    whole: bool,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(reader: R, limit: usize, overlong: Overlong) -> Self {
-        Self { reader, limit, overlong, buffer: Vec::new(), searched: 0, skipping: false, ended: false }
+        Self {
+            reader,
+            limit,
+            overlong,
+            buffer: Vec::new(),
+            searched: 0,
+            skipping: false,
+            inside: false,
+            whole: true,
+            ended: false,
+        }
     }
 
     /// The next line. `None` at the end of the stream and after an error. A last line without an end counts. Dropping the
@@ -47,22 +64,35 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// Whether the last line was whole, not a piece of an overlong line.
+    pub fn was_whole(&self) -> bool {
+        self.whole
+    }
+
+    fn limit(&self) -> usize {
+        let is_object = self.buffer.first() == Some(&b'{') && !self.inside;
+        if self.overlong == Overlong::Split && is_object { self.limit * OBJECT_FACTOR } else { self.limit }
+    }
+
     fn cut(&mut self) -> Option<Vec<u8>> {
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let end = self.searched + at;
             // The end of an overlong line may lie beyond the limit, in a chunk that was read at once.
-            if self.overlong == Overlong::Split && end > self.limit {
-                return Some(self.take(self.whole_characters(self.limit), 0));
+            if self.overlong == Overlong::Split && end > self.limit() {
+                return Some(self.piece());
             }
+            self.whole = !std::mem::take(&mut self.inside);
             let line = self.take(end, 1);
-            if !std::mem::take(&mut self.skipping) && line.len() <= self.limit {
+            if !std::mem::take(&mut self.skipping)
+                && (self.overlong == Overlong::Split || line.len() <= self.limit)
+            {
                 return Some(line);
             }
         }
         self.searched = self.buffer.len();
-        if self.buffer.len() > self.limit {
+        if self.buffer.len() > self.limit() {
             match self.overlong {
-                Overlong::Split => return Some(self.take(self.whole_characters(self.limit), 0)),
+                Overlong::Split => return Some(self.piece()),
                 Overlong::Skip => {
                     self.skipping = true;
                     self.take(self.buffer.len(), 0);
@@ -70,7 +100,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
         }
         let is_last = self.ended && !self.buffer.is_empty() && !self.skipping;
+        self.whole = !self.inside;
         is_last.then(|| self.take(self.buffer.len(), 0))
+    }
+
+    /// The beginning of an overlong line.
+    fn piece(&mut self) -> Vec<u8> {
+        (self.inside, self.whole) = (true, false);
+        self.take(self.whole_characters(self.limit), 0)
     }
 
     /// Takes `length` bytes out of the buffer, and the line end of `end` bytes after them.
@@ -128,6 +165,22 @@ mod tests {
         let long = vec![b'x'; 2 * CHUNK];
         let parts = read(&long, CHUNK, Overlong::Split).await;
         assert_eq!(parts.iter().map(String::len).collect::<Vec<_>>(), [CHUNK, CHUNK]);
+    }
+
+    #[tokio::test]
+    async fn an_object_may_be_longer_and_no_piece_of_a_line_is_taken_for_a_whole_one() {
+        let object = format!("{{{}}}", "x".repeat(60));
+        let overlong = format!("{{{}\n{{ok}}", "y".repeat(64));
+        let input = format!("{object}\n12345{{6}}\n{overlong}");
+        let mut lines = LineReader::new(input.as_bytes(), 4, Overlong::Split);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await {
+            all.push((String::from_utf8(line).unwrap(), lines.was_whole()));
+        }
+        assert_eq!(all[0], (object, true));
+        assert_eq!(all[1..3], [("1234".to_owned(), false), ("5{6}".to_owned(), false)]);
+        assert!(all[3..all.len() - 1].iter().all(|(line, whole)| line.len() <= 4 && !whole), "{all:?}");
+        assert_eq!(all.last(), Some(&("{ok}".to_owned(), true)));
     }
 
     #[tokio::test]

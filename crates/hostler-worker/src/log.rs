@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +54,10 @@ pub enum LogEntry {
         stream: OutputStream,
         /// The line, without its end. Invalid UTF-8 is replaced.
         line: String,
+        /// It is a whole line, not a piece of one that was too long.
+        is_whole: bool,
+        /// The process that listens, or else the one that Hostler started. Another process of the worker may have printed it.
+        pid: u32,
     },
     /// Something happened to the worker.
     Event(WorkerEvent),
@@ -185,6 +190,11 @@ pub enum WorkerEvent {
         /// The address of the inspector.
         address: SocketAddr,
     },
+    /// The preload or Hostler reports something about the app that is in order.
+    Note {
+        /// The report.
+        text: String,
+    },
     /// The preload or Hostler warns about the app.
     Warning {
         /// The warning.
@@ -218,6 +228,7 @@ impl WorkerEvent {
             | Self::RestartDone { .. }
             | Self::NoCompileCache { is_asked_for: false, .. }
             | Self::Inspector { .. }
+            | Self::Note { .. }
             | Self::Stopped { .. } => WorkerLogLevel::Info,
             Self::NoCompileCache { is_asked_for: true, .. } | Self::Warning { .. } => WorkerLogLevel::Warn,
             Self::Died { .. }
@@ -275,7 +286,7 @@ impl fmt::Display for WorkerEvent {
             Self::Stopped { pid: None, how } => write!(f, "stopped ({how})"),
             Self::Stopped { pid: Some(pid), how } => write!(f, "stopped (pid {pid}): {how}"),
             Self::Inspector { pid, address } => write!(f, "opens the inspector on {address} (pid {pid})"),
-            Self::Warning { text } => f.write_str(text),
+            Self::Warning { text } | Self::Note { text } => f.write_str(text),
         }
     }
 }
@@ -361,7 +372,7 @@ impl WorkerLog {
     /// Reads what a worker prints, until the pipe ends.
     pub async fn read(
         self,
-        stream: OutputStream,
+        (stream, pid): (OutputStream, Arc<AtomicU32>),
         pipe: impl AsyncRead + Unpin,
         tail: Tail,
         notices: Notices,
@@ -372,7 +383,8 @@ impl WorkerLog {
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             let Some(line) = notices.keep_ours(line) else { continue };
             tail.push(stream, line.clone());
-            self.record(LogEntry::Output { stream, line });
+            let (is_whole, pid) = (lines.was_whole(), pid.load(Ordering::Relaxed));
+            self.record(LogEntry::Output { stream, line, is_whole, pid });
         }
     }
 

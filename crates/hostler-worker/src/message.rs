@@ -8,11 +8,18 @@ pub(super) enum FromWorker {
     /// The app reports that it is ready, in the way of PM2.
     Ready,
     /// The app's server listens.
-    Listening { via: Via, pid: u32 },
+    Listening {
+        via: Via,
+        pid: u32,
+        /// In a thread of its own. Then the event loop of the requests is not that of the process.
+        thread: bool,
+    },
     /// The app listens for messages, so a stop can begin with `"shutdown"`.
     Hears,
     /// A warning for the operator.
     Warning { text: String },
+    /// Information for the operator.
+    Note { text: String },
     /// The event loop turns, and this is what it has done so far.
     Report(Option<LoopTime>),
     /// The compile cache was written.
@@ -48,6 +55,8 @@ pub(super) enum Via {
     Fd,
     /// On the path that the environment names.
     Path,
+    /// On that path with `.second` at its end: another server had listened first.
+    Second,
 }
 
 /// The key of our own messages. Node does not pass messages whose `cmd` begins with `NODE_` to the app's listeners.
@@ -63,12 +72,28 @@ struct Envelope {
 #[derive(Deserialize)]
 #[serde(tag = "act", rename_all = "lowercase")]
 enum Act {
-    Listening { via: Via, pid: u32 },
+    Listening {
+        via: Via,
+        pid: u32,
+        #[serde(default)]
+        thread: bool,
+    },
     Hears,
-    Warning { text: String },
-    Report { active: Option<u64>, idle: Option<u64> },
+    Warning {
+        text: String,
+    },
+    Note {
+        text: String,
+    },
+    Report {
+        active: Option<u64>,
+        idle: Option<u64>,
+    },
     Flushed,
-    Collected { kind: Garbage, micros: u64 },
+    Collected {
+        kind: Garbage,
+        micros: u64,
+    },
 }
 
 impl FromWorker {
@@ -79,9 +104,10 @@ impl FromWorker {
         }
         let envelope: Envelope = serde_json::from_slice(line).ok()?;
         (envelope.cmd == CMD).then_some(match envelope.act {
-            Act::Listening { via, pid } => Self::Listening { via, pid },
+            Act::Listening { via, pid, thread } => Self::Listening { via, pid, thread },
             Act::Hears => Self::Hears,
             Act::Warning { text } => Self::Warning { text },
+            Act::Note { text } => Self::Note { text },
             Act::Report { active, idle } => {
                 Self::Report(active.zip(idle).map(|(active, idle)| LoopTime { active, idle }))
             }
@@ -145,12 +171,16 @@ mod tests {
         for (name, message) in &examples {
             let expected = match name.as_str() {
                 "ready" => Some(FromWorker::Ready),
-                "listening_fd" => Some(FromWorker::Listening { via: Via::Fd, pid: 4711 }),
-                "listening_path" => Some(FromWorker::Listening { via: Via::Path, pid: 4712 }),
+                "listening_fd" => Some(FromWorker::Listening { via: Via::Fd, pid: 4711, thread: false }),
+                "listening_path" => Some(FromWorker::Listening { via: Via::Path, pid: 4712, thread: false }),
+                "listening_second" => {
+                    Some(FromWorker::Listening { via: Via::Second, pid: 4713, thread: true })
+                }
                 "hears" => Some(FromWorker::Hears),
                 "warning" => Some(FromWorker::Warning {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
                 }),
+                "note" => Some(FromWorker::Note { text: "the app listens on 127.0.0.1:9100".to_owned() }),
                 "report" => Some(FromWorker::Report(Some(LoopTime { active: 5120, idle: 94_880 }))),
                 "report_of_a_cluster" => Some(FromWorker::Report(None)),
                 "flushed" => Some(FromWorker::Flushed),
@@ -160,7 +190,7 @@ mod tests {
             };
             assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
         }
-        assert_eq!(examples.len(), 10);
+        assert_eq!(examples.len(), 12);
     }
 
     #[test]

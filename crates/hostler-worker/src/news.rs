@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
+use super::port_owner::TcpListen;
 use super::speaker::Speaker;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
@@ -22,6 +23,13 @@ pub(super) enum WorkerNews {
     /// The port accepts connections.
     Connectable {
         /// The process that listens on the port, if it was found.
+        owner: Option<TcpListen>,
+    },
+    /// A process without the preload listens on TCP.
+    Stranger {
+        /// What the operator should know.
+        text: String,
+        /// The process, if it listens on the PORT that Hostler has set. Then it is the app.
         owner: Option<u32>,
     },
     /// The health path answered 2xx.

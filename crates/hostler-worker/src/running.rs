@@ -1,10 +1,12 @@
 //! A worker's process, and what is known and kept about it until it is gone. Decides nothing.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use super::channel::{read_control, read_ipc};
@@ -20,8 +22,9 @@ use super::message::{LoopTime, ToWorker, Via};
 use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time, tell_end};
 use super::settings::{WorkerAddress, WorkerSettings};
-use super::spawn::{Spawn, Ways};
+use super::spawn::{Spawn, Ways, with_preload};
 use super::speaker::Speaker;
+use super::stranger::{self, StrangerWatch};
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.
@@ -44,12 +47,20 @@ pub(super) struct RunningProcess {
     /// Tasks that stop with the process.
     pub tasks: JoinSet<()>,
     output: JoinSet<()>,
+    /// The process that its lines in the log name.
+    shown_pid: Arc<AtomicU32>,
     /// The process that listens, once it is known.
     listener: Option<u32>,
     /// The process that listens is gone.
     claim_lost: bool,
-    /// With `bind = "port"`: the process that listens on the port, once it is known.
+    /// The process that listens on the PORT that Hostler has set, once it is known.
     pub port_owner: Option<u32>,
+    /// Looks for processes without the preload, until the app listens.
+    strangers: Option<AbortHandle>,
+    /// What is known about the last one.
+    pub stranger: Option<String>,
+    /// The app listens in a thread of its own.
+    in_thread: bool,
     /// The app runs Node's cluster.
     pub has_cluster: bool,
     notices: Notices,
@@ -68,23 +79,30 @@ impl RunningProcess {
     pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
         let mut spawned = spawn.spawn()?;
         let (tail, notices) = (Tail::default(), Notices::default());
+        let shown_pid = Arc::new(AtomicU32::new(spawned.process.pid()));
         let (mut output, mut tasks) = (JoinSet::new(), JoinSet::new());
         if let Some(pipe) = spawned.stdout {
-            output.spawn(log.clone().read(OutputStream::Stdout, pipe, tail.clone(), notices.clone()));
+            let from = (OutputStream::Stdout, Arc::clone(&shown_pid));
+            output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
         }
         if let Some(pipe) = spawned.stderr {
-            output.spawn(log.clone().read(OutputStream::Stderr, pipe, tail.clone(), notices.clone()));
+            let from = (OutputStream::Stderr, Arc::clone(&shown_pid));
+            output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
         }
         tasks.spawn(read_ipc(spawned.channel, wire.clone()));
-        let group = spawned.process.pid();
+        let (group, mut strangers) = (spawned.process.pid(), None);
         match &mut spawned.ways {
             Ways::Port(port) => {
                 drop(tasks.spawn(health::until_connectable(port.address, group, wire.clone())))
             }
-            Ways::Socket { control, .. } => {
+            Ways::Socket { control, given, .. } => {
                 if let Some(listener) = control.take() {
                     tasks.spawn(read_control(listener, wire.clone()));
                 }
+                let given = given.as_ref().map(|port| port.address);
+                let option = with_preload("", spawn.context.preload()).into();
+                strangers =
+                    Some(tasks.spawn(stranger::watch(StrangerWatch { group, given, option }, wire.clone())));
             }
         }
         Ok(Self {
@@ -98,9 +116,13 @@ impl RunningProcess {
             silent: false,
             tasks,
             output,
+            shown_pid,
             listener: None,
             claim_lost: false,
             port_owner: None,
+            strangers,
+            stranger: None,
+            in_thread: false,
             has_cluster: false,
             notices,
             wire,
@@ -121,18 +143,27 @@ impl RunningProcess {
     /// The process that serves the requests, if that is known.
     pub fn serving_pid(&self) -> Option<u32> {
         match &self.ways {
-            Ways::Socket { .. } => self.listener,
+            _ if self.in_thread => None,
+            Ways::Socket { .. } => self.listener.or(self.port_owner),
             Ways::Port(_) => self.port_owner,
         }
     }
 
     /// A process reports where it listens. An app may close its server and listen again elsewhere. Returns whether the
     /// address is new.
-    pub fn listens(&mut self, via: Via, pid: u32, preload: Speaker) -> bool {
+    pub fn listens(&mut self, via: Via, (pid, in_thread): (u32, bool), preload: Speaker) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         self.preload = Some(preload);
-        let path = if via == Via::Fd { inherited } else { own };
-        let address = WorkerAddress::Unix(path.clone());
+        self.in_thread = in_thread;
+        if let Some(strangers) = self.strangers.take() {
+            strangers.abort();
+        }
+        let address = WorkerAddress::Unix(match via {
+            Via::Fd => inherited.clone(),
+            Via::Path => own.clone(),
+            Via::Second => own.with_added_extension("second"),
+        });
+        self.shown_pid.store(pid, Ordering::Relaxed);
         if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
             // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
             self.tasks.spawn(tell_end(pid, self.wire.clone()));
@@ -142,10 +173,19 @@ impl RunningProcess {
 
     /// The app reports that it is ready, or its port accepts connections. Returns whether the address is new.
     ///
-    /// For an app on a socket this has no effect: its `listening` message says the same, and the report may come before
-    /// there is an address.
+    /// For an app on a socket the report has no effect: its `listening` message says the same, and the report may come before
+    /// there is an address. An exception is an app without the preload that listens on the PORT that Hostler has set.
     pub fn accepts(&mut self) -> bool {
-        let Ways::Port(port) = &self.ways else { return false };
+        let port = match &self.ways {
+            Ways::Port(port) => port,
+            Ways::Socket { given: Some(port), .. } if self.port_owner.is_some() && self.address.is_none() => {
+                port
+            }
+            Ways::Socket { .. } => return false,
+        };
+        if let Some(owner) = self.port_owner {
+            self.shown_pid.store(owner, Ordering::Relaxed);
+        }
         self.address.replace(WorkerAddress::Tcp(port.address)).is_none()
     }
 
@@ -245,11 +285,11 @@ impl RunningProcess {
     /// Whether the app may outlive the process that Hostler started, as it does when npm handles a signal itself.
     fn is_behind_another(&self) -> bool {
         match self.ways {
-            Ways::Socket { .. } => {
+            Ways::Socket { .. } if self.address.is_none() || self.listener.is_some() => {
                 !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
             }
-            // It is not known which process listens on the port.
-            Ways::Port(_) => true,
+            // Without the preload it is not known which processes belong to the app.
+            Ways::Socket { .. } | Ways::Port(_) => true,
         }
     }
 
@@ -264,8 +304,8 @@ impl RunningProcess {
         let start = settings.start_timeout.as_secs_f64();
         match (why, &self.address, &self.ways) {
             (Why::StartTimeout, None, Ways::Socket { .. }) => format!(
-                "it has not listened on a TCP port within its start_timeout ({start} s); \
-                 if it is not a Node program, use bind = \"port\""
+                "it has not listened on a TCP port within its start_timeout ({start} s); {}",
+                self.stranger.as_deref().unwrap_or("if it is not a Node program, use bind = \"port\"")
             ),
             (Why::StartTimeout, None, Ways::Port(port)) => format!(
                 "nothing accepted connections on {} within its start_timeout ({start} s); \

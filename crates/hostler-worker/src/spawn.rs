@@ -39,7 +39,14 @@ pub(super) struct Spawned {
 
 /// How the app listens, with the resources that must live as long as the process.
 pub(super) enum Ways {
-    Socket { inherited: PathBuf, own: PathBuf, control: Option<UnixListener>, _stem: Stem },
+    Socket {
+        inherited: PathBuf,
+        own: PathBuf,
+        control: Option<UnixListener>,
+        /// The PORT that Hostler has set. None: the operator has set it, or the pool has a port.
+        given: Option<Port>,
+        _stem: Stem,
+    },
     Port(Port),
 }
 
@@ -92,14 +99,31 @@ impl Spawn<'_> {
             .env("HOSTLER_LISTEN_FD", LISTEN_FD.to_string())
             .env("HOSTLER_LISTEN_INODE", inode.to_string());
         command.env("HOSTLER_LISTEN_PATH", &own).env("HOSTLER_CONTROL_PATH", &control);
-        if let Some(port) = self.settings.port {
-            command.env("HOSTLER_APP_PORT", port.to_string());
-        }
+        let given = self.given_port(command)?;
         let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
         let before = format!("{before}{}", self.settings.development.node_options());
         command.env("NODE_OPTIONS", with_preload(before.trim_start(), self.context.preload()));
-        let ways = Ways::Socket { inherited, own, control: Some(control_listener), _stem: stem };
+        let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _stem: stem };
         Ok((ways, listener.into()))
+    }
+
+    /// Sets PORT, because some apps do not start without it. The app listens on Hostler's socket all the same. If Hostler chooses the
+    /// number, the port is free, so that a process without the preload can listen there.
+    fn given_port(&self, command: &mut Command) -> io::Result<Option<Port>> {
+        if let Some(port) = self.settings.port {
+            command.env("HOSTLER_APP_PORT", port.to_string());
+            if !self.settings.env.contains_key("PORT") {
+                command.env("PORT", port.to_string());
+            }
+            return Ok(None);
+        }
+        if self.settings.env.get("PORT").is_some_and(|port| !port.is_empty()) {
+            return Ok(None);
+        }
+        let port = self.context.free_port()?;
+        let number = port.address.port().to_string();
+        command.env("PORT", &number).env("HOSTLER_GIVEN_PORT", &number);
+        Ok(Some(port))
     }
 
     fn port(&self, command: &mut Command) -> io::Result<Ways> {
@@ -120,11 +144,12 @@ fn is_ours(name: &str) -> bool {
     name.starts_with("HOSTLER_LISTEN_")
         || name == "HOSTLER_CONTROL_PATH"
         || name == "HOSTLER_APP_PORT"
+        || name == "HOSTLER_GIVEN_PORT"
         || name.starts_with("NODE_CHANNEL_")
 }
 
 /// `NODE_OPTIONS` with our `--require` at the end, quoted as Node reads it: `"` and `\` get a `\` before them.
-fn with_preload(before: &str, preload: &Path) -> String {
+pub(super) fn with_preload(before: &str, preload: &Path) -> String {
     let path = preload.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
     let space = if before.is_empty() { "" } else { " " };
     format!("{before}{space}--require \"{path}\"")

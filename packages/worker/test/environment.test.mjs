@@ -61,6 +61,7 @@ test('a worker thread that listens is left alone', async (t) => {
     require('./server.cjs')`;
   const worker = await startWorker(t, 'koa', ['node', '-e', script]);
   await worker.printed(/thread listens/);
+  await worker.printed(new RegExp(`listens on \\*:${port} directly, .* because it listens in a worker thread`));
   assert.equal((await worker.get()).body.app, 'koa');
   assert.deepEqual(worker.tcpPorts(), [port]);
 });

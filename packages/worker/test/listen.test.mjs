@@ -7,7 +7,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '@hostler/testkit';
 
-import { startWorker } from './support/hostler.mjs';
+import { eventually } from './support/eventually.mjs';
+import { behindNode, startWorker } from './support/hostler.mjs';
 
 const forms = [
   { form: 'number', shown: { address: '127.0.0.1', family: 'IPv4', port: 3000 } },
@@ -42,7 +43,7 @@ for (const form of ['random', 'none']) {
   });
 }
 
-for (const name of ['HOSTLER_APP_PORT', 'PORT']) {
+for (const [name, why] of [['HOSTLER_APP_PORT', "the pool's port is 3000"], ['PORT', 'the variable PORT is 3000']]) {
   test(`with ${name}, a metrics port that opens first stays a TCP port of the app`, async (t) => {
     const metrics = await freePort();
     const env = { METRICS_PORT: String(metrics), [name]: '3000' };
@@ -55,7 +56,7 @@ for (const name of ['HOSTLER_APP_PORT', 'PORT']) {
     assert.equal(body.port, 3000);
     assert.deepEqual(worker.tcpPorts(), [metrics]);
     assert.equal(await getTcp(metrics), 'requests_total 0\n');
-    assert.match(text, new RegExp(`port ${metrics} .*${name} sets 3000`));
+    assert.match(text, new RegExp(`listens on \\*:${metrics} directly, .*because ${why}\\. Other machines can reach it.*--port ${metrics}`));
   });
 }
 
@@ -67,6 +68,54 @@ test('without a hint the first TCP listen is the app, and a later one on another
   assert.equal(port, 9464);
   assert.equal((await worker.get()).body, 'requests_total 0\n');
   assert.deepEqual(worker.tcpPorts(), [second]);
+  assert.match((await worker.said('warning')).text, new RegExp(`listens on \\*:${second} directly, .* because Hostler uses its server on port 9464\\. Other machines`));
+});
+
+for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
+  test(`with a PORT that Hostler has set, a metrics port of ${position} that opens first gives way`, async (t) => {
+    const metrics = await freePort();
+    const env = { METRICS_PORT: String(metrics), PORT: '41000', HOSTLER_GIVEN_PORT: '41000' };
+    const worker = await startWorker(t, 'metrics-first', command, { env });
+    await eventually('the app listens', () => worker.messages.some(({ act, port }) => act === 'listening' && port === 41_000));
+
+    const { body } = await worker.get();
+    assert.deepEqual([body.app, body.port], ['metrics-first', 41_000]);
+    assert.equal(await getTcp(metrics), 'requests_total 0\n');
+    assert.deepEqual(worker.tcpPorts(), [metrics]);
+    assert.match((await worker.said('warning')).text, new RegExp(`listens on \\*:${metrics} directly, .* because Hostler uses its server on PORT \\(41000\\)`));
+  });
+}
+
+test('with a PORT that Hostler has set, an app that does not read it is served all the same', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs'], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+  assert.equal((await worker.get()).body.port, 3000);
+  assert.deepEqual(worker.tcpPorts(), []);
+});
+
+test('a metrics server in the same turn as the app is never reported as the app, and a later port on loopback is a note', async (t) => {
+  const [metrics, admin] = [await freePort(), await freePort()];
+  const script = `const server = (text) => require('http').createServer((request, response) => response.end(text));
+    server('metrics').listen(${metrics}, '127.0.0.1');
+    server('app').listen(process.env.PORT, () => server('admin').listen(${admin}, '127.0.0.1'));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+
+  await worker.saidTimes('note', 2);
+  assert.equal((await worker.get()).body, 'app');
+  assert.deepEqual([await getTcp(metrics), await getTcp(admin)], ['metrics', 'admin']);
+  assert.deepEqual(worker.messages.filter(({ act }) => act === 'listening').map(({ via }) => via), ['second']);
+  assert.deepEqual(worker.messages.filter(({ act }) => act === 'warning'), []);
+});
+
+test('an app that listens on PORT in a worker thread is served from there', async (t) => {
+  const script = `const { Worker } = require('worker_threads');
+    new Worker('require("http").createServer((request, response) => response.end("thread")).listen(process.env.PORT)', { eval: true });
+    setInterval(() => {}, 1000);`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+  assert.equal((await worker.said('listening')).thread, true);
+  assert.equal((await worker.get()).body, 'thread');
+  assert.deepEqual(worker.tcpPorts(), []);
+  worker.send({ cmd: 'NODE_HOSTLER', act: 'report' });
+  assert.ok(Number.isInteger((await worker.said('report')).active));
 });
 
 test('an app that listens on another port than the pool names is not claimed, and Hostler is told why', async (t) => {
@@ -76,7 +125,7 @@ test('an app that listens on another port than the pool names is not claimed, an
   const { text } = await worker.said('warning');
   await worker.printed(/listening on/);
 
-  assert.match(text, new RegExp(`port ${port} .*HOSTLER_APP_PORT sets 3001`));
+  assert.match(text, new RegExp(`:${port} directly, .*the pool's port is 3001`));
   assert.deepEqual(worker.tcpPorts(), [port]);
   assert.deepEqual(worker.messages.map(({ act }) => act), ['warning']);
 });

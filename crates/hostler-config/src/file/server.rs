@@ -265,7 +265,10 @@ pub struct Server {
     ///
     /// It is also the most memory that unread request bodies of one connection take.
     pub http2_connection_window: Size<65_536, 1_073_741_824>,
-    /// The format of the access log. Hostler writes one line for each request to standard output.
+    /// The format of the log on standard output. Hostler writes one line for each request, for each event of its own, and for
+    /// each line that a worker prints.
+    ///
+    /// Set `"json"` if standard output is a terminal and you want JSON; set `"pretty"` if it is not a terminal and people read it.
     pub access_log: AccessLog,
     /// The proxies whose forwarding header fields (`X-Forwarded-*`, `Forwarded` and others) Hostler trusts:
     /// networks or addresses. Example: `["10.0.0.0/8"]`.
@@ -340,7 +343,7 @@ impl Default for Server {
             http2_max_streams: Count(128),
             http2_stream_window: Size(256 << 10),
             http2_connection_window: Size(1 << 20),
-            access_log: AccessLog::Json,
+            access_log: AccessLog::Auto,
             trusted_proxies: Vec::new(),
             trusted_hops: Count(0),
             proxy_protocol: Vec::new(),
@@ -349,17 +352,19 @@ impl Default for Server {
     }
 }
 
-/// The format of the access log.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessLog {
+    /// `"pretty"` if standard output is a terminal, otherwise `"json"`.
+    Auto,
     /// One JSON object a line.
     Json,
-    /// One short line for people to read.
+    /// Short lines for people to read, with colours on a terminal. `NO_COLOR`, `FORCE_COLOR`, `CLICOLOR` and `TERM=dumb` are respected.
     Pretty,
     /// One line in the format of Cloud Foundry's gorouter. All other log lines are the same as with `"json"`.
     Gorouter,
-    /// No access log.
+    /// No access log. All other log lines are the same as with `"pretty"`.
     Off,
 }
 

@@ -171,7 +171,7 @@ fn an_invalid_choice_is_reported_with_the_valid_ones() {
     check(
         "[server]\naccess_log = \"jsn\"\nclient_ip_header = \"Client\"\n[pools.web]\ncommand = \"x\"\nchoice = \"warmest\"\n",
         expect![[r#"
-            hostler.toml:2:14: server.access_log: "jsn" is not one of "json", "pretty", "gorouter", "off"; did you mean "json"?
+            hostler.toml:2:14: server.access_log: "jsn" is not one of "auto", "json", "pretty", "gorouter", "off"; did you mean "json"?
             hostler.toml:3:20: server.client_ip_header: "Client" is not one of "X-Forwarded-For", "X-Real-IP", "Forwarded", "CF-Connecting-IP", "True-Client-IP"
             hostler.toml:6:10: pools.web.choice: "warmest" is not one of "warm", "round_robin", "least_busy""#]],
     );

@@ -3,8 +3,13 @@
 //! Lines are collected in memory and written by a separate thread. When the reader of our output stops reading, lines are dropped and
 //! counted: a request never waits for the log, and the end of the program waits less than a second.
 
+mod app_line;
+mod colour;
 mod error_output;
+mod json;
 mod line;
+mod pretty;
+mod printable;
 mod writer;
 
 use std::fs::File;
@@ -12,8 +17,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
-pub use line::{Access, Level, LogFormat};
+pub use line::{Access, Level, LogFormat, WorkerLine};
 pub use writer::WriterUsage;
 
 use writer::Writer;
@@ -21,7 +27,7 @@ use writer::Writer;
 /// How long the end of the program waits for the reader of standard output. With [`ErrorOutput`] it is one second in total.
 const TIME_LIMIT: Duration = Duration::from_millis(800);
 
-use line::{Event, WorkerLine};
+use line::Event;
 
 /// A handle on the log. Cheap to clone.
 #[derive(Clone)]
@@ -41,7 +47,7 @@ impl Journal {
     pub fn new(form: LogFormat, access: bool, out: File) -> Self {
         let writer = Writer::new(out, move |out, dropped| {
             let text = format!("{dropped} log lines were dropped: their reader did not keep up");
-            Event { level: Level::Warn, text: &text }.write(out, form);
+            write_event(out, form, &Event { level: Level::Warn, text: &text });
         });
         Self { form, access, writer: Arc::new(writer) }
     }
@@ -49,7 +55,10 @@ impl Journal {
     /// Writes an access line. The closure runs only if access lines are on.
     pub fn access<'a>(&self, line: impl FnOnce() -> Access<'a>) {
         if self.access {
-            self.write(|out, form| line().write(out, form));
+            self.write(|out, form| match form {
+                LogFormat::Json => json::access(out, &line()),
+                LogFormat::Pretty { coloured } => pretty::access(out, &line(), coloured),
+            });
         }
     }
 
@@ -60,12 +69,17 @@ impl Journal {
 
     /// Writes an event for the operator.
     pub fn event(&self, level: Level, text: &str) {
-        self.write(|out, form| Event { level, text }.write(out, form));
+        self.write(|out, form| write_event(out, form, &Event { level, text }));
     }
 
-    /// Writes a line of a worker's output.
-    pub fn worker_line(&self, pool: &str, worker: usize, stream: &str, text: &str) {
-        self.write(|out, form| WorkerLine { pool, worker, stream, text }.write(out, form));
+    /// Writes a line of a worker's output. The line is parsed before the lock is taken, so that no request waits for it.
+    pub fn worker_line(&self, line: WorkerLine<'_>) {
+        let mut text = Vec::with_capacity(line.text.len() + 256);
+        match self.form {
+            LogFormat::Json => json::worker_line(&mut text, &line),
+            LogFormat::Pretty { coloured } => pretty::worker_line(&mut text, &line, coloured),
+        }
+        self.writer.append(|out| out.extend_from_slice(&text));
     }
 
     /// Counters for the Status.
@@ -80,5 +94,12 @@ impl Journal {
 
     fn write(&self, line: impl FnOnce(&mut Vec<u8>, LogFormat)) {
         self.writer.append(|out| line(out, self.form));
+    }
+}
+
+fn write_event(out: &mut Vec<u8>, form: LogFormat, event: &Event<'_>) {
+    match form {
+        LogFormat::Json => json::event(out, event),
+        LogFormat::Pretty { coloured } => pretty::event(out, event, coloured),
     }
 }

@@ -7,11 +7,13 @@ use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
 use crate::log::WorkerEvent;
 use crate::message::FromWorker;
 use crate::news::WorkerNews;
+use crate::port_owner::TcpListen;
 use crate::process::Exit;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::shared::WorkerCommand;
 use crate::speaker::Speaker;
+use crate::stranger::EXPOSED;
 
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);
@@ -106,12 +108,21 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         match news {
             WorkerNews::Said { message, speaker } => self.listen_to(message, speaker),
             WorkerNews::Connectable { owner } => {
-                running.port_owner = owner;
+                running.port_owner = owner.map(|listen| listen.pid);
+                if let Some(TcpListen { port, is_open: true, .. }) = owner {
+                    self.log.warn(format!("the app listens on *:{port}, not on its HOST.{EXPOSED}"));
+                }
                 // It may be in the pool already, because the app said that it is ready. Then its event loop was not known.
                 if owner.is_some() && self.membership.is_some() {
                     self.join();
                 }
                 self.moved(RunningProcess::accepts)
+            }
+            WorkerNews::Stranger { text, owner } => {
+                running.port_owner = owner.or(running.port_owner);
+                running.stranger = Some(text.clone());
+                self.log.warn(text);
+                owner.and_then(|_| self.moved(RunningProcess::accepts))
             }
             WorkerNews::Gone { pid } => running.is_gone(pid).then_some(LifecycleEvent::Orphaned),
             WorkerNews::Unhealthy(answer) => {
@@ -135,13 +146,19 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<LifecycleEvent> {
         match message {
             FromWorker::Ready => self.moved(RunningProcess::accepts),
-            FromWorker::Listening { via, pid } => self.moved(|running| running.listens(via, pid, speaker)),
+            FromWorker::Listening { via, pid, thread } => {
+                self.moved(|running| running.listens(via, (pid, thread), speaker))
+            }
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(LifecycleEvent::Hears)
             }
             FromWorker::Warning { text } => {
                 self.log.warn(text);
+                None
+            }
+            FromWorker::Note { text } => {
+                self.log.event(WorkerEvent::Note { text });
                 None
             }
             FromWorker::Report(time) => {

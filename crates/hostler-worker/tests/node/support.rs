@@ -213,7 +213,7 @@ impl TestPool {
     pub fn log(&self) -> String {
         let records = self.records.lock().unwrap();
         let lines = records.iter().map(|WorkerRecord { pool, worker, entry }| match entry {
-            LogEntry::Output { stream, line } => format!("{pool} {worker} {stream:?}: {line}"),
+            LogEntry::Output { stream, line, .. } => format!("{pool} {worker} {stream:?}: {line}"),
             LogEntry::Event(event) => format!("{pool} {worker}: {event}"),
         });
         lines.collect::<Vec<_>>().join("\n")

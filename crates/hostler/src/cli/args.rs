@@ -289,8 +289,9 @@ struct FileArgs {
 
 #[derive(Debug, clap::Args)]
 struct Common {
-    /// Format of the access log: `json`, `pretty` for people to read, `gorouter`, or `off` [default: json]
-    #[arg(long, value_name = "json|pretty|gorouter|off")]
+    /// Format of the log: `json`, `pretty` for people to read, `auto` (`pretty` on a terminal, otherwise `json`), `gorouter`, or `off`
+    /// [default: auto]
+    #[arg(long, value_name = "auto|json|pretty|gorouter|off")]
     log: Option<String>,
     /// Key of the configuration and its value, such as `--set server.idle_timeout=2m`; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, allow_hyphen_values = true)]

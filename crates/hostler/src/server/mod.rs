@@ -36,12 +36,13 @@ mod tls_watch;
 mod upgrade;
 mod watch;
 
+use std::io::IsTerminal;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_config::{AccessLog, Config, Invocation};
-use hostler_engine::journal::{Journal, Level, LogFormat};
+use hostler_engine::journal::{Journal, Level, LogFormat, is_coloured};
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
 use hostler_worker::NeverReady;
@@ -77,7 +78,7 @@ pub fn run(
 ) -> Result<(), StartError> {
     descriptors::raise();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let journal = journal(&config)?;
+    let journal = journal(&config, &invocation.surroundings.environment)?;
     let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(BLOCKING_LIMIT);
@@ -295,13 +296,16 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     Ok((data_plane, received, end))
 }
 
-fn journal(config: &Config) -> std::io::Result<Journal> {
+fn journal(config: &Config, environment: &Environment) -> std::io::Result<Journal> {
+    let force_color = environment.get("FORCE_COLOR").map(String::as_str);
+    let pretty = LogFormat::Pretty { coloured: is_coloured(force_color) };
     let (form, access) = match config.server.access_log {
-        AccessLog::Json => (LogFormat::Json, true),
-        AccessLog::Pretty => (LogFormat::Pretty, true),
+        AccessLog::Auto if std::io::stdout().is_terminal() => (pretty, true),
+        AccessLog::Auto | AccessLog::Json => (LogFormat::Json, true),
+        AccessLog::Pretty => (pretty, true),
         // The gateway's `access_format` writes these access lines.
         AccessLog::Gorouter => (LogFormat::Json, false),
-        AccessLog::Off => (LogFormat::Pretty, false),
+        AccessLog::Off => (pretty, false),
     };
     Journal::open(form, access)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use hostler_config::{Config, Invocation, Server};
 use hostler_engine::gateway::StickyKey;
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, WorkerLine};
 use hostler_worker::{
     self, Development, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
 };
@@ -102,12 +102,19 @@ impl PoolContext {
 
 fn write_down(journal: &Journal, record: &WorkerRecord) {
     match &record.entry {
-        LogEntry::Output { stream, line } => {
+        LogEntry::Output { stream, line, is_whole, pid } => {
             let stream = match stream {
                 hostler_worker::OutputStream::Stdout => "stdout",
                 hostler_worker::OutputStream::Stderr => "stderr",
             };
-            journal.worker_line(&record.pool, record.worker, stream, line);
+            journal.worker_line(WorkerLine {
+                pool: &record.pool,
+                worker: record.worker,
+                pid: *pid,
+                stream,
+                text: line,
+                is_whole: *is_whole,
+            });
         }
         LogEntry::Event(event) => {
             let level = match event.level() {

@@ -151,3 +151,94 @@ async fn a_worker_that_was_replaced_leaves_no_files() {
     eventually("the files of the dead are gone", async || (files() == before).then_some(())).await;
     site.stop().await;
 }
+
+/// An app of this source that a script starts.
+fn behind_a_script(script: &str, app: &str) -> Plan {
+    let plan = source(app);
+    std::fs::write(plan.folder().join("start.sh"), script).unwrap();
+    plan.runs("sh start.sh")
+}
+
+#[tokio::test]
+async fn an_app_that_insists_on_port_gets_one_that_it_accepts() {
+    let site = source(
+        "const port = parseInt(process.env.PORT, 10);
+        if (!(port > 0 && port < 65536) || String(port) !== process.env.PORT) throw new Error('PORT');
+        const server = require('http').createServer((req, res) => res.end(String(server.address().port === port)));
+        server.listen(port);",
+    );
+    let site = site.started().await;
+    site.get("/").await.assert_ok("true");
+    assert_eq!(proc::tcp_ports(&proc::group_of(site.pid_of(1).await)), [0; 0]);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_metrics_server_that_listens_first_is_not_the_app_if_the_app_reads_port() {
+    let port = hostler_testkit::held_port();
+    let metrics = port.address().port();
+    let site = fixture("metrics-first").runs("node server.mjs").env("METRICS_PORT", &metrics.to_string());
+    let site = site.started().await;
+    site.logged(&format!("app/1: the app listens on *:{metrics} directly, not through Hostler")).await;
+    assert_eq!(site.get("/").await.assert_status(200).json()["app"], "metrics-first");
+    assert_eq!(proc::tcp_ports(&proc::group_of(site.pid_of(1).await)), [metrics]);
+    site.stop().await;
+}
+
+const ON_PORT: &str =
+    "require('http').createServer((req, res) => res.end('served')).listen(process.env.PORT)";
+
+#[tokio::test]
+async fn an_app_whose_node_options_were_replaced_is_served_on_its_port_and_named() {
+    let script = "NODE_OPTIONS=--max-old-space-size=256 exec node app.cjs";
+    let site = behind_a_script(script, ON_PORT).started().await;
+    site.get("/").await.assert_ok("served");
+    let told = site.logged("(node) listens on *:").await;
+    assert!(told.contains("Hostler's NODE_OPTIONS are missing there: a script"), "{told}");
+    assert!(
+        told.contains("Hostler sends requests to this port") && told.contains("Other machines can reach it")
+    );
+    let pid = site.pid_of(1).await;
+    proc::kill(pid);
+    site.get("/").await.assert_ok("served");
+    assert_ne!(site.pid_of(1).await, pid);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_without_the_preload_on_another_port_is_named_and_not_served() {
+    let port = hostler_testkit::held_port();
+    let number = port.address().port();
+    let text = format!("require('http').createServer().listen({number}, '127.0.0.1')");
+    let plan =
+        behind_a_script("unset NODE_OPTIONS; node app.cjs", &text).option("pools.app.start_timeout=2s");
+    let site = plan.start().await;
+    let told = site.logged(&format!("(node) listens on 127.0.0.1:{number} without Hostler.")).await;
+    assert!(told.contains("Hostler does not use this port.") && !told.contains("Other machines"), "{told}");
+    let killed =
+        site.logged("it has not listened on a TCP port within its start_timeout (2 s); process").await;
+    assert!(killed.contains("Keep them (NODE_OPTIONS=\"$NODE_OPTIONS --your-option\")"), "{killed}");
+}
+
+#[tokio::test]
+async fn an_app_in_a_worker_thread_is_served_and_restarted() {
+    let site = source(
+        "new (require('worker_threads').Worker)(`
+            require('http').createServer((req, res) => res.end('thread')).listen(process.env.PORT)`, { eval: true });",
+    );
+    let site = site.started().await;
+    for _ in 0..3 {
+        site.get("/").await.assert_ok("thread");
+    }
+    proc::kill(site.pid_of(1).await);
+    site.get("/").await.assert_ok("thread");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn with_bind_port_an_app_on_all_addresses_is_named() {
+    let site = source("require('http').createServer((req, res) => res.end()).listen(process.env.PORT)");
+    let site = site.option("pools.app.bind=port").started().await;
+    site.logged("not on its HOST. Other machines can reach it: let it listen on 127.0.0.1.").await;
+    site.stop().await;
+}

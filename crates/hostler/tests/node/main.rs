@@ -22,6 +22,7 @@ mod keys;
 mod limits;
 mod listening;
 mod load;
+mod logs;
 mod mute;
 mod paths;
 mod poison;

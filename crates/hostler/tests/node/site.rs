@@ -242,8 +242,9 @@ impl Site {
     /// Waits for a line that a worker printed.
     pub async fn printed(&self, text: &str) -> Value {
         eventually(format!("a worker prints {text:?}"), async || {
-            let is_it =
-                |line: &Value| line["event"] == "worker" && line["text"].as_str().unwrap().contains(text);
+            // A JSON object that the worker printed has its message as `text`, if it has one.
+            let contains = |line: &Value| line["text"].as_str().is_some_and(|said| said.contains(text));
+            let is_it = |line: &Value| line["event"] == "worker" && contains(line);
             self.log().into_iter().find(is_it)
         })
         .await

@@ -147,7 +147,7 @@ class Worker {
   async address() {
     await this.said('listening');
     const { via } = this.messages.findLast(({ act }) => act === 'listening');
-    return { socketPath: path.join(this.dir, via === 'fd' ? 'fd.sock' : 'web-1-7.app') };
+    return { socketPath: path.join(this.dir, { fd: 'fd.sock', path: 'web-1-7.app', second: 'web-1-7.app.second' }[via]) };
   }
 
   /** Sends a request to the worker. The body is parsed if it is JSON. */

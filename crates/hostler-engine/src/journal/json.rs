@@ -1,0 +1,113 @@
+//! The lines of the log, as JSON for machines. Knows no files.
+
+use serde::Serialize;
+
+use super::app_line::AppLine;
+use super::line::{Access, Event, Level, WorkerLine};
+
+pub(super) fn access(out: &mut Vec<u8>, line: &Access<'_>) {
+    write_json(out, "access", line);
+}
+
+pub(super) fn event(out: &mut Vec<u8>, event: &Event<'_>) {
+    write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: event });
+}
+
+#[derive(Debug, Serialize)]
+struct WorkerFields<'a> {
+    pool: &'a str,
+    worker: usize,
+    pid: u32,
+    stream: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+/// An object that the app printed is in the field `app`, as the app wrote it. So no field of the app can be taken for one of
+/// Hostler's, and no number loses digits.
+pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) {
+    let app = if line.is_whole { AppLine::parse(line.text) } else { None };
+    let (level, text) = match &app {
+        Some(app) => (app.level, app.message.as_deref()),
+        None => (None, Some(line.text)),
+    };
+    let WorkerLine { pool, worker, pid, stream, .. } = *line;
+    let fields = WorkerFields { pool, worker, pid, stream, level, text };
+    write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: &fields });
+    if app.is_some() && out.ends_with(b"}\n") {
+        out.truncate(out.len() - 2);
+        out.extend_from_slice(b",\"app\":");
+        out.extend_from_slice(line.text.trim_ascii_end().as_bytes());
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+#[derive(Serialize)]
+struct Stamped<'a, T> {
+    time: jiff::Timestamp,
+    #[serde(flatten)]
+    rest: &'a T,
+}
+
+#[derive(Serialize)]
+struct Kinded<'a, T> {
+    event: &'static str,
+    #[serde(flatten)]
+    rest: &'a T,
+}
+
+fn write_json(out: &mut Vec<u8>, event: &'static str, value: &impl Serialize) {
+    let start = out.len();
+    match serde_json::to_writer(&mut *out, &Kinded { event, rest: value }) {
+        Ok(()) => out.push(b'\n'),
+        // Half a line would corrupt the next one.
+        Err(_) => out.truncate(start),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn written(text: &str, is_whole: bool) -> (String, Value) {
+        let line = WorkerLine { pool: "web", worker: 2, pid: 4711, stream: "stdout", text, is_whole };
+        let mut out = Vec::new();
+        worker_line(&mut out, &line);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out.matches('\n').count(), 1, "{out}");
+        let mut value: Value = serde_json::from_str(&out).unwrap();
+        assert!(value.as_object_mut().unwrap().remove("time").is_some());
+        (out, value)
+    }
+
+    #[test]
+    fn an_object_of_the_app_stays_json_byte_for_byte() {
+        let text =
+            r#"{"level":50, "id":12345678901234567890.10,"msg":"no","event":"access","pool":"x","id":1} "#;
+        let (out, value) = written(text, true);
+        assert!(out.contains(text.trim_end()), "{out}");
+        assert_eq!(
+            (&value["event"], &value["pool"], &value["worker"], &value["pid"]),
+            (&json!("worker"), &json!("web"), &json!(2), &json!(4711))
+        );
+        assert_eq!((&value["level"], &value["text"]), (&json!("error"), &json!("no")));
+        assert_eq!(value["app"]["event"], "access");
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_stays_text() {
+        for text in ["plain", "[1,2]", "{\"half\":", "{\"a\":1}\u{fffd}", "\"}\n{\"event\":\"forged\"}"] {
+            let (_, value) = written(text, true);
+            let expected =
+                json!({"event":"worker","pool":"web","worker":2,"pid":4711,"stream":"stdout","text":text});
+            assert_eq!(value, expected);
+        }
+        assert_eq!(written("{}", false).1["text"], "{}", "a piece of a longer line is no object");
+        let (_, value) = written("{}", true);
+        assert_eq!((value.get("text"), &value["app"]), (None, &json!({})));
+    }
+}
