@@ -41,13 +41,18 @@ export class Page {
   }
 }
 
+/** Astro's components begin with a fence of their own. */
+function fileOf([first, second = '']) {
+  return FILE_NAME.exec(first === '---' ? second : first)?.[1];
+}
+
 function* blocksOf(text) {
   let heading = '';
   let block;
   for (const line of text.split('\n')) {
     if (block) {
       if (line === '```') {
-        yield { ...block, text: block.lines.map((each) => `${each}\n`).join(''), file: FILE_NAME.exec(block.lines[0])?.[1] };
+        yield { ...block, text: block.lines.map((each) => `${each}\n`).join(''), file: fileOf(block.lines) };
         block = undefined;
       } else {
         block.lines.push(line);

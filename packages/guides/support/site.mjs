@@ -1,5 +1,7 @@
 // Starts Hostler with the configuration of a guide, and looks at the app as its visitors and its operator do. Knows no framework.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
 
 import { openBrowser, startHostler } from '@hostler/testkit';
 
@@ -39,9 +41,28 @@ export async function asset(site, html, pattern) {
   return { path, answer };
 }
 
+/** Sends a form with Ada's name as a browser on `origin` does. Unlike `fetch` it can name another host. */
+export function postAs(site, { path, host, origin, headers }) {
+  const all = { ...headers, host, origin, accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded' };
+  return ask(site, path, { method: 'POST', headers: all }, 'name=Ada');
+}
+
+/** Gets JSON with header fields, `host` among them. */
+export async function getAs(site, path, headers) {
+  return JSON.parse((await ask(site, path, { headers })).body);
+}
+
+async function ask(site, path, options, body) {
+  const sent = request(`${site.url}${path}`, options);
+  sent.end(body);
+  const [answer] = await once(sent, 'response');
+  return { status: answer.statusCode, headers: answer.headers, body: (await answer.setEncoding('utf8').toArray()).join('') };
+}
+
 /** Gets a page of which `first` must be there before `last` is sent. */
 export async function streamed(site, path, first, last) {
-  const answer = await fetch(`${site.url}${path}`);
+  // Frameworks send a page in one piece to programs that are no browser.
+  const answer = await fetch(`${site.url}${path}`, { headers: { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0' } });
   let seen = '';
   let early = false;
   for await (const part of answer.body.pipeThrough(new TextDecoderStream())) {
