@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 const GUIDES = fileURLToPath(new URL('../../../docs/guide/', import.meta.url));
 /** The first line of a block that is a file: `# hostler.toml`, `// src/main.ts`, `<!-- app/app.vue -->`. */
-const FILE_NAME = /^(?:#|\/\/|<!--) ?([\w./+-]+\.\w+)(?: -->)?$/;
+const FILE_NAME = /^(?:#|\/\/|<!--|\/\*) ?([\w./+-]+\.\w+)(?: -->| \*\/)?$/;
 
 /** A page of docs/guide, such as `next`. */
 export function readPage(name) {
