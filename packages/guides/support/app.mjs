@@ -1,8 +1,10 @@
 // Makes the app of a guide by the guide's own commands and files, in a folder below target/. Knows no framework.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -11,13 +13,16 @@ import { hostlerProgram } from '@hostler/testkit';
 const HOME = fileURLToPath(new URL('../../../target/guides/', import.meta.url));
 /** npm takes no package that is newer, so that a new release of a framework breaks no test. */
 const PACKAGES_OF = '2026-11-20';
+/** For one block. Only a command that hangs needs it. */
+const TIME_LIMIT = 300_000;
 
 /**
  * Makes the app of a page by the blocks below some of its headings: once, and again when these blocks change. Returns the folder of
  * the app, which is the one in which the commands end.
  */
-export async function makeApp(page, headings = ['Make the app'], name = page.name) {
-  const blocks = headings.flatMap((heading) => page.section(heading)).filter(({ file }) => file !== 'hostler.toml');
+export async function makeApp(page, headings = ['Make the app'], name = page.name, { except = 'hostler start' } = {}) {
+  const isPart = ({ file, text }) => file !== 'hostler.toml' && !text.includes(except);
+  const blocks = headings.flatMap((heading) => page.section(heading)).filter(isPart);
   const folder = join(HOME, name);
   const stamp = join(folder, 'made-from');
   const made = createHash('sha256').update(JSON.stringify([PACKAGES_OF, process.version, blocks])).digest('hex');
@@ -26,6 +31,8 @@ export async function makeApp(page, headings = ['Make the app'], name = page.nam
 
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
+  // Otherwise an app without this file would have that of the repository.
+  await writeFile(join(HOME, 'package.json'), '{}\n');
   let app = folder;
   for (const { file, language, text } of blocks) {
     if (file) await writeInto(app, file, text);
@@ -42,22 +49,26 @@ export async function writeInto(folder, file, text) {
 
 /**
  * Runs a shell block as a person would, and stops at the first command that fails. Returns the output, and the folder in
- * which the block ends.
+ * which the block ends. The output goes to a file, because a daemon that a command leaves behind keeps it open.
  */
 export async function runCommands(text, { cwd, env = {} }) {
-  const child = spawn('sh', ['-e', '-c', `${text}\npwd >&3`], {
-    cwd,
-    env: { ...environment(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-  });
-  const read = async (streams) => (await Promise.all(streams.map((stream) => stream.setEncoding('utf8').toArray()))).flat().join('');
-  const [output, end, code] = await Promise.all([
-    read([child.stdout, child.stderr]),
-    read([child.stdio[3]]),
-    new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve)),
-  ]);
-  if (code !== 0) throw new Error(`exit code ${code} of these commands in ${cwd}:\n${text}\nTheir output:\n${output}`);
-  return { output, cwd: end.trim() };
+  const scratch = await mkdtemp(join(tmpdir(), 'hostler-guide-'));
+  const output = await open(join(scratch, 'output'), 'w');
+  try {
+    const child = spawn('sh', ['-e', '-c', `${text}\npwd > '${scratch}/end'`], {
+      cwd,
+      env: { ...environment(), ...env },
+      stdio: ['ignore', output.fd, output.fd],
+      timeout: TIME_LIMIT,
+    });
+    const [code, signal] = await once(child, 'exit');
+    const seen = await readFile(join(scratch, 'output'), 'utf8');
+    if (code !== 0) throw new Error(`${signal ?? `exit code ${code}`} of these commands in ${cwd}:\n${text}\nTheir output:\n${seen}`);
+    return { output: seen, cwd: (await readFile(join(scratch, 'end'), 'utf8')).trim() };
+  } finally {
+    await output.close();
+    await rm(scratch, { recursive: true });
+  }
 }
 
 /** The environment of a terminal: without the variables of `npm test` and of node's test runner, and without telemetry. */

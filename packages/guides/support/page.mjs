@@ -14,7 +14,13 @@ export function readPage(name) {
 export class Page {
   constructor(name, text) {
     this.name = name;
+    this.text = text;
     this.blocks = [...blocksOf(text)];
+  }
+
+  /** The page with other words, such as a port that is free on this machine. */
+  with(words) {
+    return new Page(this.name, Object.entries(words).reduce((text, [from, to]) => text.replaceAll(from, to), this.text));
   }
 
   /** All blocks below a heading, in the order of the page. */
