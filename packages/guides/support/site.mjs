@@ -10,9 +10,9 @@ import { runCommands, writeInto } from './app.mjs';
 export const A_YEAR = 'public, max-age=31536000, immutable';
 
 /** Starts Hostler with `config` as the app's hostler.toml. The test ends it. */
-export async function start(t, app, config, { file = 'hostler.toml', options } = {}) {
+export async function start(t, app, config, { file = 'hostler.toml', options, ready } = {}) {
   await writeInto(app, file, config);
-  const site = await startHostler({ file: `${app}/${file}`, options });
+  const site = await startHostler({ file: `${app}/${file}`, options, ready });
   t.after(async () => {
     await site.stop();
     if (process.env.GUIDE_LOG) console.error(site.log.join('\n'));
