@@ -20,8 +20,15 @@ async function connect(app, site, options) {
   return clients;
 }
 
-/** Before Hostler stops, because it waits for open polls. */
-const close = (clients) => clients.forEach((client) => client.close());
+/** Closes all clients, and waits for the end of their polls: Hostler would wait for them when it stops. */
+async function close(site, clients) {
+  clients.forEach((client) => client.close());
+  await eventually('no request and no tunnel', async () => {
+    const { pools } = await site.status();
+    return pools[0].workers.every((worker) => worker.in_use === 0 && worker.tunnels === 0);
+  });
+}
+
 const say = (clients) => Promise.all(clients.map((client) => client.timeout(10_000).emitWithAck('say', 'hello')));
 
 test('Socket.IO over WebSockets: all clients of two workers are answered, also after a deploy', async (t) => {
@@ -38,7 +45,7 @@ test('Socket.IO over WebSockets: all clients of two workers are answered, also a
   await runCommands(guide.commands('Deploy'), { cwd: app, env: { HOSTLER_SERVER_ADMIN: new URL(site.admin).host } });
   await eventually('all clients to connect again', () => reasons >= CLIENTS && clients.every((client) => client.connected));
   assert.equal((await say(clients)).length, CLIENTS);
-  close(clients);
+  await close(site, clients);
 });
 
 test('Socket.IO with long polling: all clients of one worker are answered', async (t) => {
@@ -50,5 +57,5 @@ test('Socket.IO with long polling: all clients of one worker are answered', asyn
 
   assert.deepEqual([...new Set(await say(polling))], ['hello from worker 1']);
   assert.equal((await say(upgrading)).length, CLIENTS);
-  close([...polling, ...upgrading]);
+  await close(site, [...polling, ...upgrading]);
 });
