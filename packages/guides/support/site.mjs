@@ -9,9 +9,10 @@ import { runCommands, writeInto } from './app.mjs';
 
 export const A_YEAR = 'public, max-age=31536000, immutable';
 
-/** Starts Hostler with `config` as the app's hostler.toml. The test ends it. */
-export async function start(t, app, config, { file = 'hostler.toml', options, ready } = {}) {
+/** Starts Hostler with `config` as the app's hostler.toml, after `hostler check`. The test ends it. */
+export async function start(t, app, config, { file = 'hostler.toml', options, ready = true } = {}) {
   await writeInto(app, file, config);
+  if (ready) await runCommands(`hostler check -c ${file}`, { cwd: app });
   const site = await startHostler({ file: `${app}/${file}`, options, ready });
   t.after(async () => {
     await site.stop();
