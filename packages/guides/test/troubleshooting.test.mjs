@@ -51,7 +51,7 @@ test('Memory: a worker over max_memory is replaced, and the status has the reaso
 
 test('The app does not start: the status shows it, and the log has the error of the app', async (t) => {
   const app = await makeApp(guide, [HEADING]);
-  const site = await start(t, app, guide.file('hostler.toml').replace('server.js', 'lost.js'), { file: 'lost.toml', ready: false });
+  const site = await start(t, app, guide.file('hostler.toml').replace('server.js', '--require ./lost.js server.js'), { file: 'lost.toml', ready: false });
   await eventually('the error', () => site.log.some((line) => line.includes('"event":"worker"') && line.includes('Cannot find module')));
   await eventually('back-off', async () => (await site.status()).pools[0].workers.some(({ state }) => state === 'backing off'));
 });
