@@ -58,6 +58,7 @@ export default typescript.config(
       'packages/render/test/react*/**',
       'packages/render/test/react*',
       'packages/testkit/test/event-source.test.mjs',
+      'packages/guides/test/**',
       'examples/islands/{src,test}/**',
     ],
     languageOptions: { globals: { ...globals.node, ...globals.browser } },

@@ -85,6 +85,14 @@ class Site {
     return answer.json();
   }
 
+  /** The line of the access log about a path. */
+  logged(path) {
+    return eventually(`a line about ${path} in the access log`, () => {
+      const line = this.log.find((each) => each.includes('"event":"access"') && each.includes(JSON.stringify(path)));
+      return line && JSON.parse(line);
+    });
+  }
+
   async listening() {
     await this.#until('listen', () => this.url && this.admin);
   }
