@@ -31,31 +31,28 @@ async function close(site, clients) {
 
 const say = (clients) => Promise.all(clients.map((client) => client.timeout(10_000).emitWithAck('say', 'hello')));
 
-test('Socket.IO over WebSockets: all clients of two workers are answered, also after a deploy', async (t) => {
+for (const [name, options] of [['the default transports', {}], ['polling alone', { transports: ['polling'] }], ['WebSockets alone', { transports: ['websocket'] }]]) {
+  test(`Socket.IO with ${name}: all clients of two workers are answered`, async (t) => {
+    const app = await makeApp(guide);
+    const site = await start(t, app, guide.file('hostler.toml'));
+    const clients = await connect(app, site, options);
+
+    assert.deepEqual([...new Set(await say(clients))].sort(), ['hello from worker 1', 'hello from worker 2']);
+    await close(site, clients);
+  });
+}
+
+test('Socket.IO in a browser, and a deploy: all clients connect again', async (t) => {
   const app = await makeApp(guide);
   const site = await start(t, app, guide.file('hostler.toml'));
-  const clients = await connect(app, site, { transports: ['websocket'] });
-
-  const answers = await say(clients);
-  assert.deepEqual([...new Set(answers)].sort(), ['hello from worker 1', 'hello from worker 2']);
   await inBrowser(site, '/', (tab) => tab.getByText(/hello from worker \d/).waitFor());
+  const clients = await connect(app, site, {});
 
   let reasons = 0;
   clients.forEach((client) => client.on('disconnect', () => (reasons += 1)));
+  await eventually('WebSockets', () => clients.every((client) => client.io.engine.transport.name === 'websocket'));
   await runCommands(guide.commands('Deploy'), { cwd: app, env: { HOSTLER_SERVER_ADMIN: new URL(site.admin).host } });
   await eventually('all clients to connect again', () => reasons >= CLIENTS && clients.every((client) => client.connected));
   assert.equal((await say(clients)).length, CLIENTS);
   await close(site, clients);
-});
-
-test('Socket.IO with long polling: all clients of one worker are answered', async (t) => {
-  const app = await makeApp(guide);
-  const site = await start(t, app, guide.file('polling.toml'), { file: 'polling.toml' });
-
-  const polling = await connect(app, site, { transports: ['polling'] });
-  const upgrading = await connect(app, site, {});
-
-  assert.deepEqual([...new Set(await say(polling))], ['hello from worker 1']);
-  assert.equal((await say(upgrading)).length, CLIENTS);
-  await close(site, [...polling, ...upgrading]);
 });
