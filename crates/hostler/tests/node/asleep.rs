@@ -114,7 +114,7 @@ async fn an_app_that_cannot_start_backs_off_and_its_requests_get_the_usual_refus
     let text =
         "if (!require('fs').existsSync(process.env.TEST_FOLDER + '/mended')) throw new Error('no database');";
     let plan = source(&format!("{text} {PID}"));
-    let site = sleeper(plan, "1h").option("pools.app.queue.timeout=1s").start().await;
+    let site = sleeper(plan, "1h").option("pools.app.queue.timeout=1s").by_file().start().await;
     for _ in 0..3 {
         site.get("/").await.assert_refused(503, "queue_timeout");
     }
