@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use tokio::time::Instant;
 
-use super::claim::{Claim, MemberId};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference};
 use super::member::MemberState;
 use super::pool::Pool;
 use super::queue::{FreeSlots, Queue};
@@ -19,9 +19,35 @@ pub(super) fn is_lost<E>(roster: &Roster<E>, id: MemberId, now: Instant) -> bool
 
 /// Whether this member takes a claim that is bound to it. A claim for a tunnel or a stream goes to another member if this
 /// one has no room for it.
-pub(super) fn takes<E>(roster: &Roster<E>, id: MemberId, claim: &Claim, settings: &PoolSettings, now: Instant) -> bool {
+pub(super) fn takes<E>(
+    roster: &Roster<E>,
+    id: MemberId,
+    claim: &Claim,
+    settings: &PoolSettings,
+    now: Instant,
+) -> bool {
     let has_room = |state: &MemberState<E>| claim.long_lived.is_none_or(|kind| state.takes(kind, settings));
     roster.state(id).is_some_and(|state| !state.is_lost(now) && has_room(state))
+}
+
+/// The index of this member, if it has a slot and room for a claim that is bound to it.
+pub(super) fn free_index<E>(
+    roster: &Roster<E>,
+    id: MemberId,
+    kind: Option<LongLived>,
+    settings: &PoolSettings,
+    now: Instant,
+) -> Option<usize> {
+    let index = roster.index_of(id)?;
+    let state = &roster.states()[index];
+    let has_room = kind.is_none_or(|kind| state.takes(kind, settings));
+    (has_room && state.has_bound_slot(now)).then_some(index)
+}
+
+/// Whether the member to which a claim is bound has a free slot. None: the claim is not bound.
+pub(super) fn has_free_slot<E>(roster: &Roster<E>, claim: &MemberPreference, now: Instant) -> Option<bool> {
+    let id = claim.bound?;
+    Some(roster.state(id).is_some_and(|state| state.has_bound_slot(now)))
 }
 
 /// Requests that wait for a member that is lost wait for any member from now on.

@@ -20,7 +20,11 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn fall_asleep(&self, bell: &Arc<Notify>) -> bool {
         self.shared.change(|state, _| {
             let is_idle = state.queue.is_empty()
-                && state.roster.states().iter().all(|member| member.in_use == 0 && member.all_long_lived() == 0);
+                && state
+                    .roster
+                    .states()
+                    .iter()
+                    .all(|member| member.in_use == 0 && member.all_long_lived() == 0);
             if is_idle {
                 state.pause.fall_asleep(Arc::clone(bell));
             }

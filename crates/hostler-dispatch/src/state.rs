@@ -109,7 +109,8 @@ impl<E> PoolState<E> {
         // requests behind.
         if let Some(kind) = claim.long_lived
             && self.queue.is_empty_for(&preference)
-            && self.has_free_slot_for(&preference, now)
+            && bound::has_free_slot(&self.roster, &preference, now.real)
+                .unwrap_or_else(|| self.has_free_slot(now))
         {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
@@ -335,14 +336,6 @@ impl<E> PoolState<E> {
             && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
     }
 
-    /// Whether a slot is free for a claim with this preference.
-    fn has_free_slot_for(&self, preference: &MemberPreference, now: Now) -> bool {
-        match preference.bound {
-            Some(id) => self.roster.state(id).is_some_and(|state| state.has_bound_slot(now.real)),
-            None => self.has_free_slot(now),
-        }
-    }
-
     fn refuse_aim(&mut self, error: AcquireError) -> AcquireError {
         self.counters.refused_aim += 1;
         error
@@ -355,10 +348,7 @@ impl<E> PoolState<E> {
     fn choose(&self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
         let (settings, roster, now) = (&self.settings, &self.roster, now.real);
         if let Some(id) = preference.bound {
-            let index = roster.index_of(id)?;
-            let state = &roster.states()[index];
-            let has_room = kind.is_none_or(|kind| state.takes(kind, settings));
-            return (has_room && state.has_bound_slot(now)).then_some(index);
+            return bound::free_index(roster, id, kind, settings, now);
         }
         let is_free = |member_state: &MemberState<E>| {
             member_state.may_have_free_slot(now)

@@ -80,7 +80,16 @@ impl Supervisor {
         };
         tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());
         let failed_boot = failures;
-        Self { settings, board: watched, rollout: followed, budget, failed_boot, scaling, resources, commands }
+        Self {
+            settings,
+            board: watched,
+            rollout: followed,
+            budget,
+            failed_boot,
+            scaling,
+            resources,
+            commands,
+        }
     }
 
     /// The figures of this moment, in the order of the worker numbers. Without spares.

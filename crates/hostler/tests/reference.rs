@@ -1,7 +1,7 @@
 //! Checks that the generated reference is up to date and that its example is valid.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hostler::cli::reference;
 use hostler_config::{self as config, Invocation, Surroundings};
@@ -58,11 +58,15 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             let written = block.split("```").next().unwrap_or_default();
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("hostler.toml"), written).unwrap();
-            // Values that the pages need.
-            for built in ["dist/assets", "public/assets"] {
+            // What the pages build.
+            for built in
+                ["dist/assets", "public/assets"].map(PathBuf::from).into_iter().chain(folders_in(written))
+            {
                 std::fs::create_dir_all(folder.path().join(built)).unwrap();
             }
-            std::fs::write(folder.path().join("dist/index.html"), "<p>").unwrap();
+            for page in ["dist/index.html", "dist/404.html"] {
+                std::fs::write(folder.path().join(page), "<p>").unwrap();
+            }
             write_certificates(folder.path(), written);
             write_data(folder.path(), written);
             let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
@@ -75,6 +79,18 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
         }
     }
     assert!(seen >= 2, "only {seen} configurations were found");
+}
+
+/// The folders that a configuration serves or starts an app in, such as `static = "public"` or `static = { dir = "public" }`,
+/// with a folder for each path that a route matches.
+fn folders_in(config: &str) -> impl Iterator<Item = PathBuf> {
+    let values = |key: &'static str| {
+        let lines = config.lines().filter_map(move |line| line.strip_prefix(key));
+        lines.filter_map(|value| value.split('"').nth(1))
+    };
+    let paths = move || values("match").map(|path| path.trim_start_matches('/').trim_end_matches("/*"));
+    let served = values("static").chain(values("cwd")).filter(|folder| !folder.starts_with('/'));
+    served.flat_map(move |folder| paths().map(|path| Path::new(folder).join(path)).collect::<Vec<_>>())
 }
 
 /// Creates small data files wherever a configuration names lookup data.

@@ -109,8 +109,10 @@ section! {
         pub max_concurrency: Option<Count<1, 100_000>> = None,
         /// Which of the free workers or members gets the next request.
         pub choice: Choice = Choice::Warm,
-        /// Whether all requests of a client go to the same worker or member, and what Hostler recognises a client by. For
-        /// an app that keeps state of its clients in memory.
+        /// Sends all requests of a client to the same worker or member. For an app that keeps state of its clients in
+        /// memory.
+        ///
+        /// The value says what Hostler recognises a client by.
         ///
         /// - `"auto"`: only requests of one Engine.IO session, so that Socket.IO works with several workers.
         /// - `"cookie"`: Hostler sets a cookie.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Compress;
+use super::client_ip_header::ClientIpHeader;
 use super::workers::MemoryOfWorkers;
 use crate::value::{
     Address, AdminAddress, AutoOrOff, ClientLimit, Count, Delay, OneOrMany, Period, Proxy, RequestPath, Size,
@@ -366,37 +367,4 @@ pub enum AccessLog {
     Gorouter,
     /// No access log. All other log lines are the same as with `"pretty"`.
     Off,
-}
-
-/// The header in which a trusted proxy names the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ClientIpHeader {
-    /// The field to which most proxies append an address.
-    #[serde(rename = "X-Forwarded-For")]
-    XForwardedFor,
-    /// One address; common with nginx.
-    #[serde(rename = "X-Real-IP")]
-    XRealIp,
-    /// The standard field (RFC 7239).
-    #[serde(rename = "Forwarded")]
-    Forwarded,
-    /// One address; Cloudflare.
-    #[serde(rename = "CF-Connecting-IP")]
-    CfConnectingIp,
-    /// One address; Akamai, and Cloudflare Enterprise.
-    #[serde(rename = "True-Client-IP")]
-    TrueClientIp,
-}
-
-impl ClientIpHeader {
-    /// The field's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::XForwardedFor => "X-Forwarded-For",
-            Self::XRealIp => "X-Real-IP",
-            Self::Forwarded => "Forwarded",
-            Self::CfConnectingIp => "CF-Connecting-IP",
-            Self::TrueClientIp => "True-Client-IP",
-        }
-    }
 }

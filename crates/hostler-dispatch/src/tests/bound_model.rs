@@ -39,11 +39,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+type Waiting = Pin<Box<Acquire<&'static str>>>;
+
 struct World {
     pool: Pool<&'static str>,
     members: Vec<Membership<&'static str>>,
     ids: Vec<MemberId>,
-    waiting: Vec<(Option<MemberId>, Pin<Box<Acquire<&'static str>>>)>,
+    waiting: Vec<(Option<MemberId>, Waiting)>,
     leases: Vec<Lease<&'static str>>,
 }
 

@@ -397,10 +397,4 @@ impl Call {
             Some(live_stream) => live_stream.poll_end(cx),
         }
     }
-
-    /// The member asks that its answer is not buffered (`X-Accel-Buffering: no`, as with nginx).
-    pub fn refuses_buffering(&self) -> bool {
-        let wish = self.answer().fields.get("x-accel-buffering").unwrap_or_default();
-        wish.eq_ignore_ascii_case(b"no")
-    }
 }

@@ -29,7 +29,9 @@ pub(super) fn take<E: Send + Sync + 'static>(
     let regular = || board.iter().filter(|place| place.standing == Standing::Regular);
     let ready = || regular().filter(|place| place.state == WorkerState::Ready);
     let last = regular().max_by_key(|place| place.index);
-    let is_idle = |place| figures(place).is_none_or(|figures| figures.in_use == 0 && figures.tunnels + figures.streams == 0);
+    let is_idle = |place| {
+        figures(place).is_none_or(|figures| figures.in_use == 0 && figures.tunnels + figures.streams == 0)
+    };
     let waits = pool.queue_length > 0 && !pool.paused;
     ScalingLook {
         ready: ready().count(),

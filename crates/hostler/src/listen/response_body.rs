@@ -205,7 +205,9 @@ impl ResponseBody {
     /// How the body is buffered while its client does not take it.
     pub fn kind(&self) -> BufferKind {
         match self {
-            Self::Member(call) if call.is_endless() || call.refuses_buffering() => BufferKind::Straight,
+            Self::Member(call) if call.is_endless() || refuses_buffering(call.answer()) => {
+                BufferKind::Straight
+            }
             Self::Member(_) => BufferKind::Stored,
             Self::Own(_) => BufferKind::Ready,
             // The body is too large for the cache, so a member waits for this client.
@@ -293,6 +295,11 @@ impl ResponseBody {
             (Self::Own(_) | Self::Shared(_), failure) => failure.into(),
         }
     }
+}
+
+/// The member asks that its answer is not buffered (`X-Accel-Buffering: no`, as with nginx).
+fn refuses_buffering(head: &ResponseHead) -> bool {
+    head.fields.get("x-accel-buffering").unwrap_or_default().eq_ignore_ascii_case(b"no")
 }
 
 impl EncodedBody {

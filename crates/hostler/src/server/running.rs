@@ -78,10 +78,9 @@ impl RunningServer {
         let tls = certificates(&config, &listeners)?;
         let spool = Spool::new(config.server.spool_size, config.server.temp_dir.clone());
         let answer_memory = settings::answer_memory(&config.server);
-        let listening = settings::listening(&config, tls.as_deref(), &spool, &answer_memory);
-        let listening = listening.map_err(StartError::Tls)?;
-        let development = options.development();
-        let pool_context = PoolContext::new(&invocation, &config, development, &journal, sticky_key)?;
+        let listening = listening(&config, tls.as_deref(), &spool, &answer_memory)?;
+        let pool_context =
+            PoolContext::new(&invocation, &config, options.development(), &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));
@@ -158,6 +157,15 @@ impl RunningServer {
 fn certificates(config: &Config, listeners: &Listeners) -> Result<Option<Arc<TlsFiles>>, StartError> {
     let tls = config.tls.as_ref().map(|tls| TlsFiles::open(tls, listeners.tls_port())).transpose();
     Ok(tls.map_err(StartError::Tls)?.map(Arc::new))
+}
+
+fn listening(
+    config: &Config,
+    tls: Option<&TlsFiles>,
+    spool: &Arc<Spool>,
+    memory: &Arc<MemoryBudget>,
+) -> Result<listen::Settings, StartError> {
+    settings::listening(config, tls, spool, memory).map_err(StartError::Tls)
 }
 
 fn health_of(config: &Config, pools: &[RunningPool]) -> (Arc<Connections>, Arc<Health>) {

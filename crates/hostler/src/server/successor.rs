@@ -63,7 +63,10 @@ impl Successor {
         if let Some((name, arguments)) = program.arguments.split_first() {
             command.arg0(name).args(arguments);
         }
-        command.env(VARIABLE, std::process::id().to_string()).env(WORKERS_BEFORE, &legacy.workers).stdin(theirs);
+        command
+            .env(VARIABLE, std::process::id().to_string())
+            .env(WORKERS_BEFORE, &legacy.workers)
+            .stdin(theirs);
         if let Some(limit) = soft_open_files {
             command.env(OPEN_FILES, limit.to_string());
         }
