@@ -3,6 +3,7 @@
 
 mod advice;
 mod ceiling;
+mod pool_threads;
 mod watch;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -87,11 +87,6 @@ fn read<'a>(file: &File, into: &'a mut [u8]) -> Option<&'a [u8]> {
     Some(&into[..length])
 }
 
-/// The CPU time of any thread of a process, and the time that it has waited for a CPU.
-pub(super) fn thread_times(pid: u32, thread: u32) -> Option<(Duration, Duration)> {
-    times(&std::fs::read(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?)
-}
-
 /// The first two numbers of a `schedstat` file, in nanoseconds.
 pub(super) fn times(schedstat: &[u8]) -> Option<(Duration, Duration)> {
     let mut numbers = schedstat.split(u8::is_ascii_whitespace);

@@ -3,7 +3,7 @@
 //! The event loop alone does not show two things. Work in libuv's thread pool (files, cryptography, compression, name
 //! look-ups) queues there while the loop waits. And each request that waits takes memory.
 
-/// A thread pool whose threads want the CPU for this share of the time is full ...
+/// A thread pool whose threads have work for this share of the time is full ...
 const FULL: f64 = 0.9;
 /// ... and below this share it has room.
 const ROOM: f64 = 0.7;
@@ -21,8 +21,10 @@ pub(super) struct Ceiling(usize);
 /// What a worker did in one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CeilingRound {
-    /// How many helper threads wanted a CPU, on average.
-    pub helpers: f64,
+    /// How many threads of the thread pool had work, on average.
+    pub busy_threads: f64,
+    /// How many requests the worker got.
+    pub granted: u64,
     /// The threads of the thread pool.
     pub pool_threads: usize,
     /// The share of `max_memory` that the process uses, if there is such a limit.
@@ -47,11 +49,15 @@ impl Ceiling {
     /// Takes in one round.
     pub fn observe(&mut self, round: &CeilingRound) {
         let threads = round.pool_threads.max(1);
-        let demand = round.helpers / threads as f64;
+        let demand = round.busy_threads / threads as f64;
         let fewer = (round.leases * SHRINK) as usize;
         if round.memory.is_some_and(|share| share >= MEMORY_FULL) {
             self.0 = self.0.min(fewer.max(1));
         } else if demand >= FULL && round.leases > threads as f64 {
+            if round.granted == 0 {
+                // Fewer requests would not empty the pool sooner. Those that only wait, such as long polls, keep their share of the limit.
+                return;
+            }
             // More requests than threads keep all threads busy.
             self.0 = self.0.min(fewer.max(threads));
         } else if demand < ROOM {
@@ -64,8 +70,8 @@ impl Ceiling {
 mod tests {
     use super::*;
 
-    fn round(helpers: f64, leases: f64) -> CeilingRound {
-        CeilingRound { helpers, pool_threads: 4, memory: None, leases, most: 1_000 }
+    fn round(busy_threads: f64, leases: f64) -> CeilingRound {
+        CeilingRound { busy_threads, granted: 1, pool_threads: 4, memory: None, leases, most: 1_000 }
     }
 
     fn after(ceiling: &mut Ceiling, rounds: impl IntoIterator<Item = CeilingRound>) -> usize {
@@ -90,6 +96,15 @@ mod tests {
         assert_eq!(after(&mut ceiling, [round(3.9, 4.0)]), 4, "it stays there");
         assert_eq!(after(&mut ceiling, [round(1.0, 4.0)]), 8, "and grows when the pool has room");
         assert_eq!(after(&mut ceiling, [round(1.0, 4.0); 10]), 1_000);
+    }
+
+    #[test]
+    fn a_worker_that_got_no_request_keeps_its_limit() {
+        let mut ceiling = Ceiling::default();
+        assert_eq!(after(&mut ceiling, [round(3.9, 100.0)]), 80);
+        let silent = CeilingRound { granted: 0, ..round(3.9, 90.0) };
+        assert_eq!(after(&mut ceiling, [silent; 5]), 80);
+        assert_eq!(after(&mut ceiling, [round(0.0, 90.0)]), 160, "the pool is empty");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Measures a worker's process twice a second: sets the limit of requests at once, and notices a number of slots that is
 //! wrong. Decides nothing about single requests.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,14 +11,17 @@ use tokio::time::{Instant, sleep};
 
 use super::advice::{Advice, AdviceRound};
 use super::ceiling::{Ceiling, CeilingRound};
+use super::pool_threads::PoolThreads;
 use super::{Capacity, Slots};
 use crate::concurrency::BEAT;
 use crate::log::WorkerLog;
-use crate::main_thread::{MainThread, thread_times};
+use crate::main_thread::MainThread;
 use crate::settings::WorkerSettings;
 use crate::snapshot::resident_bytes;
 use crate::vitals::Vitals;
 
+/// How often the threads of the thread pool are looked at in one round.
+const LOOKS: u32 = 10;
 /// libuv's number of threads, unless `UV_THREADPOOL_SIZE` sets another.
 const POOL_THREADS: usize = 4;
 
@@ -38,13 +40,11 @@ pub(crate) struct CapacityWatch<E> {
     pub advised: Arc<AtomicBool>,
 }
 
-/// The figures at one moment. All only grow, except the number of helper threads.
+/// The figures at one moment. All only grow.
 struct ProcessSample {
     at: Instant,
     load: Load,
     main: Duration,
-    /// The time that the helper threads ran or waited for a CPU.
-    helpers: Duration,
 }
 
 /// The difference of two samples.
@@ -52,8 +52,6 @@ struct ProcessRound {
     span: Duration,
     /// The share of time that the main thread used a CPU.
     utilisation: f64,
-    /// How many helper threads wanted a CPU, on average.
-    helpers: f64,
     /// How many requests the worker had, on average.
     leases: f64,
     /// How many requests it got.
@@ -68,7 +66,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         let (mut ceiling, mut advice) = (Ceiling::default(), Advice::default());
         let (mut last, mut seen): (Option<ProcessSample>, bool) = (None, false);
         loop {
-            sleep(BEAT).await;
+            let busy_threads = self.beat(last.is_some()).await;
             let Some(load) = self.gauge.load() else { return };
             let Some(main_thread) = self.capacity.main_thread() else { return };
             seen = seen || main_thread.cpu_if_waiting().is_some();
@@ -83,9 +81,24 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             }
             let sample = self.sample(main_thread, load);
             if let Some(round) = last.replace(sample).zip(last.as_ref()).map(|(last, new)| new.since(&last)) {
-                self.take(&round, &mut ceiling, &mut advice);
+                self.take(&round, busy_threads, &mut ceiling, &mut advice);
             }
         }
+    }
+
+    /// Waits for the next round. Returns how many threads of the thread pool had work meanwhile, on average.
+    async fn beat(&self, has_work: bool) -> f64 {
+        if !has_work {
+            sleep(BEAT).await;
+            return 0.0;
+        }
+        let threads = PoolThreads::of(self.pid);
+        let mut busy = 0;
+        for _ in 0..LOOKS {
+            sleep(BEAT / LOOKS).await;
+            busy += threads.busy();
+        }
+        busy as f64 / f64::from(LOOKS)
     }
 
     fn rest(&self, last: &mut Option<ProcessSample>) {
@@ -96,16 +109,10 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
     }
 
     fn sample(&self, main_thread: &MainThread, load: Load) -> ProcessSample {
-        let helpers = helper_threads(self.pid).filter_map(|thread| thread_times(self.pid, thread));
-        ProcessSample {
-            at: Instant::now(),
-            load,
-            main: main_thread.cpu_time().unwrap_or_default(),
-            helpers: helpers.map(|(cpu, delay)| cpu + delay).sum(),
-        }
+        ProcessSample { at: Instant::now(), load, main: main_thread.cpu_time().unwrap_or_default() }
     }
 
-    fn take(&self, round: &ProcessRound, ceiling: &mut Ceiling, advice: &mut Advice) {
+    fn take(&self, round: &ProcessRound, busy_threads: f64, ceiling: &mut Ceiling, advice: &mut Advice) {
         if !self.has_preload {
             self.vitals.works(round.utilisation.min(1.0));
         }
@@ -115,7 +122,8 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                 let of_env = settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
                 let limit = settings.recycling.max_memory;
                 ceiling.observe(&CeilingRound {
-                    helpers: round.helpers,
+                    busy_threads,
+                    granted: round.granted,
                     pool_threads: of_env.unwrap_or(POOL_THREADS),
                     memory: limit.and_then(|limit| Some(resident_bytes(self.pid)? as f64 / limit as f64)),
                     leases: round.leases,
@@ -157,18 +165,9 @@ impl ProcessSample {
         ProcessRound {
             span,
             utilisation: share(self.main, last.main),
-            helpers: share(self.helpers, last.helpers),
             leases: share(self.load.lease_time, last.load.lease_time),
             granted: self.load.granted - last.load.granted,
             short: self.load.queued > last.load.queued,
         }
     }
-}
-
-/// The threads of a process besides its main thread.
-fn helper_threads(pid: u32) -> impl Iterator<Item = u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    threads
-        .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
-        .filter(move |thread| *thread != pid)
 }

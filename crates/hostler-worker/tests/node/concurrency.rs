@@ -126,6 +126,23 @@ async fn a_full_thread_pool_lowers_the_limit() {
 }
 
 #[tokio::test]
+async fn a_thread_pool_whose_threads_are_blocked_lowers_the_limit() {
+    // Opening a pipe blocks until another process opens its other end.
+    let app = "const fs = require('fs');
+        const pipe = `${process.cwd()}/pipe-${process.pid}`;
+        require('child_process').execFileSync('mkfifo', [pipe]);
+        require('http').createServer((req, res) => fs.open(pipe, 'r', () => res.end('ok'))).listen(3000);";
+    let test_pool = test_pool(app).with(|settings| settings.slots = AUTO).started().await;
+    let mut all = Vec::new();
+    eventually("a lower limit", || {
+        all.push(clients(&test_pool, 1));
+        test_pool.pool.snapshot().members[0].figures.slots < 1000
+    })
+    .await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn too_few_slots_are_told_once() {
     let test_pool = test_pool(WAITS).with(|settings| settings.slots = Slots::Fixed(1)).started().await;
     assert_eq!(test_pool.worker().slots_reason, None);
