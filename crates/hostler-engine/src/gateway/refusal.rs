@@ -225,7 +225,7 @@ impl fmt::Display for Refusal {
             Self::ClientRequests => {
                 f.write_str("too many requests in progress from this address (server.client_requests)")
             }
-            Self::Loop => f.write_str("this request has passed through this server before: a loop (Via)"),
+            Self::Loop => f.write_str("this request was here before: it is in a loop (Via)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::NoFile(_) => f.write_str("there is no such file"),
             Self::FileMethod => f.write_str("files accept only GET and HEAD"),

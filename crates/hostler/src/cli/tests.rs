@@ -127,7 +127,7 @@ fn wrong_values_are_reported_with_their_flag() {
             --concurrency: pools.app.concurrency: "many" is not "auto" or a whole number from 1 to 1024
             --listen: server.listen[0]: "nowhere" is not an address such as "127.0.0.1:8080": the port is missing
             --log: server.access_log: "jsn" is not one of "auto", "json", "pretty", "gorouter", "off"; did you mean "json"?
-            --workers: pools.app.workers: 0 is out of range; it must be from 1 to 1024"#]],
+            --workers: pools.app.workers: 0 is out of range; it must be from 1 to 1024, or "auto""#]],
     );
     check(
         "hostler run --server.haeder-timeout 5s --set server.threads=x -- x",
