@@ -55,12 +55,13 @@ async fn run_ends_with_the_exit_code_and_the_last_words_of_an_app_that_is_never_
         .await
         .assert_exit(137)
         .assert_complains("signal 9 (SIGKILL)");
-    source("")
-        .runs("nodejs-of-tomorrow app.cjs")
-        .ended()
-        .await
-        .assert_exit(127)
-        .assert_complains("nodejs-of-tomorrow");
+    // It removes itself, so the next boot does not find it.
+    let gone = source("");
+    let program = gone.folder().join("short-lived");
+    std::fs::write(&program, "#!/bin/sh\nrm \"$0\"\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = gone.runs(&format!("{} x", program.display())).ended().await;
+    output.assert_exit(127).assert_complains("there is no program");
     let output = source("setInterval(() => {}, 1000)").option("pools.app.start_timeout=300ms").ended().await;
     output.assert_exit(1).assert_complains("start_timeout (0.3 s)");
 }
