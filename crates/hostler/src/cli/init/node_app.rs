@@ -117,10 +117,22 @@ fn start(package: &NodePackage, pool: &mut FoundPool) {
     }
 }
 
+/// Packages that carry the messages of Socket.IO from one process to another.
+const ADAPTERS: [&str; 6] = [
+    "@socket.io/redis-adapter",
+    "@socket.io/redis-streams-adapter",
+    "@socket.io/mongo-adapter",
+    "@socket.io/postgres-adapter",
+    "@socket.io/cluster-adapter",
+    "socket.io-redis",
+];
+
 /// What an operator should know about this app.
 fn remark(package: &NodePackage, pool: &mut FoundPool) {
-    if package.has("socket.io") {
-        let why = "Socket.IO: a client that polls must reach the same worker each time";
+    let has_adapter = ADAPTERS.iter().any(|adapter| package.has(adapter));
+    if package.has("socket.io") && !has_adapter {
+        // Hostler keeps each client with one worker, but messages for clients of other workers need an adapter.
+        let why = "more workers need an adapter of Socket.IO, or messages miss the clients of other workers";
         pool.keys.push(FoundKey::number("workers", 1, why));
     }
     let reads_env = package.has("next") || package.has("dotenv") || package.has("@nestjs/config");

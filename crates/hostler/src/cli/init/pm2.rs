@@ -13,7 +13,7 @@ use super::script_line::ScriptLine;
 const OTHERS: [(&[&str], &str); 7] = [
     (
         &["watch"],
-        "Hostler does not watch files in production. hostler reload and hostler restart apply changes.",
+        "hostler run --watch restarts the app when files change, for development. Here, hostler restart applies changes.",
     ),
     (&["cron_restart", "cron"], "Run hostler restart by cron or a systemd timer."),
     (
