@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { openBrowser, startHostler } from '@hostler/testkit';
+import { eventually, openBrowser, startHostler } from '@hostler/testkit';
 
 const app = (name) => `// A shop.
 const { createServer } = require('http');
@@ -64,7 +64,11 @@ test('a broken change is shown in place of the page, and the page comes back whe
   await edit(BROKEN);
   await page.getByRole('button').click();
   await page.getByText('price of one').waitFor(); // a script's request goes to the old worker
-  await page.reload();
+  // The change is noticed a moment after it.
+  await eventually('the error in place of the page', async () => {
+    await page.reload();
+    return (await page.locator('h1').innerText()) === 'The app does not start';
+  });
   await assertReadable(page);
   assert.match(await page.locator('.error').innerText(), /^SyntaxError: Unexpected token '<'$/);
   await page.getByText('connect(settings.database.<host>);').first().waitFor();
