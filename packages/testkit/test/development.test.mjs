@@ -29,7 +29,7 @@ before(async () => {
 });
 after(async () => {
   await chromium?.close();
-  await site?.stop(); // of a test that has failed
+  await site?.stop();
   await rm(folder, { recursive: true });
 });
 
@@ -41,6 +41,7 @@ async function screenshot(page, name) {
 }
 
 async function watch(ready = true) {
+  await site?.stop(); // of a test that has failed; while it runs, this process does not end
   site = await startHostler({ run: ['--watch', '--', 'node', 'app.cjs'], cwd: folder, ready });
   return site;
 }
