@@ -115,9 +115,14 @@ pub(super) fn stat_after_name(pid: u32) -> Option<String> {
     stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
 }
 
+/// The end of a process is reported this much later. A process that takes its place says so over another connection, and what it has said
+/// before that end is heard first.
+const END_GRACE: Duration = Duration::from_millis(50);
+
 /// Reports the end of a process that is not our child.
 pub(super) async fn tell_end(pid: u32, wire: Wire) {
     end_of(pid).await;
+    sleep(END_GRACE).await;
     wire.send(WorkerNews::Gone { pid }).await;
 }
 

@@ -153,6 +153,11 @@ impl RunningProcess {
     /// address is new.
     pub fn listens(&mut self, via: Via, (pid, in_thread): (u32, bool), preload: Speaker) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
+        // A helper of the app that has listened first reports it over another connection, so its message may be the later one.
+        let has_app = self.address == Some(WorkerAddress::Unix(inherited.clone()));
+        if has_app && matches!(via, Via::Path) && self.listener.is_some_and(|listener| listener != pid) {
+            return false;
+        }
         self.preload = Some(preload);
         self.in_thread = in_thread;
         if let Some(strangers) = self.strangers.take() {
