@@ -1,4 +1,4 @@
-//! What differs for workers while somebody develops their app. Knows no process and no files.
+//! What differs for workers in development. Knows no process and no files.
 
 use std::net::SocketAddr;
 use std::time::Duration;

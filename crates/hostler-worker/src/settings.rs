@@ -51,7 +51,7 @@ pub struct WorkerSettings {
     pub recycling: Recycling,
     /// Whether a worker collects garbage while it is idle.
     pub collect_when_idle: bool,
-    /// What differs while somebody develops the app.
+    /// What differs in development.
     pub development: Development,
 }
 

@@ -6,5 +6,6 @@
 
 pub mod admin;
 pub mod cli;
+mod html;
 pub mod listen;
 pub mod server;

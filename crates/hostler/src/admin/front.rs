@@ -8,6 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 
 use super::status::Sources;
 use super::table::table;
+use crate::html::escaped;
 
 const REQUESTS: &str = "\
 GET  /status               everything that Hostler knows about itself, as JSON
@@ -37,12 +38,8 @@ pub(super) async fn front(State(sources): State<Arc<Sources>>, fields: HeaderMap
         return format!("Hostler's admin listener.\n\n{REQUESTS}").into_response();
     }
     let status = serde_json::to_value(sources.status()).unwrap_or_default();
+    // The table has names from clients, such as paths of requests that are kept off.
     let page = PAGE.replace("{{requests}}", REQUESTS).replace("{{table}}", &escaped(&table(&status)));
     let safe = [(header::CACHE_CONTROL, "no-store"), (header::CONTENT_SECURITY_POLICY, POLICY)];
     (safe, Html(page)).into_response()
-}
-
-/// The table has names from clients, such as paths of requests that are kept off.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

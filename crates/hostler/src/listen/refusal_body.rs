@@ -4,6 +4,8 @@ use hostler_engine::gateway::{Refusal, RefusalFacts};
 use hostler_wire::{Fields, ResponseHead, by_weight, reason_phrase};
 use serde_json::json;
 
+use crate::html::escaped;
+
 const PAGE: &str = include_str!("refusal_page.html");
 
 /// The page has its style inside and needs nothing else.
@@ -121,10 +123,6 @@ fn sentence(refusal: &Refusal) -> String {
         Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
         None => text,
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) struct PoolContext {
     pub journal: Journal,
     /// How many cores Hostler may use.
     cores: usize,
-    /// What differs for workers while somebody develops the app.
+    /// What differs for workers in development.
     pub development: Development,
     /// Signs the cookies of pools without a key of their own.
     pub sticky_key: StickyKey,

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use hostler_wire::{ResponseHead, Whole};
 use hostler_worker::FailedBoot;
 
+use crate::html::escaped;
+
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// The page runs its own script and loads nothing.
@@ -98,8 +100,7 @@ fn lines(failed: &FailedBoot) -> String {
 
 /// As text of a page: without the colours of a terminal, and with HTML's characters escaped.
 fn plain(text: &str) -> String {
-    let text = anstream::adapter::strip_str(text).to_string();
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    escaped(&anstream::adapter::strip_str(text).to_string())
 }
 
 #[cfg(test)]
