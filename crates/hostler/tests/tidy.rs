@@ -34,7 +34,7 @@ const ROWS: &[&[&str]] = &[
     &["listen", GOROUTER, "admin"],
     &["gateway"],
     &["route", "files", "proxy", "cache"],
-    &["exchange", "journal"],
+    &["exchange", "journal", "html"],
 ];
 
 /// All of the crate `hostler-gorouter`, in [`ROWS`].
