@@ -14,6 +14,7 @@ import { overloadSection } from './report/overload.mjs';
 import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
 import { renderSection } from './report/render.mjs';
+import { scaleSection } from './report/scale.mjs';
 import { tailSection } from './report/tail.mjs';
 import { tlsSection } from './report/tls.mjs';
 import { verdictsPage } from './report/verdicts.mjs';
@@ -21,6 +22,7 @@ import { websocketsSection } from './report/websockets.mjs';
 
 const SECTIONS = {
   proxy: proxySection,
+  scale: scaleSection,
   tail: tailSection,
   overload: overloadSection,
   deploys: deploysSection,

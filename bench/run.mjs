@@ -1,4 +1,4 @@
-// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
+// npm run bench [-- proxy|scale|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
 // [--rounds N] [--budget MINUTES] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md
 // from them. Knows only the names of the scenarios.
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -20,12 +20,13 @@ import { overload } from './scenarios/overload.mjs';
 import { photos } from './scenarios/photos.mjs';
 import { proxy } from './scenarios/proxy.mjs';
 import { render } from './scenarios/render.mjs';
+import { scale } from './scenarios/scale.mjs';
 import { tail } from './scenarios/tail.mjs';
 import { tls } from './scenarios/tls.mjs';
 import { websockets } from './scenarios/websockets.mjs';
 
-const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
-const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--budget MINUTES] [--quick] [--peers a,b]
+const SCENARIOS = { proxy, scale, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
+const USAGE = `usage: npm run bench -- [proxy] [scale] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--budget MINUTES] [--quick] [--peers a,b]
   --budget  so many minutes for all: fewer rounds, never less than one; RESULTS.md says how many there were
   --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
   --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;

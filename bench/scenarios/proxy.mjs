@@ -31,7 +31,7 @@ export const proxy = {
   name: 'proxy',
   peers: Object.keys(PEERS),
   titles: titlesOf(PEERS),
-  settings: { rounds: 5, seconds: 2, warmup: 1 },
+  settings: { rounds: 4, seconds: 2, warmup: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1 },
 
   lasts: ({ rounds, seconds, warmup }, peers) => rounds * CELLS.flatMap((cell) => ableTo(cell, peers)).length * (seconds + warmup + 0.5),

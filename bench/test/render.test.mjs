@@ -10,7 +10,7 @@ import { reasons } from '../report/reasons.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 
-const ALL = ['proxy', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'any-app', 'many-apps'];
+const ALL = ['proxy', 'scale', 'tail', 'overload', 'deploys', 'idle', 'render', 'photos', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'any-app', 'many-apps'];
 const EXPECTED = new URL('fixtures/RESULTS.md', import.meta.url);
 const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));
 
