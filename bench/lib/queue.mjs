@@ -55,18 +55,17 @@ export function variation({ rate, seconds, longShare, slices, services, servers,
 }
 
 /**
- * The service times of one worker that does one request at a time in the order of arrival, from hits of the load generator: a
- * request begins when it was sent or when its predecessor has ended, whichever is later. So the time in the worker's own queue
- * is not in them. Returned by kind.
+ * The service times of one worker that does one request at a time, from hits of the load generator: a request begins when it was
+ * sent or when the response before it has ended, whichever is later. So the time in the worker's own queue is not in them. The
+ * order is that of the ends, because a worker may take requests in another order than they were sent. Returned by kind.
  */
 export function serviceTimes(hits) {
   const services = [[], []];
   let free = 0;
-  for (const [long, , lag, latency, at] of hits.toSorted((one, other) => one[4] + one[2] - (other[4] + other[2]))) {
-    const end = at + latency;
-    const began = Math.max(at + lag, free);
-    if (end > began) services[long].push(end - began);
-    free = Math.max(free, end);
+  const ended = hits.map(([long, , lag, latency, at]) => ({ long, sent: at + lag, end: at + latency })).sort((one, other) => one.end - other.end);
+  for (const { long, sent, end } of ended) {
+    services[long].push(end - Math.max(sent, free));
+    free = end;
   }
   return services;
 }

@@ -85,3 +85,19 @@ test('service times leave out the wait behind the request before, and the late s
   const hits = [[0, 200, 0, 3000, 0], [1, 200, 0, 12_000, 1000], [0, 200, 500, 3600, 20_000]];
   assert.deepEqual(serviceTimes(hits.toReversed()), [[3000, 3100], [10_000]]);
 });
+
+test('service times are found again whatever the order in which a worker takes its requests', () => {
+  const random = mulberry32(3);
+  const waiting = poisson({ rate: 150, seconds: 60, longShare: 0.1 }, random).map(([at, long]) => ({ at, long, service: long ? 30_000 : 3000 }));
+  const hits = [];
+  for (let now = 0; waiting.length > 0;) {
+    const here = waiting.filter(({ at }) => at <= now);
+    const next = here.length > 0 ? here[Math.floor(random() * here.length)] : waiting[0];
+    now = Math.max(now, next.at) + next.service;
+    hits.push([next.long, 200, 0, now - next.at, next.at]);
+    waiting.splice(waiting.indexOf(next), 1);
+  }
+  const [short, long] = serviceTimes(hits);
+  assert.ok(short.every((time) => Math.abs(time - 3000) < 0.01) && long.every((time) => Math.abs(time - 30_000) < 0.01));
+  assert.equal(short.length + long.length, hits.length);
+});

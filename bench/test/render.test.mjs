@@ -59,7 +59,7 @@ test('the first page names each target that is not met with its reason, and each
   assert.match(page, /19 targets: 7 met, 10 not met, 2 not decided\./);
   assert.match(page, /proxy \| 1 slot, c = 50: CPU \/ HAProxy \| 1\.5.* \| because of the test \|/);
   assert.match(page, /tail \| 7 of 9 \| load 0\.5: p99 \/ the ideal queue: 1\.05/);
-  assert.match(page, /Not measured: overload, /);
+  assert.match(page, /Not measured: scale, overload, /);
 });
 
 test('the first page says where each part was measured, and marks what makes a figure doubtful', () => {
