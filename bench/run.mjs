@@ -4,6 +4,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { planned, within } from './lib/budget.mjs';
 import { duration } from './lib/progress.mjs';
 import { createSession } from './lib/session.mjs';
 import { stamp } from './lib/stamp.mjs';
@@ -102,20 +103,6 @@ function parseCommandLine(argv) {
     return { scenario, peers, settings: { ...scenario.settings, ...(values.quick ? scenario.quick : {}), ...rounds } };
   });
   return { runs: within(budget, runs), partial: Boolean(values.quick || wanted) };
-}
-
-/** The seconds that the runs will take. */
-const planned = (runs) => runs.reduce((sum, { scenario, peers, settings }) => sum + scenario.lasts(settings, peers), 0);
-
-/** Takes a round from the longest part, until all fit. Below four rounds, some targets are not decided. */
-function within(budget, runs) {
-  const shorter = runs.map((run) => ({ ...run, settings: { ...run.settings } }));
-  while (planned(shorter) > budget) {
-    const longest = shorter.filter(({ settings }) => settings.rounds > 1).toSorted((one, other) => planned([other]) - planned([one]))[0];
-    if (!longest) break;
-    longest.settings.rounds -= 1;
-  }
-  return shorter;
 }
 
 function usageError(message) {

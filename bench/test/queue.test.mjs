@@ -8,7 +8,7 @@ import { mulberry32 } from '../lib/zipf.mjs';
 const close = (found, expected, share, what) => assert.ok(Math.abs(found / expected - 1) <= share, `${what}: ${found}, expected ${expected}`);
 
 /** A long history of one queue: p99 and mean of the time in the system. The unit is the mean service time. */
-function simulated({ load, servers, service, count = 1_500_000, seed = 11 }) {
+function simulated({ load, servers, service, count = 800_000, seed = 11 }) {
   const random = mulberry32(seed);
   const [arrivals, services] = [new Float64Array(count), new Float64Array(count)];
   for (let i = 0, at = 0; i < count; i += 1) {
@@ -74,7 +74,7 @@ test('arrivals have the rate and the mix that was asked for', () => {
 });
 
 test('the p99 of longer samples varies less, and by the square root of their length', () => {
-  const sample = { rate: 100, seconds: 4, longShare: 0, services: [[5000], []], servers: 1, samples: 200 };
+  const sample = { rate: 100, seconds: 4, longShare: 0, services: [[5000], []], servers: 1, samples: 100 };
   const [short, long] = [5, 80].map((slices) => variation({ ...sample, slices }));
   close(short.relative / long.relative, 4, 0.3, 'ratio of the deviations');
   close(long.mean, 5000 * (1 + erlangWait(0.5, 0.99)), 0.05, 'mean');
