@@ -20,7 +20,7 @@ export const overload = {
   peers: Object.keys(RENDERS),
   titles: RENDER_TITLES,
   settings: { rounds: 4, warmup: 2, before: 4, during: 15, after: 7, capacitySeconds: 8 },
-  quick: { rounds: 1, warmup: 2, before: 3, during: 5, after: 5, capacitySeconds: 3 },
+  quick: { rounds: 1, warmup: 1, before: 2, during: 4, after: 3, capacitySeconds: 2 },
 
   lasts: ({ rounds, warmup, before, during, after, capacitySeconds }, peers) =>
     2 * warmup + 2 * capacitySeconds + rounds * (warmup + capacitySeconds / 2 + 2 + peers.length * (warmup + before + during + after + 3)),

@@ -20,7 +20,7 @@ export const tail = {
   peers: Object.keys(PEERS),
   titles: { ...RENDER_TITLES, bound: 'an ideal queue (M/G/k, simulated)' },
   settings: { rounds: 5, slices: 3, seconds: 3, warmup: 2, capacitySeconds: 10 },
-  quick: { rounds: 1, slices: 1, seconds: 3, warmup: 2, capacitySeconds: 3 },
+  quick: { rounds: 1, slices: 1, seconds: 1, warmup: 1, capacitySeconds: 2 },
 
   lasts: ({ rounds, slices, seconds, warmup, capacitySeconds }, peers) =>
     2 * warmup + capacitySeconds + 10 + rounds * peers.length * (warmup + 1.5 + LOADS.length * slices * (seconds + 0.4)),
