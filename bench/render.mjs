@@ -14,12 +14,15 @@ import { overloadSection } from './report/overload.mjs';
 import { photosSection } from './report/photos.mjs';
 import { proxySection } from './report/proxy.mjs';
 import { renderSection } from './report/render.mjs';
+import { scaleSection } from './report/scale.mjs';
 import { tailSection } from './report/tail.mjs';
 import { tlsSection } from './report/tls.mjs';
+import { verdictsPage } from './report/verdicts.mjs';
 import { websocketsSection } from './report/websockets.mjs';
 
 const SECTIONS = {
   proxy: proxySection,
+  scale: scaleSection,
   tail: tailSection,
   overload: overloadSection,
   deploys: deploysSection,
@@ -50,16 +53,18 @@ export function readResults(folder) {
 }
 
 export function render(results) {
-  const sections = results.map((result) => SECTIONS[result.scenario](result));
+  const names = Object.keys(SECTIONS).map((name) => `\`${name}\``);
+  const parts = results.map((result) => ({ result, ...SECTIONS[result.scenario](result) }));
   return `<!-- Rendered by bench/render.mjs from bench/results/*.json. Do not edit: run \`npm run bench\`. -->
 # Bench results
 
 Absolute times are valid for the machine named beside them. Ratios of runs side by side are valid for other machines too.
 
-\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: \`proxy\`, \`tail\`, \`overload\`, \`deploys\`, \`idle\`, \`render\`, \`photos\`, \`tls\`, \`websockets\`, \`cache\`, \`memcached\`, \`lookups\`, \`any-app\` or \`many-apps\`.
+\`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: ${names.slice(0, -1).join(', ')} or ${names.at(-1)}.
 [README.md](README.md) describes the method and its limits.
 
-${sections.join('\n')}`;
+${verdictsPage(parts, Object.keys(SECTIONS))}
+${parts.map(({ text }) => text).join('\n')}`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

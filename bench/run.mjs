@@ -1,9 +1,11 @@
-// npm run bench [-- proxy|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
-// [--rounds N] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md
+// npm run bench [-- proxy|scale|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
+// [--rounds N] [--budget MINUTES] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md
 // from them. Knows only the names of the scenarios.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { planned, within } from './lib/budget.mjs';
+import { duration } from './lib/progress.mjs';
 import { createSession } from './lib/session.mjs';
 import { stamp } from './lib/stamp.mjs';
 import { ROOT } from './lib/tools.mjs';
@@ -19,12 +21,14 @@ import { overload } from './scenarios/overload.mjs';
 import { photos } from './scenarios/photos.mjs';
 import { proxy } from './scenarios/proxy.mjs';
 import { render } from './scenarios/render.mjs';
+import { scale } from './scenarios/scale.mjs';
 import { tail } from './scenarios/tail.mjs';
 import { tls } from './scenarios/tls.mjs';
 import { websockets } from './scenarios/websockets.mjs';
 
-const SCENARIOS = { proxy, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
-const USAGE = `usage: npm run bench -- [proxy] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--quick] [--peers a,b]
+const SCENARIOS = { proxy, scale, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
+const USAGE = `usage: npm run bench -- [proxy] [scale] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--budget MINUTES] [--quick] [--peers a,b]
+  --budget  so many minutes for all: fewer rounds, never less than one; RESULTS.md says how many there were
   --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
   --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;
 
@@ -47,9 +51,13 @@ async function main() {
   }
   try {
     for (const { scenario, peers, settings } of chosen.runs) await scenario.prepare(peers, settings);
+    console.error(`all parts: about ${duration(planned(chosen.runs))}`);
+    const sitting = new Date().toISOString();
     for (const { scenario, peers, settings } of chosen.runs) {
-      const head = { scenario: scenario.name, ...stamp(), peers, titles: scenario.titles };
+      const head = { scenario: scenario.name, sitting, ...stamp(), peers, titles: scenario.titles };
+      const began = performance.now();
       const result = await scenario.run(session, { peers, ...settings });
+      head.took_s = Math.round((performance.now() - began) / 1000);
       const file = join(folder, 'results', `${scenario.name}.json`);
       writeFileSync(file, toJson({ ...head, ...result }));
       console.error(`wrote ${file}`);
@@ -68,7 +76,7 @@ function parseCommandLine(argv) {
     parsed = parseArgs({
       args: argv,
       allowPositionals: true,
-      options: { rounds: { type: 'string' }, quick: { type: 'boolean' }, peers: { type: 'string' }, help: { type: 'boolean' } },
+      options: { rounds: { type: 'string' }, budget: { type: 'string' }, quick: { type: 'boolean' }, peers: { type: 'string' }, help: { type: 'boolean' } },
     });
   } catch (error) {
     usageError(error.message);
@@ -83,6 +91,9 @@ function parseCommandLine(argv) {
   const rounds = values.rounds === undefined ? {} : { rounds: Number(values.rounds) };
   if ('rounds' in rounds && !(Number.isInteger(rounds.rounds) && rounds.rounds > 0)) usageError('--rounds wants a number above 0');
 
+  const budget = values.budget === undefined ? Infinity : 60 * Number(values.budget);
+  if (!(budget > 0)) usageError('--budget wants a number of minutes above 0');
+
   const names = positionals.length > 0 ? positionals : Object.keys(SCENARIOS);
   const wanted = values.peers?.split(',');
   const runs = names.map((name) => {
@@ -91,7 +102,7 @@ function parseCommandLine(argv) {
     if (peers.length === 0) usageError(`${name} has none of these peers: it has ${scenario.peers.join(', ')}`);
     return { scenario, peers, settings: { ...scenario.settings, ...(values.quick ? scenario.quick : {}), ...rounds } };
   });
-  return { runs, partial: Boolean(values.quick || wanted) };
+  return { runs: within(budget, runs), partial: Boolean(values.quick || wanted) };
 }
 
 function usageError(message) {

@@ -14,6 +14,11 @@ export async function steppedLoop(session, settings) {
   return parsed(await printed);
 }
 
+/** The requests that an open loop with this seed would send: [planned start in microseconds, 1 if it is long]. */
+export async function arrivals(session, settings) {
+  return JSON.parse(await begin(session, [...openArgs({ port: 1, ...settings }), '-plan']).printed);
+}
+
 /** An open loop for as long as `work` takes. Returns its report and the result of `work`. */
 export async function loopDuring(session, { rate, longest, ...settings }, work) {
   const { started, printed } = begin(session, openArgs({ steps: [{ rate, seconds: longest }], ...settings }));
@@ -50,9 +55,10 @@ function begin(session, args) {
   return session.begin(first[0], [...first.slice(1), ...args], { name: 'load' });
 }
 
-function openArgs({ port, steps, patience = 30, ...settings }) {
+/** `ports`: several, for a loop in which each edge keeps to one of them. */
+function openArgs({ port, ports = [port], steps, patience = 30, ...settings }) {
   const written = steps.map(({ rate, seconds }) => `${rate.toFixed(3)}:${seconds}s`).join(',');
-  return [...common(settings), '-targets', url(port), '-steps', written, '-timeout', `${patience}s`];
+  return [...common(settings), '-targets', ports.map(url).join(','), '-steps', written, '-timeout', `${patience}s`];
 }
 
 /** `app.body`, if any, is a file to POST. */

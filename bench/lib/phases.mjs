@@ -21,6 +21,7 @@ export function phase(hits, { from, to }) {
     refused: refused.length,
     failed: asked.length - answered.length - refused.length,
     completed: done.length,
+    completed_long: done.filter(([long]) => long === 1).length,
     // People do not wait longer than this for a page, so later responses are useless.
     completed_in_1s: done.filter(([, , , latency]) => latency <= US).length,
     p50_us: percentile(latencies(answered), 50),

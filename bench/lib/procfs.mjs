@@ -22,6 +22,16 @@ export function cpuTime(pids) {
   return total;
 }
 
+/**
+ * Of processes with an event loop, in nanoseconds so far: the CPU time of all threads (`ran`), and of the main threads the CPU
+ * time (`main`) and the time on the run queue, ready to run while others had the core (`waited`).
+ */
+export function workTime(pids) {
+  const mains = pids.map((pid) => readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ').map(Number));
+  const sum = (column) => mains.reduce((total, main) => total + main[column], 0);
+  return { ran: cpuTime(pids).scheduled, main: sum(0), waited: sum(1) };
+}
+
 /** utime + stime of a stat line. The command in parentheses may contain spaces and parentheses. */
 export function statTicks(line) {
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');

@@ -11,6 +11,8 @@ export function stamp() {
     commit: git('rev-parse', 'HEAD'),
     // The files that the bench writes do not make a tree dirty.
     dirty: git('status', '--porcelain', '--', '.', ':!bench/results', ':!bench/RESULTS.md') !== '',
+    // The commit of such a program is not known.
+    ...(process.env.HOSTLER_BIN ? { binary: process.env.HOSTLER_BIN } : {}),
     machine: {
       cpu: cpus()[0].model.trim(),
       cores: cpus().length,

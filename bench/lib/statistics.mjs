@@ -37,14 +37,43 @@ export function summary(values) {
  * How `one` compares with `other`, from pairs measured in the same round. Drift of the machine between rounds has no effect on
  * a pair, but it has on two medians. A round without one of the sides has no pair.
  */
-export function pairedRatio(rows, { one, other, value }) {
+export function pairedRatio(rows, pair) {
+  const ratios = pairedRatios(rows, pair);
+  return ratios.length === 0 ? null : { ...summary(ratios), values: ratios };
+}
+
+function pairedRatios(rows, { one, other, value }) {
   const rounds = [...new Set(rows.map((row) => row.round))].sort((a, b) => a - b);
   const find = (round, peer) => rows.find((row) => row.round === round && row.peer === peer);
-  const ratios = rounds.flatMap((round) => {
+  return rounds.flatMap((round) => {
     const pair = [find(round, one), find(round, other)];
     return pair.every(Boolean) ? [value(pair[0]) / value(pair[1])] : [];
   });
-  return ratios.length === 0 ? null : summary(ratios);
+}
+
+/** So unlikely must the agreement of the rounds be, if each were the toss of a coin. */
+const AGREEMENT = 1 / 16;
+/** Fewer rounds never agree. */
+export const FEWEST = 4;
+
+/**
+ * Whether the rounds agree that a target holds (true) or does not (false), by the sign test; null if they disagree. Of 4 or 5
+ * rounds all must agree, of 7 or 8 all but one.
+ */
+export function agreement(values, holds) {
+  const held = values.filter((value) => holds(value)).length;
+  const most = Math.max(held, values.length - held);
+  return values.length > 0 && atLeast(most, values.length) <= AGREEMENT ? held === most : null;
+}
+
+/** The probability of `least` or more heads in `tosses` tosses of a coin. */
+function atLeast(least, tosses) {
+  let [ways, sum] = [1, 0];
+  for (let heads = 0; heads <= tosses; heads += 1) {
+    if (heads >= least) sum += ways;
+    ways = (ways * (tosses - heads)) / (heads + 1);
+  }
+  return sum / 2 ** tosses;
 }
 
 /** A summary as text. Example: `1.012 (0.99 to 1.04)`. */

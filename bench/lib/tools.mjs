@@ -1,7 +1,7 @@
 // Everything that the bench needs on the machine: Debian packages, its own two programs, Hostler, the example app. Knows
 // how to get them and their versions. Starts none of them.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { installPackages as installFromDebian } from '../../scripts/debian.mjs';
@@ -18,6 +18,7 @@ const CACHE = join(BENCH, '.cache');
 
 export const upstreamBinary = join(CACHE, 'upstream', 'release', 'bench-upstream');
 export const paceBinary = join(CACHE, 'upstream', 'release', 'bench-pace');
+export const relayBinary = join(CACHE, 'relay');
 export const loadBinary = join(CACHE, 'load');
 export const burstBinary = join(CACHE, 'burst');
 export const handshakesBinary = join(CACHE, 'handshakes');
@@ -52,6 +53,14 @@ export async function buildUpstream() {
   need('cargo', 'Rust builds the upstream of the proxy scenario and the generator of lookups: https://rustup.rs');
   const target = ['--target-dir', join(CACHE, 'upstream')];
   await mustRun('cargo', ['build', '--release', '--locked', '--quiet', ...target], { cwd: join(BENCH, 'upstream') });
+}
+
+export async function buildRelay() {
+  need('cc', 'A C compiler builds the relay of the proxy scenario.');
+  mkdirSync(CACHE, { recursive: true });
+  const source = join(BENCH, 'relay', 'relay.c');
+  if (existsSync(relayBinary) && statSync(relayBinary).mtimeMs > statSync(source).mtimeMs) return;
+  await mustRun('cc', ['-O2', '-Wall', '-Wextra', '-Werror', '-o', relayBinary, source]);
 }
 
 export async function buildLoad() {

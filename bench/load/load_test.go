@@ -124,6 +124,26 @@ func TestPathsFollowThePlan(t *testing.T) {
 	}
 }
 
+func TestEachEdgeOfAnOpenLoopHasOneTarget(t *testing.T) {
+	var asked [2]atomic.Int64
+	var urls []string
+	for i := range asked {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked[i].Add(1) }))
+		defer server.Close()
+		urls = append(urls, server.URL)
+	}
+	result := runOpen(options{targets: urls, steps: []step{{400, time.Second / 2}}, timeout: time.Second, seed: 4, edges: 6})
+	var told [2]int64
+	for _, hit := range result.Hits {
+		told[hit[5]]++
+	}
+	for i := range asked {
+		if told[i] == 0 || told[i] != asked[i].Load() {
+			t.Errorf("target %d got %d requests, and %d hits name it", i, asked[i].Load(), told[i])
+		}
+	}
+}
+
 func TestEachStepHasItsOwnRate(t *testing.T) {
 	opts := options{steps: []step{{100, 10 * time.Second}, {1000, 10 * time.Second}, {100, 10 * time.Second}}, seed: 9, edges: 1}
 	counts := [3]int{}

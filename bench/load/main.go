@@ -1,5 +1,6 @@
 // Command load sends open-loop Poisson traffic (or, with -closed, closed-loop traffic) and prints every hit as JSON.
-// SIGTERM ends an open loop early: running requests are finished and printed. It knows vegeta and the arrival schedule.
+// SIGTERM ends an open loop early: running requests are finished and printed. -plan prints the arrivals of an open loop and
+// sends nothing. It knows vegeta and the arrival schedule.
 // It knows nothing of the servers under test, and computes no statistics.
 package main
 
@@ -32,6 +33,7 @@ type options struct {
 	seed      int64
 	edges     int
 	closed    uint64
+	plan      bool
 }
 
 // step is a part of an open loop with one rate.
@@ -40,7 +42,7 @@ type step struct {
 	duration time.Duration
 }
 
-// report is the output. Hits are rows of [long, status, start lag, latency, intended start] with times in microseconds.
+// report is the output. Hits are rows of [long, status, start lag, latency, intended start, target] with times in microseconds.
 // The latency counts from the intended start, and the intended start from the beginning. Status 0 is a request without a
 // response.
 type report struct {
@@ -48,12 +50,16 @@ type report struct {
 	Began   int64          `json:"began"`
 	Seconds float64        `json:"seconds"`
 	Planned int            `json:"planned"`
-	Hits    [][5]int64     `json:"hits"`
+	Hits    [][6]int64     `json:"hits"`
 	Errors  map[string]int `json:"errors"`
 }
 
 func main() {
 	opts := parse()
+	if opts.plan {
+		printPlan(opts)
+		return
+	}
 	var result report
 	if opts.closed > 0 {
 		result = runClosed(opts)
@@ -68,7 +74,7 @@ func main() {
 
 func parse() options {
 	var opts options
-	targets := flag.String("targets", "", "base URLs, comma-separated; several only with -closed")
+	targets := flag.String("targets", "", "base URLs, comma-separated; in an open loop each edge has one of several")
 	flag.StringVar(&opts.short, "short", "/", "path and query of a short render")
 	flag.StringVar(&opts.long, "long", "/", "path and query of a long render")
 	flag.Float64Var(&opts.longShare, "long-share", 0.1, "share of long renders")
@@ -79,6 +85,7 @@ func parse() options {
 	flag.Int64Var(&opts.seed, "seed", 1, "seed of arrivals, mix and edges")
 	flag.IntVar(&opts.edges, "edges", 32, "independent keep-alive connection pools")
 	flag.Uint64Var(&opts.closed, "closed", 0, "closed loop with so many requests at once per target")
+	flag.BoolVar(&opts.plan, "plan", false, "print [intended start, long] of each request of an open loop, and send nothing")
 	flag.Parse()
 	if *body != "" {
 		var unreadable error
@@ -87,8 +94,8 @@ func parse() options {
 		}
 	}
 	opts.targets = strings.Split(*targets, ",")
-	if *targets == "" || (opts.closed == 0 && len(opts.targets) != 1) {
-		usage("-targets is needed, in the open loop one")
+	if *targets == "" && !opts.plan {
+		usage("-targets is needed")
 	}
 	for _, text := range strings.Split(*steps, ",") {
 		if opts.closed > 0 {
@@ -107,19 +114,39 @@ func parse() options {
 	return opts
 }
 
+func printPlan(opts options) {
+	plan := newPlan(opts)
+	rows := make([][2]int64, len(plan.arrivals))
+	for i, at := range plan.arrivals {
+		rows[i] = [2]int64{at.Microseconds(), longAsNumber(plan.long[i])}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(rows); err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+func longAsNumber(long bool) int64 {
+	if long {
+		return 1
+	}
+	return 0
+}
+
 func usage(why string) {
 	fmt.Fprintln(os.Stderr, "load:", why)
 	os.Exit(2)
 }
 
-func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Attacker)) (*vegeta.Attacker, vegeta.Targeter) {
+// attacker sends its requests to targets: each edge to one of them, always the same.
+func attacker(opts options, targets []string, plan *plan, more ...func(*vegeta.Attacker)) (*vegeta.Attacker, vegeta.Targeter) {
 	all := append([]func(*vegeta.Attacker){
-		vegeta.Client(newEdges(opts, plan).client(opts.timeout)),
+		vegeta.Client(newEdges(opts, plan, targets).client(opts.timeout)),
 		vegeta.MaxBody(0), // read to the end, but not stored
 	}, more...)
-	request := vegeta.Target{Method: "GET", URL: target}
+	request := vegeta.Target{Method: "GET", URL: targets[0]}
 	if opts.body != nil {
-		request = vegeta.Target{Method: "POST", URL: target, Body: opts.body, Header: http.Header{"Content-Type": {"application/json"}}}
+		request = vegeta.Target{Method: "POST", URL: targets[0], Body: opts.body, Header: http.Header{"Content-Type": {"application/json"}}}
 	}
 	return vegeta.NewAttacker(all...), vegeta.NewStaticTargeter(request)
 }
@@ -130,7 +157,7 @@ func attacker(opts options, target string, plan *plan, more ...func(*vegeta.Atta
 func runOpen(opts options) report {
 	plan := newPlan(opts)
 	pacer := &schedule{at: plan.arrivals}
-	attack, targeter := attacker(opts, opts.targets[0], plan)
+	attack, targeter := attacker(opts, opts.targets, plan)
 	out := report{Errors: map[string]int{}}
 	hits := attack.Attack(targeter, pacer, 0, "")
 	told := make(chan os.Signal, 1)
@@ -143,7 +170,7 @@ func runOpen(opts options) report {
 	for hit := range hits {
 		intended := pacer.began.Add(plan.arrivals[hit.Seq])
 		lag := hit.Timestamp.Sub(intended)
-		out.add(hit, plan.long[hit.Seq], lag, plan.arrivals[hit.Seq])
+		out.add(hit, plan.long[hit.Seq], lag, plan.arrivals[hit.Seq], plan.targetOf(hit.Seq, len(opts.targets)))
 	}
 	out.Began = pacer.began.UnixMicro()
 	out.Seconds = time.Since(pacer.began).Seconds()
@@ -162,13 +189,13 @@ func runClosed(opts options) report {
 		own := opts
 		own.seed += int64(i)
 		plan := newPlan(own)
-		attack, targeter := attacker(own, target, plan, vegeta.Workers(opts.closed), vegeta.MaxWorkers(opts.closed))
+		attack, targeter := attacker(own, []string{target}, plan, vegeta.Workers(opts.closed), vegeta.MaxWorkers(opts.closed))
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			for hit := range attack.Attack(targeter, vegeta.ConstantPacer{}, opts.duration, "") {
 				mutex.Lock()
-				out.add(hit, plan.isLong(hit.Seq), 0, 0)
+				out.add(hit, plan.isLong(hit.Seq), 0, 0, i)
 				mutex.Unlock()
 			}
 		}()
@@ -179,12 +206,8 @@ func runClosed(opts options) report {
 	return out
 }
 
-func (r *report) add(hit *vegeta.Result, long bool, lag, at time.Duration) {
-	row := [5]int64{0, int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds(), at.Microseconds()}
-	if long {
-		row[0] = 1
-	}
-	r.Hits = append(r.Hits, row)
+func (r *report) add(hit *vegeta.Result, long bool, lag, at time.Duration, target int) {
+	r.Hits = append(r.Hits, [6]int64{longAsNumber(long), int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds(), at.Microseconds(), int64(target)})
 	if hit.Code == 0 || hit.Code >= 400 {
 		r.Errors[hit.Error]++
 	}

@@ -52,6 +52,11 @@ func newPlan(opts options) *plan {
 	return p
 }
 
+// targetOf is the target of a request, of so many: that of its edge.
+func (p *plan) targetOf(seq uint64, targets int) int {
+	return p.edge[seq%uint64(len(p.edge))] % targets
+}
+
 func (p *plan) isLong(seq uint64) bool { return p.long[seq%uint64(len(p.long))] }
 
 // edges are independent clients, each with its own pool of kept-alive connections, like the nodes of a CDN. The edge of
@@ -60,11 +65,15 @@ type edges struct {
 	plan  *plan
 	short *url.URL
 	long  *url.URL
+	hosts []string
 	pools []*http.Transport
 }
 
-func newEdges(opts options, plan *plan) *edges {
+func newEdges(opts options, plan *plan, targets []string) *edges {
 	e := &edges{plan: plan, short: parsePath(opts.short), long: parsePath(opts.long)}
+	for _, target := range targets {
+		e.hosts = append(e.hosts, parsePath(target).Host)
+	}
 	for range opts.edges {
 		e.pools = append(e.pools, &http.Transport{
 			MaxIdleConnsPerHost: 10_000,
@@ -92,6 +101,8 @@ func (e *edges) RoundTrip(request *http.Request) (*http.Response, error) {
 	planned := *request
 	target := *request.URL
 	target.Path, target.RawQuery = place.Path, place.RawQuery
+	target.Host = e.hosts[e.plan.targetOf(seq, len(e.hosts))]
+	planned.Host = target.Host
 	planned.URL = &target
 	return e.pools[e.plan.edge[seq%uint64(len(e.plan.edge))]].RoundTrip(&planned)
 }

@@ -8,11 +8,12 @@ export const chain = {
   title: 'nginx -> HAProxy',
   packages: ['nginx', 'haproxy'],
 
-  async start(session, { members, slots, cpu, queueTimeout, probe }) {
+  /** `threads`: null is one for each core, for both. */
+  async start(session, { members, slots, cpu, queueTimeout, probe, threads = 1 }) {
     const socket = session.path('haproxy.sock');
-    const behind = startHaproxy(session, { bind: `unix@${socket}`, members, slots, cpu, queueTimeout, edge: false });
+    const behind = startHaproxy(session, { bind: `unix@${socket}`, members, slots, cpu, queueTimeout, edge: false, threads });
     await untilAnswers(socket, { path: probe, processes: [behind] });
-    const { port, started } = await startNginx(session, { upstreams: [socket], cpu });
+    const { port, started } = await startNginx(session, { upstreams: [socket], cpu, workers: threads ?? 'auto' });
     await untilAnswers(port, { path: probe, processes: [started, behind] });
     return { port, processes: [started, behind] };
   },

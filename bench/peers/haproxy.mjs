@@ -24,16 +24,15 @@ export function startHaproxy(session, { cpu, ...settings }) {
 
 /**
  * `edge`: this HAProxy serves the clients, so it adds their addresses for the workers; nginx in front does this otherwise.
- * `runtime`: a socket for commands. The last `spare` members are disabled until they have a process.
+ * `threads`: null is HAProxy's default, one for each core. `runtime`: a socket for commands. The last `spare` members are disabled until they have a process.
  */
-export function configuration({ bind, members, slots, queueTimeout, edge, runtime, spare = 0, tls }) {
+export function configuration({ bind, members, slots, queueTimeout, edge, runtime, spare = 0, tls, threads = 1 }) {
   const idle = (i) => (i >= members.length - spare ? ' disabled' : '');
   const servers = members.map((path, i) => `    server worker${i + 1} unix@${path} maxconn ${slots}${idle(i)}`);
   const forwarded = ['    option forwardfor', `    http-request set-header X-Forwarded-Proto ${tls ? 'https' : 'http'}`];
   const secure = tls ? `\n    ssl-default-bind-options ssl-min-ver TLSv1.2` : '';
   return `global
-    nbthread 1
-    maxconn 4096${secure}${runtime ? `\n    stats socket ${runtime} mode 600 level admin` : ''}
+${threads === null ? '' : `    nbthread ${threads}\n`}    maxconn 4096${secure}${runtime ? `\n    stats socket ${runtime} mode 600 level admin` : ''}
 
 defaults
     mode http

@@ -14,12 +14,13 @@ export const hostler = {
   },
 };
 
-/** Supervised workers. `app` is what they run. One thread on the data plane, as the peers have one. */
+/** Supervised workers. `app` is what they run. One thread on the data plane, unless `threads` says otherwise. */
 export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
 
-export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off' }) {
+/** `threads`: null is Hostler's default. `policy`: null is the default, too. */
+export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off', threads = 1, policy = null }) {
   const pool = [
     `command = ${toml(app.command)}`,
     `cwd = ${toml(app.dir)}`,
@@ -29,7 +30,7 @@ export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, g
     `gc = "${gc}"`,
     ...(warmup ? [`warmup = ${toml(warmup)}`] : []),
   ];
-  return { pool, queueTimeout, threads: 1 };
+  return { pool, queueTimeout, threads, policy };
 }
 
 /** Supervised workers that can be replaced. `deploy` runs the operator's command. */
@@ -59,13 +60,12 @@ export async function launch(session, settings, { cpu } = {}) {
  * The queue has practically no limit on its length, as HAProxy has none. Only the waiting time of a request is limited, for
  * both. `more`: further sections; if they have no route, the pool has all paths.
  */
-export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, tls, more }) {
+export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, policy, tls, more }) {
   const sections = [
     `[server]
 listen = ["127.0.0.1:${plain}"]
 admin = "${admin}"
-threads = ${threads}
-access_log = "off"${trusted.length > 0 ? `\ntrusted_proxies = ${toml(trusted)}` : ''}
+${threads === null ? '' : `threads = ${threads}\n`}access_log = "off"${trusted.length > 0 ? `\ntrusted_proxies = ${toml(trusted)}` : ''}
 `,
     pool && `[pools.web]
 ${pool.join('\n')}
@@ -73,7 +73,7 @@ ${pool.join('\n')}
 [pools.web.queue]
 limit = 10000
 timeout = "${queueTimeout}"
-`,
+${policy ? `policy = "${policy}"\n` : ''}`,
     tls && tlsSection({ port, ...tls }),
     more,
   ];

@@ -15,20 +15,20 @@ export const nginx = {
   },
 };
 
-export async function startNginx(session, { upstreams, tunnels, cpu, tls }) {
+export async function startNginx(session, { upstreams, tunnels, cpu, tls, workers }) {
   const port = await freePort();
   const dir = session.path('nginx');
   mkdirSync(dir);
-  const file = session.write('nginx.conf', configuration({ dir, port, upstreams, tunnels, tls }));
+  const file = session.write('nginx.conf', configuration({ dir, port, upstreams, tunnels, tls, workers }));
   // -e: before it has read the file, nginx would write to the error log of the machine's own nginx.
   const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
   return { port, started };
 }
 
-/** The beginning of each configuration: one worker, no log, kept-alive connections, files in our folder. The `http` block is still open. */
-export function opening({ dir, files = 65536, sending = [] }) {
+/** The beginning of each configuration: one worker (or `workers`), no log, kept-alive connections, files in our folder. The `http` block is still open. */
+export function opening({ dir, files = 65536, sending = [], workers = 1 }) {
   return `daemon off;
-worker_processes 1;
+worker_processes ${workers};
 worker_rlimit_nofile ${files};
 pid ${dir}/nginx.pid;
 error_log stderr warn;
@@ -51,10 +51,10 @@ ${sending.map((line) => `    ${line}\n`).join('')}    tcp_nodelay on;
 `;
 }
 
-export function configuration({ dir, port, upstreams, tunnels, tls, user = process.getuid() === 0 ? 'root' : null }) {
+export function configuration({ dir, port, upstreams, tunnels, tls, workers, user = process.getuid() === 0 ? 'root' : null }) {
   return `# Workers of a master that is root would become www-data and could not reach the sockets in our folder.
 ${user ? `user ${user};` : ''}
-${opening({ dir, sending: ['sendfile on;', 'tcp_nopush on;'] })}
+${opening({ dir, sending: ['sendfile on;', 'tcp_nopush on;'], workers })}
 ${tunnels ? UPGRADES : ''}    upstream workers {
 ${upstreams.map((path) => `        server unix:${path} fail_timeout=0;`).join('\n')}
         keepalive 1024;

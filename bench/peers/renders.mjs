@@ -1,9 +1,11 @@
 // The app behind each peer of the render scenarios, always with the same number of workers. Knows how peers are started,
 // not what is measured.
+import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { chain } from './chain.mjs';
 import { startWithWorkers } from './hostler.mjs';
 import { startCluster, startWorkers } from './node.mjs';
 import { app } from '../lib/app.mjs';
+import { family } from '../lib/procfs.mjs';
 import { buildApp, buildHostler, buildLoad, installPackages } from '../lib/tools.mjs';
 
 export const WORKERS = 2;
@@ -12,24 +14,47 @@ export const MIX = { longShare: 0.1, edges: 32 };
 /** How many requests run at once during the warm-up of a peer. */
 export const WARM_AT_ONCE = 2 * WORKERS;
 
+const SUPERVISED = { app, workers: WORKERS, concurrency: 1, queueTimeout: QUEUE_TIMEOUT, threads: null };
+
 export const RENDERS = {
-  hostler: (session) => startWithWorkers(session, { app, workers: WORKERS, concurrency: 1, queueTimeout: QUEUE_TIMEOUT }),
+  hostler: (session) => startWithWorkers(session, SUPERVISED),
   cluster: (session) => startCluster(session, { app, workers: WORKERS }),
   async chain(session) {
     const workers = await startWorkers(session, { app, count: WORKERS });
-    const settings = { members: workers.map(({ at }) => at), slots: 1, queueTimeout: QUEUE_TIMEOUT, probe: app.short };
+    const settings = { members: workers.map(({ at }) => at), slots: 1, queueTimeout: QUEUE_TIMEOUT, probe: app.short, threads: null };
     const proxies = await chain.start(session, settings);
     return { port: proxies.port, processes: [...proxies.processes, ...workers.map(({ started }) => started)] };
   },
 };
 
-export const RENDER_TITLES = { hostler: 'Hostler', cluster: "Node's cluster", chain: chain.title };
+/** More for the tail. `bare`: each worker with a port of its own, and no program that chooses among them. */
+export const MORE_RENDERS = {
+  fifo: (session) => startWithWorkers(session, { ...SUPERVISED, policy: 'fifo' }),
+  async bare(session) {
+    const workers = await startWorkers(session, { app, count: WORKERS, on: 'port' });
+    return { ports: workers.map(({ at }) => at), processes: workers.map(({ started }) => started) };
+  },
+};
+
+export const RENDER_TITLES = {
+  hostler: 'Hostler', fifo: 'Hostler, `queue.policy = "fifo"`', cluster: "Node's cluster", chain: chain.title, bare: 'two workers without a proxy, clients dealt at random',
+};
+
+/** The process ids of the workers among these processes and their children: Node processes that run the app. */
+export function workersOf(processes) {
+  const node = realpathSync(process.execPath);
+  const pids = processes.flatMap(({ pid }) => family(pid)).filter((pid) => readlinkSync(`/proc/${pid}/exe`) === node && !isPrimary(pid));
+  if (pids.length !== WORKERS) throw new Error(`${processes[0].name} has ${pids.length} workers, not ${WORKERS}`);
+  return pids;
+}
+
+const isPrimary = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('cluster-primary.mjs');
 
 export async function prepareRenders(peers) {
   if (peers.includes('chain')) await installPackages(chain.packages);
   await buildLoad();
   await buildApp();
-  if (peers.includes('hostler')) await buildHostler();
+  if (['hostler', 'fifo'].some((peer) => peers.includes(peer))) await buildHostler();
 }
 
 export async function stopAll(session, processes) {

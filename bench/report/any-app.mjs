@@ -22,13 +22,15 @@ export function anyAppSection(result) {
   const compared = result.rows.filter((row) => row.peer !== 'fixed' || row.concurrency === best[row.cell]);
   const of = (cell, peer) => compared.filter((row) => row.cell === cell && row.peer === peer);
   const ratio = (cell, other, value) => pairedRatio(compared.filter((row) => row.cell === cell), { one: 'auto', other, value });
-  return `## Any app, with nothing set
+  const judged = targetRows({ cells, titles, of, ratio });
+  const targets = judged.map(([what, peer, ...rest]) => [`${what} / ${peer}`, ...rest]);
+  const text = `## Any app, with nothing set
 
 ${origin(result, ['hostler', 'node', 'pm2', 'wrk', 'vegeta', 'go'])}
 
 \`hostler run\` with nothing set, divided by the peer:
 
-${table(['', 'peer', 'ratio', 'target', ''], targets({ cells, titles, of, ratio }))}
+${table(['', 'peer', 'ratio', 'target', ''], judged)}
 
 The same ratios for all cells and peers. Below 1 is better for times and CPU, above 1 for requests/s:
 
@@ -57,6 +59,7 @@ ${CPU}
 ${PAIRED}
 * ${rounds(settings.rounds)}.
 `;
+  return { text, targets };
 }
 
 /** The fixed number of each cell with the lowest p99. */
@@ -65,7 +68,7 @@ function bestNumbers({ cells, rows }) {
   return Object.fromEntries(Object.entries(cells).map(([cell, { fixed }]) => [cell, fixed.length === 1 ? fixed[0] : fixed.toSorted((a, b) => late(cell, a) - late(cell, b))[0]]));
 }
 
-function targets({ cells, titles, of, ratio }) {
+function targetRows({ cells, titles, of, ratio }) {
   const upTo = ({ median: middle }) => middle <= 1 + WITHIN;
   const atLeast = ({ median: middle }) => middle >= 1 - WITHIN;
   const line = (cell, what, other, value, target, holds) => {

@@ -13,11 +13,17 @@ export function cacheSection(result) {
   const inCell = (name, peer) => rows.filter((row) => row.cell === name && (!peer || row.peer === peer));
   const others = ['nginx', 'varnish'].filter((peer) => peers.includes(peer));
   const hits = cells.map(({ name }) => name).filter((name) => name !== 'tight');
-  const verdicts = hits.map((name) => {
+  const judged = hits.map((name) => {
     const ratios = others.map((other) => pairedRatio(inCell(name), { one: 'hostler', other, value: cpu }));
     const worst = ratios.length === 0 || ratios.includes(null) ? null : ratios.reduce((one, other) => (other.median > one.median ? other : one));
-    return [names[name], ...ratios.map((ratio) => spread(ratio, 2)), verdict(worst, ({ median: middle }) => middle <= TARGET)];
+    return { name: names[name], ratios, worst, met: verdict(worst, ({ median: middle }) => middle <= TARGET) };
   });
+  const verdicts = judged.map(({ name, ratios, met }) => [name, ...ratios.map((ratio) => spread(ratio, 2)), met]);
+  const burst = burstRow(inCell('burst', 'hostler'), { title: titles.hostler, isOurs: true, ...settings });
+  const targets = [
+    ...judged.map(({ name, worst, met }) => [`${name}: CPU of a hit / the better cache`, spread(worst, 2), `<= ${TARGET}`, met]),
+    [`renders for ${number(settings.burst, 0)} equal requests`, burst[1], String(RENDERS), burst[2]],
+  ];
   const figures = hits.map((name) => [
     `${names[name]}: CPU of a hit; hits/s; p99`,
     ...peers.map((peer) => {
@@ -26,7 +32,7 @@ export function cacheSection(result) {
     }),
   ]);
   const tight = cells.find(({ name }) => name === 'tight');
-  return `## Cache
+  const text = `## Cache
 
 ${origin(result, ['hostler', 'nginx', 'varnish', 'wrk', 'node', 'go'])}
 
@@ -63,6 +69,7 @@ ${CPU}
 ${PAIRED}
 * Bursts come from the generator of \`photos\`: ${settings.turns + 1} in each round. The first one opens its connections.
 `;
+  return { text, targets };
 }
 
 const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;

@@ -1,12 +1,13 @@
 // The deploys section of RESULTS.md. Knows the rows of results/deploys.json and the target set for them.
 import { median, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, targetTable, verdict } from './format.mjs';
 
 export function deploysSection(result) {
   const { settings, capacity, rows, titles, peers } = result;
   const of = (peer, value) => rows.filter((row) => row.peer === peer).map(value);
   const bad = (peer) => of(peer, ({ failed, refused }) => failed + refused).reduce((sum, count) => sum + count, 0);
   const own = of('hostler', () => 1).length > 0 ? { median: bad('hostler') } : null;
+  const targets = [['no request fails while `hostler restart` replaces the workers', own ? `${number(own.median, 0)} failed` : 'not measured', '0', verdict(own, ({ median }) => median === 0)]];
   const figures = peers.map((peer) => {
     const took = summary(of(peer, ({ deploys_ms: ms }) => ms).flat().map((ms) => ms / 1000));
     const ms = (when, name) => number(median(of(peer, (row) => (row[when][name] ?? Infinity) / 1000)), 0);
@@ -15,11 +16,11 @@ export function deploysSection(result) {
       number(took.count, 0), spread(took, 1), ms('during', 'p99_us'), ms('between', 'p99_us'),
     ];
   });
-  return `## Deploys
+  const text = `## Deploys
 
 ${origin(result, ['hostler', 'haproxy', 'pm2', 'node', 'vegeta'])}
 
-${table(['target', 'measured', ''], [['no request fails while `hostler restart` replaces the workers', own ? `${number(own.median, 0)} failed` : 'not measured', verdict(own, ({ median }) => median === 0)]])}
+${targetTable(targets)}
 
 ${table(['', 'failed', 'requests', 'deploys', 'seconds each', 'p99 (ms) during one', 'p99 (ms) between'], figures)}
 
@@ -36,6 +37,7 @@ How it is measured:
   stops it when it has no session.
 * ${rounds(settings.rounds)}. p99 is over the requests during a deploy, and over those between two deploys.
 `;
+  return { text, targets };
 }
 
 function troubles(rows, titles) {

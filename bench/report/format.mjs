@@ -1,5 +1,6 @@
 // Writes figures, tables and verdicts for RESULTS.md. Knows Markdown, not the scenarios.
 import { duration } from '../lib/progress.mjs';
+import { FEWEST, agreement } from '../lib/statistics.mjs';
 
 export function table(head, rows) {
   const line = (cells) => `| ${cells.join(' | ')} |`;
@@ -24,6 +25,25 @@ export function verdict(summary, holds) {
   return holds(summary) ? 'met' : '**not met**';
 }
 
+/**
+ * A verdict only if the rounds agree. `summary` has the `values` of the rounds. Where two rounds say yes and three say no, the
+ * median would be a toss of a coin.
+ */
+export function agreed(summary, holds) {
+  if (!summary) return 'not measured';
+  const isMet = agreement(summary.values, holds);
+  if (isMet === null) return summary.values.length < FEWEST ? 'not decided: too few rounds' : 'not decided: rounds disagree';
+  return isMet ? 'met' : '**not met**';
+}
+
+/** How `agreed` judges; a line of a list. */
+export const AGREED = '* A verdict needs rounds that agree: all of 4 or 5 rounds, all but one of 7 or 8 (sign test, 1 in 16). Otherwise the target is not decided.';
+
+/** The table of a part's targets. A target is [name, measured, wanted, verdict]. */
+export function targetTable(targets) {
+  return table(['target', 'measured', 'wanted', ''], targets);
+}
+
 /** The runs with errors, which are included in the figures. `cellName` returns what a run measured. */
 export function troubles(rows, titles, cellName) {
   const bad = rows.flatMap(({ round, peer, errors = {}, failed = 0, refused = 0, ...cell }) => {
@@ -34,9 +54,9 @@ export function troubles(rows, titles, cellName) {
 }
 
 /** Where and on what the figures were measured, as one paragraph. */
-export function origin({ date, commit, dirty, machine, versions }, names) {
+export function origin({ date, commit, dirty, binary, machine, versions }, names) {
   const listed = names.filter((name) => versions[name]).map((name) => `${NAMES[name]} ${versions[name]}`);
-  const changed = dirty ? ' **with uncommitted changes**' : '';
+  const changed = `${dirty ? ' **with uncommitted changes**' : ''}${binary ? ' **with a program that `HOSTLER_BIN` named**' : ''}`;
   return `Measured ${date.slice(0, 16).replace('T', ' ')} UTC at commit \`${commit.slice(0, 12)}\`${changed} on ${machine.cores} cores of `
     + `${machine.cpu}, ${machine.memory_gib} GiB, ${machine.system}, kernel ${machine.kernel}. ${listed.join(', ')}.`;
 }

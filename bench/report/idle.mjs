@@ -1,6 +1,6 @@
 // The idle section of RESULTS.md. Knows the rows of results/idle.json and the targets set for them.
 import { summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, targetTable, verdict } from './format.mjs';
 
 const MEMORY_MB = 20;
 const EXTRA_MS = 150;
@@ -17,18 +17,18 @@ export function idleSection(result) {
     });
     return pairs.length > 0 ? summary(pairs) : null;
   };
-  const verdicts = hostlers.flatMap((peer) => [
+  const targets = hostlers.flatMap((peer) => [
     [`${titles[peer]}: resident memory`, `${spread(memory(peer), 1)} MB`, `< ${MEMORY_MB} MB`,
       verdict(memory(peer), ({ median }) => median < MEMORY_MB)],
     [`${titles[peer]}: start to first answer, minus the time of plain node`, `${spread(extra(peer), 0)} ms`, `< ${EXTRA_MS} ms`,
       verdict(extra(peer), ({ median }) => median < EXTRA_MS)],
   ]);
   const plain = of('node').length > 0 ? summary(of('node').map((row) => row.first_answer_ms)) : null;
-  return `## Idle
+  const text = `## Idle
 
 ${origin(result, ['hostler', 'node'])}
 
-${table(['', 'measured', 'target', ''], verdicts)}
+${targetTable(targets)}
 
 How it is measured:
 
@@ -36,4 +36,5 @@ How it is measured:
 * The time is from the start of the process to the first answer with status 200. A request is sent every 2 ms. The difference is taken within each round.
 * Memory is VmRSS of the Hostler process without its workers, 2 s after 20 requests.
 `;
+  return { text, targets };
 }

@@ -22,6 +22,7 @@ export function lookupsSection(result) {
     }),
     spread(against(name, 'node'), 2),
   ]);
+  const targets = [...costTargets({ cells, titles, against }), ...waitTargets(inCell), ...startTargets(inCell('start', 'hostler'))];
   const figures = peers.map((peer) => [
     titles[peer],
     ...cells.map(({ name }) => {
@@ -29,7 +30,7 @@ export function lookupsSection(result) {
       return `${number(median(own.map(perCpuSecond)), 0)}; ${number(median(own.map(rate)), 0)}/s`;
     }),
   ]);
-  return `## Lookups
+  const text = `## Lookups
 
 ${origin(result, ['hostler', 'nginx', 'node', 'fastify', 'maxmind', 'wrk', 'ab'])}
 
@@ -83,6 +84,7 @@ The waits:
 \`geo_headers\`: Hostler runs on core 0. wrk and the members of \`proxy\` run on core 1. In both cases a trusted proxy's X-Forwarded-For names the clients. Each run first checks
 whether members get the headers.
 `;
+  return { text, targets };
 }
 
 const perCpuSecond = ({ cpu_ns, requests }) => requests / (cpu_ns / 1e9);
@@ -97,16 +99,35 @@ function milliseconds(rows, field) {
 
 const written = (value, digits, unit = 'ms') => (value ? `${spread(value, digits)} ${unit}` : 'not measured');
 
+function costTargets({ cells, titles, against }) {
+  return cells.flatMap((cell) => Object.entries(TARGETS).map(([other, least]) => {
+    const ratio = against(cell.name, other);
+    return [`${cellName(cell)}: requests in a CPU second / ${titles[other] ?? other}`, spread(ratio, 2), `>= ${least}`, verdict(ratio, ({ median: middle }) => middle >= least)];
+  }));
+}
+
+const longestOf = (runs) => (runs.length > 0 ? summary(runs.map(({ longest_ms: ms, failed }) => (failed > 0 ? Infinity : ms))) : null);
+const isShort = ({ median: middle }) => middle < P99_MS;
+const isNeverLong = ({ max }) => max < LONGEST_MS;
+
+function waitTargets(inCell) {
+  const [half, longest] = [milliseconds(inCell('half', 'hostler'), 'p99_us'), longestOf(inCell('ab', 'hostler'))];
+  return [
+    ['p99 at half load', written(half, 2), `< ${P99_MS} ms`, verdict(half, isShort)],
+    ['longest response to ab', written(longest, 0), `< ${LONGEST_MS} ms`, verdict(longest, isNeverLong)],
+  ];
+}
+
 function waiting(peer, { inCell, titles }) {
   const judged = (value, holds) => (peer === 'hostler' ? verdict(value, holds) : '–');
   const p99 = (cell) => milliseconds(inCell(cell, peer), 'p99_us');
   const runs = inCell('ab', peer);
-  const longest = runs.length > 0 ? summary(runs.map(({ longest_ms: ms, failed }) => (failed > 0 ? Infinity : ms))) : null;
+  const longest = longestOf(runs);
   return [
-    titles[peer], written(p99('quarter'), 2), written(p99('half'), 2), judged(p99('half'), ({ median: middle }) => middle < P99_MS), written(p99('three quarters'), 2),
+    titles[peer], written(p99('quarter'), 2), written(p99('half'), 2), judged(p99('half'), isShort), written(p99('three quarters'), 2),
     `${number(median(inCell('half', peer).map((row) => row.rate)), 0)}/s`,
     `${number(median(runs.map(({ p50_ms: ms }) => ms)), 0)}; ${number(median(runs.map(({ p99_ms: ms }) => ms)), 0)} ms`,
-    written(longest, 0), judged(longest, ({ max }) => max < LONGEST_MS),
+    written(longest, 0), judged(longest, isNeverLong),
   ];
 }
 
@@ -141,14 +162,21 @@ function headersTable(rows, titles) {
   return table(['Hostler in front of four members, 20,000 clients', 'CPU; requests', 'CPU / CPU without'], [line('plain', '1'), line('told', spread(ratio, 2))]);
 }
 
-function startTable(own) {
+function startTargets(own) {
   const of = (value) => (own.length > 0 ? summary(own.map(value)) : null);
   const start = of(({ first_answer_ms: ms }) => ms);
   const idle = of(({ idle: { resident } }) => resident / MB);
-  const [asked, files] = [of((row) => row.asked.resident / MB), of((row) => row.asked.files / MB)];
-  return table(['Hostler with 41,488 US codes and DB-IP’s city data', 'measured', 'target', ''], [
+  return [
     ['start of the process to the first answer', written(start, 0), `< ${START_MS} ms`, verdict(start, ({ median: middle }) => middle < START_MS)],
     ['resident memory, idle', written(idle, 1, 'MB'), `< ${MEMORY_MB} MB`, verdict(idle, ({ median: middle }) => middle < MEMORY_MB)],
+  ];
+}
+
+function startTable(own) {
+  const of = (value) => (own.length > 0 ? summary(own.map(value)) : null);
+  const [asked, files] = [of((row) => row.asked.resident / MB), of((row) => row.asked.files / MB)];
+  return table(['Hostler with 41,488 US codes and DB-IP’s city data', 'measured', 'target', ''], [
+    ...startTargets(own),
     ['the same after lookups of 20,000 addresses', written(asked, 1, 'MB'), '–', '–'],
     ['... of it pages of mapped files, which the kernel can free', written(files, 1, 'MB'), '–', '–'],
   ]);

@@ -26,7 +26,8 @@ export function memcachedSection(result) {
       failed === null ? 'not measured' : number(failed, 0), verdict(failed === null ? null : { failed }, (one) => one.failed === 0),
     ];
   });
-  return `## memcached
+  const targets = lines.map((line) => [`memcached ${line[0]}: failed requests`, line[4], '0', line[5]]);
+  const text = `## memcached
 
 ${origin(result, ['hostler', 'memcached', 'wrk', 'node'])}
 
@@ -42,6 +43,7 @@ How it is measured:
 * ${rounds(settings.rounds)}, medians. A ratio is the median of pairs from the same round.
 * Most of the time of a miss is the origin's: one Node process that shares its core with the rest.
 `;
+  return { text, targets };
 }
 
 const cpu = ({ cpu_ns, requests }) => cpu_ns / requests / 1000;

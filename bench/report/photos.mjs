@@ -1,6 +1,6 @@
 // The photos section of RESULTS.md. Knows the rows of results/photos.json and the targets set for them.
 import { median, summary } from '../lib/statistics.mjs';
-import { number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { number, origin, rounds, spread, table, targetTable, verdict } from './format.mjs';
 
 const RATIO = 1.2;
 
@@ -19,7 +19,7 @@ export function photosSection(result) {
     const own = of(peer, count);
     return own.length > 0 ? own.reduce((sum, { ok }) => sum + count - ok, 0) : null;
   };
-  const verdicts = counts.flatMap((count) => {
+  const targets = counts.flatMap((count) => {
     const failed = failures(count, 'hostler');
     return [
       [`${count} at once: time / time of the upstream`, spread(ratio(count, 'hostler'), 2), `<= ${RATIO}`, verdict(ratio(count, 'hostler'), ({ median }) => median <= RATIO)],
@@ -31,13 +31,13 @@ export function photosSection(result) {
     `${count}: ${titles[peer]}`, ms(measured(peer, count)), peer === 'direct' ? '1' : spread(ratio(count, peer), 2),
     ms(of(peer, count).filter(({ phase, turn }) => phase === 'warmup' && turn === 0)), number(failures(count, peer), 0),
   ]));
-  return `## Photos
+  const text = `## Photos
 
 ${origin(result, ['hostler', 'nginx', 'node'])}
 
 Hostler with one worker of \`examples/original-photos\`: bursts of requests for different photos, with an upstream that takes ${settings.latency} ms:
 
-${table(['', 'measured', 'target', ''], verdicts)}
+${targetTable(targets)}
 
 Milliseconds until the last answer of a burst, medians:
 
@@ -53,4 +53,5 @@ How it is measured:
 * Then come ${settings.turns} bursts of each kind. One more burst before them opens the connections.
 * The generator is a Go program with raised priority. Generator, upstream, app and proxy share ${result.machine.cores} cores. Most of a ratio above 1 is the CPU that they use together.
 `;
+  return { text, targets };
 }

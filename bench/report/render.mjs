@@ -1,6 +1,6 @@
 // The render section of RESULTS.md. Knows the rows of results/render.json and the targets set for them.
 import { median, pairedRatio, summary } from '../lib/statistics.mjs';
-import { PAIRED, number, origin, rounds, spread, table, verdict } from './format.mjs';
+import { PAIRED, number, origin, rounds, spread, table, targetTable, verdict } from './format.mjs';
 
 const THROUGHPUT = 1.5;
 const BURST_P99 = 0.5;
@@ -11,20 +11,20 @@ export function renderSection(result) {
   const loops = (island) => rows.filter((row) => row.island === island);
   const bursts = rows.filter((row) => row.during);
   const ratio = (some, value) => pairedRatio(some, { ...PAIR, value });
-  const verdicts = Object.entries(islands).map(([island, { title, elements }]) => {
+  const targets = Object.entries(islands).map(([island, { title, elements }]) => {
     const throughput = ratio(loops(island), ({ requests, seconds }) => requests / seconds);
     return [`batches/s, ${title} (${counted(elements)})`, spread(throughput, 2), `>= ${THROUGHPUT}`, verdict(throughput, (it) => it.median >= THROUGHPUT)];
   });
   const late = ratio(bursts, ({ during }) => during.p99_us ?? Infinity);
-  verdicts.push(['p99 in bursts', spread(late, 2), `<= ${BURST_P99}`, verdict(late, (it) => it.median <= BURST_P99)]);
+  targets.push(['p99 in bursts', spread(late, 2), `<= ${BURST_P99}`, verdict(late, (it) => it.median <= BURST_P99)]);
   const { calm, burst } = settings;
-  return `## Render
+  const text = `## Render
 
 ${origin(result, ['hostler', 'node', 'wrk', 'vegeta'])} npm hypernova ${settings.hypernova}, React ${settings.react} for both.
 
 Hostler with @hostler/render, divided by npm hypernova with its own cluster. Each has ${settings.workers} workers, and a batch has one job:
 
-${table(['', 'ratio', 'target', ''], verdicts)}
+${targetTable(targets)}
 
 In a closed loop with ${settings.connections} connections. CPU is that of all processes of the peer:
 
@@ -48,6 +48,7 @@ How it is measured:
 * ${rounds(settings.rounds)} of new processes.
 ${PAIRED}
 `;
+  return { text, targets };
 }
 
 function loopFigures({ islands, peers, titles, loops }) {

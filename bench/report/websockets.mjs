@@ -8,11 +8,13 @@ export function websocketsSection(result) {
   const { settings, rates, rows, titles, peers } = result;
   const at = (rate, peer) => rows.filter((row) => row.rate === rate && (!peer || row.peer === peer));
   const others = ['nginx', 'haproxy'].filter((peer) => peers.includes(peer));
-  const verdicts = rates.map((rate) => {
+  const judged = rates.map((rate) => {
     const ratios = Object.fromEntries(others.map((other) => [other, pairedRatio(at(rate), { one: 'hostler', other, value: cpu })]));
     const met = verdict(ratios.nginx ?? null, ({ median }) => median <= TARGET);
-    return [`${number(rate, 0)} messages/s`, ...others.map((other) => spread(ratios[other], 2)), met];
+    return { name: `${number(rate, 0)} messages/s`, ratios, met };
   });
+  const targets = judged.map(({ name, ratios, met }) => [`${name}: CPU per message / nginx`, spread(ratios.nginx, 2), `<= ${TARGET}`, met]);
+  const verdicts = judged.map(({ name, ratios, met }) => [name, ...others.map((other) => spread(ratios[other], 2)), met]);
   const figures = peers.map((peer) => [
     titles[peer],
     ...rates.map((rate) => {
@@ -22,7 +24,7 @@ export function websocketsSection(result) {
     }),
   ]);
   const lost = rows.reduce((sum, { sent, echoed }) => sum + sent - echoed, 0);
-  return `## WebSockets
+  const text = `## WebSockets
 
 ${origin(result, ['hostler', 'nginx', 'haproxy', 'go'])}
 
@@ -45,6 +47,7 @@ How it is measured:
 * ${rounds(settings.rounds)} of ${settings.seconds} s for each peer and rate.
 ${PAIRED}
 `;
+  return { text, targets };
 }
 
 const cpu = ({ cpu_ns, echoed }) => cpu_ns / echoed / 1000;

@@ -36,8 +36,10 @@ export const anyApp = {
   peers: Object.keys(ANY_PEERS),
   titles: ANY_TITLES,
   // A page that computes 20 ms comes 100 times a second at most, and p99 needs many.
-  settings: { rounds: 5, seconds: 2, computeSeconds: 4, warmup: 1 },
+  settings: { rounds: 2, seconds: 2, computeSeconds: 3, warmup: 1 },
   quick: { rounds: 1, seconds: 1, computeSeconds: 1, warmup: 1 },
+
+  lasts: ({ rounds, ...lengths }, peers) => rounds * runsEach(peers, lengths).reduce((sum, one) => sum + one, 0),
 
   async prepare(peers) {
     await installPackages(['wrk']);
@@ -48,8 +50,8 @@ export const anyApp = {
   },
 
   async run(session, { peers, rounds, seconds, computeSeconds, warmup }) {
-    const perRound = Object.values(CELLS).flatMap((cell) => peers.flatMap((peer) => inCell(peer, cell).map(() => 1.5 + lasting(cell, { seconds, computeSeconds, warmup }))));
-    const progress = createProgress({ steps: rounds * perRound.length, plannedSeconds: rounds * perRound.reduce((sum, one) => sum + one, 0) });
+    const steps = rounds * runsEach(peers, { seconds, computeSeconds, warmup }).length;
+    const progress = createProgress({ steps, plannedSeconds: anyApp.lasts({ rounds, seconds, computeSeconds, warmup }, peers) });
     progress.begin('any-app');
     const rows = await eachRound({ rounds, peers, progress, told }, (turn) => oneRound(session, { ...turn, seconds, computeSeconds, warmup }));
     const cells = Object.fromEntries(Object.entries(CELLS).map(([name, { measure: _, ...cell }]) => [name, cell]));
@@ -68,6 +70,11 @@ async function oneRound(session, { order, step, warmup, ...lengths }) {
       }
     }
   }
+}
+
+/** The seconds of each run of a round. */
+function runsEach(peers, lengths) {
+  return Object.values(CELLS).flatMap((cell) => peers.flatMap((peer) => inCell(peer, cell).map(() => 1.5 + lasting(cell, lengths))));
 }
 
 /** The settings with which a peer is measured in a cell. */

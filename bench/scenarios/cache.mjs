@@ -36,8 +36,10 @@ export const cache = {
   name: 'cache',
   peers: Object.keys(CACHES),
   titles: titlesOf(CACHES),
-  settings: { rounds: 4, seconds: 4, warmup: 1, turns: 5, share: 1 },
+  settings: { rounds: 2, seconds: 3, warmup: 1, turns: 5, share: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1, turns: 2, share: 0.05 },
+
+  lasts: ({ rounds, seconds, warmup, turns, share }, peers) => rounds * peers.length * (CELLS.length * (seconds + warmup + 2) + 40 * share + turns),
 
   async prepare(peers) {
     needTwoCores('cache', 'the cache');
@@ -48,7 +50,7 @@ export const cache = {
 
   async run(session, { peers, rounds, seconds, warmup, turns, share }) {
     const steps = rounds * (CELLS.length * peers.length + 1);
-    const plannedSeconds = rounds * peers.length * (CELLS.length * (seconds + warmup + 2) + 40 * share + turns);
+    const plannedSeconds = cache.lasts({ rounds, seconds, warmup, turns, share }, peers);
     const progress = createProgress({ steps, plannedSeconds });
     progress.begin('cache');
     const files = writeRequests(session);

@@ -33,6 +33,9 @@ export const deploys = {
   settings: { rounds: 1, deploys: 20, pause: 1, warmup: 4, capacitySeconds: 10 },
   quick: { rounds: 1, deploys: 2, pause: 1, warmup: 2, capacitySeconds: 3 },
 
+  lasts: ({ rounds, deploys: count, pause, warmup, capacitySeconds }, peers) =>
+    2 * warmup + capacitySeconds + rounds * peers.length * (warmup + count * (pause + 2)),
+
   async prepare(peers) {
     if (peers.includes('rolling')) await installPackages(haproxy.packages);
     if (peers.includes('pm2')) await installPm2();
@@ -42,10 +45,8 @@ export const deploys = {
   },
 
   async run(session, { peers, rounds, deploys: count, pause, warmup, capacitySeconds }) {
-    const perRun = warmup + count * (pause + 2.5);
-    const progress = createProgress({
-      steps: 1 + rounds * peers.length, plannedSeconds: 2 * warmup + capacitySeconds + rounds * peers.length * perRun,
-    });
+    const plannedSeconds = deploys.lasts({ rounds, deploys: count, pause, warmup, capacitySeconds }, peers);
+    const progress = createProgress({ steps: 1 + rounds * peers.length, plannedSeconds });
     progress.begin('deploys');
     const capacity = await measureCapacity(session, { app, mix: MIX, workers: WORKERS, warmup, seconds: capacitySeconds });
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);

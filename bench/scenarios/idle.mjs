@@ -27,8 +27,10 @@ export const idle = {
   name: 'idle',
   peers: Object.keys(PEERS),
   titles: { node: 'plain node', hostler: 'Hostler, 1 worker', hostler2: 'Hostler, 2 workers' },
-  settings: { rounds: 10 },
+  settings: { rounds: 5 },
   quick: { rounds: 2 },
+
+  lasts: ({ rounds }, peers) => rounds * peers.length * 3.5,
 
   async prepare(peers) {
     await buildApp();
@@ -36,7 +38,7 @@ export const idle = {
   },
 
   async run(session, { peers, rounds }) {
-    const progress = createProgress({ steps: rounds * peers.length, plannedSeconds: rounds * peers.length * 3.5 });
+    const progress = createProgress({ steps: rounds * peers.length, plannedSeconds: idle.lasts({ rounds }, peers) });
     progress.begin('idle');
     const rows = await inRounds({ rounds, peers, progress, told }, ({ peer }) => measure(session, PEERS[peer]));
     return { settings: { rounds, app: app.name }, rows };

@@ -24,12 +24,14 @@ export const manyApps = {
   settings: { rounds: 3, apps: 50 },
   quick: { rounds: 1, apps: 50 },
 
+  lasts: ({ rounds, apps }) => rounds * (10 + apps * 0.4),
+
   async prepare(peers) {
     if (peers.includes('hostler')) await buildHostler();
   },
 
   async run(session, { peers, rounds, apps }) {
-    const progress = createProgress({ steps: rounds * 3, plannedSeconds: rounds * (10 + apps * 0.4) });
+    const progress = createProgress({ steps: rounds * 3, plannedSeconds: manyApps.lasts({ rounds, apps }) });
     progress.begin('many-apps');
     const rows = await eachRound({ rounds, progress, told }, ({ round, step }) => oneRound(session, { round, peers, apps, step }));
     return { settings: { rounds, apps, app: APP.name, sleep_after: SLEEP_AFTER }, rows };

@@ -27,8 +27,10 @@ export const memcached = {
   name: 'memcached',
   peers: ['hostler'],
   titles: { hostler: 'Hostler' },
-  settings: { rounds: 3, seconds: 4, warmup: 1 },
+  settings: { rounds: 2, seconds: 2, warmup: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1 },
+
+  lasts: ({ rounds, seconds, warmup }) => rounds * STATES.length * (2 * seconds + warmup + 1.5),
 
   async prepare() {
     needTwoCores('memcached', 'the cache');
@@ -38,7 +40,7 @@ export const memcached = {
 
   async run(session, { peers, rounds, seconds, warmup }) {
     const steps = rounds * STATES.length;
-    const progress = createProgress({ steps, plannedSeconds: steps * (2 * seconds + warmup + 1.5) });
+    const progress = createProgress({ steps, plannedSeconds: memcached.lasts({ rounds, seconds, warmup }) });
     progress.begin('memcached');
     // No page is requested twice, so each request is a question to memcached.
     const pages = Array.from({ length: PAGES }, (_, i) => `/page/1000/${i}`);

@@ -16,8 +16,13 @@ export const photos = {
   peers: Object.keys(PHOTOS),
   titles: { direct: 'the upstream itself', ...PHOTO_TITLES },
   // Node compiles code that runs often: a new process takes twice as long, until it has had thousands of lookups.
-  settings: { rounds: 3, warmup: 25, turns: 15 },
+  settings: { rounds: 2, warmup: 10, turns: 10 },
   quick: { rounds: 1, warmup: 4, turns: 3 },
+
+  lasts({ rounds, warmup, turns }, peers) {
+    const sent = (warmup + COUNTS.length * (1 + turns)) * (peers.length + 1);
+    return rounds * (5 + (sent * (LATENCY_MS + 250)) / 1000);
+  },
 
   async prepare(peers) {
     await installModules();
@@ -27,8 +32,7 @@ export const photos = {
   },
 
   async run(session, { peers, rounds, warmup, turns }) {
-    const sent = (warmup + COUNTS.length * (1 + turns)) * (peers.length + 1);
-    const progress = createProgress({ steps: rounds, plannedSeconds: rounds * (5 + (sent * (LATENCY_MS + 250)) / 1000) });
+    const progress = createProgress({ steps: rounds, plannedSeconds: photos.lasts({ rounds, warmup, turns }, peers) });
     progress.begin('photos');
     const rows = await eachRound({ rounds, peers, progress, told }, ({ order, step }) => step({}, () => measure(session, { peers: order, warmup, turns })));
     return { settings: { rounds, warmup, turns, latency: LATENCY_MS }, counts: COUNTS, rows };

@@ -4,15 +4,18 @@ import { haproxy } from '../peers/haproxy.mjs';
 import { hostler } from '../peers/hostler.mjs';
 import { nginx } from '../peers/nginx.mjs';
 import { startMembers } from '../peers/members.mjs';
+import { relay } from '../peers/relay.mjs';
 import { stopAll } from '../peers/renders.mjs';
 import { get } from '../lib/http.mjs';
 import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress, errorsTold } from '../lib/progress.mjs';
 import { inRounds, titlesOf } from '../lib/rounds.mjs';
-import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
+import { buildHostler, buildRelay, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 
-const PEERS = { hostler, haproxy, nginx, chain };
+const PEERS = { hostler, relay, haproxy, nginx, chain };
+/** They give a member as many requests as come. */
+const WITHOUT_A_QUEUE = ['nginx', 'relay', 'direct'];
 export const MEMBERS = 4;
 export const CELLS = [
   { slots: 64, connections: 50 },
@@ -28,13 +31,16 @@ export const proxy = {
   name: 'proxy',
   peers: Object.keys(PEERS),
   titles: titlesOf(PEERS),
-  settings: { rounds: 6, seconds: 4, warmup: 1 },
+  settings: { rounds: 4, seconds: 2, warmup: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1 },
+
+  lasts: ({ rounds, seconds, warmup }, peers) => rounds * CELLS.flatMap((cell) => ableTo(cell, peers)).length * (seconds + warmup + 0.5),
 
   async prepare(peers) {
     needTwoCores('proxy', 'the proxy');
     await installPackages(['wrk', ...peers.flatMap((name) => PEERS[name].packages)]);
     await buildUpstream();
+    if (peers.includes('relay')) await buildRelay();
     if (peers.includes('hostler')) await buildHostler();
   },
 
@@ -42,7 +48,7 @@ export const proxy = {
     const upstream = await startMembers(session, { count: MEMBERS, cpu: LOAD_CORE, probe: PROBE });
     const able = (cell) => ableTo(cell, peers);
     const steps = rounds * CELLS.flatMap(able).length;
-    const progress = createProgress({ steps, plannedSeconds: steps * (seconds + warmup + 0.5) });
+    const progress = createProgress({ steps, plannedSeconds: proxy.lasts({ rounds, seconds, warmup }, peers) });
     progress.begin('proxy cost');
     const rows = await inRounds({ rounds, cells: CELLS, peers: able, progress, told }, (turn) => measure(session, { ...turn, upstream, seconds, warmup }));
     await session.stop(upstream.started);
@@ -55,7 +61,7 @@ export const proxy = {
  * peers with a queue take part.
  */
 export function ableTo({ slots }, peers) {
-  return ['direct', ...peers].filter((name) => slots > 1 || !['nginx', 'direct'].includes(name));
+  return ['direct', ...peers].filter((name) => slots > 1 || !WITHOUT_A_QUEUE.includes(name));
 }
 
 async function measure(session, { cell: { slots, connections }, peer, upstream, seconds, warmup }) {

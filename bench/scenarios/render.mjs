@@ -28,8 +28,13 @@ export const render = {
   name: 'render',
   peers: Object.keys(ISLAND_PEERS),
   titles: { hostler: 'Hostler, @hostler/render', hypernova: 'npm hypernova, its cluster' },
-  settings: { rounds: 5, seconds: 5, warmup: 4, bursts: 10 },
+  settings: { rounds: 3, seconds: 4, warmup: 3, bursts: 10 },
   quick: { rounds: 1, seconds: 2, warmup: 2, bursts: 3 },
+
+  lasts({ rounds, seconds, warmup, bursts }, peers) {
+    const perPeer = Object.keys(ISLANDS).length * (seconds + warmup) + bursts * (CALM.seconds + BURST.seconds) + 2;
+    return warmup + seconds + rounds * peers.length * perPeer;
+  },
 
   async prepare(peers) {
     await installPackages(['wrk']);
@@ -40,9 +45,8 @@ export const render = {
 
   async run(session, { peers, rounds, seconds, warmup, bursts }) {
     const islands = Object.entries(ISLANDS).map(([island, { batch }]) => ({ island, batch, file: session.write(`${island}.json`, batch) }));
-    const perPeer = islands.length * (seconds + warmup) + bursts * (CALM.seconds + BURST.seconds) + 2;
     const steps = 1 + rounds * peers.length * (islands.length + 1);
-    const progress = createProgress({ steps, plannedSeconds: warmup + seconds + rounds * peers.length * perPeer });
+    const progress = createProgress({ steps, plannedSeconds: render.lasts({ rounds, seconds, warmup, bursts }, peers) });
     progress.begin('render');
     const capacity = await measureCapacity(session, { islands, seconds, warmup });
     progress.step(`npm hypernova answers ${capacity.rate.toFixed(0)} batches/s of ${ISLANDS[BURST_ISLAND].title}`);

@@ -35,8 +35,10 @@ export const tls = {
   name: 'tls',
   peers: Object.keys(PEERS),
   titles: titlesOf(PEERS),
-  settings: { rounds: 6, seconds: 4, warmup: 1 },
+  settings: { rounds: 4, seconds: 2, warmup: 1 },
   quick: { rounds: 1, seconds: 1, warmup: 1 },
+
+  lasts: ({ rounds, seconds, warmup }, peers) => rounds * CELLS.length * peers.length * (seconds + warmup + 1),
 
   async prepare(peers) {
     needTwoCores('tls', 'the proxy');
@@ -48,7 +50,7 @@ export const tls = {
 
   async run(session, { peers, rounds, seconds, warmup }) {
     const steps = rounds * CELLS.length * peers.length;
-    const progress = createProgress({ steps, plannedSeconds: steps * (seconds + warmup + 1) });
+    const progress = createProgress({ steps, plannedSeconds: tls.lasts({ rounds, seconds, warmup }, peers) });
     progress.begin('tls');
     const upstream = await startMembers(session, { count: MEMBERS, cpu: LOAD_CORE, probe: PROBE });
     const pem = await certificate(session);

@@ -23,8 +23,10 @@ export const websockets = {
   name: 'websockets',
   peers: Object.keys(PEERS),
   titles: titlesOf(PEERS),
-  settings: { rounds: 6, seconds: 10 },
+  settings: { rounds: 3, seconds: 4 },
   quick: { rounds: 1, seconds: 2 },
+
+  lasts: ({ rounds, seconds }, peers) => rounds * RATES.length * peers.length * (seconds + 4),
 
   async prepare(peers) {
     needTwoCores('websockets', 'the proxy');
@@ -35,7 +37,7 @@ export const websockets = {
 
   async run(session, { peers, rounds, seconds }) {
     const steps = rounds * RATES.length * peers.length;
-    const progress = createProgress({ steps, plannedSeconds: steps * (seconds + 4) });
+    const progress = createProgress({ steps, plannedSeconds: websockets.lasts({ rounds, seconds }, peers) });
     progress.begin('websockets');
     const rows = await inRounds({ rounds, cells: RATES, peers, progress, told }, ({ cell: rate, peer }) => measure(session, { peer, rate, seconds }));
     return { settings: { rounds, seconds, sockets: SOCKETS, bytes: BYTES }, rates: RATES, rows };

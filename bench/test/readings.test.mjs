@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAb } from '../lib/ab.mjs';
+import { planned, within } from '../lib/budget.mjs';
 import { figures } from '../lib/load.mjs';
 import { parseH2load } from '../lib/h2load.mjs';
 import { cpuTime, family, filesBytes, proportionalBytes, residentBytes, statTicks } from '../lib/procfs.mjs';
@@ -13,6 +14,7 @@ import { createSession } from '../lib/session.mjs';
 import { parseWrk } from '../lib/wrk.mjs';
 import { likeliest, zipf } from '../lib/zipf.mjs';
 import { inRounds } from '../lib/rounds.mjs';
+import { typicalSeeds } from '../lib/schedules.mjs';
 import { ableTo } from '../scenarios/proxy.mjs';
 
 test('CPU time of a busy process grows by its use, counted in both ways', () => {
@@ -128,9 +130,30 @@ test('each peer is first in turn, and each row names its round and peer', async 
 });
 
 test('a peer without a queue is left out where there is a queue', () => {
-  const peers = ['hostler', 'haproxy', 'nginx'];
-  assert.deepEqual(ableTo({ slots: 64 }, peers), ['direct', 'hostler', 'haproxy', 'nginx']);
+  const peers = ['hostler', 'relay', 'haproxy', 'nginx'];
+  assert.deepEqual(ableTo({ slots: 64 }, peers), ['direct', 'hostler', 'relay', 'haproxy', 'nginx']);
   assert.deepEqual(ableTo({ slots: 1 }, peers), ['hostler', 'haproxy']);
+});
+
+test('a budget takes rounds from the longest part, and leaves each part one', () => {
+  const part = (rounds, each) => ({ peers: ['a', 'b'], settings: { rounds, seconds: each }, scenario: { lasts: ({ rounds, seconds }, peers) => rounds * seconds * peers.length } });
+  const rounds = (some) => some.map(({ settings }) => settings.rounds);
+  const runs = [part(5, 10), part(4, 3)];
+  assert.equal(planned(runs), 124);
+  assert.deepEqual(rounds(within(Infinity, runs)), [5, 4]);
+  assert.deepEqual(rounds(within(80, runs)), [2, 4]);
+  assert.deepEqual(rounds(within(1, runs)), [1, 1]);
+  assert.deepEqual(rounds(runs), [5, 4], 'the settings of the scenarios stay');
+});
+
+test('typical seeds are those whose ideal p99 is nearest to that of the long run', async () => {
+  const queue = { services: [[10], [100]], servers: 1 };
+  // The plan of seed 7 has a long page, which no other plan has.
+  const plan = async (seed) => [[0, seed === 7 ? 1 : 0]];
+  const chosen = await typicalSeeds({ plan, from: 0, slices: 2, wanted: 100, ...queue });
+  assert.deepEqual([chosen.seeds, chosen.p99, chosen.tried], [[6, 7], 100, 4]);
+  const nearest = await typicalSeeds({ plan, from: 0, slices: 2, wanted: 80, ...queue });
+  assert.deepEqual([nearest.seeds, nearest.distance], [[6, 7], 0.25]);
 });
 
 test('progress says how long the rest will take', () => {

@@ -1,7 +1,7 @@
 // The computations behind the figures: median, percentiles, ratios of same-round pairs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from '../lib/statistics.mjs';
+import { agreement, median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from '../lib/statistics.mjs';
 
 test('the median is the middle value, or the mean of the two middle ones', () => {
   assert.equal(median([9, 1, 5]), 5);
@@ -42,7 +42,7 @@ test('a ratio is the median over pairs of the same round, not of the medians', (
     { round: 3, peer: 'a', cost: 3 }, { round: 3, peer: 'b', cost: 3 },
   ];
   const ratio = pairedRatio(rows, { one: 'a', other: 'b', value: ({ cost }) => cost });
-  assert.deepEqual(ratio, { median: 0.75, min: 0.5, max: 1, count: 3 });
+  assert.deepEqual(ratio, { median: 0.75, min: 0.5, max: 1, count: 3, values: [0.5, 0.75, 1] });
 });
 
 test('a round without one of the two has no pair', () => {
@@ -57,4 +57,15 @@ test('a summary has its smallest and largest value', () => {
 test('a summary as text has the median and the spread', () => {
   assert.equal(summaryText(summary([1, 1.5, 1.25])), '1.25 (1.00 to 1.50)');
   assert.equal(summaryText(summary([1, 1.5, 1.25]), 3), '1.250 (1.00 to 1.50)');
+});
+
+test('rounds agree if so many of them would fall on one side by chance in one of 16 cases at most', () => {
+  const below = (limit) => (value) => value <= limit;
+  assert.equal(agreement([0.8, 0.9, 0.9, 0.85, 0.7], below(1)), true);
+  assert.equal(agreement([1.2, 1.1, 1.3, 1.4], below(1)), false);
+  assert.equal(agreement([0.8, 0.9, 0.9, 0.85, 1.01], below(1)), null, 'four of five');
+  assert.equal(agreement([0.8, 0.9, 0.9, 0.85, 0.7, 0.8, 1.3], below(1)), true, 'six of seven');
+  assert.equal(agreement([0.8, 0.9, 0.9], below(1)), null, 'three rounds are too few');
+  assert.equal(agreement([Infinity, Infinity, NaN, Infinity], below(1)), false, 'an answer that never came is no agreement that it came');
+  assert.equal(agreement([], below(1)), null);
 });

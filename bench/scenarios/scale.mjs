@@ -1,0 +1,86 @@
+// Scale: what more members, more routes and more threads cost a request. Only Hostler takes part: each variant takes turns
+// with the plain one.
+import { availableParallelism } from 'node:os';
+import { launch } from '../peers/hostler.mjs';
+import { startMembers } from '../peers/members.mjs';
+import { stopAll } from '../peers/renders.mjs';
+import { get, untilAnswers } from '../lib/http.mjs';
+import { cpuDuring } from '../lib/procfs.mjs';
+import { createProgress, errorsTold } from '../lib/progress.mjs';
+import { inRounds } from '../lib/rounds.mjs';
+import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
+import { wrk } from '../lib/wrk.mjs';
+import { LOAD_CORE, PROBE, PROXY_CORE } from './proxy.mjs';
+
+const PLAIN = { members: 4, slots: 64, routes: 10, threads: 1, connections: 50 };
+const MOST_MEMBERS = 512;
+const MOST_THREADS = 4;
+
+/** `than`: the variant that it is compared with. `anywhere`: on all cores, which threads share with the load. */
+const VARIANTS = {
+  plain: {},
+  members: { members: MOST_MEMBERS, than: 'plain' },
+  routes: { routes: 10_000, than: 'plain' },
+  // As many slots in all, and more connections than slots: a queue.
+  queue: { slots: 128, connections: 600 },
+  'queue, members': { members: MOST_MEMBERS, slots: 1, connections: 600, than: 'queue' },
+  'threads 1': { anywhere: true },
+  ...Object.fromEntries(threadCounts().map((threads) => [`threads ${threads}`, { threads, anywhere: true, than: 'threads 1' }])),
+};
+
+function threadCounts() {
+  const most = Math.min(MOST_THREADS, availableParallelism());
+  return Array.from({ length: most - 1 }, (_, i) => i + 2);
+}
+
+export const scale = {
+  name: 'scale',
+  peers: ['hostler'],
+  titles: { hostler: 'Hostler' },
+  settings: { rounds: 4, seconds: 2, warmup: 1 },
+  quick: { rounds: 1, seconds: 1, warmup: 1 },
+
+  lasts: ({ rounds, seconds, warmup }) => rounds * Object.keys(VARIANTS).length * (seconds + warmup + 0.8),
+
+  async prepare() {
+    needTwoCores('scale', 'the proxy');
+    await installPackages(['wrk']);
+    await buildUpstream();
+    await buildHostler();
+  },
+
+  async run(session, { rounds, seconds, warmup }) {
+    const names = Object.keys(VARIANTS);
+    const progress = createProgress({ steps: rounds * names.length, plannedSeconds: scale.lasts({ rounds, seconds, warmup }) });
+    progress.begin('scale');
+    const upstream = await startMembers(session, { count: MOST_MEMBERS, cpu: LOAD_CORE, probe: PROBE });
+    const rows = await inRounds({ rounds, peers: names, progress, told }, ({ peer }) => measure(session, { ...PLAIN, ...VARIANTS[peer], upstream, seconds, warmup }));
+    await session.stop(upstream.started);
+    return { settings: { rounds, seconds, warmup }, plain: PLAIN, variants: VARIANTS, rows };
+  },
+};
+
+async function measure(session, { members, slots, routes, threads, connections, anywhere, upstream, seconds, warmup }) {
+  const own = upstream.members.slice(0, members).map((path) => `unix:${path}`);
+  const pool = [`members = ${JSON.stringify(own)}`, `concurrency = ${slots}`];
+  const { port, processes } = await launch(session, { pool, queueTimeout: '5s', threads, more: routed(routes) }, { cpu: anywhere ? undefined : PROXY_CORE });
+  await untilAnswers(port, { path: PROBE, processes });
+  const answer = await get(port, PROBE);
+  if (answer.body !== upstream.body) throw new Error(`Hostler changed the answer:\n${answer.body}`);
+  const at = { port, connections, cpu: LOAD_CORE };
+  await wrk(session, { ...at, seconds: warmup });
+  const figures = await cpuDuring(processes, () => wrk(session, { ...at, seconds }));
+  await stopAll(session, processes);
+  return figures;
+}
+
+/** So many routes: half of them by host, half by path, and the one of the probe. */
+function routed(count) {
+  const route = (match) => `[[routes]]\nmatch = "${match}"\npool = "web"\n`;
+  const others = Array.from({ length: count - 1 }, (_, i) => route(i % 2 === 0 ? `app-${i}.bench.test/*` : `/app-${i}/*`));
+  return [...others, route('/rooms/*')].join('\n');
+}
+
+function told([{ peer, requests, seconds, cpu_ns, p99_us, errors }]) {
+  return `${peer}: ${(cpu_ns / requests / 1000).toFixed(2)} us CPU/request, p99 ${(p99_us / 1000).toFixed(1)} ms, ${Math.round(requests / seconds)} requests/s${errorsTold(errors)}`;
+}
