@@ -7,6 +7,7 @@ mod disturbance;
 mod list;
 mod machine;
 mod placement;
+mod setting;
 mod state;
 mod threads;
 
@@ -17,8 +18,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 pub use list::CpuList;
 pub(super) use placement::CpuPhase;
-pub(super) use state::{CpuUse, ShownPlace};
+pub use setting::CpuSetting;
 use state::{CpuState, UserId};
+pub(super) use state::{CpuUse, ShownPlace};
 
 /// How often the CPUs and the workers' waits for them are looked at.
 const LOOK: Duration = Duration::from_secs(1);

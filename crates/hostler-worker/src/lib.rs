@@ -52,7 +52,7 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
-pub use cpus::{CpuList, FreeCpus};
+pub use cpus::{CpuList, CpuSetting, FreeCpus};
 pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch};
 pub use failed_boot::{FailedBoot, NeverReady};
@@ -61,7 +61,7 @@ pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogL
 pub use rollout::{RestartError, Restarted};
 pub use scaling::WorkerMemory;
 pub use settings::{
-    Bind, CompileCache, CpuSetting, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
+    Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
     WorkerSettings,
 };
 pub use snapshot::{

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::cpus::CpuList;
+use super::cpus::CpuSetting;
 use super::development::Development;
 use super::exit_watch::ExitWatch;
 
@@ -135,19 +135,6 @@ pub struct Recycling {
     pub max_age: Option<Duration>,
     /// Above this number of bytes of resident memory.
     pub max_memory: Option<u64>,
-}
-
-/// On which CPUs the main threads of workers run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CpuSetting {
-    /// Each worker on a core of its own, where that is possible and where no other work needs these cores.
-    Auto,
-    /// On all CPUs that Hostler may use.
-    #[default]
-    Off,
-    /// Worker 1 on the CPUs of the first list, worker 2 on those of the second one, and so on. After the last list, the first one
-    /// follows.
-    Lists(Vec<CpuList>),
 }
 
 /// Where Node keeps compiled code from one boot to the next.

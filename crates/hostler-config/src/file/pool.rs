@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::section::section;
 use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, StickyBy, StickySwitch};
 use crate::value::{
-    Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size,
-    Slots, Spares,
+    Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath,
+    Size, Slots, Spares,
 };
 
 section! {

@@ -287,7 +287,9 @@ fn a_list_of_cpus_names_cpus_that_exist() {
     );
     check(
         "[pools.a]\nmembers = [\"10.0.0.5:80\"]\ncpu = \"auto\"\n",
-        expect!["hostler.toml:3:1: pools.a.cpu: not allowed for members, because Hostler does not start them"],
+        expect![
+            "hostler.toml:3:1: pools.a.cpu: not allowed for members, because Hostler does not start them"
+        ],
     );
 }
 

@@ -15,7 +15,8 @@ impl FromStr for Cpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let lists = |text: &str| text.split_ascii_whitespace().map(str::parse).collect::<Result<Vec<CpuList>, _>>();
+        let lists =
+            |text: &str| text.split_ascii_whitespace().map(str::parse).collect::<Result<Vec<CpuList>, _>>();
         match text {
             "auto" => Ok(Self(CpuSetting::Auto)),
             "off" => Ok(Self(CpuSetting::Off)),

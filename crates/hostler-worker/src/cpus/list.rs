@@ -94,9 +94,14 @@ mod tests {
 
     #[test]
     fn a_list_is_read_and_shown_in_the_form_of_the_kernel() {
-        for (written, shown) in
-            [("0", "0"), ("0-3", "0-3"), ("3,1", "1,3"), ("0, 2-3 ,2", "0,2,3"), ("7-9,0", "0,7-9"), ("5-5", "5")]
-        {
+        for (written, shown) in [
+            ("0", "0"),
+            ("0-3", "0-3"),
+            ("3,1", "1,3"),
+            ("0, 2-3 ,2", "0,2,3"),
+            ("7-9,0", "0,7-9"),
+            ("5-5", "5"),
+        ] {
             assert_eq!(written.parse::<CpuList>().unwrap().to_string(), shown, "{written}");
         }
         for wrong in ["", "a", "1-", "-1", "3-1", "1,,2", "0x1", "1024", "0-99999999"] {

@@ -63,7 +63,10 @@ impl CpuFiles {
                 list if list.split(',').any(|name| name == "cpu") => &["cpu", "cpu,cpuacct"],
                 _ => &[],
             };
-            mounts.iter().filter_map(|mount| lowest_limit(&self.cgroups.join(mount), path)).collect::<Vec<_>>()
+            mounts
+                .iter()
+                .filter_map(|mount| lowest_limit(&self.cgroups.join(mount), path))
+                .collect::<Vec<_>>()
         });
         limits.reduce(f64::min)
     }

@@ -1,7 +1,7 @@
 //! Which worker gets which CPUs: a pure function. Knows no process and no kernel.
 
 use super::list::CpuList;
-use crate::settings::CpuSetting;
+use super::setting::CpuSetting;
 
 /// The CPUs that Hostler may use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,7 +104,8 @@ fn refusal(cores: &Cores, wishes: &[CpuWish<'_>], free: usize) -> Option<String>
     if wishes.iter().any(|wish| wish.phase == CpuPhase::Boots) {
         return Some("a worker boots, and takes any core that is idle".into());
     }
-    let serving = wishes.iter().filter(|wish| wish.phase == CpuPhase::Serves && list_of(wish).is_none()).count();
+    let serving =
+        wishes.iter().filter(|wish| wish.phase == CpuPhase::Serves && list_of(wish).is_none()).count();
     (serving > free).then(|| match cores.cores.len() - free {
         0 => format!("{serving} workers share {free} cores"),
         _ => format!("{serving} workers share the {free} cores that no list names"),

@@ -1,4 +1,4 @@
-//! The workers' processes with their CPUs at one moment, and the calls to the kernel that move them. Has no lock and no task.
+//! The workers' processes with their CPUs at one moment, and the calls to the kernel that move them. Starts no task.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use super::disturbance::{CpuWork, Disturbance};
 use super::list::CpuList;
 use super::machine::CpuFiles;
 use super::placement::{Cores, CpuPhase, CpuWish, Placement, place};
+use super::setting::CpuSetting;
 use super::threads;
-use crate::settings::CpuSetting;
 
 const UPGRADE: &str = "another Hostler takes over, and its workers need the cores too";
 const OWN_CHOICE: &str = "its command or the app has chosen the CPUs itself";
@@ -182,7 +182,9 @@ impl User {
     }
 
     fn waits_for_core(&self) -> bool {
-        self.worker.setting == CpuSetting::Auto && self.worker.phase == CpuPhase::Serves && self.bound.is_none()
+        self.worker.setting == CpuSetting::Auto
+            && self.worker.phase == CpuPhase::Serves
+            && self.bound.is_none()
     }
 
     /// The work of a main thread on the core that it has by `"auto"`.

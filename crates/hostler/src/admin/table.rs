@@ -178,9 +178,9 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
 /// The CPUs of the workers, and why they have them. Nothing if no worker has CPUs of its own and no reason is known.
 fn write_cpus(out: &mut String, workers: &[Value]) {
     let reason = workers.iter().find_map(|worker| worker["cpus_reason"].as_str());
-    let own = workers.iter().filter_map(|worker| {
-        Some(format!("worker {} on {}", worker["index"], worker["cpus"].as_str()?))
-    });
+    let own = workers
+        .iter()
+        .filter_map(|worker| Some(format!("worker {} on {}", worker["index"], worker["cpus"].as_str()?)));
     let own = own.collect::<Vec<_>>().join(", ");
     let own = if own.is_empty() { "all for each worker" } else { &own };
     match reason {

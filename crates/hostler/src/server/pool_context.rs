@@ -8,7 +8,8 @@ use hostler_config::{Config, Invocation, Server};
 use hostler_engine::gateway::StickyKey;
 use hostler_engine::journal::{Journal, Level, WorkerLine};
 use hostler_worker::{
-    self, Development, FreeCpus, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
+    self, Development, FreeCpus, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings,
+    WorkerRecord,
 };
 
 use super::environment::Environment;

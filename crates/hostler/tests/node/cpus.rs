@@ -31,7 +31,10 @@ fn main_thread(pid: u32) -> String {
 fn helpers(pid: u32) -> BTreeSet<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let tasks = tasks.filter_map(|task| task.file_name().into_string().ok());
-    tasks.filter(|task| *task != pid.to_string()).filter_map(|task| cpus_of(&format!("{pid}/task/{task}"))).collect()
+    tasks
+        .filter(|task| *task != pid.to_string())
+        .filter_map(|task| cpus_of(&format!("{pid}/task/{task}")))
+        .collect()
 }
 
 /// The first CPUs of the cores that this process may use, if `"auto"` can bind workers here at all.
@@ -121,7 +124,8 @@ async fn while_a_worker_boots_no_worker_is_bound() {
     let before = bound(&site).await;
     site.touch("hold");
     proc::kill(before[0]);
-    eventually("the worker that serves is free", async || (main_thread(before[1]) == all()).then_some(())).await;
+    eventually("the worker that serves is free", async || (main_thread(before[1]) == all()).then_some(()))
+        .await;
     let worker = eventually("the reason", async || {
         let workers = site.workers().await;
         workers.into_iter().find(|worker| worker["pid"] == before[1] && worker["cpus"].is_null())
@@ -168,7 +172,8 @@ async fn a_reload_binds_workers_to_lists_and_frees_them_again() {
 
     site.configure(&file("off"));
     site.command(&["reload"]).await.assert_exit(0);
-    eventually("both are free", async || pids.iter().all(|pid| main_thread(*pid) == all()).then_some(())).await;
+    eventually("both are free", async || pids.iter().all(|pid| main_thread(*pid) == all()).then_some(()))
+        .await;
     site.stop().await;
 }
 

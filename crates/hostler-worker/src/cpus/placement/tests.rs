@@ -35,8 +35,12 @@ fn with(setting: CpuSetting) -> Worker {
 
 /// The places of the workers of one pool.
 fn placed(cores: &Cores, workers: &[Worker], disturbed: Option<&str>) -> Vec<Placement> {
-    let wish = |(at, Worker(setting, phase, has)): (usize, &Worker)| {
-        CpuWish { setting, index: at + 1, phase: *phase, has: has.as_ref(), exempt: None }
+    let wish = |(at, Worker(setting, phase, has)): (usize, &Worker)| CpuWish {
+        setting,
+        index: at + 1,
+        phase: *phase,
+        has: has.as_ref(),
+        exempt: None,
     };
     let wishes: Vec<CpuWish<'_>> = workers.iter().enumerate().map(wish).collect();
     place(cores, &wishes, disturbed)
@@ -105,7 +109,10 @@ fn lists_are_kept_always_and_their_cores_are_for_no_other_worker() {
     let (one, two) = (lists(&["3"]), lists(&["0", "1-2"]));
     let machine = cores("0 1 2 3");
     assert_eq!(cpus(&machine, &[with(one.clone()), auto(), auto()]), "3 0 1");
-    assert_eq!(cpus(&machine, &[with(two.clone()), with(two.clone()), with(two.clone()), auto()]), "0 1,2 0 3");
+    assert_eq!(
+        cpus(&machine, &[with(two.clone()), with(two.clone()), with(two.clone()), auto()]),
+        "0 1,2 0 3"
+    );
     let all = [with(one.clone()), auto(), auto(), auto(), auto()];
     let places = placed(&machine, &all, Some("disturbed"));
     assert_eq!(places[0].cpus, Some("3".parse().unwrap()), "also if others are disturbed");
