@@ -3,6 +3,7 @@
 
 mod cache;
 mod caching;
+mod cpus;
 mod difference;
 mod errors;
 mod lookups;

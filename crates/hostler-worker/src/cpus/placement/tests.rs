@@ -35,14 +35,10 @@ fn with(setting: CpuSetting) -> Worker {
 
 /// The places of the workers of one pool.
 fn placed(cores: &Cores, workers: &[Worker], disturbed: Option<&str>) -> Vec<Placement> {
-    let wish = |(at, Worker(setting, phase, has)): (usize, &Worker)| CpuWish {
-        setting,
-        index: at + 1,
-        phase: *phase,
-        has: has.as_ref(),
-        exempt: None,
-    };
-    let wishes: Vec<CpuWish<'_>> = workers.iter().enumerate().map(wish).collect();
+    let mut wishes = Vec::new();
+    for (at, Worker(setting, phase, has)) in workers.iter().enumerate() {
+        wishes.push(CpuWish { setting, index: at + 1, phase: *phase, has: has.as_ref(), exempt: None });
+    }
     place(cores, &wishes, disturbed)
 }
 
