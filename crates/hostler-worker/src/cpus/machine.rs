@@ -41,8 +41,8 @@ impl CpuFiles {
     pub fn work(&self) -> BTreeMap<usize, u64> {
         let text = read_to_string(self.proc.join("stat")).unwrap_or_default();
         let lines = text.lines().filter_map(|line| {
-            let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
-            let cpu = words.next()?.parse().ok()?;
+            let mut words = line.split_ascii_whitespace();
+            let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
             // user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and the fifth are work.
             let ticks: Vec<u64> = words.take(8).filter_map(|ticks| ticks.parse().ok()).collect();
             let idle: u64 = ticks.iter().skip(3).take(2).sum();

@@ -76,7 +76,7 @@ fn programs(process: u32) -> Vec<u32> {
 }
 
 fn pid(thread: u32) -> Option<Pid> {
-    Pid::from_raw(thread.cast_signed())
+    i32::try_from(thread).ok().and_then(Pid::from_raw)
 }
 
 fn list(set: &CpuSet) -> CpuList {
