@@ -95,14 +95,15 @@ section! {
         ///
         /// - `"auto"`: each worker has a core of its own while the workers of all pools are not more than the cores that Hostler may use.
         ///   A worker has all CPUs while another one boots, while other work keeps its core busy, and if the CPU limit of the control
-        ///   group is below the number of CPUs. The status says which CPUs a worker has, and why.
-        /// - `"off"`: all CPUs. Set it if programs that Hostler does not know are bound to the same cores.
+        ///   group is below the number of CPUs. The status says which CPUs a worker has, and why. Set it if pages that are rendered
+        ///   sometimes take much longer than usual, and measure.
+        /// - `"off"`: all CPUs.
         /// - Lists of CPUs, with blanks between them: worker 1 runs on the CPUs of the first list, worker 2 on those of the second one;
         ///   after the last list, the first one follows. Example: `"2 3"` gives worker 1 CPU 2 and worker 2 CPU 3; `"0-3"` gives all
         ///   workers the CPUs 0 to 3. Set it if you have divided the machine by yourself (`isolcpus`, NUMA).
         ///
         /// All other threads of a worker, and the programs that it starts, may use all CPUs. See [CPUs of workers](../concepts/cpus.md).
-        pub cpu: Cpus = Cpus(hostler_worker::CpuSetting::Auto) => worker.cpu,
+        pub cpu: Cpus = Cpus(hostler_worker::CpuSetting::Off) => worker.cpu,
         /// How many requests each worker or member gets at the same time.
         ///
         /// - `"auto"`, only for workers: a worker gets one more request if its event loop can begin it at once. So a page

@@ -120,7 +120,7 @@ async fn while_a_worker_boots_no_worker_is_bound() {
         const server = require('http').createServer((req, res) => res.end());
         const boot = () => (fs.existsSync(`${process.env.TEST_FOLDER}/hold`) ? setTimeout(boot, 10) : server.listen(3000));
         boot();";
-    let site = source(app).workers(2).started().await;
+    let site = source(app).workers(2).option("pools.app.cpu=auto").started().await;
     let before = bound(&site).await;
     site.touch("hold");
     proc::kill(before[0]);
@@ -184,7 +184,7 @@ async fn a_worker_whose_command_has_chosen_its_cpus_keeps_them() {
     }
     let first = all().split([',', '-']).next().unwrap().to_owned();
     let plan = source(APP).workers(2).runs(&format!("taskset -c {first} node app.cjs"));
-    let site = plan.started().await;
+    let site = plan.option("pools.app.cpu=auto").started().await;
     let worker = eventually("the reason", async || {
         let worker = site.workers().await.swap_remove(0);
         let reason = worker["cpus_reason"].as_str()?.to_owned();
