@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use hostler_worker::CpuList;
+
 use crate::document::KeyPath;
 use crate::source::{self, Setting};
 
@@ -38,6 +40,8 @@ pub struct Surroundings {
     pub temp_dir: PathBuf,
     /// Cores that this process may use.
     pub cores: usize,
+    /// The CPUs of the machine that are in use. `None`: the system does not tell.
+    pub cpus: Option<CpuList>,
     /// The hard limit of open files of this process (`ulimit -Hn`). `None`: no limit.
     pub open_files: Option<usize>,
     /// The soft limit of open files at the start (`ulimit -Sn`). Workers get it back.
@@ -60,6 +64,9 @@ impl Surroundings {
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             temp_dir: std::env::temp_dir(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cpus: std::fs::read_to_string("/sys/devices/system/cpu/online")
+                .ok()
+                .and_then(|list| list.trim().parse().ok()),
         }
     }
 }

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 
 use super::boot_gate::{BootGate, BootTurn, Turns};
+use super::cpus::{CpuBoard, FreeCpus};
 use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
 use super::log::LogSink;
 use super::scaling::Resources;
@@ -86,6 +87,7 @@ struct ContextInner {
     log: LogSink,
     open_files: Option<u64>,
     resources: Arc<Resources>,
+    cpus: CpuBoard,
     workers_before: BTreeMap<String, usize>,
 }
 
@@ -109,6 +111,7 @@ impl SupervisorContext {
             log: settings.log,
             open_files: settings.open_files,
             resources: Arc::new(Resources::new(settings.worker_memory)),
+            cpus: CpuBoard::default(),
             workers_before: settings.workers_before,
         })))
     }
@@ -116,6 +119,15 @@ impl SupervisorContext {
     /// Changes the memory for workers, as in [`SupervisorContextSettings::worker_memory`].
     pub fn set_worker_memory(&self, limit: Option<u64>) {
         self.0.resources.set_limit(limit);
+    }
+
+    /// Frees workers with `cpu = "auto"` from their cores while another process of Hostler starts beside this one.
+    pub fn free_cpus(&self) -> FreeCpus {
+        self.0.cpus.free_all()
+    }
+
+    pub(super) fn cpus(&self) -> &CpuBoard {
+        &self.0.cpus
     }
 
     pub(super) fn resources(&self) -> &Arc<Resources> {

@@ -18,6 +18,7 @@ mod collecting;
 mod compile_cache;
 mod concurrency;
 mod context;
+mod cpus;
 mod development;
 mod exit_watch;
 mod failed_boot;
@@ -51,6 +52,7 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
+pub use cpus::{CpuList, CpuSetting, FreeCpus};
 pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch};
 pub use failed_boot::{FailedBoot, NeverReady};

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use super::cpus::CpuSetting;
 use super::development::Development;
 use super::exit_watch::ExitWatch;
 
@@ -35,6 +36,8 @@ pub struct WorkerSettings {
     pub spares: Spares,
     /// Seconds of CPU in each second that boots after deaths may use.
     pub boot_cpu: f64,
+    /// On which CPUs the main threads of workers run.
+    pub cpu: CpuSetting,
     /// How many requests a worker gets at once.
     pub slots: Slots,
     /// How long a worker may take until it is ready.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::capacity::Capacity;
+use super::cpus::ShownPlace;
 use super::lifecycle::Standing;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
@@ -73,6 +74,10 @@ pub struct WorkerSnapshot {
     pub utilisation: Option<f64>,
     /// Why it has this number of slots, if Hostler chooses the number.
     pub slots_reason: Option<String>,
+    /// The CPUs of its main thread. `None`: all that Hostler may use.
+    pub cpus: Option<String>,
+    /// Why it has these CPUs, if Hostler chooses them.
+    pub cpus_reason: Option<String>,
     /// How many times it has collected garbage between requests.
     pub collections: u64,
     /// The total time of these collections.
@@ -187,6 +192,8 @@ pub(super) struct WorkerStatus {
     pub hung_at: Option<Instant>,
     pub vitals: Arc<Vitals>,
     pub capacity: Option<Arc<Capacity>>,
+    /// The CPUs of its process.
+    pub cpus: Option<ShownPlace>,
     /// The settings to which the capacity belongs.
     pub slots: Slots,
     pub member: Option<MemberId>,
@@ -217,6 +224,7 @@ impl WorkerStatus {
             hung_at: None,
             vitals: Arc::default(),
             capacity: None,
+            cpus: None,
             slots: Slots::default(),
             member: None,
         }
@@ -224,6 +232,7 @@ impl WorkerStatus {
 
     pub fn snapshot(&self, now: Instant) -> WorkerSnapshot {
         let (collections, collecting) = self.vitals.collections();
+        let (cpus, cpus_reason) = self.cpus.as_ref().map_or((None, None), ShownPlace::read);
         WorkerSnapshot {
             index: self.index,
             generation: self.generation,
@@ -243,6 +252,8 @@ impl WorkerStatus {
                 .capacity
                 .as_ref()
                 .and_then(|capacity| capacity.reason(self.slots, &self.vitals)),
+            cpus,
+            cpus_reason,
             collections,
             collecting: (collections > 0).then_some(collecting),
             memory: self.pid.and_then(resident_bytes),

@@ -1,6 +1,7 @@
 //! Runs one worker: carries out what its lifecycle decides and reports events to the lifecycle. Decides nothing itself.
 
 mod act;
+mod cpus;
 mod development;
 mod hear;
 mod look;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::section::section;
 use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, StickyBy, StickySwitch};
 use crate::value::{
-    Announced, Auto, CommandLine, Count, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath, Size,
-    Slots, Spares,
+    Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath,
+    Size, Slots, Spares,
 };
 
 section! {
@@ -91,6 +91,19 @@ section! {
         /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
         /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
         pub restart_cpu: Count<1, 100> = Count(50),
+        /// The CPUs on which the main thread of a worker runs: the thread that runs the app's code.
+        ///
+        /// - `"auto"`: each worker has a core of its own while the workers of all pools are not more than the cores that Hostler may use.
+        ///   A worker has all CPUs while another one boots, while other work keeps its core busy, and if the CPU limit of the control
+        ///   group is below the number of CPUs. The status says which CPUs a worker has, and why. Set it if pages that are rendered
+        ///   sometimes take much longer than usual, and measure.
+        /// - `"off"`: all CPUs.
+        /// - Lists of CPUs, with blanks between them: worker 1 runs on the CPUs of the first list, worker 2 on those of the second one;
+        ///   after the last list, the first one follows. Example: `"2 3"` gives worker 1 CPU 2 and worker 2 CPU 3; `"0-3"` gives all
+        ///   workers the CPUs 0 to 3. Set it if you have divided the machine by yourself (`isolcpus`, NUMA).
+        ///
+        /// All other threads of a worker, and the programs that it starts, may use all CPUs. See [CPUs of workers](../concepts/cpus.md).
+        pub cpu: Cpus = Cpus(hostler_worker::CpuSetting::Off) => worker.cpu,
         /// How many requests each worker or member gets at the same time.
         ///
         /// - `"auto"`, only for workers: a worker gets one more request if its event loop can begin it at once. So a page

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hostler_worker::{CompileCache, WorkerSettings};
+use hostler_worker::{CompileCache, CpuList, CpuSetting, WorkerSettings};
 
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Bind, Gc, NumberOfWorkers, WorkerRange};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
-use crate::value::{Auto, CommandLine, Period, Slots};
+use crate::value::{Auto, CommandLine, Cpus, Period, Slots};
 
 /// Keys that are for members only, and the reason.
 const MEMBERS_ONLY: [(&str, &str); 4] = [
@@ -148,6 +148,7 @@ impl Resolver<'_> {
                 "\"idle\" needs the preload inside the worker, which does not exist with bind = \"port\"",
             );
         }
+        self.check_cpus(&path.key("cpu"), &written.cpu);
         let (least, count) = self.worker_range(path, written);
         WorkerSettings {
             command: command.0.clone(),
@@ -160,6 +161,14 @@ impl Resolver<'_> {
             compile_cache: self.compile_cache(path, &written.compile_cache),
             hang_timeout: self.hang_timeout(path, name, written, routes),
             ..written.for_workers()
+        }
+    }
+
+    /// A list may name only CPUs that exist.
+    fn check_cpus(&mut self, path: &KeyPath, written: &Cpus) {
+        let (CpuSetting::Lists(lists), Some(cpus)) = (&written.0, &self.surroundings.cpus) else { return };
+        if let Some(cpu) = lists.iter().flat_map(CpuList::iter).find(|cpu| !cpus.contains(*cpu)) {
+            self.refuse(path, format!("there is no CPU {cpu}; this machine has the CPUs {cpus}"));
         }
     }
 

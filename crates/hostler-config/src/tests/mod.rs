@@ -3,6 +3,7 @@
 
 mod cache;
 mod caching;
+mod cpus;
 mod difference;
 mod errors;
 mod lookups;
@@ -37,6 +38,7 @@ fn site(text: &str) -> Site {
         folder: folder.path().into(),
         temp_dir: "/tmp".into(),
         cores: 3,
+        cpus: "0-2".parse().ok(),
         open_files: None,
         soft_open_files: None,
         workers_before: Default::default(),

@@ -3,6 +3,7 @@
 mod address;
 mod amount;
 mod announced;
+mod cpus;
 mod meaning;
 mod memcached;
 mod nats;
@@ -15,6 +16,7 @@ mod word_or;
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
 pub use amount::{Count, Delay, Period, ShowSize, Size};
 pub use announced::Announced;
+pub use cpus::Cpus;
 pub use meaning::Meaning;
 pub use memcached::MemcachedAddress;
 pub use nats::NatsAddress;

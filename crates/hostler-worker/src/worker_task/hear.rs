@@ -55,6 +55,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
         self.status.slots = settings.slots;
         self.life.adopt(settings);
+        self.tell_cpus();
     }
 
     /// The process is gone. First the worker leaves the pool, then its last output goes to the log.

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::boot_gate::BootTurn;
+use crate::cpus::CpuUser;
 use crate::lifecycle::{Lifecycle, Standing};
 use crate::log::WorkerLog;
 use crate::news::{Mailbox, Wire};
@@ -57,6 +58,8 @@ pub struct WorkerTask<E> {
     pub(super) asking: JoinSet<()>,
     pub(super) turn: Option<BootTurn>,
     pub(super) running: Option<RunningProcess>,
+    /// The CPUs of its process.
+    pub(super) cpu: Option<CpuUser>,
     pub(super) membership: Option<Membership<E>>,
     pub(super) leaving: Option<Leaving>,
 }
@@ -97,6 +100,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             asking: JoinSet::new(),
             turn: None,
             running: None,
+            cpu: None,
             membership: None,
             leaving: None,
             shared,

@@ -44,6 +44,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     pub(super) fn publish(&mut self) {
+        self.tell_cpus();
         let state = self.life.state();
         let before = self.status.state;
         self.status.state = match state {

@@ -158,6 +158,7 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
+    write_cpus(out, workers);
     // All workers of a pool have the same reason, within one slot.
     if let Some(reason) = workers.iter().find_map(|worker| worker["slots_reason"].as_str()) {
         let _ = writeln!(out, "  slots: {reason}");
@@ -171,6 +172,21 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
             let ago = millis(&worker["hung_ago_ms"]);
             let _ = writeln!(out, "  worker {index} hung {ago} ago in {}", line(innermost));
         }
+    }
+}
+
+/// The CPUs of the workers, and why they have them. Nothing if no worker has CPUs of its own and no reason is known.
+fn write_cpus(out: &mut String, workers: &[Value]) {
+    let reason = workers.iter().find_map(|worker| worker["cpus_reason"].as_str());
+    let own = workers
+        .iter()
+        .filter_map(|worker| Some(format!("worker {} on {}", worker["index"], worker["cpus"].as_str()?)));
+    let own = own.collect::<Vec<_>>().join(", ");
+    let own = if own.is_empty() { "all for each worker" } else { &own };
+    match reason {
+        Some(reason) => drop(writeln!(out, "  CPUs: {own} ({reason})")),
+        None if own.starts_with("worker") => drop(writeln!(out, "  CPUs: {own}")),
+        None => {}
     }
 }
 

@@ -16,6 +16,7 @@ fn surroundings() -> Surroundings {
         temp_dir: folder.clone(),
         folder,
         cores: 3,
+        cpus: None,
         open_files: None,
         soft_open_files: None,
         workers_before: Default::default(),

@@ -8,7 +8,8 @@ use hostler_config::{Config, Invocation, Server};
 use hostler_engine::gateway::StickyKey;
 use hostler_engine::journal::{Journal, Level, WorkerLine};
 use hostler_worker::{
-    self, Development, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings, WorkerRecord,
+    self, Development, FreeCpus, GuardCommand, LogEntry, SupervisorContext, SupervisorContextSettings,
+    WorkerRecord,
 };
 
 use super::environment::Environment;
@@ -72,6 +73,11 @@ impl PoolContext {
         if let Some(context) = self.context.get() {
             context.set_worker_memory(server.worker_memory);
         }
+    }
+
+    /// Frees the workers from their cores while a successor starts beside this process.
+    pub fn free_cpus(&self) -> Option<FreeCpus> {
+        self.context.get().map(SupervisorContext::free_cpus)
     }
 
     /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.

@@ -51,6 +51,7 @@ mod tests {
             folder: here.clone(),
             temp_dir: here.clone(),
             cores: 1,
+            cpus: None,
             open_files: None,
             soft_open_files: None,
             workers_before: Default::default(),

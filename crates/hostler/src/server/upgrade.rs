@@ -38,6 +38,8 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
         sticky_key: running.pool_context.sticky_key.clone(),
         workers: workers(&running.pools.load()),
     };
+    // The workers of the successor need the cores of ours. If the upgrade fails, ours get them back.
+    let free_cpus = running.pool_context.free_cpus();
     let started = Successor::start(&running.program, soft, sockets, legacy, time_limit).await;
     let mut new = started.map_err(|error| failed(&error))?;
     // An early return drops the successor, which ends its process.
@@ -48,6 +50,9 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
     new.begin(BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
     running.successor.send_replace(Some(pid));
+    if let Some(free_cpus) = free_cpus {
+        free_cpus.for_good();
+    }
     Ok(vec![format!("pid {pid} has taken over from pid {}", std::process::id())])
 }
 

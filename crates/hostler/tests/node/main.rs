@@ -7,6 +7,7 @@ mod booting;
 mod chaos;
 mod claims;
 mod compile_caches;
+mod cpus;
 mod deaths;
 mod deploys;
 mod development;

@@ -14,7 +14,7 @@ use super::{Args, Command};
 /// The only pool there is.
 const POOL: &str = "web";
 /// Texts, of which every key that takes text takes one at least.
-const TEXTS: [&str; 15] = [
+const TEXTS: [&str; 16] = [
     "200-399",
     "7s",
     "0s",
@@ -30,6 +30,7 @@ const TEXTS: [&str; 15] = [
     "text/html",
     "true",
     "auto",
+    "0-1 2",
 ];
 /// As many values of each key are tried.
 const ENOUGH: usize = 2;
@@ -234,6 +235,7 @@ fn read(folder: &Path, text: &str, flags: &[String], variable: Option<(&str, &st
         folder: folder.into(),
         temp_dir: folder.into(),
         cores: 1,
+        cpus: None,
         open_files: None,
         soft_open_files: None,
         workers_before: Default::default(),
