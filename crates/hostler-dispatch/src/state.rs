@@ -1,6 +1,7 @@
 //! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
 
 use std::task::{Poll, Waker};
+use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bound;
@@ -8,10 +9,11 @@ use super::choice::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority};
 use super::counters::PoolCounters;
 use super::member::{Grant, MemberState};
-use super::overload::{OverloadDetector, ServedWaits};
+use super::kinds::{KindTimes, WorkKind};
+use super::overload::{Admission, Arrival, OverloadDetector, ServedWait};
 use super::pause::Pause;
 use super::place::QueuePosition;
-use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome};
+use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome, Work};
 use super::roster::Roster;
 use super::service::{Pace, Service};
 use super::settings::PoolSettings;
@@ -26,6 +28,7 @@ pub(super) struct PoolState<E> {
     pub counters: PoolCounters,
     pub pause: Pause,
     pub service: Service,
+    kinds: KindTimes,
     pub closed: bool,
     /// The thread of `recheck` asks this pool.
     pub rechecked: bool,
@@ -52,6 +55,7 @@ impl<E> PoolState<E> {
             counters: PoolCounters::default(),
             pause: Pause::default(),
             service: Service::default(),
+            kinds: KindTimes::default(),
             closed: false,
             rechecked: false,
             detectors: Default::default(),
@@ -98,7 +102,7 @@ impl<E> PoolState<E> {
             self.detectors[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty_for(&preference)
-            && let Some(grant) = self.grant(now, claim.long_lived, &preference)
+            && let Some(grant) = self.grant(now, claim.long_lived, &preference, claim.kind)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
@@ -115,7 +119,8 @@ impl<E> PoolState<E> {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference };
+        let work = Work { kind: claim.kind, time: self.time_of(claim.kind) };
+        let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, work };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -126,34 +131,37 @@ impl<E> PoolState<E> {
 
     /// Whether one more request may wait.
     fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
-        let pace = self.pace();
-        let overload = &mut self.detectors[priority.index()];
-        if pace.is_some() {
-            overload.arrived()
-        } else {
-            overload.interrupt()
-        }
+        let admission = self.judge(priority, span);
         let limit = self.settings.queue_limit;
         if self.queue.newcomers() >= limit {
             self.counters.refused_full += 1;
             return Err(AcquireError::QueueFull { limit });
         }
-        if self.settings.policy == Policy::Adaptive
-            && let Some(pace) = pace
-            && (self.is_hopeless(priority, span, &pace) || self.is_stuck(span, &pace))
-        {
+        if admission != Admission::Waits {
             self.counters.refused_overload += 1;
-            self.detectors[priority.index()].refused(span.since);
             return Err(AcquireError::Overloaded);
         }
         Ok(())
     }
 
-    /// Whether a request that arrives under overload would be too late, even as the next one after those that returned.
-    fn is_hopeless(&self, priority: Priority, span: QueueSpan, pace: &Pace) -> bool {
-        let ahead = pace.turns(self.queue.returned(priority) as f64);
-        self.is_overloaded(priority, span.since)
-            && span.until.is_some_and(|until| until < span.since + ahead + pace.hold())
+    /// Whether this request can wait for its slot, by what it costs and what waits before it.
+    fn judge(&mut self, priority: Priority, span: QueueSpan) -> Admission {
+        if self.settings.policy == Policy::Fifo || self.pause.is_on() {
+            return Admission::Waits;
+        }
+        let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace()) else { return Admission::Waits };
+        let (detector, now) = (&mut self.detectors[priority.index()], span.since);
+        let wait = match span.preference.bound {
+            None => detector.expected_wait(self.queue.work_of(priority), &pace, now),
+            Some(id) => {
+                let waiting = self.queue.len_bound_to(priority, id);
+                let slots = self.roster.state(id).map_or(1, |state| state.parallel().max(1));
+                pace.hold().mul_f64(waiting as f64 / slots as f64)
+            }
+        };
+        let admission = detector.arrives(Arrival { work: span.work.time, wait, time_limit }, &pace, now);
+        self.counters.overloads += u64::from(admission == Admission::OverloadBegins);
+        if self.is_stuck(span, &pace) { Admission::Refused } else { admission }
     }
 
     /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
@@ -172,14 +180,12 @@ impl<E> PoolState<E> {
         if self.queue.has_bound() {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
         }
-        self.shed(now, woken);
         while !self.queue.is_empty()
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now, span.long_lived, &span.preference)
+            && let Some(grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
         {
             woken.extend(self.queue.hand(place, grant));
             self.observe(place, span, now);
-            self.shed(now, woken);
         }
     }
 
@@ -191,8 +197,7 @@ impl<E> PoolState<E> {
         }
         let free = bound::free_slots(&self.roster, &self.queue, self.has_free_slot(now), now.real);
         while let Some(priority) = self.queue.next_class(&free) {
-            let newest_first = self.is_overloaded(priority, now.served);
-            let (place, span) = self.queue.next_free_of(priority, newest_first, &free)?;
+            let (place, span) = self.queue.next_free_of(priority, &free)?;
             let error = if span.until.is_some_and(|until| until <= now.served) {
                 self.counters.expired += 1;
                 AcquireError::Expired
@@ -221,31 +226,20 @@ impl<E> PoolState<E> {
             return;
         }
         let Some(pace) = self.pace() else { return };
-        let served = ServedWaits {
+        // Its time was perhaps not known when it came.
+        let time = if span.work.time.is_zero() { self.time_of(span.work.kind) } else { span.work.time };
+        let served = ServedWait {
+            work: time,
             waited: now.served.saturating_duration_since(span.since),
             time_limit: span.time_limit(),
-            behind: self.queue.len_of(place.priority),
         };
-        self.detectors[place.priority.index()].served(served, &pace, now.served);
+        let begins = self.detectors[place.priority.index()].served(served, &pace, now.served);
+        self.counters.overloads += u64::from(begins);
     }
 
-    /// Under overload, refuses requests that have waited too long or cannot be served in time.
-    fn shed(&mut self, now: Now, woken: &mut Vec<Waker>) {
-        for priority in Priority::ALL {
-            if !self.is_overloaded(priority, now.served) {
-                continue;
-            }
-            let Some(pace) = self.pace() else { return };
-            while let Some((place, span)) = self.queue.oldest_newcomer(priority)
-                && let Some(error) = span.overdue(&pace, now.served)
-            {
-                self.counters.shed += u64::from(error == AcquireError::Overloaded);
-                self.counters.expired += u64::from(error == AcquireError::Expired);
-                woken.extend(self.queue.refuse(place, error));
-                self.detectors[priority.index()].refused(now.served);
-            }
-            self.detectors[priority.index()].doubt(&pace, now.served);
-        }
+    /// How long a request of this kind is expected to hold its slot.
+    fn time_of(&self, kind: Option<WorkKind>) -> Duration {
+        kind.and_then(|kind| self.kinds.mean(kind)).or_else(|| self.service.mean()).unwrap_or_default()
     }
 
     /// A slot comes back normally.
@@ -253,7 +247,11 @@ impl<E> PoolState<E> {
         let id = grant.member.id;
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.state_mut(id).is_some_and(|member_state| !member_state.left) {
-            self.service.observe(now.saturating_duration_since(grant.since));
+            let hold = now.saturating_duration_since(grant.since);
+            self.service.observe(hold);
+            if let Some(kind) = grant.kind {
+                self.kinds.observe(kind, hold);
+            }
         }
         self.roster.release(grant, now);
     }
@@ -262,7 +260,7 @@ impl<E> PoolState<E> {
     /// The caller drops the grants after unlocking.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         // The waiting requests wait longer now for a reason that is not load.
-        self.detectors.iter_mut().for_each(OverloadDetector::interrupt);
+        self.interrupt(now);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -293,7 +291,7 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// Whether the newest request is served first in this class.
+    /// Whether requests of this class that would wait long are refused.
     fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
         let empty = self.queue.len_of(priority) == 0;
         self.detectors[priority.index()].is_overload(empty, now)
@@ -308,7 +306,12 @@ impl<E> PoolState<E> {
     /// Gives no slots from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.detectors.iter_mut().for_each(OverloadDetector::interrupt);
+        self.interrupt(now);
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        let now = self.at(now).served;
+        self.detectors.iter_mut().for_each(|detector| detector.interrupt(now));
     }
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
@@ -371,12 +374,14 @@ impl<E> PoolState<E> {
         now: Now,
         kind: Option<LongLived>,
         preference: &MemberPreference,
+        work: Option<WorkKind>,
     ) -> Option<Grant<E>> {
         if self.pause.is_on() {
             return None;
         }
         let index = self.choose(now, kind, preference)?;
-        let grant = self.roster.grant(index, kind, preference, now.real);
+        let mut grant = self.roster.grant(index, kind, preference, now.real);
+        grant.kind = work;
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);
         Some(grant)

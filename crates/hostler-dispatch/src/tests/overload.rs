@@ -58,8 +58,8 @@ async fn under_twice_its_capacity_the_pool_answers_at_full_rate_and_recovers_wit
         assert!(goodput >= 0.95, "{holding:?}: {goodput}");
         let slowest = world.latency(0.99, Duration::ZERO, 30 * SECOND);
         assert!(slowest < TIME_LIMIT / 4, "{holding:?}: {slowest:?}");
-        let median = world.latency(0.5, Duration::ZERO, 30 * SECOND);
-        assert!(median < holding.mean() * 2, "{holding:?}: the newest are not first: {median:?}");
+        assert!(world.is_in_order());
+        assert_eq!(world.pool.snapshot().counters.overloads, 1);
         let after = world.latency(0.99, 31 * SECOND, 41 * SECOND);
         assert!(after < 150 * MS, "{holding:?}: {after:?}");
         let late = world.stories.iter().filter(|story| story.arrived > 31 * SECOND);
@@ -131,7 +131,7 @@ async fn with_arrival_order_alone_most_answers_would_be_late() {
     for holding in HOLDINGS {
         let world = flooded(Policy::Fifo, 4, holding).await;
         assert!(world.is_in_order());
-        assert_eq!(world.pool.snapshot().counters.shed, 0);
+        assert_eq!(world.pool.snapshot().counters.overloads, 0);
         let goodput = world.goodput(Duration::ZERO, 30 * SECOND);
         assert!(goodput < 0.9, "{holding:?}: {goodput}");
         assert!(world.latency(0.5, Duration::ZERO, 30 * SECOND) > TIME_LIMIT * 9 / 10);
@@ -199,20 +199,6 @@ async fn a_class_recovers_while_a_lower_one_is_still_overloaded() {
         .iter()
         .filter(|index| world.stories[**index].priority == Priority::High);
     assert!(high.is_sorted());
-}
-
-#[tokio::test(start_paused = true)]
-async fn under_overload_an_arrival_refuses_overdue_requests_although_no_slot_becomes_free() {
-    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(20 * MS), TIME_LIMIT);
-    world.pour(2.0, 5 * SECOND, Priority::Normal);
-    world.run(Some(4 * SECOND)).await;
-    let before = world.pool.snapshot();
-    assert!(before.overloaded && before.queue_length > 0);
-    tokio::time::advance(SECOND).await;
-    let _late = waiting(&world.pool);
-    let after = world.pool.snapshot();
-    assert_eq!(after.queue_length, 1);
-    assert_eq!(after.counters.shed - before.counters.shed, before.queue_length as u64);
 }
 
 /// A pool of one slot that knows its service time: 20 ms.
