@@ -19,6 +19,7 @@
 //! refused on arrival. Measured service times (`service`, `kinds`) tell how long it would wait. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
 
+mod admission;
 mod bound;
 mod bound_line;
 mod choice;

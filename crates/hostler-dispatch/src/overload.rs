@@ -17,7 +17,7 @@ const CLEARLY_MORE: f64 = 1.125;
 const DEVIATIONS: f64 = 5.0;
 /// It must come for this part (1/5) of the time that a request can wait. What ends before is a burst.
 const SHARE_OF_BURST: u32 = 5;
-/// A request that gets its slot after this part of its time shows that the estimates are too low.
+/// Requests that get their slots after this part of their time show that the estimates are too low.
 const SHARE_OF_LATE: f64 = 0.875;
 /// An overload ends after this time without a refusal, when no request waits.
 const CALM: Duration = Duration::from_millis(500);
@@ -34,6 +34,8 @@ pub(super) struct OverloadDetector {
     standing: Option<StandingQueue>,
     overload: Option<Overload>,
     interrupted: Option<Instant>,
+    /// Since when each request that got a slot was almost too late.
+    late_since: Option<Instant>,
 }
 
 /// The work for which slots were given since the class waits, in seconds.
@@ -130,8 +132,12 @@ impl OverloadDetector {
             standing.given += pace.usual(served.work).as_secs_f64();
         }
         let is_late = |limit: &Duration| served.waited >= limit.mul_f64(SHARE_OF_LATE);
-        let late = served.time_limit.filter(is_late).filter(|_| self.overload.is_none());
-        late.is_some_and(|time_limit| self.begin(time_limit, now))
+        let Some(time_limit) = served.time_limit.filter(is_late).filter(|_| self.overload.is_none()) else {
+            self.late_since = None;
+            return false;
+        };
+        let late_since = *self.late_since.get_or_insert(now);
+        now.saturating_duration_since(late_since) >= time_limit / SHARE_OF_BURST && self.begin(time_limit, now)
     }
 
     fn begin(&mut self, time_limit: Duration, now: Instant) -> bool {
@@ -144,14 +150,14 @@ impl OverloadDetector {
         true
     }
 
-    /// Slots did not come free for a reason other than load, so the measurement starts again.
+    /// Slots do not come free, or will soon, for a reason other than load: the measurement starts again.
     pub fn interrupt(&mut self, now: Instant) {
-        (self.standing, self.done, self.interrupted) = (None, None, Some(now));
+        *self = Self { overload: self.overload, interrupted: Some(now), ..Self::default() };
     }
 
     /// A request arrives, and no other of this class waits.
     pub fn found_empty(&mut self, now: Instant) {
-        (self.standing, self.done) = (None, None);
+        (self.standing, self.done, self.late_since) = (None, None, None);
         if !self.is_overload(true, now) {
             self.overload = None;
         }

@@ -1,25 +1,21 @@
 //! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
 
 use std::task::{Poll, Waker};
-use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bound;
 use super::choice::Chooser;
-use super::claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
 use super::counters::PoolCounters;
 use super::member::{Grant, MemberState};
 use super::kinds::{KindTimes, WorkKind};
-use super::overload::{Admission, Arrival, OverloadDetector, ServedWait};
+use super::overload::OverloadDetector;
 use super::pause::Pause;
 use super::place::QueuePosition;
 use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome, Work};
 use super::roster::Roster;
-use super::service::{Pace, Service};
+use super::service::Service;
 use super::settings::PoolSettings;
-
-/// A pool whose slots have not moved for this many mean holding times is stuck.
-const STUCK_HOLDINGS: u32 = 16;
 
 pub(super) struct PoolState<E> {
     pub settings: PoolSettings,
@@ -28,22 +24,24 @@ pub(super) struct PoolState<E> {
     pub counters: PoolCounters,
     pub pause: Pause,
     pub service: Service,
-    kinds: KindTimes,
+    pub kinds: KindTimes,
     pub closed: bool,
     /// The thread of `recheck` asks this pool.
     pub rechecked: bool,
-    detectors: [OverloadDetector; Priority::COUNT],
+    pub detectors: [OverloadDetector; Priority::COUNT],
+    /// How many members there were when the detectors last judged.
+    pub members_judged: usize,
     last_chosen: Option<MemberId>,
-    last_grant: Option<Instant>,
+    pub last_grant: Option<Instant>,
 }
 
 /// One moment on two clocks.
 #[derive(Clone, Copy)]
-struct Now {
+pub(super) struct Now {
     /// Real time. Ejections end by it.
-    real: Instant,
+    pub real: Instant,
     /// The pool's time, which stops during pauses. Time limits of requests end by it.
-    served: Instant,
+    pub served: Instant,
 }
 
 impl<E> PoolState<E> {
@@ -59,6 +57,7 @@ impl<E> PoolState<E> {
             closed: false,
             rechecked: false,
             detectors: Default::default(),
+            members_judged: 0,
             last_chosen: None,
             last_grant: None,
         }
@@ -129,51 +128,6 @@ impl<E> PoolState<E> {
         Poll::Pending
     }
 
-    /// Whether one more request may wait.
-    fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
-        let admission = self.judge(priority, span);
-        let limit = self.settings.queue_limit;
-        if self.queue.newcomers() >= limit {
-            self.counters.refused_full += 1;
-            return Err(AcquireError::QueueFull { limit });
-        }
-        if admission != Admission::Waits {
-            self.counters.refused_overload += 1;
-            return Err(AcquireError::Overloaded);
-        }
-        Ok(())
-    }
-
-    /// Whether this request can wait for its slot, by what it costs and what waits before it.
-    fn judge(&mut self, priority: Priority, span: QueueSpan) -> Admission {
-        if self.settings.policy == Policy::Fifo || self.pause.is_on() {
-            return Admission::Waits;
-        }
-        let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace()) else { return Admission::Waits };
-        let (detector, now) = (&mut self.detectors[priority.index()], span.since);
-        let wait = match span.preference.bound {
-            None => detector.expected_wait(self.queue.work_of(priority), &pace, now),
-            Some(id) => {
-                let waiting = self.queue.len_bound_to(priority, id);
-                let slots = self.roster.state(id).map_or(1, |state| state.parallel().max(1));
-                pace.hold().mul_f64(waiting as f64 / slots as f64)
-            }
-        };
-        let admission = detector.arrives(Arrival { work: span.work.time, wait, time_limit }, &pace, now);
-        self.counters.overloads += u64::from(admission == Admission::OverloadBegins);
-        if self.is_stuck(span, &pace) { Admission::Refused } else { admission }
-    }
-
-    /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
-    /// still wait to use every slot when that ends.
-    fn is_stuck(&self, span: QueueSpan, pace: &Pace) -> bool {
-        let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
-        let (Some(stood), Some(until)) = (stood, span.until) else { return false };
-        stood >= until.saturating_duration_since(span.since)
-            && stood >= pace.hold() * STUCK_HOLDINGS
-            && self.queue.newcomers() >= self.slots()
-    }
-
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
     pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
         let now = self.at(now);
@@ -185,7 +139,7 @@ impl<E> PoolState<E> {
             && let Some(grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
         {
             woken.extend(self.queue.hand(place, grant));
-            self.observe(place, span, now);
+            self.served(place, span, now.served);
         }
     }
 
@@ -220,28 +174,6 @@ impl<E> PoolState<E> {
         None
     }
 
-    /// A waiting request got a slot: records its wait for its class.
-    fn observe(&mut self, place: QueuePosition, span: QueueSpan, now: Now) {
-        if place.returns() || self.settings.policy == Policy::Fifo {
-            return;
-        }
-        let Some(pace) = self.pace() else { return };
-        // Its time was perhaps not known when it came.
-        let time = if span.work.time.is_zero() { self.time_of(span.work.kind) } else { span.work.time };
-        let served = ServedWait {
-            work: time,
-            waited: now.served.saturating_duration_since(span.since),
-            time_limit: span.time_limit(),
-        };
-        let begins = self.detectors[place.priority.index()].served(served, &pace, now.served);
-        self.counters.overloads += u64::from(begins);
-    }
-
-    /// How long a request of this kind is expected to hold its slot.
-    fn time_of(&self, kind: Option<WorkKind>) -> Duration {
-        kind.and_then(|kind| self.kinds.mean(kind)).or_else(|| self.service.mean()).unwrap_or_default()
-    }
-
     /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         let id = grant.member.id;
@@ -260,7 +192,7 @@ impl<E> PoolState<E> {
     /// The caller drops the grants after unlocking.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         // The waiting requests wait longer now for a reason that is not load.
-        self.interrupt(now);
+        self.interrupt(self.at(now).served);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -291,27 +223,10 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// Whether requests of this class that would wait long are refused.
-    fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
-        let empty = self.queue.len_of(priority) == 0;
-        self.detectors[priority.index()].is_overload(empty, now)
-    }
-
-    /// Whether any class is overloaded.
-    pub fn has_overload(&self, now: Instant) -> bool {
-        let now = self.at(now).served;
-        Priority::ALL.into_iter().any(|priority| self.is_overloaded(priority, now))
-    }
-
     /// Gives no slots from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.interrupt(now);
-    }
-
-    fn interrupt(&mut self, now: Instant) {
-        let now = self.at(now).served;
-        self.detectors.iter_mut().for_each(|detector| detector.interrupt(now));
+        self.interrupt(self.at(now).served);
     }
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
@@ -322,15 +237,7 @@ impl<E> PoolState<E> {
         self.settings = settings;
     }
 
-    fn pace(&self) -> Option<Pace> {
-        self.service.pace(self.slots())
-    }
-
-    fn slots(&self) -> usize {
-        self.roster.states().iter().filter(|member_state| !member_state.left).map(MemberState::parallel).sum()
-    }
-
-    fn at(&self, now: Instant) -> Now {
+    pub fn at(&self, now: Instant) -> Now {
         Now { real: now, served: now - self.pause.total(now) }
     }
 
