@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::simulation::{Holding, World};
 use super::*;
-use crate::{Policy, Priority};
+use crate::{Membership, MemberPreference, Policy, Priority, WorkKind};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -246,4 +246,73 @@ async fn when_no_slot_becomes_free_in_time_only_as_many_requests_wait_as_there_a
     drop(stuck);
     first.assert_served();
     drop(patient().lease());
+}
+
+/// A pool of one slot that is in use. It knows that kind 1 takes 1 ms and kind 2 takes 101 ms.
+async fn with_two_kinds() -> (Pool<()>, Membership<()>, Lease<()>) {
+    let pool = Pool::new("test", PoolSettings { queue_limit: 1000, ..PoolSettings::default() });
+    let member = pool.join((), 1);
+    for _ in 0..20 {
+        for (kind, time) in [(1, MS), (2, 101 * MS)] {
+            let lease = of_kind(&pool, kind).lease();
+            tokio::time::advance(time).await;
+            drop(lease);
+        }
+    }
+    let busy = lease(&pool);
+    // The member is not new any more.
+    of_kind(&pool, 1).assert_waits();
+    tokio::time::advance(2 * SECOND).await;
+    (pool, member, busy)
+}
+
+fn of_kind(pool: &Pool<()>, kind: u64) -> Request<()> {
+    let deadline = Some(tokio::time::Instant::now() + TIME_LIMIT);
+    of(pool.acquire(Claim { kind: Some(WorkKind(kind)), deadline, ..Claim::default() }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_judged_by_what_its_requests_cost_and_not_by_their_number() {
+    let (pool, _member, _busy) = with_two_kinds().await;
+    let mut fast: Vec<_> = (0..60).map(|_| of_kind(&pool, 1)).collect();
+    fast.iter_mut().for_each(Request::assert_waits);
+    drop(fast);
+    let mut slow: Vec<_> = (0..50).map(|_| of_kind(&pool, 2)).collect();
+    slow.iter_mut().for_each(Request::assert_waits);
+    of_kind(&pool, 2).assert_refused(AcquireError::Overloaded);
+    let figures = pool.snapshot();
+    assert_eq!((figures.overloaded, figures.counters.overloads), (true, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_has_just_joined_or_left_makes_no_overload() {
+    let (pool, member, busy) = with_two_kinds().await;
+    let second = pool.join((), 0);
+    let mut all: Vec<_> = (0..60).map(|_| of_kind(&pool, 2)).collect();
+    all.iter_mut().for_each(Request::assert_waits);
+    drop((all, second, member, busy));
+    assert_eq!(pool.snapshot().counters.overloads, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_time_limit_is_never_refused_because_of_overload() {
+    let (pool, _member, _busy) = with_two_kinds().await;
+    let patient = || of(pool.acquire(Claim { kind: Some(WorkKind(2)), ..Claim::default() }));
+    let mut all: Vec<_> = (0..200).map(|_| patient()).collect();
+    all.iter_mut().for_each(Request::assert_waits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_for_their_own_member_are_judged_by_its_queue() {
+    let (pool, member, _busy) = with_two_kinds().await;
+    let bound = || {
+        let deadline = Some(tokio::time::Instant::now() + TIME_LIMIT);
+        let preference = MemberPreference { bound: Some(member.id()), ..MemberPreference::default() };
+        of(pool.acquire(Claim { preference, deadline, ..Claim::default() }))
+    };
+    // The mean is 51 ms.
+    let mut all: Vec<_> = (0..99).map(|_| bound()).collect();
+    all.iter_mut().for_each(Request::assert_waits);
+    bound().assert_refused(AcquireError::Overloaded);
+    of_kind(&pool, 1).assert_waits();
 }
