@@ -39,7 +39,9 @@ impl<E> PoolState<E> {
             return Admission::Waits;
         }
         self.note_joins(span.since);
-        let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace()) else { return Admission::Waits };
+        let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace()) else {
+            return Admission::Waits;
+        };
         let (detector, now) = (&mut self.detectors[priority.index()], span.since);
         let wait = match span.preference.bound {
             None => detector.expected_wait(self.queue.work_of(priority), &pace, now),

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn addresses_of_neighbours_are_different_kinds() {
-        let entries: std::collections::BTreeSet<_> = (0..16).map(|index| WorkKind(0x7f00_0000 + 64 * index).entry()).collect();
+        let entries: std::collections::BTreeSet<_> =
+            (0..16).map(|index| WorkKind(0x7f00_0000 + 64 * index).entry()).collect();
         assert!(entries.len() >= 10, "{entries:?}");
     }
 }

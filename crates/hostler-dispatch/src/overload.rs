@@ -137,7 +137,8 @@ impl OverloadDetector {
             return false;
         };
         let late_since = *self.late_since.get_or_insert(now);
-        now.saturating_duration_since(late_since) >= time_limit / SHARE_OF_BURST && self.begin(time_limit, now)
+        now.saturating_duration_since(late_since) >= time_limit / SHARE_OF_BURST
+            && self.begin(time_limit, now)
     }
 
     fn begin(&mut self, time_limit: Duration, now: Instant) -> bool {
@@ -172,7 +173,8 @@ impl OverloadDetector {
 impl WorkDone {
     /// Seconds of work that are done in a second. At first that is the number of slots.
     fn speed(&self, pace: &Pace, now: Instant) -> f64 {
-        let (elapsed, known) = (now.saturating_duration_since(self.since).as_secs_f64(), pace.long().as_secs_f64());
+        let (elapsed, known) =
+            (now.saturating_duration_since(self.since).as_secs_f64(), pace.long().as_secs_f64());
         (self.work + pace.slots() * known) / (elapsed + known)
     }
 

@@ -125,7 +125,8 @@ mod tests {
         let (mut even, mut uneven) = (Service::default(), Service::default());
         (0..64).for_each(|_| even.observe(Duration::from_millis(10)));
         (0..64).for_each(|index| uneven.observe(Duration::from_millis(if index % 2 == 0 { 0 } else { 20 })));
-        let deviation = |service: Service| service.pace(1).unwrap().deviation(Duration::from_secs(1)).as_millis();
+        let deviation =
+            |service: Service| service.pace(1).unwrap().deviation(Duration::from_secs(1)).as_millis();
         assert_eq!((deviation(even), deviation(uneven)), (100, 141));
     }
 }

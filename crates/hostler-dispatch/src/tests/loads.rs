@@ -87,7 +87,8 @@ async fn losses(loads: &[f64], slow: Option<Slow>, slots: &[usize], time: Durati
                 for load in loads.iter().copied() {
                     let case = Case { slots, holding, load, time: time * 2 / slots as u32, slow, seed };
                     let (fifo, adaptive) = case.both().await;
-                    let is_loss = adaptive.p99 > fifo.p99.mul_f64(1.05) || adaptive.refused > 0 || !adaptive.in_order;
+                    let is_loss =
+                        adaptive.p99 > fifo.p99.mul_f64(1.05) || adaptive.refused > 0 || !adaptive.in_order;
                     if fifo.refused == 0 && is_loss {
                         losses.push(format!("{case:?}: {fifo:?} {adaptive:?}"));
                     }
@@ -120,7 +121,10 @@ async fn beyond_its_capacity_the_pool_serves_as_much_as_it_can_and_quickly() {
             for seed in seeds() {
                 let case = Case { slots, holding, load, time: 30 * SECOND, slow: None, seed };
                 let (fifo, adaptive) = case.both().await;
-                assert!(adaptive.goodput >= 0.95 && adaptive.goodput >= fifo.goodput - 0.01, "{case:?}: {adaptive:?}");
+                assert!(
+                    adaptive.goodput >= 0.95 && adaptive.goodput >= fifo.goodput - 0.01,
+                    "{case:?}: {adaptive:?}"
+                );
                 assert!(adaptive.quick >= least_quick, "{case:?}: {adaptive:?}");
                 assert!(adaptive.p99 <= fifo.p99, "{case:?}: {adaptive:?}");
             }

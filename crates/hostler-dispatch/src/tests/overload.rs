@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::simulation::{Holding, World};
 use super::*;
-use crate::{Membership, MemberPreference, Policy, Priority, WorkKind};
+use crate::{MemberPreference, Membership, Policy, Priority, WorkKind};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);

@@ -133,13 +133,7 @@ impl World {
         Self::seeded(policy, slots, holding, time_limit, 7)
     }
 
-    pub fn seeded(
-        policy: Policy,
-        slots: usize,
-        holding: Holding,
-        time_limit: Duration,
-        seed: u64,
-    ) -> Self {
+    pub fn seeded(policy: Policy, slots: usize, holding: Holding, time_limit: Duration, seed: u64) -> Self {
         let settings = PoolSettings { policy, queue_limit: 100_000, ..PoolSettings::default() };
         let pool = Pool::new("simulated", settings);
         let members = (0..slots).map(|_| pool.join((), 1)).collect();
@@ -269,7 +263,9 @@ impl World {
                 self.stories[index].granted = Some(now);
                 self.served.push(index);
                 self.leases[index] = Some(lease);
-                let slow = |slow: &Slow| now.as_nanos() % slow.period.as_nanos() >= (slow.period - slow.part).as_nanos();
+                let slow = |slow: &Slow| {
+                    now.as_nanos() % slow.period.as_nanos() >= (slow.period - slow.part).as_nanos()
+                };
                 let factor = self.slow.filter(slow).map_or(1.0, |slow| slow.factor);
                 self.plan(now + self.holds[index].mul_f64(factor), Event::Finish(index));
             }
