@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::claim::{Policy, Priority};
 use super::kinds::WorkKind;
 use super::member::MemberState;
-use super::overload::{Admission, Arrival, ServedWait};
+use super::overload::{Judgement, NewWait, ServedWait};
 use super::place::QueuePosition;
 use super::queue::{AcquireError, QueueSpan};
 use super::service::Pace;
@@ -20,13 +20,13 @@ const STUCK_HOLDINGS: u32 = 16;
 impl<E> PoolState<E> {
     /// Whether one more request may wait.
     pub fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
-        let admission = self.judge(priority, span);
+        let judgement = self.judge(priority, span);
         let limit = self.settings.queue_limit;
         if self.queue.newcomers() >= limit {
             self.counters.refused_full += 1;
             return Err(AcquireError::QueueFull { limit });
         }
-        if admission != Admission::Waits {
+        if judgement != Judgement::Waits {
             self.counters.refused_overload += 1;
             return Err(AcquireError::Overloaded);
         }
@@ -34,13 +34,13 @@ impl<E> PoolState<E> {
     }
 
     /// Whether this request can wait for its slot, by what it costs and what waits before it.
-    fn judge(&mut self, priority: Priority, span: QueueSpan) -> Admission {
+    fn judge(&mut self, priority: Priority, span: QueueSpan) -> Judgement {
         if self.settings.policy == Policy::Fifo || self.pause.is_on() {
-            return Admission::Waits;
+            return Judgement::Waits;
         }
         self.note_joins(span.since);
         let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace()) else {
-            return Admission::Waits;
+            return Judgement::Waits;
         };
         let (detector, now) = (&mut self.detectors[priority.index()], span.since);
         let wait = match span.preference.bound {
@@ -51,9 +51,9 @@ impl<E> PoolState<E> {
                 pace.hold().mul_f64(waiting as f64 / slots as f64)
             }
         };
-        let admission = detector.arrives(Arrival { work: span.work.time, wait, time_limit }, &pace, now);
-        self.counters.overloads += u64::from(admission == Admission::OverloadBegins);
-        if self.is_stuck(span, &pace) { Admission::Refused } else { admission }
+        let judgement = detector.arrives(NewWait { work: span.work.time, wait, time_limit }, &pace, now);
+        self.counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
+        if self.is_stuck(span, &pace) { Judgement::Refused } else { judgement }
     }
 
     /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests

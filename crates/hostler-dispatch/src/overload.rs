@@ -63,7 +63,7 @@ struct Overload {
 
 /// A request that is about to wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct NewWait {
     /// How long it will hold its slot.
     pub work: Duration,
     /// How long it will wait for it.
@@ -82,7 +82,7 @@ pub(super) struct ServedWait {
 
 /// What becomes of a request that is about to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum Judgement {
     Waits,
     Refused,
     /// It is refused, and it is the first one.
@@ -96,9 +96,9 @@ impl OverloadDetector {
         Duration::try_from_secs_f64(ahead.as_secs_f64() / speed).unwrap_or(Duration::MAX)
     }
 
-    pub fn arrives(&mut self, arrival: Arrival, pace: &Pace, now: Instant) -> Admission {
+    pub fn arrives(&mut self, arrival: NewWait, pace: &Pace, now: Instant) -> Judgement {
         self.done.get_or_insert(WorkDone { since: now, work: 0.0 });
-        let Arrival { work, wait, time_limit } = arrival;
+        let NewWait { work, wait, time_limit } = arrival;
         let is_long = wait > pace.target(time_limit);
         if self.overload.is_some_and(|overload| overload.until <= now) {
             *self = Self { done: self.done, ..Self::default() };
@@ -107,18 +107,18 @@ impl OverloadDetector {
             if is_long {
                 overload.refused = now;
             }
-            return if is_long { Admission::Refused } else { Admission::Waits };
+            return if is_long { Judgement::Refused } else { Judgement::Waits };
         }
         if !is_long {
             self.standing = None;
-            return Admission::Waits;
+            return Judgement::Waits;
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
         standing.come += pace.usual(work).as_secs_f64();
         if wait <= time_limit && !standing.is_overload(time_limit, pace, now) {
-            return Admission::Waits;
+            return Judgement::Waits;
         }
-        if self.begin(time_limit, now) { Admission::OverloadBegins } else { Admission::Waits }
+        if self.begin(time_limit, now) { Judgement::OverloadBegins } else { Judgement::Waits }
     }
 
     /// Returns true if this begins an overload.

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::simulation::{Holding, Slow, World};
+use super::simulation::{Holding, SlowSpell, World};
 use crate::{Policy, Priority};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,18 +16,18 @@ const HOLDINGS: [Holding; 3] =
     [PAGES, Holding::Exponential(Duration::from_millis(6)), Holding::Fixed(Duration::from_millis(6))];
 
 #[derive(Clone, Copy, Debug)]
-struct Case {
+struct LoadCase {
     slots: usize,
     holding: Holding,
     load: f64,
     time: Duration,
-    slow: Option<Slow>,
+    slow: Option<SlowSpell>,
     seed: u64,
 }
 
 /// What came of one run.
 #[derive(Debug)]
-struct Outcome {
+struct LoadOutcome {
     p50: Duration,
     p99: Duration,
     refused: usize,
@@ -38,14 +38,14 @@ struct Outcome {
     quick: f64,
 }
 
-impl Case {
-    async fn run(self, policy: Policy) -> Outcome {
+impl LoadCase {
+    async fn run(self, policy: Policy) -> LoadOutcome {
         let mut world = World::seeded(policy, self.slots, self.holding, TIME_LIMIT, self.seed);
         world.slow = self.slow;
         world.pour(self.load, self.time, Priority::Normal);
         world.run(None).await;
         let all = (Duration::ZERO, self.time * 2);
-        Outcome {
+        LoadOutcome {
             p50: world.latency(0.5, all.0, all.1),
             p99: world.latency(0.99, all.0, all.1),
             refused: world.refusals(),
@@ -57,11 +57,11 @@ impl Case {
     }
 
     /// Runs both policies and prints what came of it: first in order of arrival, then adaptive.
-    async fn both(self) -> (Outcome, Outcome) {
+    async fn both(self) -> (LoadOutcome, LoadOutcome) {
         let (fifo, adaptive) = (self.run(Policy::Fifo).await, self.run(Policy::Adaptive).await);
         let Self { slots, holding, load, seed, slow, .. } = self;
         for (policy, outcome) in [("fifo", &fifo), ("adaptive", &adaptive)] {
-            let Outcome { p50, p99, refused, overloads, goodput, quick, .. } = outcome;
+            let LoadOutcome { p50, p99, refused, overloads, goodput, quick, .. } = outcome;
             println!(
                 "{slots} slots, {holding:?}, load {load}, slow {:?}, seed {seed}, {policy}: goodput {goodput:.3}, within 1 s {quick:.3}, \
                  p50 {p50:.1?}, p99 {p99:.1?}, refused {refused}, overloads {overloads}",
@@ -79,13 +79,13 @@ fn seeds() -> RangeInclusive<u64> {
 
 /// The runs in which the adaptive queue is slower than order of arrival, or refuses a request, although order of arrival refuses
 /// none.
-async fn losses(loads: &[f64], slow: Option<Slow>, slots: &[usize], time: Duration) -> Vec<String> {
+async fn losses(loads: &[f64], slow: Option<SlowSpell>, slots: &[usize], time: Duration) -> Vec<String> {
     let mut losses = Vec::new();
     for seed in seeds() {
         for slots in slots.iter().copied() {
             for holding in HOLDINGS {
                 for load in loads.iter().copied() {
-                    let case = Case { slots, holding, load, time: time * 2 / slots as u32, slow, seed };
+                    let case = LoadCase { slots, holding, load, time: time * 2 / slots as u32, slow, seed };
                     let (fifo, adaptive) = case.both().await;
                     let is_loss =
                         adaptive.p99 > fifo.p99.mul_f64(1.05) || adaptive.refused > 0 || !adaptive.in_order;
@@ -109,7 +109,8 @@ async fn up_to_its_capacity_the_adaptive_queue_is_the_order_of_arrival() {
 #[tokio::test(start_paused = true)]
 async fn a_pool_that_is_slow_for_a_moment_is_not_overloaded() {
     for (period, part, factor) in [(10 * SECOND, 2 * SECOND, 2.5), (10 * SECOND, SECOND, 3.0)] {
-        let losses = losses(&[0.7, 0.8, 0.85], Some(Slow { period, part, factor }), &[2], 30 * SECOND).await;
+        let losses =
+            losses(&[0.7, 0.8, 0.85], Some(SlowSpell { period, part, factor }), &[2], 30 * SECOND).await;
         assert!(losses.is_empty(), "{losses:#?}");
     }
 }
@@ -119,7 +120,7 @@ async fn beyond_its_capacity_the_pool_serves_as_much_as_it_can_and_quickly() {
     for (slots, holding) in [(2, HOLDINGS[0]), (2, HOLDINGS[1]), (2, HOLDINGS[2]), (8, PAGES)] {
         for (load, least_quick) in [(1.2, 0.6), (2.0, 0.95)] {
             for seed in seeds() {
-                let case = Case { slots, holding, load, time: 30 * SECOND, slow: None, seed };
+                let case = LoadCase { slots, holding, load, time: 30 * SECOND, slow: None, seed };
                 let (fifo, adaptive) = case.both().await;
                 assert!(
                     adaptive.goodput >= 0.95 && adaptive.goodput >= fifo.goodput - 0.01,

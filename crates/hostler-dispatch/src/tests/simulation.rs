@@ -51,7 +51,7 @@ fn exponential(mean: Duration, dice: &mut fastrand::Rng) -> Duration {
 
 /// Requests that get their slot in the last part of each period take longer.
 #[derive(Clone, Copy, Debug)]
-pub struct Slow {
+pub struct SlowSpell {
     pub period: Duration,
     pub part: Duration,
     pub factor: f64,
@@ -111,7 +111,7 @@ pub struct World {
     /// A client that was answered or refused sends its next request at once.
     pub comes_again: bool,
     /// The members are slow at times, as on a machine that other programs use.
-    pub slow: Option<Slow>,
+    pub slow: Option<SlowSpell>,
     pub stories: Vec<Story>,
     /// The indices of the requests that got a slot, in that order.
     pub served: Vec<usize>,
@@ -263,7 +263,7 @@ impl World {
                 self.stories[index].granted = Some(now);
                 self.served.push(index);
                 self.leases[index] = Some(lease);
-                let slow = |slow: &Slow| {
+                let slow = |slow: &SlowSpell| {
                     now.as_nanos() % slow.period.as_nanos() >= (slow.period - slow.part).as_nanos()
                 };
                 let factor = self.slow.filter(slow).map_or(1.0, |slow| slow.factor);
