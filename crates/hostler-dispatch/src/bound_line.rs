@@ -44,11 +44,14 @@ impl<W> BoundLine<W> {
         firsts.map(|(place, _)| place.ticket.arrived).min()
     }
 
-    /// The first request that waits for this member, or the last one.
-    pub fn first_of(&self, member: MemberId, newest_first: bool) -> Option<(QueuePosition, &W)> {
-        let waiting = self.0.get(&member)?;
-        let next = if newest_first { waiting.last_key_value() } else { waiting.first_key_value() };
-        next.map(|(place, waiter)| (*place, waiter))
+    /// The first request that waits for this member.
+    pub fn first_of(&self, member: MemberId) -> Option<(QueuePosition, &W)> {
+        self.0.get(&member)?.first_key_value().map(|(place, waiter)| (*place, waiter))
+    }
+
+    /// How many wait for this member.
+    pub fn len_of(&self, member: MemberId) -> usize {
+        self.0.get(&member).map_or(0, BTreeMap::len)
     }
 
     pub fn insert(&mut self, member: MemberId, place: QueuePosition, waiter: W) -> Option<W> {

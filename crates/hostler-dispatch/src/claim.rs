@@ -7,6 +7,8 @@ use std::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::kinds::WorkKind;
+
 /// An arrival number. With it a request keeps its position in the queue when it tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
@@ -54,6 +56,8 @@ pub struct Claim {
     pub long_lived: Option<LongLived>,
     /// Which members may serve it.
     pub preference: MemberPreference,
+    /// Requests of one kind cost about as much. `None`: it costs as much as the pool's average.
+    pub kind: Option<WorkKind>,
 }
 
 /// Which members may serve a claim. By default, any member.
@@ -137,14 +141,13 @@ impl Priority {
     }
 }
 
-/// The order in which a pool serves waiting requests, and when it refuses them.
+/// When a pool refuses requests. The order is always that of arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// In order of arrival while the queue drains. Under standing overload the newest request is served first, and
-    /// requests that cannot be served in time are refused early.
+    /// In order of arrival. Under overload, requests that would wait long are refused on arrival.
     #[default]
     Adaptive,
-    /// Always in order of arrival.
+    /// A request is refused only if the queue is full or its deadline has passed.
     Fifo,
 }

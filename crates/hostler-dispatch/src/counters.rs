@@ -14,10 +14,10 @@ pub struct PoolCounters {
     pub queued: u64,
     /// Times a request was refused because the queue was full.
     pub refused_full: u64,
-    /// Times a request was refused on arrival because it would not have been served in time.
+    /// Times a request was refused on arrival because it would have waited too long.
     pub refused_overload: u64,
-    /// Times a request that waited was refused under overload.
-    pub shed: u64,
+    /// Times an overload began.
+    pub overloads: u64,
     /// Times a request was refused because no member takes another tunnel.
     pub refused_tunnels: u64,
     /// Times a request was refused because no member takes another stream, or because its own member does not.

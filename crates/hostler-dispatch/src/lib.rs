@@ -15,10 +15,11 @@
 //!   member whose event loop is observed becomes free without an event: `recheck` asks the pool again.
 //!
 //! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most
-//! (`queue`). Within a class the oldest request is served first, or, under standing overload (`overload`), the newest.
-//! Measured service times (`service`) decide how long a long wait is. A wait ends in one of four ways, and each is
+//! (`queue`). Within a class the oldest request is served first. Under overload (`overload`), a request that would wait long is
+//! refused on arrival. Measured service times (`service`, `kinds`) tell how long it would wait. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
 
+mod admission;
 mod bound;
 mod bound_line;
 mod choice;
@@ -28,6 +29,7 @@ mod eject;
 mod event_loop;
 mod gauge;
 pub mod json;
+mod kinds;
 mod long_lived;
 mod member;
 mod membership;
@@ -55,6 +57,7 @@ pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use event_loop::EventLoop;
 pub use gauge::{Gauge, Hold, Load};
+pub use kinds::WorkKind;
 pub use membership::Membership;
 pub use pool::{Acquire, Lease, LeaseEnding, Pool};
 pub use queue::AcquireError;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
 use super::event_loop::LoopState;
+use super::kinds::WorkKind;
 use super::settings::PoolSettings;
 
 /// What leases, the membership and the pool share about one member.
@@ -88,6 +89,7 @@ pub(super) struct Grant<E> {
     pub alone: bool,
     /// What may follow the lease.
     pub long_lived: Option<LongLived>,
+    pub kind: Option<WorkKind>,
     /// How many other slots of the member were in use at the grant.
     pub beside: usize,
     /// The pool waits to hear that the request has been sent.

@@ -1,10 +1,9 @@
-//! Tells whether the waiting requests of one class are a burst that drains or a standing overload. Knows neither queue
-//! nor members.
+//! Tells whether more work comes to one class than the pool can do, and which requests it then admits. Knows neither queue nor
+//! members.
 //!
-//! The first test is that of CoDel (Nichols and Jacobson; RFC 8289), with measures of this pool: for a whole interval,
-//! every request that got a slot waited longer than the target. A busy pool without overload can show this too: a burst,
-//! chance at 95 % load, or twenty clients that each wait for their answer. So a second condition must hold: clearly more
-//! requests arrive than are served, or the last request in the queue will not be served in time.
+//! Work is the time for which requests are expected to hold a slot. A pool is overloaded if requests cannot be served before
+//! their deadlines. That is certain when the last request in line would get its slot too late. It is foreseen when, for longer than
+//! a burst, clearly more work has come than the slots can do. The order of the requests never changes.
 
 use std::time::Duration;
 
@@ -12,132 +11,190 @@ use tokio::time::Instant;
 
 use super::service::Pace;
 
-/// How many requests must arrive for four that are served before the excess grows.
-const FOURTHS_COME: u32 = 4;
-const FOURTHS_SERVED: u32 = 5;
-/// This many requests too many are more than chance, if all slots are held equally long.
-const EXCESS: f64 = 32.0;
-/// With fewer grants than this, the speed of the queue is not known.
-const LEAST_GRANTS: u32 = 4;
-/// An overload ends after this time without a refusal and without a waiting request.
+/// More work must come than the slots can do, by at least this factor ...
+const CLEARLY_MORE: f64 = 1.125;
+/// ... and by this many standard deviations of what comes by chance.
+const DEVIATIONS: f64 = 5.0;
+/// It must come for this part (1/5) of the time that a request can wait. What ends before is a burst.
+const SHARE_OF_BURST: u32 = 5;
+/// Requests that get their slots after this part of their time show that the estimates are too low.
+const SHARE_OF_LATE: f64 = 0.875;
+/// An overload ends after this time without a refusal, when no request waits.
 const CALM: Duration = Duration::from_millis(500);
-/// After this many intervals the overload must be shown again. Clients that come back as soon as they are refused look
+/// After this many time limits the overload must be shown again. Clients that come back as soon as they are refused look
 /// like new ones. Without this limit they would be refused for ever, although all of them could wait for their turn.
-const LONGEST_INTERVALS: u32 = 64;
+const LONGEST_TIME_LIMITS: u32 = 16;
+/// The speed is measured over at most this many targets.
+const SPEED_TARGETS: f64 = 8.0;
 
-/// What is known about the waits in one class.
+/// What is known about the work of one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OverloadDetector {
+    done: Option<WorkDone>,
     standing: Option<StandingQueue>,
     overload: Option<Overload>,
+    interrupted: Option<Instant>,
+    /// Since when each request that got a slot was almost too late.
+    late_since: Option<Instant>,
 }
 
-/// The time since which every request that got a slot had waited too long.
+/// The work for which slots were given since the class waits, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct WorkDone {
+    since: Instant,
+    work: f64,
+}
+
+/// The time since which each request that came found a wait above the target.
 #[derive(Clone, Copy, Debug)]
 struct StandingQueue {
     since: Instant,
-    grants: u32,
-    /// By how much the arrivals exceed five for every four served, in fourths of a request.
-    excess: u32,
+    /// Seconds of work that have come, and for which slots were given, at the usual speed of the pool. A pool that is slow for
+    /// a moment does not get more work.
+    come: f64,
+    given: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Overload {
-    since: Instant,
     refused: Instant,
+    until: Instant,
+}
+
+/// A request that is about to wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewWait {
+    /// How long it will hold its slot.
+    pub work: Duration,
+    /// How long it will wait for it.
+    pub wait: Duration,
+    /// How long it can wait.
+    pub time_limit: Duration,
 }
 
 /// A waiting request that got a slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ServedWaits {
+pub(super) struct ServedWait {
+    pub work: Duration,
     pub waited: Duration,
-    /// How long it could have waited. `None`: no limit.
     pub time_limit: Option<Duration>,
-    /// How many requests of its class still wait.
-    pub behind: usize,
+}
+
+/// What becomes of a request that is about to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    Waits,
+    Refused,
+    /// It is refused, and it is the first one.
+    OverloadBegins,
 }
 
 impl OverloadDetector {
-    /// A request joins the queue, or is refused because the queue is full.
-    pub fn arrived(&mut self) {
-        if let Some(standing) = &mut self.standing {
-            standing.excess = standing.excess.saturating_add(FOURTHS_COME);
-        }
+    /// How long a request will wait behind this work.
+    pub fn expected_wait(&self, ahead: Duration, pace: &Pace, now: Instant) -> Duration {
+        let speed = self.done.map_or(pace.slots(), |done| done.speed(pace, now));
+        Duration::try_from_secs_f64(ahead.as_secs_f64() / speed).unwrap_or(Duration::MAX)
     }
 
-    pub fn served(&mut self, served: ServedWaits, pace: &Pace, now: Instant) {
-        if self.overload.is_some() {
-            return;
+    pub fn arrives(&mut self, arrival: NewWait, pace: &Pace, now: Instant) -> Judgement {
+        self.done.get_or_insert(WorkDone { since: now, work: 0.0 });
+        let NewWait { work, wait, time_limit } = arrival;
+        let is_long = wait > pace.target(time_limit);
+        if self.overload.is_some_and(|overload| overload.until <= now) {
+            *self = Self { done: self.done, ..Self::default() };
         }
-        if served.waited <= pace.target(served.time_limit) || served.behind == 0 {
-            self.standing = None;
-            return;
-        }
-        let standing = self.standing.get_or_insert(StandingQueue { since: now, grants: 0, excess: 0 });
-        standing.grants = standing.grants.saturating_add(1);
-        // The bound makes sure that a flood that has ended is soon forgotten, however large it was.
-        let bound = (2.0 * most_excess(pace)) as u32;
-        standing.excess = standing.excess.min(bound).saturating_sub(FOURTHS_SERVED);
-        if standing.is_overload(served, pace, now) {
-            self.overload = Some(Overload { since: now, refused: now });
-        }
-    }
-
-    /// Slots did not come free for a reason other than load, so the measurement starts again.
-    pub fn interrupt(&mut self) {
-        self.standing = None;
-    }
-
-    /// A request was refused under overload.
-    pub fn refused(&mut self, now: Instant) {
         if let Some(overload) = &mut self.overload {
-            overload.refused = now;
+            if is_long {
+                overload.refused = now;
+            }
+            return if is_long { Judgement::Refused } else { Judgement::Waits };
         }
+        if !is_long {
+            self.standing = None;
+            return Judgement::Waits;
+        }
+        let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
+        standing.come += pace.usual(work).as_secs_f64();
+        if wait <= time_limit && !standing.is_overload(time_limit, pace, now) {
+            return Judgement::Waits;
+        }
+        if self.begin(time_limit, now) { Judgement::OverloadBegins } else { Judgement::Waits }
+    }
+
+    /// Returns true if this begins an overload.
+    pub fn served(&mut self, served: ServedWait, pace: &Pace, now: Instant) -> bool {
+        let work = served.work.as_secs_f64();
+        if let Some(done) = &mut self.done {
+            done.work += work;
+            done.forget(pace, now);
+        }
+        if let Some(standing) = &mut self.standing {
+            standing.given += pace.usual(served.work).as_secs_f64();
+        }
+        let is_late = |limit: &Duration| served.waited >= limit.mul_f64(SHARE_OF_LATE);
+        let Some(time_limit) = served.time_limit.filter(is_late).filter(|_| self.overload.is_none()) else {
+            self.late_since = None;
+            return false;
+        };
+        let late_since = *self.late_since.get_or_insert(now);
+        now.saturating_duration_since(late_since) >= time_limit / SHARE_OF_BURST
+            && self.begin(time_limit, now)
+    }
+
+    fn begin(&mut self, time_limit: Duration, now: Instant) -> bool {
+        let quiet = time_limit / SHARE_OF_BURST;
+        if self.interrupted.is_some_and(|at| now.saturating_duration_since(at) < quiet) {
+            return false;
+        }
+        self.standing = None;
+        self.overload = Some(Overload { refused: now, until: now + time_limit * LONGEST_TIME_LIMITS });
+        true
+    }
+
+    /// Slots do not come free, or will soon, for a reason other than load: the measurement starts again.
+    pub fn interrupt(&mut self, now: Instant) {
+        *self = Self { overload: self.overload, interrupted: Some(now), ..Self::default() };
     }
 
     /// A request arrives, and no other of this class waits.
     pub fn found_empty(&mut self, now: Instant) {
-        self.standing = None;
+        (self.standing, self.done, self.late_since) = (None, None, None);
         if !self.is_overload(true, now) {
             self.overload = None;
         }
     }
 
-    /// Whether the newest request is served first and requests that would be too late are refused.
+    /// Whether requests are refused that would wait longer than the target.
     pub fn is_overload(&self, empty: bool, now: Instant) -> bool {
         self.overload.is_some_and(|overload| !empty || now.saturating_duration_since(overload.refused) < CALM)
     }
-
-    /// Ends an overload that has lasted long, so that it must be shown again.
-    pub fn doubt(&mut self, pace: &Pace, now: Instant) {
-        let longest = pace.interval(None) * LONGEST_INTERVALS;
-        if self.overload.is_some_and(|overload| now.saturating_duration_since(overload.since) >= longest) {
-            *self = Self::default();
-        }
-    }
 }
 
-/// The excess, in fourths of a request, above which it is more than chance.
-fn most_excess(pace: &Pace) -> f64 {
-    f64::from(FOURTHS_COME) * EXCESS * pace.unevenness()
+impl WorkDone {
+    /// Seconds of work that are done in a second. At first that is the number of slots.
+    fn speed(&self, pace: &Pace, now: Instant) -> f64 {
+        let (elapsed, known) =
+            (now.saturating_duration_since(self.since).as_secs_f64(), pace.long().as_secs_f64());
+        (self.work + pace.slots() * known) / (elapsed + known)
+    }
+
+    /// Halves what was measured if it is old.
+    fn forget(&mut self, pace: &Pace, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed > pace.long().mul_f64(SPEED_TARGETS) {
+            self.since = now - elapsed / 2;
+            self.work /= 2.0;
+        }
+    }
 }
 
 impl StandingQueue {
-    fn is_overload(&self, served: ServedWaits, pace: &Pace, now: Instant) -> bool {
+    fn is_overload(&self, time_limit: Duration, pace: &Pace, now: Instant) -> bool {
         let stood = now.saturating_duration_since(self.since);
-        if stood < pace.interval(served.time_limit) {
-            return false;
-        }
-        let too_many = f64::from(self.excess) >= most_excess(pace);
-        too_many || self.is_too_slow(served, stood)
-    }
-
-    /// Whether the last request in the queue will be too late, at the speed since the queue stands.
-    fn is_too_slow(&self, served: ServedWaits, stood: Duration) -> bool {
-        let Some(time_limit) = served.time_limit else { return false };
-        let turn = stood.as_secs_f64() / f64::from(self.grants);
-        self.grants >= LEAST_GRANTS
-            && served.waited > time_limit / 2
-            && turn * served.behind as f64 > time_limit.as_secs_f64()
+        let possible = self.given.max(stood.as_secs_f64() * pace.slots());
+        let excess = (self.come - possible) / pace.slots();
+        stood >= time_limit / SHARE_OF_BURST
+            && self.come >= possible * CLEARLY_MORE
+            && excess >= DEVIATIONS * pace.deviation(stood).as_secs_f64()
     }
 }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::bound_line::BoundLine;
 use super::claim::{LongLived, MemberId, MemberPreference, Priority};
+use super::kinds::WorkKind;
 use super::place::QueuePosition;
-use super::service::Pace;
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
@@ -23,23 +23,22 @@ pub(super) struct QueueSpan {
     pub until: Option<Instant>,
     pub long_lived: Option<LongLived>,
     pub preference: MemberPreference,
+    /// What it costs.
+    pub work: Work,
 }
 
 impl QueueSpan {
-    /// Why a request that waits under overload is refused. `None`: it is not.
-    pub fn overdue(self, pace: &Pace, now: Instant) -> Option<AcquireError> {
-        let waited = now.saturating_duration_since(self.since);
-        match self.until {
-            Some(until) if until <= now => Some(AcquireError::Expired),
-            Some(until) if until < now + pace.hold() => Some(AcquireError::Overloaded),
-            _ => (waited > pace.limit(self.time_limit())).then_some(AcquireError::Overloaded),
-        }
-    }
-
     /// How long the request can wait in all. `None`: no limit.
     pub fn time_limit(self) -> Option<Duration> {
         self.until.map(|until| until.saturating_duration_since(self.since))
     }
+}
+
+/// What a request costs: its kind, and for how long it is expected to hold its slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    pub kind: Option<WorkKind>,
+    pub time: Duration,
 }
 
 /// Why a request gets no lease.
@@ -114,10 +113,12 @@ pub(super) struct Queue<G> {
 #[derive(Default)]
 struct Line {
     newcomers: BTreeMap<QueuePosition, Waiter>,
-    /// Requests that lost their member. They were served once, so they come first in any order.
+    /// Requests that lost their member. They do not count against the queue limit.
     returned: BTreeMap<QueuePosition, Waiter>,
     /// Requests that are bound to a member. They hold up no other request, and no other request holds them up.
     bound: BoundLine<Waiter>,
+    /// The sum of what the requests cost that wait for any member.
+    work: Duration,
     /// How many slots in a row went to other classes while a request waited here.
     passed_over: u32,
 }
@@ -140,7 +141,18 @@ impl Line {
     /// A bound request comes to those that wait for any member.
     fn admit(&mut self, place: QueuePosition, mut waiter: Waiter) {
         waiter.span.preference.bound = None;
-        self.side(place).insert(place, waiter);
+        self.insert(place, waiter);
+    }
+
+    fn insert(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
+        self.work += waiter.span.work.time;
+        self.side(place).insert(place, waiter)
+    }
+
+    fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
+        let waiter = self.side(place).remove(&place)?;
+        self.work = self.work.saturating_sub(waiter.span.work.time);
+        Some(waiter)
     }
 
     fn waiter_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {
@@ -190,7 +202,7 @@ impl<G> Queue<G> {
     pub fn is_empty_for(&self, preference: &MemberPreference) -> bool {
         match preference.bound {
             _ if self.len == 0 => true,
-            Some(member) => self.lines.iter().all(|line| line.bound.first_of(member, false).is_none()),
+            Some(member) => self.lines.iter().all(|line| line.bound.first_of(member).is_none()),
             None => self.lines.iter().all(Line::is_empty),
         }
     }
@@ -225,9 +237,14 @@ impl<G> Queue<G> {
         }
     }
 
-    /// How many requests of a class are served before its newcomers, in any order.
-    pub fn returned(&self, priority: Priority) -> usize {
-        self.lines[priority.index()].returned.len()
+    /// What the requests of a class cost that wait for any member.
+    pub fn work_of(&self, priority: Priority) -> Duration {
+        self.lines[priority.index()].work
+    }
+
+    /// How many requests of a class wait for this member.
+    pub fn len_bound_to(&self, priority: Priority, member: MemberId) -> usize {
+        self.lines[priority.index()].bound.len_of(member)
     }
 
     /// When the oldest waiting request arrived.
@@ -240,7 +257,7 @@ impl<G> Queue<G> {
         let (line, waiter) = (&mut self.lines[place.priority.index()], Waiter { waker, span });
         let before = match span.preference.bound {
             Some(member) => line.bound.insert(member, place, waiter),
-            None => line.side(place).insert(place, waiter),
+            None => line.insert(place, waiter),
         };
         debug_assert!(before.is_none(), "a place is taken once");
         self.len += 1;
@@ -260,39 +277,13 @@ impl<G> Queue<G> {
 
     /// The request of a class that gets the next slot: one that waits for any member, or one that waits for a member with
     /// a free slot, whichever comes first.
-    pub fn next_free_of(
-        &self,
-        priority: Priority,
-        newest_first: bool,
-        free: &FreeSlots,
-    ) -> Option<(QueuePosition, QueueSpan)> {
+    pub fn next_free_of(&self, priority: Priority, free: &FreeSlots) -> Option<(QueuePosition, QueueSpan)> {
         let line = &self.lines[priority.index()];
-        let any = if free.any { self.next_of(priority, newest_first) } else { None };
-        let bound = free.awaited.iter().filter_map(|member| line.bound.first_of(*member, newest_first));
-        let bound = bound.map(|(place, waiter)| (place, waiter.span));
-        let all = any.into_iter().chain(bound);
-        match newest_first {
-            // As in `next_of`: requests that were served once come first.
-            true => all.max_by_key(|(place, _)| (place.returns(), *place)),
-            false => all.min_by_key(|(place, _)| *place),
-        }
-    }
-
-    /// The first request of a class: a returned one first, then the oldest or the newest.
-    pub fn next_of(&self, priority: Priority, newest_first: bool) -> Option<(QueuePosition, QueueSpan)> {
-        let line = &self.lines[priority.index()];
-        let next = if !newest_first {
-            line.first()
-        } else {
-            line.returned.first_key_value().or_else(|| line.newcomers.last_key_value())
-        };
-        next.map(|(place, waiter)| (*place, waiter.span))
-    }
-
-    /// The newcomer of a class that has waited longest.
-    pub fn oldest_newcomer(&self, priority: Priority) -> Option<(QueuePosition, QueueSpan)> {
-        let oldest = self.lines[priority.index()].newcomers.first_key_value();
-        oldest.map(|(place, waiter)| (*place, waiter.span))
+        let any = if free.any { line.first() } else { None };
+        let any = any.map(|(place, waiter)| (*place, waiter));
+        let bound = free.awaited.iter().filter_map(|member| line.bound.first_of(*member));
+        let next = any.into_iter().chain(bound).min_by_key(|(place, _)| *place);
+        next.map(|(place, waiter)| (place, waiter.span))
     }
 
     /// Hands a grant to a waiting request. The caller wakes the returned waker after unlocking.
@@ -349,6 +340,7 @@ impl<G> Queue<G> {
 
     pub fn drain(&mut self) -> Vec<Waker> {
         self.len = 0;
+        self.lines.iter_mut().for_each(|line| line.work = Duration::ZERO);
         let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.bound.drain()).collect();
         let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
         sides.flat_map(std::mem::take).chain(bound).map(|(_, waiter)| waiter.waker).collect()
@@ -356,7 +348,7 @@ impl<G> Queue<G> {
 
     fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
         let line = &mut self.lines[place.priority.index()];
-        let waiter = line.side(place).remove(&place).or_else(|| line.bound.remove(place))?;
+        let waiter = line.remove(place).or_else(|| line.bound.remove(place))?;
         self.len -= 1;
         Some(waiter)
     }

@@ -133,6 +133,7 @@ impl<E> Roster<E> {
             wary,
             alone,
             long_lived,
+            kind: None,
             beside,
             unsent,
         }

@@ -24,7 +24,7 @@ pub struct PoolSnapshot<T = ()> {
     pub paused: bool,
     /// The pool has no member until a request comes, or the first request waits for a member.
     pub asleep: bool,
-    /// More requests arrive than the pool can serve. The newest is served first, and requests that would be too late are refused.
+    /// More work comes than the pool can do. Requests that would wait long are refused on arrival.
     pub overloaded: bool,
     /// The mean time that a slot is held, over the last holdings. `None` until enough were measured. In JSON: microseconds.
     #[serde(rename = "service_time_us", serialize_with = "microseconds")]

@@ -5,19 +5,17 @@ use tokio::time::Instant;
 
 use super::bound;
 use super::choice::Chooser;
-use super::claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
 use super::counters::PoolCounters;
+use super::kinds::{KindTimes, WorkKind};
 use super::member::{Grant, MemberState};
-use super::overload::{OverloadDetector, ServedWaits};
+use super::overload::OverloadDetector;
 use super::pause::Pause;
 use super::place::QueuePosition;
-use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome};
+use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome, Work};
 use super::roster::Roster;
-use super::service::{Pace, Service};
+use super::service::Service;
 use super::settings::PoolSettings;
-
-/// A pool whose slots have not moved for this many mean holding times is stuck.
-const STUCK_HOLDINGS: u32 = 16;
 
 pub(super) struct PoolState<E> {
     pub settings: PoolSettings,
@@ -26,21 +24,24 @@ pub(super) struct PoolState<E> {
     pub counters: PoolCounters,
     pub pause: Pause,
     pub service: Service,
+    pub kinds: KindTimes,
     pub closed: bool,
     /// The thread of `recheck` asks this pool.
     pub rechecked: bool,
-    detectors: [OverloadDetector; Priority::COUNT],
+    pub detectors: [OverloadDetector; Priority::COUNT],
+    /// How many members there were when the detectors last judged.
+    pub members_judged: usize,
     last_chosen: Option<MemberId>,
-    last_grant: Option<Instant>,
+    pub last_grant: Option<Instant>,
 }
 
 /// One moment on two clocks.
 #[derive(Clone, Copy)]
-struct Now {
+pub(super) struct Now {
     /// Real time. Ejections end by it.
-    real: Instant,
+    pub real: Instant,
     /// The pool's time, which stops during pauses. Time limits of requests end by it.
-    served: Instant,
+    pub served: Instant,
 }
 
 impl<E> PoolState<E> {
@@ -52,9 +53,11 @@ impl<E> PoolState<E> {
             counters: PoolCounters::default(),
             pause: Pause::default(),
             service: Service::default(),
+            kinds: KindTimes::default(),
             closed: false,
             rechecked: false,
             detectors: Default::default(),
+            members_judged: 0,
             last_chosen: None,
             last_grant: None,
         }
@@ -98,7 +101,7 @@ impl<E> PoolState<E> {
             self.detectors[place.priority.index()].found_empty(now.served);
         }
         if self.queue.is_empty_for(&preference)
-            && let Some(grant) = self.grant(now, claim.long_lived, &preference)
+            && let Some(grant) = self.grant(now, claim.long_lived, &preference, claim.kind)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
@@ -115,7 +118,8 @@ impl<E> PoolState<E> {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference };
+        let work = Work { kind: claim.kind, time: self.time_of(claim.kind) };
+        let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, work };
         if !place.returns() {
             self.admit(place.priority, span)?;
         }
@@ -124,62 +128,18 @@ impl<E> PoolState<E> {
         Poll::Pending
     }
 
-    /// Whether one more request may wait.
-    fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
-        let pace = self.pace();
-        let overload = &mut self.detectors[priority.index()];
-        if pace.is_some() {
-            overload.arrived()
-        } else {
-            overload.interrupt()
-        }
-        let limit = self.settings.queue_limit;
-        if self.queue.newcomers() >= limit {
-            self.counters.refused_full += 1;
-            return Err(AcquireError::QueueFull { limit });
-        }
-        if self.settings.policy == Policy::Adaptive
-            && let Some(pace) = pace
-            && (self.is_hopeless(priority, span, &pace) || self.is_stuck(span, &pace))
-        {
-            self.counters.refused_overload += 1;
-            self.detectors[priority.index()].refused(span.since);
-            return Err(AcquireError::Overloaded);
-        }
-        Ok(())
-    }
-
-    /// Whether a request that arrives under overload would be too late, even as the next one after those that returned.
-    fn is_hopeless(&self, priority: Priority, span: QueueSpan, pace: &Pace) -> bool {
-        let ahead = pace.turns(self.queue.returned(priority) as f64);
-        self.is_overloaded(priority, span.since)
-            && span.until.is_some_and(|until| until < span.since + ahead + pace.hold())
-    }
-
-    /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
-    /// still wait to use every slot when that ends.
-    fn is_stuck(&self, span: QueueSpan, pace: &Pace) -> bool {
-        let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
-        let (Some(stood), Some(until)) = (stood, span.until) else { return false };
-        stood >= until.saturating_duration_since(span.since)
-            && stood >= pace.hold() * STUCK_HOLDINGS
-            && self.queue.newcomers() >= self.slots()
-    }
-
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
     pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
         let now = self.at(now);
         if self.queue.has_bound() {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
         }
-        self.shed(now, woken);
         while !self.queue.is_empty()
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now, span.long_lived, &span.preference)
+            && let Some(grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
         {
             woken.extend(self.queue.hand(place, grant));
-            self.observe(place, span, now);
-            self.shed(now, woken);
+            self.served(place, span, now.served);
         }
     }
 
@@ -191,8 +151,7 @@ impl<E> PoolState<E> {
         }
         let free = bound::free_slots(&self.roster, &self.queue, self.has_free_slot(now), now.real);
         while let Some(priority) = self.queue.next_class(&free) {
-            let newest_first = self.is_overloaded(priority, now.served);
-            let (place, span) = self.queue.next_free_of(priority, newest_first, &free)?;
+            let (place, span) = self.queue.next_free_of(priority, &free)?;
             let error = if span.until.is_some_and(|until| until <= now.served) {
                 self.counters.expired += 1;
                 AcquireError::Expired
@@ -215,45 +174,16 @@ impl<E> PoolState<E> {
         None
     }
 
-    /// A waiting request got a slot: records its wait for its class.
-    fn observe(&mut self, place: QueuePosition, span: QueueSpan, now: Now) {
-        if place.returns() || self.settings.policy == Policy::Fifo {
-            return;
-        }
-        let Some(pace) = self.pace() else { return };
-        let served = ServedWaits {
-            waited: now.served.saturating_duration_since(span.since),
-            time_limit: span.time_limit(),
-            behind: self.queue.len_of(place.priority),
-        };
-        self.detectors[place.priority.index()].served(served, &pace, now.served);
-    }
-
-    /// Under overload, refuses requests that have waited too long or cannot be served in time.
-    fn shed(&mut self, now: Now, woken: &mut Vec<Waker>) {
-        for priority in Priority::ALL {
-            if !self.is_overloaded(priority, now.served) {
-                continue;
-            }
-            let Some(pace) = self.pace() else { return };
-            while let Some((place, span)) = self.queue.oldest_newcomer(priority)
-                && let Some(error) = span.overdue(&pace, now.served)
-            {
-                self.counters.shed += u64::from(error == AcquireError::Overloaded);
-                self.counters.expired += u64::from(error == AcquireError::Expired);
-                woken.extend(self.queue.refuse(place, error));
-                self.detectors[priority.index()].refused(now.served);
-            }
-            self.detectors[priority.index()].doubt(&pace, now.served);
-        }
-    }
-
     /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         let id = grant.member.id;
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.state_mut(id).is_some_and(|member_state| !member_state.left) {
-            self.service.observe(now.saturating_duration_since(grant.since));
+            let hold = now.saturating_duration_since(grant.since);
+            self.service.observe(hold);
+            if let Some(kind) = grant.kind {
+                self.kinds.observe(kind, hold);
+            }
         }
         self.roster.release(grant, now);
     }
@@ -262,7 +192,7 @@ impl<E> PoolState<E> {
     /// The caller drops the grants after unlocking.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         // The waiting requests wait longer now for a reason that is not load.
-        self.detectors.iter_mut().for_each(OverloadDetector::interrupt);
+        self.interrupt(self.at(now).served);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -293,22 +223,10 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// Whether the newest request is served first in this class.
-    fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
-        let empty = self.queue.len_of(priority) == 0;
-        self.detectors[priority.index()].is_overload(empty, now)
-    }
-
-    /// Whether any class is overloaded.
-    pub fn has_overload(&self, now: Instant) -> bool {
-        let now = self.at(now).served;
-        Priority::ALL.into_iter().any(|priority| self.is_overloaded(priority, now))
-    }
-
     /// Gives no slots from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.detectors.iter_mut().for_each(OverloadDetector::interrupt);
+        self.interrupt(self.at(now).served);
     }
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
@@ -319,15 +237,7 @@ impl<E> PoolState<E> {
         self.settings = settings;
     }
 
-    fn pace(&self) -> Option<Pace> {
-        self.service.pace(self.slots())
-    }
-
-    fn slots(&self) -> usize {
-        self.roster.states().iter().filter(|member_state| !member_state.left).map(MemberState::parallel).sum()
-    }
-
-    fn at(&self, now: Instant) -> Now {
+    pub fn at(&self, now: Instant) -> Now {
         Now { real: now, served: now - self.pause.total(now) }
     }
 
@@ -371,12 +281,14 @@ impl<E> PoolState<E> {
         now: Now,
         kind: Option<LongLived>,
         preference: &MemberPreference,
+        work: Option<WorkKind>,
     ) -> Option<Grant<E>> {
         if self.pause.is_on() {
             return None;
         }
         let index = self.choose(now, kind, preference)?;
-        let grant = self.roster.grant(index, kind, preference, now.real);
+        let mut grant = self.roster.grant(index, kind, preference, now.real);
+        grant.kind = work;
         self.last_chosen = Some(grant.member.id);
         self.last_grant = Some(now.served);
         Some(grant)

@@ -274,7 +274,7 @@ pub struct Queue {
     /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with
     /// `Retry-After`.
     pub timeout: Period,
-    /// The order in which requests get slots, and which ones Hostler refuses if there are too many.
+    /// Which requests Hostler refuses if there are too many. The order is always that of arrival.
     pub policy: Policy,
 }
 
@@ -284,15 +284,15 @@ impl Default for Queue {
     }
 }
 
-/// The order in which requests get slots, and which ones are refused if there are too many.
+/// Which requests are refused if there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// In order of arrival while the queue drains now and then. Under standing overload: newest first, and Hostler
-    /// refuses a request early, with 503 (`overloaded`) and `Retry-After`, if it cannot be served in time.
+    /// In order of arrival. Under overload Hostler refuses a request on arrival, with 503 (`overloaded`) and
+    /// `Retry-After`, if it would wait long. Overload: more work comes than the workers can do in time.
     Adaptive,
-    /// Always in order of arrival. Hostler refuses a request only if the queue is full or the request has waited
-    /// too long.
+    /// In order of arrival. Hostler refuses a request only if the queue is full or the request has waited too long.
+    /// Choose it if clients wait patiently and no request may be refused early.
     Fifo,
 }
 

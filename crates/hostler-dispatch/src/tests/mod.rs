@@ -9,6 +9,7 @@ mod eject;
 mod fairness;
 mod gauge;
 mod leaving;
+mod loads;
 mod locking;
 mod model;
 mod observed;

@@ -49,6 +49,14 @@ fn exponential(mean: Duration, dice: &mut fastrand::Rng) -> Duration {
     mean.mul_f64(-(1.0 - dice.f64()).ln())
 }
 
+/// Requests that get their slot in the last part of each period take longer.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowSpell {
+    pub period: Duration,
+    pub part: Duration,
+    pub factor: f64,
+}
+
 /// The history of one request, in time since the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
@@ -102,6 +110,8 @@ pub struct World {
     pub time_limit: Duration,
     /// A client that was answered or refused sends its next request at once.
     pub comes_again: bool,
+    /// The members are slow at times, as on a machine that other programs use.
+    pub slow: Option<SlowSpell>,
     pub stories: Vec<Story>,
     /// The indices of the requests that got a slot, in that order.
     pub served: Vec<usize>,
@@ -113,11 +123,17 @@ pub struct World {
     serial: u64,
     waiting: Vec<Option<Acquire<()>>>,
     leases: Vec<Option<Lease<()>>>,
+    /// How long each request holds its slot. Decided at arrival, so that it does not depend on the policy.
+    holds: Vec<Duration>,
     ring: Arc<Ring>,
 }
 
 impl World {
     pub fn new(policy: Policy, slots: usize, holding: Holding, time_limit: Duration) -> Self {
+        Self::seeded(policy, slots, holding, time_limit, 7)
+    }
+
+    pub fn seeded(policy: Policy, slots: usize, holding: Holding, time_limit: Duration, seed: u64) -> Self {
         let settings = PoolSettings { policy, queue_limit: 100_000, ..PoolSettings::default() };
         let pool = Pool::new("simulated", settings);
         let members = (0..slots).map(|_| pool.join((), 1)).collect();
@@ -126,16 +142,18 @@ impl World {
             holding,
             time_limit,
             comes_again: false,
+            slow: None,
             stories: Vec::new(),
             served: Vec::new(),
             members,
             slots,
-            dice: fastrand::Rng::with_seed(7),
+            dice: fastrand::Rng::with_seed(seed),
             start: Instant::now(),
             events: BinaryHeap::new(),
             serial: 0,
             waiting: Vec::new(),
             leases: Vec::new(),
+            holds: Vec::new(),
             ring: Arc::new(Ring(Mutex::default())),
         }
     }
@@ -220,6 +238,7 @@ impl World {
         let claim = Claim { priority, deadline: Some(self.start + deadline), ..Claim::default() };
         self.waiting.push(Some(self.pool.acquire(claim)));
         self.leases.push(None);
+        self.holds.push(self.holding.roll(&mut self.dice));
         self.stories.push(Story {
             arrived: now,
             priority,
@@ -244,8 +263,11 @@ impl World {
                 self.stories[index].granted = Some(now);
                 self.served.push(index);
                 self.leases[index] = Some(lease);
-                let hold = self.holding.roll(&mut self.dice);
-                self.plan(now + hold, Event::Finish(index));
+                let slow = |slow: &SlowSpell| {
+                    now.as_nanos() % slow.period.as_nanos() >= (slow.period - slow.part).as_nanos()
+                };
+                let factor = self.slow.filter(slow).map_or(1.0, |slow| slow.factor);
+                self.plan(now + self.holds[index].mul_f64(factor), Event::Finish(index));
             }
             Err(error) => self.refuse(index, error),
         }
@@ -274,9 +296,16 @@ impl World {
 
     /// The good answers between two times, as a share of the capacity.
     pub fn goodput(&self, from: Duration, to: Duration) -> f64 {
+        self.goodput_within(Duration::MAX, from, to)
+    }
+
+    /// As [`Self::goodput`], of the answers that came within this time.
+    pub fn goodput_within(&self, most: Duration, from: Duration, to: Duration) -> f64 {
+        let is_quick = |story: &&Story| story.latency().is_some_and(|latency| latency <= most);
         let good = self
             .stories
             .iter()
+            .filter(is_quick)
             .filter(|story| story.is_good() && story.answered.is_some_and(|at| at >= from && at < to));
         good.count() as f64 / (self.capacity() * (to - from).as_secs_f64())
     }
@@ -296,6 +325,10 @@ impl World {
 
     pub fn refusals(&self) -> usize {
         self.stories.iter().filter(|story| story.refused.is_some()).count()
+    }
+
+    pub fn overloads(&self) -> u64 {
+        self.pool.snapshot().counters.overloads
     }
 
     pub fn is_in_order(&self) -> bool {

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket};
+use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket, WorkKind};
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
@@ -124,6 +124,8 @@ impl<'a> QueueWait<'a> {
             deadline: Some(self.limit_for(self.target.queue_timeout, exchange, asked)),
             long_lived: stream::expected(exchange),
             preference: self.preference,
+            // All requests of a route share its pattern.
+            kind: exchange.log_facts.route.as_ref().map(|route| WorkKind(route.as_ptr().addr() as u64)),
         };
         let mut acquire = pin!(target.pool.acquire(claim));
         self.ticket = Some(acquire.ticket());

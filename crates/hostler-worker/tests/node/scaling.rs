@@ -75,7 +75,7 @@ async fn no_request_is_lost_while_a_pool_falls_asleep_and_wakes_up_again_and_aga
         pass(pause).await;
     }
     let counters = test_pool.pool.snapshot().counters;
-    assert_eq!((counters.expired, counters.refused_full, counters.shed), (0, 0, 0));
+    assert_eq!((counters.expired, counters.refused_full, counters.refused_overload), (0, 0, 0));
     test_pool.stop().await;
 }
 

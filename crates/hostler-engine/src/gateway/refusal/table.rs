@@ -243,7 +243,7 @@ rows! {
         "The pool was asleep (`workers.min = 0`), and no worker became ready in `wake_timeout`: the app boots slowly, or the workers of other pools use up `server.worker_memory`.",
         "Look at the worker's last lines in the log, and at `scaling` in the status. Raise `wake_timeout` if the app boots that slowly.";
     OVERLOADED: later("overloaded"), Overload,
-        "The pool has had more requests than it can serve for some time, and this one would not have been served in time.",
+        "More work has come to the pool than it can do in time, and this request would have waited long.",
         "Add workers or members. `priority` of a route says which requests come first; `queue.policy = \"fifo\"` switches early refusals off.";
     TOO_MANY_TUNNELS: later("too_many_tunnels"), Overload,
         "Each worker or member has `max_tunnels` tunnels.",
