@@ -4,7 +4,7 @@
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
 //! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
 //! it, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
-//! member. Of WebSockets, only the bounds of frames are known (`websocket`).
+//! member, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod chunked;
@@ -19,6 +19,7 @@ pub mod scan;
 mod spare;
 pub mod stream;
 pub mod trailer;
+pub mod turn;
 pub mod websocket;
 mod whole;
 pub mod write;

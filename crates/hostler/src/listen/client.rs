@@ -10,11 +10,13 @@ use bytes::Bytes;
 use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use hostler_engine::gateway::Refusal;
 use hostler_engine::proxy::ClientEnd;
+use hostler_wire::turn::MOST_AT_ONCE;
 use hostler_wire::{
     BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
     read_some,
 };
 use tokio::io::AsyncWrite;
+use tokio::task::coop;
 
 use super::deliver::Delivered;
 use super::request_body::ReceivedBody;
@@ -138,6 +140,8 @@ impl Http1Client {
             match self.poll_read(cx) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return Poll::Ready(Ok(None)),
+                // The task has moved many bytes in this turn, so the read was put off.
+                Poll::Pending if !coop::has_budget_remaining() => return Poll::Pending,
                 // Checked after the read: a request that has arrived is answered even while Hostler stops.
                 Poll::Pending if shard.is_draining() && !*begun => return Poll::Ready(Ok(None)),
                 Poll::Pending => {
@@ -220,7 +224,8 @@ impl Http1Client {
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let (stream, unsent) = (Pin::new(&mut self.stream), &self.outbox[self.sent..]);
-        match (unsent, &*self.tail) {
+        let tail = &self.tail[..self.tail.len().min(MOST_AT_ONCE)];
+        match (unsent, tail) {
             (unsent, []) => stream.poll_write(cx, unsent),
             ([], tail) => stream.poll_write(cx, tail),
             (unsent, tail) => stream.poll_write_vectored(cx, &[IoSlice::new(unsent), IoSlice::new(tail)]),
