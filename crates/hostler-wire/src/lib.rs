@@ -3,10 +3,11 @@
 //!
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
 //! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
-//! it, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
+//! it, `bulk` reads long bodies without a copy, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
 //! member, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
+pub mod bulk;
 pub mod chunked;
 pub mod compose;
 pub mod connection;
@@ -25,6 +26,7 @@ mod whole;
 pub mod write;
 
 pub use body::{BodyLength, BodyReader, FramingError, Taken, request_body, response_body};
+pub use bulk::Bulk;
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};

@@ -13,6 +13,8 @@ use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, Sp
 
 /// How much is handed to the connection at a time.
 const PIECE: usize = 64 * 1024;
+/// How much is read of a file at a time: enough that the change of threads costs little in comparison.
+const FILE_PIECE: u64 = 256 * 1024;
 /// A body up to this size is written together with the head.
 const MAX_WITH_HEAD: usize = 16 * 1024;
 
@@ -134,7 +136,10 @@ impl Upload {
                     Err(error) => return Poll::Ready(Err(BodyError::Storage(error.kind()))),
                 };
                 spilled.at += piece.len() as u64;
-                append(outbox, &piece, chunked);
+                match outbox.is_empty() && !chunked {
+                    true => *outbox = piece,
+                    false => append(outbox, &piece, chunked),
+                }
                 spilled.at == spilled.length
             }
             UploadSource::Streaming(_) => {
@@ -186,7 +191,7 @@ impl Spilled {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
         let task = self.reading.get_or_insert_with(|| {
             let (file, at) = (self.file.clone(), self.at);
-            let size = (self.length - at).min(PIECE as u64) as usize;
+            let size = (self.length - at).min(FILE_PIECE) as usize;
             tokio::task::spawn_blocking(move || {
                 let mut piece = vec![0; size];
                 file.read_at(&mut piece, at).map(|()| piece)

@@ -12,7 +12,7 @@ use hostler_engine::gateway::Refusal;
 use hostler_engine::proxy::ClientEnd;
 use hostler_wire::turn::MOST_AT_ONCE;
 use hostler_wire::{
-    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
+    BodyLength, BodyReader, Bulk, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
     read_some,
 };
 use tokio::io::AsyncWrite;
@@ -56,6 +56,7 @@ pub(super) struct Http1Client {
     /// Whether the connection is to be kept after the answer, as far as is known.
     pub(super) keep: bool,
     body: BodyReader,
+    bulk: Bulk,
     /// How much of the request body has arrived.
     request_body: ReceivedBody,
     awaits_continue: bool,
@@ -80,6 +81,7 @@ impl Http1Client {
             spool: None,
             keep: false,
             body: BodyReader::Length(0),
+            bulk: Bulk::default(),
             request_body: ReceivedBody::new(),
             awaits_continue: false,
             version: Version::Http11,
@@ -174,6 +176,7 @@ impl Http1Client {
     /// Prepares for the body of a request whose head is valid.
     pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
+        self.bulk = Bulk::default();
         self.request_body = ReceivedBody::new();
         self.awaits_continue = self.version == Version::Http11
             && !self.body.has_ended()
@@ -362,13 +365,8 @@ impl Downstream for Http1Client {
                 self.take(taken.used);
                 continue;
             }
-            let (body, inbox) = (&mut self.body, &mut self.inbox);
-            let read = read_some(&mut self.stream, cx, max, |bytes| {
-                let taken = body.take(bytes, into)?;
-                inbox.extend_from_slice(&bytes[taken.used..]);
-                Ok::<usize, ChunkedError>(bytes.len())
-            });
-            match read {
+            let places = (&mut *into, &mut self.inbox);
+            match self.bulk.poll_read(&mut self.stream, cx, &mut self.body, places, max) {
                 Poll::Ready(Ok(Ok(1..))) => {}
                 Poll::Ready(Ok(Err(error))) => return Poll::Ready(Err(BodyError::Malformed(error))),
                 Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),
