@@ -4,7 +4,7 @@
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
 //! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
 //! it, `bulk` reads long bodies without a copy, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
-//! member, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
+//! member, `direct` sends files inside the kernel, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod bulk;
@@ -12,6 +12,7 @@ pub mod chunked;
 pub mod compose;
 pub mod connection;
 pub mod date;
+pub mod direct;
 pub mod field;
 pub mod grammar;
 pub mod head;
@@ -31,6 +32,7 @@ pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
 pub use date::parse_http_date;
+pub use direct::FilePart;
 pub use field::{Field, Fields, Name, Span};
 pub use grammar::{byte_set, parse_digits, split_host, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
