@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use hostler_wire::{BodyLength, ChunkStart, Fields, Name, write_end};
+use hostler_wire::{BodyLength, ChunkStart, Fields, Name, turn, write_end};
 use tokio::task::JoinHandle;
 
 use super::link::Link;
@@ -15,6 +15,8 @@ use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, Sp
 const PIECE: usize = 64 * 1024;
 /// How much is read of a file at a time: enough that the change of threads costs little in comparison.
 const FILE_PIECE: u64 = 256 * 1024;
+/// How many pieces are sent at most before the answer is looked at: a member may answer before it has read everything.
+const STEPS: usize = 3;
 /// A body up to this size is written together with the head.
 const MAX_WITH_HEAD: usize = 16 * 1024;
 
@@ -103,7 +105,7 @@ impl Upload {
         link: &mut Link,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        loop {
+        for _ in 0..STEPS {
             ready!(link.poll_send(cx));
             if self.done || link.has_send_failed() {
                 return Poll::Ready(Ok(()));
@@ -113,6 +115,8 @@ impl Upload {
                 link.end(self.trailers.take().map(|trailers| *trailers));
             }
         }
+        turn::end(cx);
+        Poll::Pending
     }
 
     fn poll_fill<D: Downstream>(

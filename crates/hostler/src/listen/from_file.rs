@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::task::{Context, Poll};
 
 use hostler_engine::exchange::Exchange;
+use tokio::task::coop;
 
 use super::response_body::ResponseBody;
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
@@ -47,7 +48,8 @@ impl<S: AnswerSink> Transfer<S> {
                 return None;
             }
             Poll::Pending => {
-                (self.is_behind, self.was_full) = (true, false);
+                // Without budget, the turn of this task is over, and the client may take more.
+                (self.is_behind, self.was_full) = (coop::has_budget_remaining(), false);
                 return Some(Poll::Pending);
             }
         };
