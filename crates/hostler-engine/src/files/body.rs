@@ -1,4 +1,4 @@
-//! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no HTTP.
+//! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no heads.
 
 use std::fs::File;
 use std::future::Future;

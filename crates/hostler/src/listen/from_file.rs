@@ -1,4 +1,4 @@
-//! Sends the body of an answer from a file, past the outbox, while the client takes it (`sendfile`). Knows no sockets and no frames.
+//! Sends the body of an answer from a file, past the outbox, while the client takes it (`sendfile`). Knows no protocol.
 
 use std::io::ErrorKind;
 use std::task::{Context, Poll};
