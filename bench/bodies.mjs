@@ -1,4 +1,4 @@
-// node bench/bodies.mjs OLD NEW [--rounds N] [--seconds N] [--only CELL,...] measures large bodies: two builds of Hostler, nginx and
+// node bench/bodies.mjs OLD NEW [--rounds N] [--seconds N] [--only CELL,...] [--peers PEER,...] measures large bodies: two builds of Hostler, nginx and
 // HAProxy take turns with downloads through the proxy, uploads, and files. Then small requests beside large downloads. OLD and NEW are
 // paths of release builds. Prints the CPU per gigabyte and the times, and writes no file.
 import { mkdirSync, openSync, closeSync, ftruncateSync, writeSync } from 'node:fs';
@@ -32,18 +32,21 @@ const CELLS = {
   'file-100m': { title: 'file of 100 MB', path: '/100m', connections: 4, files: true },
   'upload-1m': { title: 'upload of 1 MB', path: '/up', connections: 4, upload: '1m' },
 };
-const BESIDE = [0, 1, 4];
+/** How many large downloads run beside small requests. */
+const BESIDE = { 'beside-0': 0, 'beside-1': 1, 'beside-4': 4 };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '4' }, seconds: { type: 'string', default: '1' }, only: { type: 'string' } },
+  options: { rounds: { type: 'string', default: '4' }, seconds: { type: 'string', default: '1' }, only: { type: 'string' }, peers: { type: 'string', default: 'old,new,nginx,haproxy' } },
 });
 if (positionals.length !== 2) {
-  console.error('usage: node bench/bodies.mjs OLD NEW [--rounds N] [--seconds N] [--only CELL,...]');
+  console.error('usage: node bench/bodies.mjs OLD NEW [--rounds N] [--seconds N] [--only CELL,...] [--peers PEER,...]');
   process.exit(2);
 }
 const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
-const wanted = values.only?.split(',') ?? [...Object.keys(CELLS), 'beside'];
+const wanted = values.only?.split(',') ?? [...Object.keys(CELLS), ...Object.keys(BESIDE)];
+
+const among = values.peers.split(',');
 
 needTwoCores('bodies', 'the proxy');
 await installPackages(['wrk', 'nginx', 'haproxy']);
@@ -59,14 +62,12 @@ try {
     haproxy: () => haproxy.start(session, { members, slots: 64, cpu: PROXY_CORE, queueTimeout: '5s', probe: PROBE }),
   };
   for (const cell of wanted.filter((name) => name in CELLS).map((name) => CELLS[name])) {
-    const rows = await inTurns(peers, cell.files ? ['old', 'new', 'nginx'] : Object.keys(peers), cell.files, (running) => transfer(running, cell, dir));
+    const rows = await inTurns(peers, among.filter((name) => !cell.files || name !== 'haproxy'), cell.files, (running) => transfer(running, cell, dir));
     say(`${cell.title}: CPU per GB`, rows, 'ms');
   }
-  if (wanted.includes('beside')) {
-    for (const large of BESIDE) {
-      const rows = await inTurns(peers, Object.keys(peers), false, (running) => besides(running, large));
-      say(`small requests beside ${large} downloads: p99`, rows, 'ms');
-    }
+  for (const large of wanted.filter((name) => name in BESIDE).map((name) => BESIDE[name])) {
+    const rows = await inTurns(peers, among, false, (running) => besides(running, large));
+    say(`small requests beside ${large} downloads: p99`, rows, 'ms');
   }
 } finally {
   await session.close();
