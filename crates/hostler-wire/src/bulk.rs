@@ -1,7 +1,7 @@
 //! Reads a long body straight into its place while its bytes come fast. Knows no heads and sets no deadlines.
 //!
 //! [`read_some`] reads into the thread's buffer, and the bytes are copied from there. That is right for short and slow
-//! bodies: no connection holds room for bytes that have not come. For a fast body the copy is a third of its cost.
+//! bodies: no connection holds room for bytes that have not come. A fast body is spared the copy.
 
 use std::io;
 use std::pin::pin;
