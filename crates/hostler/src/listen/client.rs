@@ -229,6 +229,7 @@ impl Http1Client {
         let (stream, unsent) = (Pin::new(&mut self.stream), &self.outbox[self.sent..]);
         let tail = &self.tail[..self.tail.len().min(MOST_AT_ONCE)];
         match (unsent, tail) {
+            _ if unsent.len() > MOST_AT_ONCE => stream.poll_write(cx, &unsent[..MOST_AT_ONCE]),
             (unsent, []) => stream.poll_write(cx, unsent),
             ([], tail) => stream.poll_write(cx, tail),
             (unsent, tail) => stream.poll_write_vectored(cx, &[IoSlice::new(unsent), IoSlice::new(tail)]),
