@@ -21,6 +21,6 @@ function environment({ requests, order, from = 0 }) {
 export function parseWrk(text) {
   const line = /^JSON (\{.*\})$/m.exec(text);
   if (!line) throw new Error(`wrk printed no figures:\n${text}`);
-  const { requests, microseconds, p50, p99, ...errors } = JSON.parse(line[1]);
-  return { requests, seconds: microseconds / 1e6, p50_us: p50, p99_us: p99, errors };
+  const { requests, microseconds, bytes, p50, p99, ...errors } = JSON.parse(line[1]);
+  return { requests, seconds: microseconds / 1e6, bytes, p50_us: p50, p99_us: p99, errors };
 }

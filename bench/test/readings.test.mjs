@@ -61,9 +61,9 @@ test('a command with parentheses and spaces does not shift the fields of a stat 
 });
 
 test("wrk's figures are found among its other output, errors included", () => {
-  const text = 'Running 1s test\n  x\nJSON {"requests":10,"microseconds":2000000,"p50":5,"p99":9,"connect":0,"read":0,"write":0,"status":3,"timeout":0}\n';
+  const text = 'Running 1s test\n  x\nJSON {"requests":10,"microseconds":2000000,"bytes":7,"p50":5,"p99":9,"connect":0,"read":0,"write":0,"status":3,"timeout":0}\n';
   assert.deepEqual(parseWrk(text), {
-    requests: 10, seconds: 2, p50_us: 5, p99_us: 9, errors: { connect: 0, read: 0, write: 0, status: 3, timeout: 0 },
+    requests: 10, seconds: 2, bytes: 7, p50_us: 5, p99_us: 9, errors: { connect: 0, read: 0, write: 0, status: 3, timeout: 0 },
   });
   assert.throws(() => parseWrk('unable to connect'), /wrk printed no figures/);
 });

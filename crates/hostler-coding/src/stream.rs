@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hostler_wire::turn;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Encoder;
@@ -64,7 +65,7 @@ impl EncodedStream {
         while into.len() == before {
             if self.run >= PIECE {
                 self.run = 0;
-                cx.waker().wake_by_ref();
+                turn::end(cx);
                 return Poll::Pending;
             }
             self.plain.clear();

@@ -10,6 +10,7 @@ use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
 use crate::body::{BodyLength, BodyReader, FramingError, response_body};
+use crate::bulk::Bulk;
 use crate::chunked::ChunkedError;
 use crate::field::{Fields, Name};
 use crate::grammar::{parse_digits, tokens};
@@ -79,6 +80,7 @@ pub struct MemberConnection {
     scan: HeadScan,
     head: ResponseHead,
     body: BodyReader,
+    bulk: Bulk,
     length: BodyLength,
     answered: bool,
     /// The protocols to which the member may switch, as a list. Usually empty.
@@ -106,6 +108,7 @@ impl MemberConnection {
             scan: HeadScan::default(),
             head: ResponseHead::default(),
             body: BodyReader::Length(0),
+            bulk: Bulk::default(),
             length: BodyLength::Known(0),
             answered: false,
             offer: Vec::new(),
@@ -122,6 +125,7 @@ impl MemberConnection {
         self.sent = 0;
         self.scan = HeadScan::default();
         self.body = BodyReader::Length(0);
+        self.bulk = Bulk::default();
         self.answered = false;
         self.offer.clear();
         self.calls += 1;
@@ -255,13 +259,9 @@ impl MemberConnection {
         let taken = self.body.take(&self.inbox[self.taken..], into)?;
         self.take(taken.used);
         while !self.body.has_ended() && into.len() == before {
-            let (body, inbox) = (&mut self.body, &mut self.inbox);
-            let read = ready!(read_some(&mut self.stream, cx, max, |bytes| {
-                let taken = body.take(bytes, into)?;
-                inbox.extend_from_slice(&bytes[taken.used..]);
-                Ok::<usize, ChunkedError>(bytes.len())
-            }))?;
-            if read? == 0 {
+            let places = (&mut *into, &mut self.inbox);
+            let read = ready!(self.bulk.poll_read(&mut self.stream, cx, &mut self.body, places, max))??;
+            if read == 0 {
                 return Poll::Ready(if self.body.end_of_input() { Ok(true) } else { Err(CallError::Cut) });
             }
         }

@@ -3,14 +3,16 @@
 //!
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
 //! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
-//! it, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
-//! member. Of WebSockets, only the bounds of frames are known (`websocket`).
+//! it, `bulk` reads long bodies without a copy, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
+//! member, `direct` sends files inside the kernel, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
+pub mod bulk;
 pub mod chunked;
 pub mod compose;
 pub mod connection;
 pub mod date;
+pub mod direct;
 pub mod field;
 pub mod grammar;
 pub mod head;
@@ -19,15 +21,18 @@ pub mod scan;
 mod spare;
 pub mod stream;
 pub mod trailer;
+pub mod turn;
 pub mod websocket;
 mod whole;
 pub mod write;
 
 pub use body::{BodyLength, BodyReader, FramingError, Taken, request_body, response_body};
+pub use bulk::Bulk;
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
 pub use date::parse_http_date;
+pub use direct::FilePart;
 pub use field::{Field, Fields, Name, Span};
 pub use grammar::{byte_set, parse_digits, split_host, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};

@@ -14,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
+use crate::turn;
+
 /// Where a member listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
@@ -148,23 +150,27 @@ impl Stream {
 
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
+        let before = buf.filled().len();
+        let read = match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::InHttp2(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
+            Self::InHttp2(stream) => turn::counted(cx, |cx| Pin::new(stream).poll_read(cx, buf)),
+        };
+        turn::has_read(cx, buf.filled().len() - before);
+        read
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
+        let written = match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::InHttp2(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
+            Self::InHttp2(stream) => turn::counted(cx, |cx| Pin::new(stream).poll_write(cx, buf)),
+        };
+        count_written(cx, written)
     }
 
     fn poll_write_vectored(
@@ -172,12 +178,13 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
+        let written = match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Self::InHttp2(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
+            Self::InHttp2(stream) => turn::counted(cx, |cx| Pin::new(stream).poll_write_vectored(cx, bufs)),
+        };
+        count_written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -204,6 +211,13 @@ impl AsyncWrite for Stream {
             Self::InHttp2(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
+}
+
+fn count_written(cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    if let Poll::Ready(Ok(bytes)) = &written {
+        turn::has_written(cx, *bytes);
+    }
+    written
 }
 
 /// A TCP connection below TLS that counts the bytes written to it.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
-use hostler_wire::Fields;
+use hostler_wire::{Fields, turn};
 use slab::Slab;
 
 /// How many bytes are taken from the source at once.
@@ -150,7 +150,7 @@ impl IncomingBody {
                 return Poll::Ready(Poured::TooLarge);
             }
         }
-        cx.waker().wake_by_ref();
+        turn::end(cx);
         Poll::Pending
     }
 

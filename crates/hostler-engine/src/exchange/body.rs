@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hostler_wire::{ChunkedError, Fields, ResponseHead};
+use hostler_wire::{ChunkedError, Fields, FilePart, ResponseHead};
 
 use super::memory::Reservation;
 use super::spool::{SpoolAccount, SpoolFile, SpoolFull};
@@ -97,6 +97,17 @@ pub enum BodyError {
 pub trait BodySource: Send {
     /// Appends some of the body, at most about `max` bytes, to `into`; `true` when it is complete.
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<io::Result<bool>>;
+
+    /// The next bytes, if they are in a file and can be sent from there without a wait for the disk. None: they must be read.
+    fn file_at_hand(&mut self) -> Option<FilePart<'_>> {
+        None
+    }
+
+    /// Notes that this many of these bytes were sent; `true` when the body is complete. None: they cannot be sent from the file, so they are
+    /// read from now on.
+    fn sent_from_file(&mut self, _bytes: Option<usize>) -> bool {
+        false
+    }
 }
 
 /// An empty body.

@@ -1,4 +1,4 @@
-//! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no HTTP.
+//! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no heads.
 
 use std::fs::File;
 use std::future::Future;
@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use hostler_wire::FilePart;
+use hostler_wire::turn::MOST_AT_ONCE;
 use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -16,12 +18,16 @@ use crate::exchange::BodySource;
 
 /// How much is read at a time: enough that the change of threads costs little in comparison.
 const PIECE: u64 = 128 * 1024;
+/// At least this many bytes are sent from the file. For fewer, a copy behind the head costs less than one more call of the kernel.
+const LEAST_SENT: u64 = 32 * 1024;
 
 /// A part of a file. Its length has been sent, so a file that has become shorter breaks the answer off.
 pub(super) struct FileBody {
     file: Arc<File>,
     /// Bytes in the page cache are read on this thread, others on a blocking thread.
     hurried: bool,
+    /// Bytes in the page cache may be sent from there.
+    is_sendable: bool,
     at: u64,
     /// Bytes that are still to be read.
     left: u64,
@@ -40,6 +46,7 @@ impl FileBody {
         Ok(Self {
             file: Arc::new(file),
             hurried,
+            is_sendable: hurried && length >= LEAST_SENT,
             at: at + read,
             left: length - read,
             piece,
@@ -59,6 +66,12 @@ impl FileBody {
         into.truncate(before + read);
         self.at += read as u64;
         self.left -= read as u64;
+    }
+
+    /// Whether the byte at this position is in the page cache.
+    fn is_at_hand(&self, at: u64) -> bool {
+        let mut place = [0];
+        preadv2(&self.file, &mut [IoSliceMut::new(&mut place)], at, ReadWriteFlags::NOWAIT) == Ok(1)
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -93,6 +106,29 @@ impl BodySource for FileBody {
         into.extend_from_slice(&self.piece[self.taken..end]);
         self.taken = end;
         Poll::Ready(Ok(self.left == 0 && self.taken == self.piece.len()))
+    }
+
+    /// The kernel reads ahead in windows without holes, so the first and the last byte stand for those between. If memory is so short that the
+    /// kernel has removed only these, this thread waits for the disk once.
+    fn file_at_hand(&mut self) -> Option<FilePart<'_>> {
+        let is_read = self.taken < self.piece.len() || self.reading.is_some();
+        if !self.is_sendable || is_read || self.left == 0 {
+            return None;
+        }
+        let length = self.left.min(MOST_AT_ONCE as u64);
+        let is_at_hand = self.is_at_hand(self.at) && self.is_at_hand(self.at + length - 1);
+        is_at_hand.then_some(FilePart { file: &self.file, at: self.at, length })
+    }
+
+    fn sent_from_file(&mut self, bytes: Option<usize>) -> bool {
+        match bytes {
+            Some(bytes) => {
+                self.at += bytes as u64;
+                self.left -= bytes as u64;
+            }
+            None => self.is_sendable = false,
+        }
+        self.left == 0
     }
 }
 

@@ -72,6 +72,8 @@ pub struct Tunnel {
     up: Lane,
     /// From the member to the client.
     down: Lane,
+    /// Which direction was polled first the last time.
+    down_first: bool,
     is_websocket: bool,
     idle: Deadline,
     idle_timeout: Duration,
@@ -90,6 +92,7 @@ impl Tunnel {
         Self {
             up: Lane::new(up, frames(), of_member, client.send_timeout),
             down: Lane::new(down, frames(), of_client, client.send_timeout).withholds_end(),
+            down_first: true,
             client: client.stream,
             member: member.stream,
             is_websocket: member.is_websocket,
@@ -137,8 +140,15 @@ impl Tunnel {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, dismissed: Pin<&mut impl Future<Output = ()>>) -> Poll<Ended> {
-        let up = self.up.poll(cx, &mut self.client, &mut self.member);
-        let down = self.down.poll(cx, &mut self.member, &mut self.client);
+        // One direction alone may use up the turn of the task.
+        self.down_first = !self.down_first;
+        let (up, down) = if self.down_first {
+            let down = self.down.poll(cx, &mut self.member, &mut self.client);
+            (self.up.poll(cx, &mut self.client, &mut self.member), down)
+        } else {
+            let up = self.up.poll(cx, &mut self.client, &mut self.member);
+            (up, self.down.poll(cx, &mut self.member, &mut self.client))
+        };
         match (up, down) {
             (Poll::Ready(Err(broken)), _) => {
                 return Poll::Ready(self.judge(broken, Ended::Client, Ended::Worker));

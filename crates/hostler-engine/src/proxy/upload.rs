@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use hostler_wire::{BodyLength, ChunkStart, Fields, Name, write_end};
+use hostler_wire::{BodyLength, ChunkStart, Fields, Name, turn, write_end};
 use tokio::task::JoinHandle;
 
 use super::link::Link;
@@ -13,6 +13,10 @@ use crate::exchange::{Body, BodyError, Downstream, Edits, Exchange, InMemory, Sp
 
 /// How much is handed to the connection at a time.
 const PIECE: usize = 64 * 1024;
+/// How much is read of a file at a time: enough that the change of threads costs little in comparison.
+const FILE_PIECE: u64 = 256 * 1024;
+/// How many pieces are sent at most before the answer is looked at: a member may answer before it has read everything.
+const STEPS: usize = 3;
 /// A body up to this size is written together with the head.
 const MAX_WITH_HEAD: usize = 16 * 1024;
 
@@ -101,7 +105,7 @@ impl Upload {
         link: &mut Link,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        loop {
+        for _ in 0..STEPS {
             ready!(link.poll_send(cx));
             if self.done || link.has_send_failed() {
                 return Poll::Ready(Ok(()));
@@ -111,6 +115,8 @@ impl Upload {
                 link.end(self.trailers.take().map(|trailers| *trailers));
             }
         }
+        turn::end(cx);
+        Poll::Pending
     }
 
     fn poll_fill<D: Downstream>(
@@ -134,7 +140,10 @@ impl Upload {
                     Err(error) => return Poll::Ready(Err(BodyError::Storage(error.kind()))),
                 };
                 spilled.at += piece.len() as u64;
-                append(outbox, &piece, chunked);
+                match outbox.is_empty() && !chunked {
+                    true => *outbox = piece,
+                    false => append(outbox, &piece, chunked),
+                }
                 spilled.at == spilled.length
             }
             UploadSource::Streaming(_) => {
@@ -186,7 +195,7 @@ impl Spilled {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
         let task = self.reading.get_or_insert_with(|| {
             let (file, at) = (self.file.clone(), self.at);
-            let size = (self.length - at).min(PIECE as u64) as usize;
+            let size = (self.length - at).min(FILE_PIECE) as usize;
             tokio::task::spawn_blocking(move || {
                 let mut piece = vec![0; size];
                 file.read_at(&mut piece, at).map(|()| piece)

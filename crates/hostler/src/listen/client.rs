@@ -10,11 +10,13 @@ use bytes::Bytes;
 use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use hostler_engine::gateway::Refusal;
 use hostler_engine::proxy::ClientEnd;
+use hostler_wire::turn::MOST_AT_ONCE;
 use hostler_wire::{
-    BodyLength, BodyReader, ChunkedError, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
+    BodyLength, BodyReader, Bulk, Fields, HeadScan, Name, RequestHead, ResponseHead, Stream, Version,
     read_some,
 };
 use tokio::io::AsyncWrite;
+use tokio::task::coop;
 
 use super::deliver::Delivered;
 use super::request_body::ReceivedBody;
@@ -54,6 +56,7 @@ pub(super) struct Http1Client {
     /// Whether the connection is to be kept after the answer, as far as is known.
     pub(super) keep: bool,
     body: BodyReader,
+    bulk: Bulk,
     /// How much of the request body has arrived.
     request_body: ReceivedBody,
     awaits_continue: bool,
@@ -78,6 +81,7 @@ impl Http1Client {
             spool: None,
             keep: false,
             body: BodyReader::Length(0),
+            bulk: Bulk::default(),
             request_body: ReceivedBody::new(),
             awaits_continue: false,
             version: Version::Http11,
@@ -138,6 +142,8 @@ impl Http1Client {
             match self.poll_read(cx) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return Poll::Ready(Ok(None)),
+                // The task has moved many bytes in this turn, so the read was put off.
+                Poll::Pending if !coop::has_budget_remaining() => return Poll::Pending,
                 // Checked after the read: a request that has arrived is answered even while Hostler stops.
                 Poll::Pending if shard.is_draining() && !*begun => return Poll::Ready(Ok(None)),
                 Poll::Pending => {
@@ -170,6 +176,7 @@ impl Http1Client {
     /// Prepares for the body of a request whose head is valid.
     pub fn begin(&mut self, head: &RequestHead, length: BodyLength) {
         self.body = BodyReader::new(length);
+        self.bulk = Bulk::default();
         self.request_body = ReceivedBody::new();
         self.awaits_continue = self.version == Version::Http11
             && !self.body.has_ended()
@@ -220,7 +227,9 @@ impl Http1Client {
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let (stream, unsent) = (Pin::new(&mut self.stream), &self.outbox[self.sent..]);
-        match (unsent, &*self.tail) {
+        let tail = &self.tail[..self.tail.len().min(MOST_AT_ONCE)];
+        match (unsent, tail) {
+            _ if unsent.len() > MOST_AT_ONCE => stream.poll_write(cx, &unsent[..MOST_AT_ONCE]),
             (unsent, []) => stream.poll_write(cx, unsent),
             ([], tail) => stream.poll_write(cx, tail),
             (unsent, tail) => stream.poll_write_vectored(cx, &[IoSlice::new(unsent), IoSlice::new(tail)]),
@@ -357,13 +366,8 @@ impl Downstream for Http1Client {
                 self.take(taken.used);
                 continue;
             }
-            let (body, inbox) = (&mut self.body, &mut self.inbox);
-            let read = read_some(&mut self.stream, cx, max, |bytes| {
-                let taken = body.take(bytes, into)?;
-                inbox.extend_from_slice(&bytes[taken.used..]);
-                Ok::<usize, ChunkedError>(bytes.len())
-            });
-            match read {
+            let places = (&mut *into, &mut self.inbox);
+            match self.bulk.poll_read(&mut self.stream, cx, &mut self.body, places, max) {
                 Poll::Ready(Ok(Ok(1..))) => {}
                 Poll::Ready(Ok(Err(error))) => return Poll::Ready(Err(BodyError::Malformed(error))),
                 Poll::Ready(_) => return Poll::Ready(Err(BodyError::Left)),

@@ -124,7 +124,11 @@ impl<S: AnswerSink> Transfer<S> {
         exchange: &mut Exchange,
     ) -> Poll<Result<(), DeliveryError>> {
         loop {
-            let filled = match self.poll_fill(cx, sink, exchange) {
+            let filled = match self.poll_from_file(cx, sink, exchange) {
+                Some(sent) => sent,
+                None => self.poll_fill(cx, sink, exchange),
+            };
+            let filled = match filled {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 filled => filled.is_ready(),
             };
@@ -132,7 +136,7 @@ impl<S: AnswerSink> Transfer<S> {
             let sent = match sink.poll_send(cx, self) {
                 Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                sent => sent.is_ready(),
+                sent => sent.is_ready() && !self.is_behind,
             };
             // Most clients keep up.
             let goes_on = match sent && self.buffer.is_none() {
@@ -169,6 +173,10 @@ impl<S: AnswerSink> Transfer<S> {
         };
         let place = if ends { BufferPlace::Memory(PIECE) } else { self.place(sink, kind) };
         self.was_full = place == BufferPlace::Full;
+        let place = match place {
+            BufferPlace::Memory(room) => BufferPlace::Memory(self.room_to_read(sink, exchange, room)),
+            place => place,
+        };
         let (into, room) = match (place, &mut self.buffer) {
             (BufferPlace::Memory(room), _) => (sink.outbox(), room),
             (BufferPlace::File(room), Some(buffer)) => match buffer.file_place() {

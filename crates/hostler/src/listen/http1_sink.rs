@@ -1,10 +1,11 @@
 //! An HTTP/1.1 connection as an `AnswerSink`: writes head and body into its outbox. Knows no routes.
 
+use std::io;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
-use hostler_wire::ResponseHead;
+use hostler_wire::{FilePart, ResponseHead};
 
 use super::Settings;
 use super::answer_buffer::{self, AnswerBuffer, BufferKind, Progress};
@@ -108,6 +109,18 @@ impl AnswerSink for Http1Client {
     ) -> Poll<Result<bool, DeliveryError>> {
         ready!(self.poll_flush(cx)).map_err(|_| DeliveryError::Client(None))?;
         Poll::Ready(Ok(transfer.body.is_none() && !transfer.is_spilling()))
+    }
+
+    fn takes_files(&self) -> bool {
+        self.stream.takes_files()
+    }
+
+    fn poll_send_file(&mut self, cx: &mut Context<'_>, part: &FilePart<'_>) -> Poll<io::Result<usize>> {
+        let sent = self.stream.poll_send_file(cx, part);
+        if let Poll::Ready(Ok(bytes)) = &sent {
+            self.written += *bytes as u64;
+        }
+        sent
     }
 
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize {

@@ -6,6 +6,7 @@ mod answer_buffer;
 mod check;
 mod client;
 mod deliver;
+mod from_file;
 mod h2;
 mod handshake;
 mod head;

@@ -8,7 +8,7 @@ use hostler_coding::{
     StreamError,
 };
 use hostler_engine::cache::{Cut, Encoded, SharedBody};
-use hostler_engine::exchange::{BodyError, Downstream, Exchange};
+use hostler_engine::exchange::{BodyError, BodySource, Downstream, Exchange};
 use hostler_engine::gateway::{Refusal, Streamed};
 use hostler_engine::proxy::Call;
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
@@ -251,6 +251,15 @@ impl ResponseBody {
             Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(BodyFailure::Own),
             Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(BodyFailure::Shared),
             Self::EncodedBody(encoded) => encoded.poll_body(cx, into, max),
+        }
+    }
+
+    /// The source of the body, if its bytes go to the client as they are and it may be a file.
+    pub fn source(&mut self) -> Option<&mut dyn BodySource> {
+        match self {
+            Self::Own(streamed) => Some(&mut *streamed.body),
+            Self::EncodedBody(encoded) if encoded.stream.is_none() => encoded.response_body.source(),
+            Self::Member(_) | Self::Shared(_) | Self::EncodedBody(_) => None,
         }
     }
 

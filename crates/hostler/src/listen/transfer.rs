@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
-use hostler_wire::{Fields, ResponseHead};
+use hostler_wire::{Fields, FilePart, ResponseHead};
 
 use super::answer_buffer::{self, AnswerBuffer, BufferKind, BufferPlace, LEAST, PIECE, Progress};
 use super::head::Framing;
@@ -68,6 +68,16 @@ pub(super) trait AnswerSink: Downstream + Sized {
         transfer: &mut Transfer<Self>,
     ) -> Poll<Result<bool, DeliveryError>>;
 
+    /// Whether the connection takes bytes from a file.
+    fn takes_files(&self) -> bool {
+        false
+    }
+
+    /// Sends bytes of a file past the outbox, which is empty. Ready with 0 if the file ends before them.
+    fn poll_send_file(&mut self, _: &mut Context<'_>, _: &FilePart<'_>) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(0))
+    }
+
     /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
 
@@ -121,12 +131,14 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub endless: bool,
     /// Whether there was no room for more of the body.
     pub was_full: bool,
+    /// Whether the client does not take more of a file at the moment. Nothing waits in memory then.
+    pub is_behind: bool,
 }
 
 impl<S: AnswerSink> Transfer<S> {
     pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
-        let (chunked, endless, was_full) = (false, false, false);
-        Self { head, body, trailers: None, buffer: None, chunked, endless, was_full }
+        let (chunked, endless, was_full, is_behind) = (false, false, false, false);
+        Self { head, body, trailers: None, buffer: None, chunked, endless, was_full, is_behind }
     }
 
     /// Whether a part of the answer is in a file.

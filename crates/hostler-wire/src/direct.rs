@@ -1,0 +1,60 @@
+//! Bytes that go from a file to a socket inside the kernel, without a copy here (`sendfile`). Knows no HTTP.
+
+use std::fs::File;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use rustix::fs::sendfile;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use crate::stream::Stream;
+use crate::turn::{self, MOST_AT_ONCE};
+
+/// The next bytes of a file.
+#[derive(Debug)]
+pub struct FilePart<'a> {
+    /// The file.
+    pub file: &'a File,
+    /// Where the bytes begin.
+    pub at: u64,
+    /// How many bytes there are.
+    pub length: u64,
+}
+
+impl Stream {
+    /// Whether bytes of files can be sent as they are. TLS and HTTP/2 encrypt or frame them first.
+    pub fn takes_files(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    /// Sends some of the part. Ready with 0 if the file has become shorter.
+    pub fn poll_send_file(&mut self, cx: &mut Context<'_>, part: &FilePart<'_>) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => poll_send_file(stream, cx, part),
+            Self::Unix(_) | Self::Tls(_) | Self::InHttp2(_) => {
+                Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+            }
+        }
+    }
+}
+
+fn poll_send_file(stream: &TcpStream, cx: &mut Context<'_>, part: &FilePart<'_>) -> Poll<io::Result<usize>> {
+    let most = usize::try_from(part.length).unwrap_or(MOST_AT_ONCE).min(MOST_AT_ONCE);
+    loop {
+        ready!(stream.poll_write_ready(cx))?;
+        let sent = stream.try_io(Interest::WRITABLE, || {
+            let mut at = part.at;
+            sendfile(stream, part.file, Some(&mut at), most).map_err(io::Error::from)
+        });
+        match sent {
+            // The readiness was stale, and is noted now.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            sent => {
+                turn::has_written(cx, *sent.as_ref().unwrap_or(&0));
+                return Poll::Ready(sent);
+            }
+        }
+    }
+}
