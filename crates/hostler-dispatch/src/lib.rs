@@ -22,10 +22,12 @@
 mod bound;
 mod bound_line;
 mod choice;
+mod chooser;
 mod claim;
 mod counters;
 mod eject;
 mod event_loop;
+mod free_index;
 mod gauge;
 pub mod json;
 mod long_lived;
@@ -46,7 +48,9 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod tunnel_guard;
+mod winner_tree;
 
 pub use bound::Ranking;
 pub use choice::{MemberChoice, UnknownChoice};

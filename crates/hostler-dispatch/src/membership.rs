@@ -63,7 +63,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// The number of members in any state.
     pub fn members(&self) -> usize {
-        self.shared.lock().roster.present().count()
+        self.shared.lock().roster.totals().members
     }
 
     /// The number of members that are healthy and not ejected.

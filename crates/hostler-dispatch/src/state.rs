@@ -4,10 +4,11 @@ use std::task::{Poll, Waker};
 use tokio::time::Instant;
 
 use super::bound;
-use super::choice::Chooser;
+use super::chooser::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority};
 use super::counters::PoolCounters;
-use super::member::{Grant, MemberState};
+use super::free_index::SeatOrder;
+use super::member::Grant;
 use super::overload::{OverloadDetector, ServedWaits};
 use super::pause::Pause;
 use super::place::QueuePosition;
@@ -48,7 +49,7 @@ impl<E> PoolState<E> {
         Self {
             settings,
             queue: Queue::new(),
-            roster: Roster::new(),
+            roster: Roster::new(settings),
             counters: PoolCounters::default(),
             pause: Pause::default(),
             service: Service::default(),
@@ -82,7 +83,7 @@ impl<E> PoolState<E> {
         if self.roster.lacks(&preference) {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
         }
-        if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind, &self.settings)) {
+        if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind)) {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         if preference.forgiving && !self.has_free_slot(self.at(now)) {
@@ -189,7 +190,8 @@ impl<E> PoolState<E> {
         if self.pause.is_on() {
             return None;
         }
-        let free = bound::free_slots(&self.roster, &self.queue, self.has_free_slot(now), now.real);
+        let any = self.has_free_slot(now);
+        let free = bound::free_slots(&self.roster, &self.queue, any, now.real);
         while let Some(priority) = self.queue.next_class(&free) {
             let newest_first = self.is_overloaded(priority, now.served);
             let (place, span) = self.queue.next_free_of(priority, newest_first, &free)?;
@@ -250,9 +252,8 @@ impl<E> PoolState<E> {
 
     /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
-        let id = grant.member.id;
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
-        if self.roster.state_mut(id).is_some_and(|member_state| !member_state.left) {
+        if self.roster.is_present(grant) {
             self.service.observe(now.saturating_duration_since(grant.since));
         }
         self.roster.release(grant, now);
@@ -316,6 +317,7 @@ impl<E> PoolState<E> {
         if settings.policy != self.settings.policy {
             self.detectors = Default::default();
         }
+        self.roster.update(settings);
         self.settings = settings;
     }
 
@@ -324,16 +326,15 @@ impl<E> PoolState<E> {
     }
 
     fn slots(&self) -> usize {
-        self.roster.states().iter().filter(|member_state| !member_state.left).map(MemberState::parallel).sum()
+        self.roster.totals().parallel
     }
 
     fn at(&self, now: Instant) -> Now {
         Now { real: now, served: now - self.pause.total(now) }
     }
 
-    fn has_free_slot(&self, now: Now) -> bool {
-        !self.pause.is_on()
-            && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
+    fn has_free_slot(&mut self, now: Now) -> bool {
+        !self.pause.is_on() && self.choose(now, None, &MemberPreference::default()).is_some()
     }
 
     fn refuse_aim(&mut self, error: AcquireError) -> AcquireError {
@@ -341,27 +342,25 @@ impl<E> PoolState<E> {
         error
     }
 
-    fn can_serve(&self, span: &QueueSpan, now: Now) -> bool {
+    fn can_serve(&mut self, span: &QueueSpan, now: Now) -> bool {
         self.choose(now, span.long_lived, &span.preference).is_some()
     }
 
-    fn choose(&self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
-        let (settings, roster, now) = (&self.settings, &self.roster, now.real);
+    fn choose(&mut self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
+        let Self { settings, roster, last_chosen, .. } = self;
+        let now = now.real;
         if let Some(id) = preference.bound {
             return bound::free_index(roster, id, kind, settings, now);
         }
-        let is_free = |member_state: &MemberState<E>| {
-            member_state.may_have_free_slot(now)
-                && kind.is_none_or(|kind| member_state.has_room_for(kind, settings))
-        };
-        let (choice, last) = (settings.choice, self.last_chosen);
-        let is_long_lived = kind.is_some() || preference.spread;
-        let chooser = Chooser { choice, roster, last, is_long_lived, now, is_free };
+        let spreads = kind.is_some() || preference.spread;
+        roster.advance(now);
+        roster.prepare(SeatOrder { spreads, near: false });
+        roster.prepare(SeatOrder { spreads, near: preference.near });
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
-            let index = chooser.state(preference)?;
-            if roster.states()[index].can_begin(now) {
-                return Some(index);
+            let place = Chooser { roster, settings, last: *last_chosen, kind, now }.place(preference)?;
+            if roster.can_begin(place, now) {
+                return Some(place);
             }
         }
     }
@@ -385,9 +384,7 @@ impl<E> PoolState<E> {
     /// Counts a grant when a request really takes the slot, not when the slot is handed over.
     fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
         self.counters.granted += 1;
-        if let Some(member_state) = self.roster.state_mut(grant.member.id) {
-            member_state.granted += 1;
-        }
+        self.roster.taken(&grant);
         grant
     }
 }
