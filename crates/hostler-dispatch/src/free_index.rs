@@ -123,7 +123,8 @@ impl FreeIndex {
     pub fn prepare<E>(&mut self, order: SeatOrder, states: &mut [MemberState<E>]) {
         if self.trees[order.index()].is_none() {
             let choice = self.choice;
-            let key = |state: &mut MemberState<E>| self.is_free(state).then(|| order.key(choice, state)).flatten();
+            let key =
+                |state: &mut MemberState<E>| self.is_free(state).then(|| order.key(choice, state)).flatten();
             let tree = states.iter_mut().map(key).collect();
             self.trees[order.index()] = Some(tree);
         }

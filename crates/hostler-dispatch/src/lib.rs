@@ -25,6 +25,7 @@ mod choice;
 mod chooser;
 mod claim;
 mod counters;
+mod doubt;
 mod eject;
 mod event_loop;
 mod free_index;
@@ -50,6 +51,7 @@ mod state;
 mod tests;
 mod totals;
 mod tunnel_guard;
+mod wakers;
 mod winner_tree;
 
 pub use bound::Ranking;

@@ -9,7 +9,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId, MemberPreference};
-use super::eject::{BackoffSettings, EjectSettings};
 use super::event_loop::{EventLoop, LoopState};
 use super::free_index::{FreeIndex, SeatOrder};
 use super::member::{Grant, LongLivedCount, Member, MemberState};
@@ -89,8 +88,7 @@ impl<E> Roster<E> {
         last: Option<MemberId>,
         fits: impl Fn(&MemberState<E>) -> bool,
     ) -> Option<usize> {
-        let start = || self.states.partition_point(|state| Some(state.member.id) <= last);
-        self.free.first(order, start, |index| fits(&self.states[index]))
+        self.free.first(order, || self.place_after(last), |index| fits(&self.states[index]))
     }
 
     /// Whether the event loop of the member at `index`, if it is observed, can begin one more request.
@@ -109,6 +107,16 @@ impl<E> Roster<E> {
 
     pub fn index_of(&self, id: MemberId) -> Option<usize> {
         self.states.binary_search_by_key(&id, |state| state.member.id).ok()
+    }
+
+    /// At most this many members, from the one after `last` on, also those that have left.
+    pub fn some_after(&self, last: Option<MemberId>, most: usize) -> Vec<Arc<Member<E>>> {
+        let start = self.place_after(last);
+        self.states[start..].iter().take(most).map(|state| Arc::clone(&state.member)).collect()
+    }
+
+    fn place_after(&self, last: Option<MemberId>) -> usize {
+        self.states.partition_point(|state| Some(state.member.id) <= last)
     }
 
     /// The members that have not left.
@@ -270,63 +278,6 @@ impl<E> Roster<E> {
         self.forget_if_gone(index);
     }
 
-    /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the
-    /// last ejection ended says nothing new.
-    pub fn back_off(&mut self, grant: &Grant<E>, settings: BackoffSettings, now: Instant) -> Option<Instant> {
-        let back_off = |state: &mut MemberState<E>| {
-            if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
-                return None;
-            }
-            let until = now + settings.after(state.fail());
-            state.ejected_until = Some(until);
-            Some(until)
-        };
-        self.edit(grant.member.id, back_off)?
-    }
-
-    /// A request timed out on the member (waiting for an answer or for a connection). Returns the end of the ejection, if
-    /// this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
-    pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
-        let is_late = |state: &mut MemberState<E>| {
-            if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
-                return false;
-            }
-            state.late += 1;
-            state.member.suspected.store(true, Ordering::Relaxed);
-            let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.parallel().max(1));
-            settings.failures > 0 && (state.late as usize >= most || state.ejections > 0)
-        };
-        if !self.edit(grant.member.id, is_late)? {
-            return None;
-        }
-        // A look at each member, at most once for each ejection that is due.
-        let is_other_out = |state: &&MemberState<E>| state.member.id != grant.member.id && state.is_out(now);
-        if !settings.allows(self.totals.members, self.present().filter(is_other_out).count()) {
-            return None;
-        }
-        self.edit(grant.member.id, |state| {
-            state.ejections += 1;
-            state.ejected_for = settings.after(state.ejections);
-            state.fail();
-            let until = state.ejected_until.max(Some(now + state.ejected_for));
-            state.ejected_until = until;
-            until
-        })?
-    }
-
-    /// Sets the health of a member. Returns the member if its health changed.
-    pub fn set_health(&mut self, id: MemberId, healthy: bool) -> Option<Arc<Member<E>>> {
-        let set = |state: &mut MemberState<E>| {
-            let was = std::mem::replace(&mut state.unhealthy, !healthy);
-            if was && healthy {
-                // The health check has just seen it answer.
-                state.forgive();
-            }
-            (was == healthy).then(|| Arc::clone(&state.member))
-        };
-        self.edit(id, set)?
-    }
-
     /// Whether a lease is the only one of its member, and has been so for this long. `is_stream`: it has become a stream.
     /// Then the member must have no other stream and no tunnel either.
     pub fn is_alone(&self, id: MemberId, is_stream: bool, now: Instant, long: Duration) -> bool {
@@ -335,22 +286,6 @@ impl<E> Roster<E> {
         let shared = state.shared_until.is_some_and(|until| now.saturating_duration_since(until) < long);
         let others = if is_stream { state.in_use + state.all_long_lived() } else { state.in_use };
         others <= 1 && !shared
-    }
-
-    /// The member gets no requests until this time, unless it answers another request before. This does not count as a
-    /// failure.
-    pub fn suspend(&mut self, id: MemberId, until: Instant) {
-        self.edit(id, |state| {
-            state.member.suspected.store(true, Ordering::Relaxed);
-            state.ejected_until = state.ejected_until.max(Some(until));
-        });
-    }
-
-    /// Ends the ejections and doubts of all members, as if all had answered.
-    pub fn forgive(&mut self) {
-        if self.totals.doubted > 0 {
-            (0..self.states.len()).for_each(|index| self.edit_at(index, MemberState::forgive));
-        }
     }
 
     pub fn set_slots(&mut self, id: MemberId, slots: usize) {
@@ -371,16 +306,6 @@ impl<E> Roster<E> {
     /// Whether the event loop of any member is observed, and decides whether it gets a request.
     pub fn is_observed(&self) -> bool {
         self.totals.observed > 0
-    }
-
-    /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.
-    pub fn reached(&mut self, id: MemberId) -> bool {
-        let reached = |state: &mut MemberState<E>| {
-            let was_ejected = state.ejections > 0;
-            state.forgive();
-            was_ejected
-        };
-        self.edit(id, reached).unwrap_or(false)
     }
 
     fn forget_if_gone(&mut self, index: usize) {

@@ -16,6 +16,7 @@ use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome};
 use super::roster::Roster;
 use super::service::{Pace, Service};
 use super::settings::PoolSettings;
+use super::wakers::Wakers;
 
 /// A pool whose slots have not moved for this many mean holding times is stuck.
 const STUCK_HOLDINGS: u32 = 16;
@@ -68,7 +69,7 @@ impl<E> PoolState<E> {
         claim: &Claim,
         waker: &Waker,
         now: Instant,
-        woken: &mut Vec<Waker>,
+        woken: &mut Wakers,
     ) -> Poll<Result<Grant<E>, AcquireError>> {
         if self.closed {
             return Poll::Ready(Err(AcquireError::Closed));
@@ -168,7 +169,7 @@ impl<E> PoolState<E> {
     }
 
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
-    pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
+    pub fn dispatch(&mut self, now: Instant, woken: &mut Wakers) {
         let now = self.at(now);
         if self.queue.has_bound() {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
@@ -186,7 +187,7 @@ impl<E> PoolState<E> {
 
     /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for a
     /// tunnel or a stream if no free member has room for it.
-    fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(QueuePosition, QueueSpan)> {
+    fn next(&mut self, now: Now, woken: &mut Wakers) -> Option<(QueuePosition, QueueSpan)> {
         if self.pause.is_on() {
             return None;
         }
@@ -232,7 +233,7 @@ impl<E> PoolState<E> {
     }
 
     /// Under overload, refuses requests that have waited too long or cannot be served in time.
-    fn shed(&mut self, now: Now, woken: &mut Vec<Waker>) {
+    fn shed(&mut self, now: Now, woken: &mut Wakers) {
         for priority in Priority::ALL {
             if !self.is_overloaded(priority, now.served) {
                 continue;

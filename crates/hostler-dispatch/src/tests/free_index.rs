@@ -128,7 +128,11 @@ impl EventLoop for TestLoop {
 #[derive(Clone, Debug)]
 enum Step {
     /// A request for a member of this number among those that ever joined, or for any.
-    Arrive { preference: u8, member: Option<usize>, kind: Option<LongLived> },
+    Arrive {
+        preference: u8,
+        member: Option<usize>,
+        kind: Option<LongLived>,
+    },
     Poll(usize),
     Leave(usize),
     Sent(usize),
@@ -299,12 +303,12 @@ impl World {
             Step::Leave(index) => drop(take(&mut self.waiting, index)),
             Step::Sent(index) => self.with_lease(index, |lease| lease.sent()),
             Step::End(index, how) => self.end(index, how),
-            Step::Strike(index) => self.with_lease(index, |lease| drop(lease.strike())),
-            Step::Reached(index) => self.with_lease(index, |lease| drop(lease.reached())),
+            Step::Strike(index) => self.with_lease(index, |lease| _ = lease.strike()),
+            Step::Reached(index) => self.with_lease(index, |lease| _ = lease.reached()),
             Step::Tunnel(index) => self.tunnel(index),
             Step::EndTunnel(index) => drop(take(&mut self.tunnels, index)),
             Step::BeginStream(index) => self.with_lease(index, |lease| {
-                let _ = !lease.is_stream() && lease.begin_stream();
+                _ = !lease.is_stream() && lease.begin_stream();
             }),
             Step::Join(slots, how) => self.join(slots, how),
             Step::Part(index, serves) => {
@@ -314,7 +318,7 @@ impl World {
             }
             Step::Resize(index, slots) => self.with_member(index, |(member, _)| member.set_slots(slots)),
             Step::Health(index, healthy) => {
-                self.with_member(index, |(member, _)| drop(member.set_health(healthy)));
+                self.with_member(index, |(member, _)| _ = member.set_health(healthy));
             }
             Step::Hold(index) => {
                 let mut hold = None;
@@ -355,8 +359,9 @@ proptest! {
 }
 
 #[test]
-fn a_member_chooses_among_thousands_as_among_few() {
-    let pool = Pool::new("test", PoolSettings { choice: MemberChoice::RoundRobin, ..PoolSettings::default() });
+fn a_pool_of_thousands_takes_turns_and_finds_the_last_free_slot() {
+    let pool =
+        Pool::new("test", PoolSettings { choice: MemberChoice::RoundRobin, ..PoolSettings::default() });
     let _members: Vec<_> = (0..3000).map(|_| pool.join("a", 1)).collect();
     let leases: Vec<_> = (0..2999).map(|_| lease(&pool)).collect();
     let ids: Vec<_> = leases.iter().map(Lease::member).collect();
@@ -364,4 +369,13 @@ fn a_member_chooses_among_thousands_as_among_few() {
     let last = lease(&pool);
     assert!(last.member() > ids[2998]);
     waiting(&pool).assert_waits();
+}
+
+#[test]
+fn each_endpoint_is_visited_once_however_many_there_are() {
+    let pool = pool(9);
+    let _members: Vec<_> = (0..200).map(|_| pool.join("a", 1)).collect();
+    let visits = AtomicUsize::new(0);
+    pool.each_endpoint(|_| _ = visits.fetch_add(1, Ordering::SeqCst));
+    assert_eq!(visits.load(Ordering::SeqCst), 200);
 }
