@@ -125,7 +125,7 @@ impl<'a> QueueWait<'a> {
             long_lived: stream::expected(exchange),
             preference: self.preference,
         };
-        let mut acquire = pin!(target.pool.acquire(claim));
+        let mut acquire = pin!(target.pool.acquire_at(claim, asked));
         self.ticket = Some(acquire.ticket());
         let mut acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
         if let Err(Refusal::QueueTimeout) = acquired
