@@ -353,10 +353,12 @@ impl<E> PoolState<E> {
         if let Some(id) = preference.bound {
             return bound::free_index(roster, id, kind, settings, now);
         }
-        let spreads = kind.is_some() || preference.spread;
         roster.advance(now);
-        roster.prepare(SeatOrder { spreads, near: false });
-        roster.prepare(SeatOrder { spreads, near: preference.near });
+        let order = SeatOrder { spreads: kind.is_some() || preference.spread, near: preference.near };
+        if order != SeatOrder::default() {
+            roster.prepare(SeatOrder { near: false, ..order });
+            roster.prepare(order);
+        }
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
             let place = Chooser { roster, settings, last: *last_chosen, kind, now }.place(preference)?;
