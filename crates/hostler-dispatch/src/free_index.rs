@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::choice::MemberChoice;
 use super::claim::MemberId;
 use super::member::{MemberState, Opening};
-use super::winner_tree::{Key, WinnerTree};
+use super::winner_tree::{SortKey, WinnerTree};
 
 /// Which members are asked for, and in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl SeatOrder {
     }
 
     /// The key of a member that has a free slot.
-    fn key<E>(self, choice: MemberChoice, state: &MemberState<E>) -> Option<Key> {
+    fn key<E>(self, choice: MemberChoice, state: &MemberState<E>) -> Option<SortKey> {
         let is_wanted = !self.near || state.near;
         is_wanted.then(|| {
             let in_use = state.in_use as u64;

@@ -4,23 +4,23 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The smallest key is first. Of places with equal keys, the lowest place is first.
-pub(super) type Key = (u64, u64);
+pub(super) type SortKey = (u64, u64);
 
 /// A node without a place that takes part.
-const NOBODY: u32 = u32::MAX;
+const ABSENT: u32 = u32::MAX;
 
 /// Each node holds the first of its two children. So a change of one key takes as many steps as the tree has levels:
 /// nine for 512 places.
 #[derive(Debug, Default)]
 pub(super) struct WinnerTree {
     /// `None`: the place takes no part.
-    keys: Vec<Option<Key>>,
+    keys: Vec<Option<SortKey>>,
     /// The root is at 1, the children of `node` are at `2 * node` and `2 * node + 1`, and the leaves are the second half.
     nodes: Vec<u32>,
 }
 
-impl FromIterator<Option<Key>> for WinnerTree {
-    fn from_iter<I: IntoIterator<Item = Option<Key>>>(keys: I) -> Self {
+impl FromIterator<Option<SortKey>> for WinnerTree {
+    fn from_iter<I: IntoIterator<Item = Option<SortKey>>>(keys: I) -> Self {
         let mut tree = Self { keys: keys.into_iter().collect(), nodes: Vec::new() };
         tree.build();
         tree
@@ -29,7 +29,7 @@ impl FromIterator<Option<Key>> for WinnerTree {
 
 impl WinnerTree {
     /// Adds a place behind all others.
-    pub fn push(&mut self, key: Option<Key>) {
+    pub fn push(&mut self, key: Option<SortKey>) {
         self.keys.push(None);
         if self.keys.len() > self.leaves() {
             self.build();
@@ -38,13 +38,13 @@ impl WinnerTree {
     }
 
     /// Sets the key of a place.
-    pub fn set(&mut self, place: usize, key: Option<Key>) {
+    pub fn set(&mut self, place: usize, key: Option<SortKey>) {
         if std::mem::replace(&mut self.keys[place], key) == key {
             return;
         }
         let this = place as u32;
         let mut node = self.leaves() + place;
-        self.nodes[node] = if key.is_some() { this } else { NOBODY };
+        self.nodes[node] = if key.is_some() { this } else { ABSENT };
         while node > 1 {
             node /= 2;
             let first = self.first_child(node);
@@ -58,8 +58,8 @@ impl WinnerTree {
     /// The first place that fits. Places before it are looked at one after another.
     pub fn first(&self, mut fits: impl FnMut(usize) -> bool) -> Option<usize> {
         let root = *self.nodes.get(1)?;
-        if root == NOBODY || fits(root as usize) {
-            return (root != NOBODY).then_some(root as usize);
+        if root == ABSENT || fits(root as usize) {
+            return (root != ABSENT).then_some(root as usize);
         }
         let mut open = BinaryHeap::new();
         self.open_without(1, root, &mut open);
@@ -78,7 +78,7 @@ impl WinnerTree {
             return None;
         }
         let mut node = self.leaves() + start;
-        while self.nodes[node] == NOBODY {
+        while self.nodes[node] == ABSENT {
             // Goes up from right children, then to the subtree on the right.
             while node % 2 == 1 {
                 node /= 2;
@@ -92,7 +92,7 @@ impl WinnerTree {
     }
 
     /// Adds the subtrees of `node` that remain when the leaf of `place`, which is its first, is taken out.
-    fn open_without(&self, node: usize, place: u32, open: &mut BinaryHeap<(Reverse<(Key, u32)>, usize)>) {
+    fn open_without(&self, node: usize, place: u32, open: &mut BinaryHeap<(Reverse<(SortKey, u32)>, usize)>) {
         let mut below = self.leaves() + place as usize;
         while below > node {
             let other = below ^ 1;
@@ -107,7 +107,7 @@ impl WinnerTree {
         self.nodes.len() / 2
     }
 
-    fn key_of(&self, winner: u32) -> Option<Key> {
+    fn key_of(&self, winner: u32) -> Option<SortKey> {
         self.keys.get(winner as usize).copied().flatten()
     }
 
@@ -123,7 +123,7 @@ impl WinnerTree {
     fn build(&mut self) {
         let leaves = self.keys.len().next_power_of_two();
         self.nodes.clear();
-        self.nodes.resize(2 * leaves, NOBODY);
+        self.nodes.resize(2 * leaves, ABSENT);
         for (place, _) in self.keys.iter().enumerate().filter(|(_, key)| key.is_some()) {
             self.nodes[leaves + place] = place as u32;
         }
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    fn key() -> impl Strategy<Value = Option<Key>> {
+    fn key() -> impl Strategy<Value = Option<SortKey>> {
         prop::option::of((0..3u64, 0..4u64))
     }
 
