@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::claim::{Policy, Priority};
 use super::kinds::WorkKind;
-use super::member::MemberState;
 use super::overload::{Judgement, NewWait, ServedWait};
 use super::place::QueuePosition;
 use super::queue::{AcquireError, QueueSpan};
@@ -118,6 +117,6 @@ impl<E> PoolState<E> {
     }
 
     fn slots(&self) -> usize {
-        self.roster.states().iter().filter(|member_state| !member_state.left).map(MemberState::parallel).sum()
+        self.roster.totals().parallel
     }
 }

@@ -8,76 +8,90 @@ use super::claim::MemberId;
 use super::place::QueuePosition;
 
 /// The requests in order of arrival, for each member that has any.
-pub(super) struct BoundLine<W>(BTreeMap<MemberId, BTreeMap<QueuePosition, W>>);
+pub(super) struct BoundLine<W> {
+    waiting: BTreeMap<MemberId, BTreeMap<QueuePosition, W>>,
+    /// The member of each of them. With it a request is found without a look at each member.
+    members: BTreeMap<QueuePosition, MemberId>,
+    newcomers: usize,
+}
 
 impl<W> Default for BoundLine<W> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self { waiting: BTreeMap::new(), members: BTreeMap::new(), newcomers: 0 }
     }
 }
 
 impl<W> BoundLine<W> {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.members.is_empty()
     }
 
     pub fn len(&self) -> usize {
-        self.0.values().map(BTreeMap::len).sum()
+        self.members.len()
     }
 
     /// How many of them count against the queue limit.
     pub fn newcomers(&self) -> usize {
-        self.0.values().flat_map(BTreeMap::keys).filter(|place| !place.returns()).count()
+        self.newcomers
     }
 
     pub fn members(&self) -> impl Iterator<Item = MemberId> {
-        self.0.keys().copied()
+        self.waiting.keys().copied()
     }
 
     pub fn has(&self, member: MemberId) -> bool {
-        self.0.contains_key(&member)
+        self.waiting.contains_key(&member)
     }
 
     /// When the oldest one arrived.
     pub fn oldest(&self) -> Option<Instant> {
-        let firsts = self.0.values().filter_map(BTreeMap::first_key_value);
+        let firsts = self.waiting.values().filter_map(BTreeMap::first_key_value);
         firsts.map(|(place, _)| place.ticket.arrived).min()
     }
 
     /// The first request that waits for this member.
     pub fn first_of(&self, member: MemberId) -> Option<(QueuePosition, &W)> {
-        self.0.get(&member)?.first_key_value().map(|(place, waiter)| (*place, waiter))
+        self.waiting.get(&member)?.first_key_value().map(|(place, waiter)| (*place, waiter))
     }
 
     /// How many wait for this member.
     pub fn len_of(&self, member: MemberId) -> usize {
-        self.0.get(&member).map_or(0, BTreeMap::len)
+        self.waiting.get(&member).map_or(0, BTreeMap::len)
     }
 
     pub fn insert(&mut self, member: MemberId, place: QueuePosition, waiter: W) -> Option<W> {
-        self.0.entry(member).or_default().insert(place, waiter)
+        self.newcomers += usize::from(!place.returns());
+        self.members.insert(place, member);
+        self.waiting.entry(member).or_default().insert(place, waiter)
     }
 
     pub fn get_mut(&mut self, place: QueuePosition) -> Option<&mut W> {
-        self.0.values_mut().find_map(|waiting| waiting.get_mut(&place))
+        self.waiting.get_mut(self.members.get(&place)?)?.get_mut(&place)
     }
 
     pub fn remove(&mut self, place: QueuePosition) -> Option<W> {
-        let found = self.0.iter_mut().find_map(|(member, waiting)| Some((*member, waiting.remove(&place)?)));
-        let (member, waiter) = found?;
-        if self.0.get(&member).is_some_and(BTreeMap::is_empty) {
-            self.0.remove(&member);
+        let member = self.members.remove(&place)?;
+        self.newcomers -= usize::from(!place.returns());
+        let waiting = self.waiting.get_mut(&member)?;
+        let waiter = waiting.remove(&place);
+        if waiting.is_empty() {
+            self.waiting.remove(&member);
         }
-        Some(waiter)
+        waiter
     }
 
     /// Removes all that wait for this member.
     pub fn take_all(&mut self, member: MemberId) -> BTreeMap<QueuePosition, W> {
-        self.0.remove(&member).unwrap_or_default()
+        let taken = self.waiting.remove(&member).unwrap_or_default();
+        for place in taken.keys() {
+            self.members.remove(place);
+            self.newcomers -= usize::from(!place.returns());
+        }
+        taken
     }
 
     /// Removes all.
     pub fn drain(&mut self) -> impl Iterator<Item = (QueuePosition, W)> + use<W> {
-        std::mem::take(&mut self.0).into_values().flatten()
+        std::mem::take(self).waiting.into_values().flatten()
     }
 }

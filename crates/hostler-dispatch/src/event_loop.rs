@@ -91,6 +91,12 @@ impl LoopState {
         self.seen.get().can_begin(in_use, unsent, now) != Some(false)
     }
 
+    /// A member with this many requests begins no other one before this instant, unless a request ends. `None`: it may.
+    pub fn closed_until(&self, in_use: usize) -> Option<Instant> {
+        let seen = self.seen.get();
+        seen.until.filter(|_| in_use > 0 && seen.room == 0)
+    }
+
     /// The member gets a request.
     pub fn give(&self, now: Instant) {
         let mut seen = self.seen.get();

@@ -53,15 +53,13 @@ impl<E> Gauge<E> {
     /// The load at this moment. `None` after the member has left and its last lease has ended.
     pub fn load(&self) -> Option<Load> {
         self.shared.with_roster(|roster, waiting| {
-            let member_state = roster.state_mut(self.id)?;
-            let lease_time = member_state.lease_time(Instant::now());
-            Some(Load {
+            roster.edit(self.id, |member_state| Load {
                 slots: member_state.slots,
                 in_use: member_state.in_use,
                 tunnels: member_state.tunnels.open,
                 streams: member_state.streams.open,
                 granted: member_state.granted,
-                lease_time,
+                lease_time: member_state.lease_time(Instant::now()),
                 queued: waiting.ever,
                 waiting: waiting.now,
             })
@@ -89,13 +87,15 @@ impl<E> Gauge<E> {
     /// request waits for it: a hold never delays a request that is already there.
     pub fn hold(&self) -> Option<Hold<E>> {
         let is_held = self.shared.with_roster(|roster, waiting| {
-            let is_idle = |member_state: &&mut MemberState<E>| {
-                member_state.in_use == 0 && !member_state.has_long_lived() && !member_state.held_back
+            let hold = |member_state: &mut MemberState<E>| {
+                let is_idle =
+                    member_state.in_use == 0 && !member_state.has_long_lived() && !member_state.held_back;
+                member_state.held_back |= is_idle && waiting.now == 0;
+                is_idle && waiting.now == 0
             };
-            let member_state = roster.state_mut(self.id).filter(is_idle);
-            member_state.filter(|_| waiting.now == 0).map(|member_state| member_state.held_back = true)
+            roster.edit(self.id, hold).unwrap_or(false)
         });
-        is_held.map(|()| Hold { shared: Arc::clone(&self.shared), id: self.id })
+        is_held.then(|| Hold { shared: Arc::clone(&self.shared), id: self.id })
     }
 }
 
@@ -109,9 +109,7 @@ pub struct Hold<E> {
 impl<E> Drop for Hold<E> {
     fn drop(&mut self) {
         self.shared.with_roster(|roster, _| {
-            if let Some(member_state) = roster.state_mut(self.id) {
-                member_state.held_back = false;
-            }
+            roster.edit(self.id, |member_state| member_state.held_back = false);
         });
     }
 }

@@ -23,10 +23,13 @@ mod admission;
 mod bound;
 mod bound_line;
 mod choice;
+mod chooser;
 mod claim;
 mod counters;
+mod doubt;
 mod eject;
 mod event_loop;
+mod free_index;
 mod gauge;
 pub mod json;
 mod kinds;
@@ -48,7 +51,10 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod tunnel_guard;
+mod wakers;
+mod winner_tree;
 
 pub use bound::Ranking;
 pub use choice::{MemberChoice, UnknownChoice};

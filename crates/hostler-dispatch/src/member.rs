@@ -92,6 +92,8 @@ pub(super) struct Grant<E> {
     pub kind: Option<WorkKind>,
     /// How many other slots of the member were in use at the grant.
     pub beside: usize,
+    /// The place of the member among the members at the grant. It may have changed.
+    pub place: usize,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,
 }
@@ -120,6 +122,17 @@ impl LongLivedCount {
     pub fn all(self) -> usize {
         self.open + self.reserved
     }
+}
+
+/// When a member gets its next request, as far as its state tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// At once.
+    Now,
+    /// Not before this instant.
+    At(Instant),
+    /// Not before its state changes.
+    Closed,
 }
 
 /// A member in its pool.
@@ -162,6 +175,8 @@ pub(super) struct MemberState<E> {
     /// The sum of the times of all its leases, up to `counted`.
     pub lease_time: Duration,
     pub counted: Instant,
+    /// The instant for which the index of free slots has noted it.
+    pub returns_at: Option<Instant>,
 }
 
 impl<E> MemberState<E> {
@@ -169,17 +184,13 @@ impl<E> MemberState<E> {
         self.ejected_until.is_some_and(|until| now < until)
     }
 
-    /// Whether it can begin a request now.
-    pub fn has_free_slot(&self, now: Instant) -> bool {
-        !self.left && self.has_room(now) && self.can_begin(now)
-    }
-
     /// Whether it can begin a request now that is bound to it.
     pub fn has_bound_slot(&self, now: Instant) -> bool {
         self.has_room(now) && self.can_begin(now)
     }
 
-    /// As [`Self::has_free_slot`], but does not observe the event loop. After a `true`, ask [`Self::can_begin`].
+    /// Whether it may be able to begin a request now. Does not observe the event loop: after a `true`, ask
+    /// [`Self::can_begin`].
     pub fn may_have_free_slot(&self, now: Instant) -> bool {
         let may_begin = |event_loop: &LoopState| event_loop.may_begin(self.in_use, self.member.unsent(), now);
         !self.left && self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
@@ -191,11 +202,27 @@ impl<E> MemberState<E> {
         self.event_loop.as_ref().is_none_or(can_begin)
     }
 
+    /// When it gets its next request. Without `now` no instant has passed. `may_have_free_slot` is true from then on, except
+    /// while the pool waits to hear that a request was sent to an event loop that was not observed since.
+    pub fn opening(&self, now: Option<Instant>) -> Opening {
+        if self.left || self.is_shut() {
+            return Opening::Closed;
+        }
+        let closed_until = || self.event_loop.as_ref()?.closed_until(self.in_use);
+        let later = |at: &Instant| now.is_none_or(|now| now < *at);
+        let at = self.ejected_until.filter(later).or_else(|| closed_until().filter(later));
+        at.map_or(Opening::Now, Opening::At)
+    }
+
     /// Whether its number of slots and its state allow one more request.
     fn has_room(&self, now: Instant) -> bool {
+        !self.is_shut() && !self.has_left(now) && !self.is_ejected(now)
+    }
+
+    /// It gets no request before its state changes. Apart from this, `has_room` depends on the time.
+    fn is_shut(&self) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
-        let is_shut = self.has_left(now) || self.held_back || self.exclusive || self.unhealthy;
-        self.in_use < self.slots && !is_shut && !is_tried && !self.is_ejected(now)
+        self.in_use >= self.slots || self.held_back || self.exclusive || self.unhealthy || is_tried
     }
 
     /// It gets no requests any more, not even those that are bound to it.
@@ -229,6 +256,19 @@ impl<E> MemberState<E> {
     /// Whether it takes one more of this kind. A member that leaves tells its tunnels and streams to end.
     pub fn takes(&self, kind: LongLived, settings: &PoolSettings) -> bool {
         !self.left && self.has_room_for(kind, settings)
+    }
+
+    /// Whether [`Self::forgive`] would change it.
+    pub fn is_in_any_doubt(&self) -> bool {
+        let has_failed = self.late > 0 || self.ejections > 0 || self.member.is_under_watch();
+        has_failed || self.ejected_until.is_some() || self.on_trial
+    }
+
+    /// Counts a failure. Returns how many there are in a row.
+    pub fn fail(&self) -> u32 {
+        let failures = self.member.failures.load(Ordering::Relaxed).saturating_add(1);
+        self.member.failures.store(failures, Ordering::Relaxed);
+        failures
     }
 
     /// Ends ejections and doubts.

@@ -12,6 +12,9 @@ use super::member::Member;
 use super::pool::Pool;
 use super::shared::PoolInner;
 
+/// [`Pool::each_endpoint`] takes this many members at a time.
+const MEMBERS_AT_ONCE: usize = 64;
+
 /// Keeps the member in the pool. When it is dropped, the member gets no new leases, running leases end normally, and
 /// tunnels and streams are told to end.
 #[must_use = "dropping a membership takes the member out of the pool"]
@@ -63,7 +66,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// The number of members in any state.
     pub fn members(&self) -> usize {
-        self.shared.lock().roster.present().count()
+        self.shared.lock().roster.totals().members
     }
 
     /// The number of members that are healthy and not ejected.
@@ -82,6 +85,18 @@ impl<E: Send + Sync + 'static> Pool<E> {
             .rev()
             .find(|member_state| is_it(&member_state.member.endpoint))
             .map(|member_state| member_state.member.id)
+    }
+
+    /// Calls `act` for each endpoint, without the lock. The lock is held for a few members at a time, so that no request waits
+    /// for it while there are many.
+    pub fn each_endpoint(&self, act: impl Fn(&E)) {
+        let mut last = None;
+        loop {
+            let some = self.shared.lock().roster.some_after(last, MEMBERS_AT_ONCE);
+            let Some(newest) = some.last() else { return };
+            last = Some(newest.id);
+            some.iter().for_each(|member| act(&member.endpoint));
+        }
     }
 
     /// All members for which `is_it` returns true. `is_it` runs as in [`Self::find`].

@@ -48,6 +48,11 @@ impl Pause {
         self.before + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
+    /// As [`Self::total`], if no such time runs at present.
+    pub fn ended(&self) -> Option<Duration> {
+        self.since.is_none().then_some(self.before)
+    }
+
     /// From now on the pool sleeps. The first request that finds no member rings the bell.
     pub fn fall_asleep(&mut self, bell: Arc<Notify>) {
         self.sleep = Some(Sleep { bell, rung: None });

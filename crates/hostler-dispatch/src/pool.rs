@@ -47,8 +47,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// To give up (after a deadline, or when the client leaves), drop the future; it has no timer. A request that tries
     /// again shows its ticket in the claim and keeps its position.
     pub fn acquire(&self, claim: Claim) -> Acquire<E> {
+        self.acquire_at(claim, Instant::now())
+    }
+
+    /// As [`Self::acquire`], for a caller that has just read the clock. The first poll follows at once.
+    pub fn acquire_at(&self, claim: Claim, now: Instant) -> Acquire<E> {
         let serial = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        let now = Instant::now();
         let ticket = claim.ticket.unwrap_or(Ticket { number: serial, arrived: now });
         Acquire::new(
             Arc::clone(&self.shared),
@@ -86,8 +90,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// Pauses the pool: it gives no slots. New requests wait, as many as the queue holds. Running leases, and slots that
     /// were already handed out, end normally; `in_use` in the snapshot tells when the last one has ended.
     pub fn pause(&self) {
-        let now = Instant::now();
-        self.shared.lock().pause(now);
+        self.shared.pause(Instant::now());
     }
 
     /// Ends a pause. Free slots go to the waiting requests.
@@ -103,8 +106,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// The sum of all pauses so far, including a running one, and of the times in which the pool slept without a member. A
     /// caller can extend the time limit of a waiting request by it.
     pub fn paused_time(&self) -> Duration {
-        let now = Instant::now();
-        self.shared.lock().pause.total(now)
+        self.shared.paused_time()
     }
 
     /// Tells all tunnels and streams of the current members to end.
@@ -315,6 +317,16 @@ impl<E> Lease<E> {
 }
 
 impl<E: Send + Sync + 'static> Lease<E> {
+    /// The member has finished: ends the lease as [`LeaseEnding::Finished`] does. True if a waiting request has got a slot by that, so
+    /// that its task has been woken.
+    pub fn finish(mut self, now: Instant) -> bool {
+        if self.holds != Holding::Slot {
+            return false;
+        }
+        self.holds = Holding::Nothing;
+        self.shared.release(&self.grant, now)
+    }
+
     /// Returns the slot, or ends the stream.
     pub fn end(mut self, how: LeaseEnding) {
         let was = std::mem::replace(&mut self.holds, Holding::Nothing);
@@ -357,7 +369,7 @@ impl<E> Deref for Lease<E> {
 impl<E> Drop for Lease<E> {
     fn drop(&mut self) {
         match self.holds {
-            Holding::Slot => self.shared.release(&self.grant, Instant::now()),
+            Holding::Slot => drop(self.shared.release(&self.grant, Instant::now())),
             Holding::Stream => self.shared.end_long_lived(self.grant.member.id, LongLived::Stream),
             Holding::Nothing => {}
         }

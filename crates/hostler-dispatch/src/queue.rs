@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt};
 use tokio::time::Instant;
 
 use super::bound_line::BoundLine;
@@ -106,7 +107,8 @@ pub(super) struct FreeSlots {
 pub(super) struct Queue<G> {
     lines: [Line; Priority::COUNT],
     len: usize,
-    ended: BTreeMap<QueuePosition, WaitOutcome<G>>,
+    /// By serial number. A hash map keeps its memory, so a hand-over allocates nothing.
+    ended: HashMap<u64, (QueuePosition, WaitOutcome<G>)>,
 }
 
 /// The waiting requests of one class.
@@ -171,7 +173,7 @@ impl Line {
 
 impl<G> Queue<G> {
     pub fn new() -> Self {
-        Self { lines: Default::default(), len: 0, ended: BTreeMap::new() }
+        Self { lines: Default::default(), len: 0, ended: HashMap::new() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -294,20 +296,20 @@ impl<G> Queue<G> {
             let passed_over = priority != place.priority && !line.is_empty();
             line.passed_over = if passed_over { line.passed_over + 1 } else { 0 };
         }
-        self.ended.insert(place, WaitOutcome::Handed(grant, waiter.span));
+        self.ended.insert(place.serial, (place, WaitOutcome::Handed(grant, waiter.span)));
         Some(waiter.waker)
     }
 
     /// Ends a wait without a slot. The caller wakes the returned waker after unlocking.
     pub fn refuse(&mut self, place: QueuePosition, error: AcquireError) -> Option<Waker> {
         let waiter = self.remove(place)?;
-        self.ended.insert(place, WaitOutcome::Refused(error));
+        self.ended.insert(place.serial, (place, WaitOutcome::Refused(error)));
         Some(waiter.waker)
     }
 
     /// How the wait has ended; returned once. `None` while it goes on.
     pub fn take_outcome(&mut self, place: QueuePosition) -> Option<WaitOutcome<G>> {
-        self.ended.remove(&place)
+        self.ended.remove(&place.serial).map(|(_, outcome)| outcome)
     }
 
     /// Takes back the grants for which `is_void` returns true and which were not taken yet. Their requests wait again at
@@ -315,11 +317,12 @@ impl<G> Queue<G> {
     pub fn take_back(&mut self, is_void: impl Fn(&G) -> bool) -> Vec<G> {
         let is_void =
             |outcome: &WaitOutcome<G>| matches!(outcome, WaitOutcome::Handed(grant, _) if is_void(grant));
-        let void: Vec<QueuePosition> =
-            self.ended.iter().filter(|(_, outcome)| is_void(outcome)).map(|(place, _)| *place).collect();
+        let ended = self.ended.values().filter(|(_, outcome)| is_void(outcome));
+        let mut void: Vec<QueuePosition> = ended.map(|(place, _)| *place).collect();
+        void.sort_unstable();
         let mut grants = Vec::with_capacity(void.len());
         for place in void {
-            if let Some(WaitOutcome::Handed(grant, span)) = self.ended.remove(&place) {
+            if let Some(WaitOutcome::Handed(grant, span)) = self.take_outcome(place) {
                 self.push(place, span, Waker::noop().clone());
                 grants.push(grant);
             }

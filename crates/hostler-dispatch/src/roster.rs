@@ -9,32 +9,96 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId, MemberPreference};
-use super::eject::{BackoffSettings, EjectSettings};
 use super::event_loop::{EventLoop, LoopState};
+use super::free_index::{FreeIndex, SeatOrder};
 use super::member::{Grant, LongLivedCount, Member, MemberState};
 use super::settings::PoolSettings;
+use super::totals::Totals;
 
-/// Ordered by id, because ids only grow.
+/// Ordered by id, because ids only grow. Each change of a member goes through [`Roster::edit`], which keeps the sums and the
+/// index of free slots. So a request looks at the members that it touches, however many there are.
 pub(super) struct Roster<E> {
     states: Vec<MemberState<E>>,
+    settings: PoolSettings,
+    totals: Totals,
+    free: FreeIndex,
     turns: u64,
     next_id: NonZeroU64,
-    /// The event loop of some member is or was observed. Without that, a queue that stands costs no look at each member.
-    observes: bool,
 }
 
 impl<E> Roster<E> {
-    pub fn new() -> Self {
-        Self { states: Vec::new(), turns: 0, next_id: NonZeroU64::MIN, observes: false }
+    pub fn new(settings: PoolSettings) -> Self {
+        let (totals, mut free) = (Totals::default(), FreeIndex::new(settings.choice));
+        free.prepare::<E>(SeatOrder::default(), &mut []);
+        Self { states: Vec::new(), settings, totals, free, turns: 0, next_id: NonZeroU64::MIN }
+    }
+
+    /// The choice or the limits have changed.
+    pub fn update(&mut self, settings: PoolSettings) {
+        self.settings = settings;
+        self.totals = Totals::default();
+        for state in &self.states {
+            self.totals.replace(Totals::default(), Totals::of(state, &settings));
+        }
+        self.free.rebuild(settings.choice, &mut self.states);
     }
 
     pub fn states(&self) -> &[MemberState<E>] {
         &self.states
     }
 
-    pub fn state_mut(&mut self, id: MemberId) -> Option<&mut MemberState<E>> {
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Changes a member. `None`: it is not there any more.
+    pub fn edit<T>(&mut self, id: MemberId, change: impl FnOnce(&mut MemberState<E>) -> T) -> Option<T> {
         let index = self.index_of(id)?;
-        self.states.get_mut(index)
+        Some(self.edit_at(index, change))
+    }
+
+    fn edit_at<T>(&mut self, index: usize, change: impl FnOnce(&mut MemberState<E>) -> T) -> T {
+        let state = &mut self.states[index];
+        let before = Totals::of(state, &self.settings);
+        let value = change(state);
+        self.totals.replace(before, Totals::of(state, &self.settings));
+        self.free.update(index, state);
+        value
+    }
+
+    /// The members whose ejection has ended, or whose event loop may wait again, are looked for from now on.
+    pub fn advance(&mut self, now: Instant) {
+        while let Some((_, id)) = self.free.returned(now) {
+            if let Some(index) = self.index_of(id) {
+                self.free.update(index, &mut self.states[index]);
+            }
+        }
+    }
+
+    /// Call it before [`Self::first`] with this order.
+    pub fn prepare(&mut self, order: SeatOrder) {
+        self.free.prepare(order, &mut self.states);
+    }
+
+    /// The index of the first member that fits, among those that may have a free slot. `last` is the member that was chosen
+    /// before.
+    pub fn first(
+        &self,
+        order: SeatOrder,
+        last: Option<MemberId>,
+        fits: impl Fn(&MemberState<E>) -> bool,
+    ) -> Option<usize> {
+        self.free.first(order, || self.place_after(last), |index| fits(&self.states[index]))
+    }
+
+    /// Whether the event loop of the member at `index`, if it is observed, can begin one more request.
+    pub fn can_begin(&mut self, index: usize, now: Instant) -> bool {
+        let state = &mut self.states[index];
+        let can_begin = state.can_begin(now);
+        if !can_begin {
+            self.free.update(index, state);
+        }
+        can_begin
     }
 
     pub fn state(&self, id: MemberId) -> Option<&MemberState<E>> {
@@ -45,6 +109,16 @@ impl<E> Roster<E> {
         self.states.binary_search_by_key(&id, |state| state.member.id).ok()
     }
 
+    /// At most this many members, from the one after `last` on, also those that have left.
+    pub fn some_after(&self, last: Option<MemberId>, most: usize) -> Vec<Arc<Member<E>>> {
+        let start = self.place_after(last);
+        self.states[start..].iter().take(most).map(|state| Arc::clone(&state.member)).collect()
+    }
+
+    fn place_after(&self, last: Option<MemberId>) -> usize {
+        self.states.partition_point(|state| Some(state.member.id) <= last)
+    }
+
     /// The members that have not left.
     pub fn present(&self) -> impl DoubleEndedIterator<Item = &MemberState<E>> {
         self.states.iter().filter(|state| !state.left)
@@ -53,8 +127,8 @@ impl<E> Roster<E> {
     /// No member can serve a claim with this preference, and the claim does not wait for one to join.
     pub fn lacks(&self, preference: &MemberPreference) -> bool {
         match preference.only {
-            Some(only) => self.present().all(|state| state.member.id != only),
-            None => preference.present && self.present().next().is_none(),
+            Some(only) => self.state(only).is_none_or(|state| state.left),
+            None => preference.present && self.totals.members == 0,
         }
     }
 
@@ -71,7 +145,7 @@ impl<E> Roster<E> {
         let (dismissed, forsaken) = (watch::Sender::new(false), watch::Sender::new(false));
         let member =
             Arc::new(Member { id, endpoint, failures, suspected, unsent, dismissed, forsaken, _held: held });
-        self.states.push(MemberState {
+        let mut state = MemberState {
             member: Arc::clone(&member),
             slots,
             event_loop: None,
@@ -94,7 +168,11 @@ impl<E> Roster<E> {
             unhealthy: false,
             lease_time: Duration::ZERO,
             counted: Instant::now(),
-        });
+            returns_at: None,
+        };
+        self.totals.replace(Totals::default(), Totals::of(&state, &self.settings));
+        self.free.push(&mut state);
+        self.states.push(state);
         member
     }
 
@@ -107,140 +185,97 @@ impl<E> Roster<E> {
         now: Instant,
     ) -> Grant<E> {
         self.turns += 1;
-        let alone = wanted.alone && self.present().nth(1).is_some();
-        let state = &mut self.states[index];
-        debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
-        state.lease_time(now);
-        let beside = state.in_use;
-        state.in_use += 1;
-        if let Some(kind) = long_lived {
-            state.count(kind).reserved += 1;
-        }
-        state.last_used = self.turns;
-        let trial = state.member.is_doubted();
-        state.on_trial |= trial;
-        state.exclusive |= alone;
-        let wary = state.ejections > 0;
-        if let Some(event_loop) = &state.event_loop {
-            event_loop.give(now);
-            state.member.unsent.fetch_add(1, Ordering::Relaxed);
-        }
-        let unsent = AtomicBool::new(state.event_loop.is_some());
-        Grant {
-            member: Arc::clone(&state.member),
-            since: now,
-            trial,
-            wary,
-            alone,
-            long_lived,
-            kind: None,
-            beside,
-            unsent,
-        }
+        let (turns, alone) = (self.turns, wanted.alone && self.totals.members > 1);
+        self.edit_at(index, |state| {
+            debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
+            state.lease_time(now);
+            let beside = state.in_use;
+            state.in_use += 1;
+            if let Some(kind) = long_lived {
+                state.count(kind).reserved += 1;
+            }
+            state.last_used = turns;
+            let trial = state.member.is_doubted();
+            state.on_trial |= trial;
+            state.exclusive |= alone;
+            let wary = state.ejections > 0;
+            if let Some(event_loop) = &state.event_loop {
+                event_loop.give(now);
+                state.member.unsent.fetch_add(1, Ordering::Relaxed);
+            }
+            let unsent = AtomicBool::new(state.event_loop.is_some());
+            let (member, place) = (Arc::clone(&state.member), index);
+            Grant { member, since: now, trial, wary, alone, long_lived, kind: None, beside, unsent, place }
+        })
     }
 
     /// Returns a slot. The caller holds the member, so no endpoint is dropped under the lock.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         let was_not_sent = grant.sent();
         self.turns += 1;
-        let (id, turns) = (grant.member.id, self.turns);
-        let Some(state) = self.state_mut(id) else { return };
-        state.lease_time(now);
-        if state.in_use > 1 {
-            state.shared_until = Some(now);
+        let turns = self.turns;
+        let Some(index) = self.index_of_grant(grant) else { return };
+        self.edit_at(index, |state| {
+            state.lease_time(now);
+            if state.in_use > 1 {
+                state.shared_until = Some(now);
+            }
+            state.in_use -= 1;
+            state.exclusive &= !grant.alone;
+            if let Some(kind) = grant.long_lived {
+                state.count(kind).reserved -= 1;
+            }
+            state.last_used = turns;
+            state.on_trial &= !grant.trial;
+            if let Some(event_loop) = state.event_loop.as_ref().filter(|_| was_not_sent) {
+                event_loop.take_back();
+            }
+        });
+        self.forget_if_gone(index);
+    }
+
+    /// A request has really taken the slot.
+    pub fn taken(&mut self, grant: &Grant<E>) {
+        if let Some(index) = self.index_of_grant(grant) {
+            // Neither the sums nor the index depend on this.
+            self.states[index].granted += 1;
         }
-        state.in_use -= 1;
-        state.exclusive &= !grant.alone;
-        if let Some(kind) = grant.long_lived {
-            state.count(kind).reserved -= 1;
-        }
-        state.last_used = turns;
-        state.on_trial &= !grant.trial;
-        if let Some(event_loop) = state.event_loop.as_ref().filter(|_| was_not_sent) {
-            event_loop.take_back();
-        }
-        self.forget_if_gone(id);
+    }
+
+    /// Whether the member of a grant has not left.
+    pub fn is_present(&self, grant: &Grant<E>) -> bool {
+        self.index_of_grant(grant).is_some_and(|index| !self.states[index].left)
+    }
+
+    /// The index of the member of a grant. It is the same as at the grant, unless a member before it was forgotten.
+    fn index_of_grant(&self, grant: &Grant<E>) -> Option<usize> {
+        let is_there = self.states.get(grant.place).is_some_and(|state| state.member.id == grant.member.id);
+        if is_there { Some(grant.place) } else { self.index_of(grant.member.id) }
     }
 
     /// Counts a tunnel or a stream at the member. Call it while the request still has its slot.
     pub fn begin_long_lived(&mut self, id: MemberId, kind: LongLived) {
-        if let Some(state) = self.state_mut(id) {
-            state.count(kind).open += 1;
-        }
+        self.edit(id, |state| state.count(kind).open += 1);
     }
 
     /// A tunnel or a stream has ended. The caller holds the member, as in [`Self::release`].
     pub fn end_long_lived(&mut self, id: MemberId, kind: LongLived) {
-        if let Some(state) = self.state_mut(id) {
-            state.count(kind).open -= 1;
-        }
-        self.forget_if_gone(id);
+        let Some(index) = self.index_of(id) else { return };
+        self.edit_at(index, |state| state.count(kind).open -= 1);
+        self.forget_if_gone(index);
     }
 
     /// Whether no member has room for another tunnel or stream, with or without a free slot.
-    pub fn is_full_of(&self, kind: LongLived, settings: &PoolSettings) -> bool {
-        let mut present = self.present().peekable();
-        present.peek().is_some() && present.all(|state| !state.has_room_for(kind, settings))
+    pub fn is_full_of(&self, kind: LongLived) -> bool {
+        self.totals.members > 0 && self.totals.with_room(kind) == 0
     }
 
     /// The member leaves and gets no new leases, except for requests that are bound to it until `bound_until`. The caller
     /// holds the member, as in [`Self::release`].
     pub fn leave(&mut self, id: MemberId, bound_until: Option<Instant>) {
-        if let Some(state) = self.state_mut(id) {
-            (state.left, state.bound_until) = (true, bound_until);
-        }
-        self.forget_if_gone(id);
-    }
-
-    /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the
-    /// last ejection ended says nothing new.
-    pub fn back_off(&mut self, grant: &Grant<E>, settings: BackoffSettings, now: Instant) -> Option<Instant> {
-        let state = self.state_mut(grant.member.id)?;
-        if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
-            return None;
-        }
-        let failures = state.member.failures.load(Ordering::Relaxed).saturating_add(1);
-        state.member.failures.store(failures, Ordering::Relaxed);
-        let until = now + settings.after(failures);
-        state.ejected_until = Some(until);
-        Some(until)
-    }
-
-    /// A request timed out on the member (waiting for an answer or for a connection). Returns the end of the ejection, if
-    /// this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
-    pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
-        let members = self.present().count();
-        let others =
-            self.present().filter(|state| state.member.id != grant.member.id && state.is_out(now)).count();
-        let state = self.state_mut(grant.member.id)?;
-        if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
-            return None;
-        }
-        state.late += 1;
-        state.member.suspected.store(true, Ordering::Relaxed);
-        let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.parallel().max(1));
-        let is_enough = state.late as usize >= most || state.ejections > 0;
-        if settings.failures == 0 || !is_enough || !settings.allows(members, others) {
-            return None;
-        }
-        state.ejections += 1;
-        state.ejected_for = settings.after(state.ejections);
-        let failures = state.member.failures.load(Ordering::Relaxed).saturating_add(1);
-        state.member.failures.store(failures, Ordering::Relaxed);
-        let until = state.ejected_until.max(Some(now + state.ejected_for));
-        state.ejected_until = until;
-        until
-    }
-
-    /// Sets the health of a member. Returns the member if its health changed.
-    pub fn set_health(&mut self, id: MemberId, healthy: bool) -> Option<Arc<Member<E>>> {
-        let state = self.state_mut(id)?;
-        let was = std::mem::replace(&mut state.unhealthy, !healthy);
-        if was && healthy {
-            // The health check has just seen it answer.
-            state.forgive();
-        }
-        (was == healthy).then(|| Arc::clone(&state.member))
+        let Some(index) = self.index_of(id) else { return };
+        self.edit_at(index, |state| (state.left, state.bound_until) = (true, bound_until));
+        self.forget_if_gone(index);
     }
 
     /// Whether a lease is the only one of its member, and has been so for this long. `is_stream`: it has become a stream.
@@ -253,58 +288,32 @@ impl<E> Roster<E> {
         others <= 1 && !shared
     }
 
-    /// The member gets no requests until this time, unless it answers another request before. This does not count as a
-    /// failure.
-    pub fn suspend(&mut self, id: MemberId, until: Instant) {
-        if let Some(state) = self.state_mut(id) {
-            state.member.suspected.store(true, Ordering::Relaxed);
-            state.ejected_until = state.ejected_until.max(Some(until));
-        }
-    }
-
-    /// Ends the ejections and doubts of all members, as if all had answered.
-    pub fn forgive(&mut self) {
-        for state in &mut self.states {
-            state.forgive();
-        }
-    }
-
     pub fn set_slots(&mut self, id: MemberId, slots: usize) {
-        if let Some(state) = self.state_mut(id) {
+        self.edit(id, |state| {
             state.slots = slots;
             state.event_loop = None;
-        }
+        });
     }
 
     /// Observes the event loop of the member from now on. The member gets at most this many requests at once.
     pub fn observe(&mut self, id: MemberId, most: usize, event_loop: Arc<dyn EventLoop>) {
-        if let Some(state) = self.state_mut(id) {
+        self.edit(id, |state| {
             state.slots = most;
             state.event_loop.get_or_insert_with(|| LoopState::new(event_loop));
-            self.observes = true;
-        }
+        });
     }
 
     /// Whether the event loop of any member is observed, and decides whether it gets a request.
     pub fn is_observed(&self) -> bool {
-        self.observes && self.present().any(|state| state.event_loop.is_some())
+        self.totals.observed > 0
     }
 
-    /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.
-    pub fn reached(&mut self, id: MemberId) -> bool {
-        let Some(state) = self.state_mut(id) else { return false };
-        let was_ejected = state.ejections > 0;
-        state.forgive();
-        was_ejected
-    }
-
-    fn forget_if_gone(&mut self, id: MemberId) {
-        if let Some(index) = self.index_of(id)
-            && self.states[index].left
-            && self.states[index].in_use == 0
-            && !self.states[index].has_long_lived()
-        {
+    fn forget_if_gone(&mut self, index: usize) {
+        let state = &self.states[index];
+        if state.left && state.in_use == 0 && !state.has_long_lived() {
+            self.totals.replace(Totals::of(state, &self.settings), Totals::default());
             self.states.remove(index);
+            self.free.rebuild(self.settings.choice, &mut self.states);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The one lock of a pool. Wakes and drops happen after unlocking. Does not decide the order of requests.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use super::recheck::{self, Recheck, Rechecked};
 use super::roster::Roster;
 use super::settings::PoolSettings;
 use super::state::PoolState;
+use super::wakers::Wakers;
 
 /// The waiting requests of a pool: how many now, and how many ever.
 #[derive(Clone, Copy)]
@@ -25,11 +26,16 @@ pub(super) struct WaitingGauge {
     pub ever: u64,
 }
 
+/// A pause runs.
+const PAUSED: u64 = u64::MAX;
+
 /// What all handles of a pool share.
 pub(super) struct PoolInner<E> {
     pub name: Arc<str>,
     pub next_number: AtomicU64,
     state: Mutex<PoolState<E>>,
+    /// The sum of the pauses in nanoseconds, or [`PAUSED`]. Read without the lock: each request that waits asks for it.
+    pauses: AtomicU64,
     /// This value, for the thread of `recheck`.
     this: Weak<dyn Recheck>,
 }
@@ -39,7 +45,8 @@ impl<E: Send + Sync + 'static> PoolInner<E> {
     pub fn new(name: Arc<str>, settings: PoolSettings) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<Self>| {
             let this: Weak<dyn Recheck> = this.clone();
-            Self { name, next_number: AtomicU64::new(1), state: Mutex::new(PoolState::new(settings)), this }
+            let (next_number, pauses) = (AtomicU64::new(1), AtomicU64::new(0));
+            Self { name, next_number, state: Mutex::new(PoolState::new(settings)), pauses, this }
         })
     }
 }
@@ -58,7 +65,7 @@ impl<E> PoolInner<E> {
         if *queued {
             return self.poll_queued(place, waker, now);
         }
-        let mut woken = Vec::new();
+        let mut woken = Wakers::default();
         let (answer, bell) = {
             let mut state = self.lock();
             *ahead = Some(state.queue.len());
@@ -67,7 +74,7 @@ impl<E> PoolInner<E> {
             (answer, state.call(now))
         };
         *queued = answer.is_pending();
-        woken.into_iter().for_each(Waker::wake);
+        woken.wake();
         bell.iter().for_each(|bell| bell.notify_one());
         answer
     }
@@ -115,9 +122,9 @@ impl<E> PoolInner<E> {
         }
     }
 
-    /// Returns a slot, which goes directly to the next waiting request.
-    pub fn release(&self, grant: &Grant<E>, now: Instant) {
-        self.change_at(now, |state, now| state.release(grant, now));
+    /// Returns a slot, which goes directly to the next waiting request. Says whether a request has got one.
+    pub fn release(&self, grant: &Grant<E>, now: Instant) -> bool {
+        self.change_at(now, |state, now| state.release(grant, now)).1
     }
 
     /// Returns a slot that no request has used.
@@ -235,24 +242,52 @@ impl<E> PoolInner<E> {
 
     /// Changes the state, then gives every slot that came free to the waiting requests.
     pub fn change<T>(&self, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> T {
-        self.change_at(Instant::now(), change)
+        self.change_at(Instant::now(), change).0
     }
 
-    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> T {
-        let mut woken = Vec::new();
+    /// Also says whether a wait has ended.
+    fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> (T, bool) {
+        let mut woken = Wakers::default();
         let (value, bell) = {
             let mut state = self.lock();
             let value = change(&mut state, now);
             state.note_members(now);
+            self.note_pause(&state);
             if !state.queue.is_empty() {
                 state.dispatch(now, &mut woken);
             }
             self.recheck_if_needed(&mut state);
             (value, state.call(now))
         };
-        woken.into_iter().for_each(Waker::wake);
+        let has_woken = woken.wake();
         bell.iter().for_each(|bell| bell.notify_one());
-        value
+        (value, has_woken)
+    }
+
+    /// Gives no slots from now on.
+    pub fn pause(&self, now: Instant) {
+        let mut state = self.lock();
+        state.pause(now);
+        self.note_pause(&state);
+    }
+
+    fn note_pause(&self, state: &PoolState<E>) {
+        let ended = state.pause.ended().and_then(|ended| u64::try_from(ended.as_nanos()).ok());
+        let pauses = ended.unwrap_or(PAUSED);
+        if self.pauses.load(Ordering::Relaxed) != pauses {
+            self.pauses.store(pauses, Ordering::Release);
+        }
+    }
+
+    /// The sum of all pauses so far, including a running one. Takes the lock only while one runs.
+    pub fn paused_time(&self) -> Duration {
+        match self.pauses.load(Ordering::Acquire) {
+            PAUSED => {
+                let now = Instant::now();
+                self.lock().pause.total(now)
+            }
+            ended => Duration::from_nanos(ended),
+        }
     }
 
     fn recheck_if_needed(&self, state: &mut PoolState<E>) {
@@ -271,15 +306,14 @@ impl<E> PoolInner<E> {
 
 impl<E: Send + Sync> Recheck for PoolInner<E> {
     fn recheck(&self) -> Rechecked {
-        let mut woken = Vec::new();
+        let mut woken = Wakers::default();
         let more = {
             let mut state = self.lock();
             state.dispatch(Instant::now(), &mut woken);
             state.rechecked = state.needs_recheck();
             state.rechecked
         };
-        let gave = !woken.is_empty();
-        woken.into_iter().for_each(Waker::wake);
+        let gave = woken.wake();
         match (more, gave) {
             (false, _) => Rechecked::Empty,
             (true, true) => Rechecked::Gave,

@@ -53,7 +53,7 @@ impl<E> PoolState<E> {
     /// Stops the clock while a sleeping pool has no member.
     pub fn note_members(&mut self, now: Instant) {
         if self.pause.is_asleep() {
-            let empty = self.roster.present().next().is_none();
+            let empty = self.roster.totals().members == 0;
             self.pause.note_members(empty, now);
         }
     }

@@ -4,11 +4,12 @@ use std::task::{Poll, Waker};
 use tokio::time::Instant;
 
 use super::bound;
-use super::choice::Chooser;
+use super::chooser::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
 use super::counters::PoolCounters;
+use super::free_index::SeatOrder;
 use super::kinds::{KindTimes, WorkKind};
-use super::member::{Grant, MemberState};
+use super::member::Grant;
 use super::overload::OverloadDetector;
 use super::pause::Pause;
 use super::place::QueuePosition;
@@ -16,6 +17,7 @@ use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome, Work};
 use super::roster::Roster;
 use super::service::Service;
 use super::settings::PoolSettings;
+use super::wakers::Wakers;
 
 pub(super) struct PoolState<E> {
     pub settings: PoolSettings,
@@ -49,7 +51,7 @@ impl<E> PoolState<E> {
         Self {
             settings,
             queue: Queue::new(),
-            roster: Roster::new(),
+            roster: Roster::new(settings),
             counters: PoolCounters::default(),
             pause: Pause::default(),
             service: Service::default(),
@@ -70,7 +72,7 @@ impl<E> PoolState<E> {
         claim: &Claim,
         waker: &Waker,
         now: Instant,
-        woken: &mut Vec<Waker>,
+        woken: &mut Wakers,
     ) -> Poll<Result<Grant<E>, AcquireError>> {
         if self.closed {
             return Poll::Ready(Err(AcquireError::Closed));
@@ -85,7 +87,7 @@ impl<E> PoolState<E> {
         if self.roster.lacks(&preference) {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
         }
-        if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind, &self.settings)) {
+        if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind)) {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         if preference.forgiving && !self.has_free_slot(self.at(now)) {
@@ -129,7 +131,7 @@ impl<E> PoolState<E> {
     }
 
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
-    pub fn dispatch(&mut self, now: Instant, woken: &mut Vec<Waker>) {
+    pub fn dispatch(&mut self, now: Instant, woken: &mut Wakers) {
         let now = self.at(now);
         if self.queue.has_bound() {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
@@ -145,11 +147,12 @@ impl<E> PoolState<E> {
 
     /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for a
     /// tunnel or a stream if no free member has room for it.
-    fn next(&mut self, now: Now, woken: &mut Vec<Waker>) -> Option<(QueuePosition, QueueSpan)> {
+    fn next(&mut self, now: Now, woken: &mut Wakers) -> Option<(QueuePosition, QueueSpan)> {
         if self.pause.is_on() {
             return None;
         }
-        let free = bound::free_slots(&self.roster, &self.queue, self.has_free_slot(now), now.real);
+        let any = self.has_free_slot(now);
+        let free = bound::free_slots(&self.roster, &self.queue, any, now.real);
         while let Some(priority) = self.queue.next_class(&free) {
             let (place, span) = self.queue.next_free_of(priority, &free)?;
             let error = if span.until.is_some_and(|until| until <= now.served) {
@@ -176,9 +179,8 @@ impl<E> PoolState<E> {
 
     /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
-        let id = grant.member.id;
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
-        if self.roster.state_mut(id).is_some_and(|member_state| !member_state.left) {
+        if self.roster.is_present(grant) {
             let hold = now.saturating_duration_since(grant.since);
             self.service.observe(hold);
             if let Some(kind) = grant.kind {
@@ -234,6 +236,7 @@ impl<E> PoolState<E> {
         if settings.policy != self.settings.policy {
             self.detectors = Default::default();
         }
+        self.roster.update(settings);
         self.settings = settings;
     }
 
@@ -241,9 +244,8 @@ impl<E> PoolState<E> {
         Now { real: now, served: now - self.pause.total(now) }
     }
 
-    fn has_free_slot(&self, now: Now) -> bool {
-        !self.pause.is_on()
-            && self.roster.states().iter().any(|member_state| member_state.has_free_slot(now.real))
+    fn has_free_slot(&mut self, now: Now) -> bool {
+        !self.pause.is_on() && self.choose(now, None, &MemberPreference::default()).is_some()
     }
 
     fn refuse_aim(&mut self, error: AcquireError) -> AcquireError {
@@ -251,27 +253,27 @@ impl<E> PoolState<E> {
         error
     }
 
-    fn can_serve(&self, span: &QueueSpan, now: Now) -> bool {
+    fn can_serve(&mut self, span: &QueueSpan, now: Now) -> bool {
         self.choose(now, span.long_lived, &span.preference).is_some()
     }
 
-    fn choose(&self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
-        let (settings, roster, now) = (&self.settings, &self.roster, now.real);
+    fn choose(&mut self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
+        let Self { settings, roster, last_chosen, .. } = self;
+        let now = now.real;
         if let Some(id) = preference.bound {
             return bound::free_index(roster, id, kind, settings, now);
         }
-        let is_free = |member_state: &MemberState<E>| {
-            member_state.may_have_free_slot(now)
-                && kind.is_none_or(|kind| member_state.has_room_for(kind, settings))
-        };
-        let (choice, last) = (settings.choice, self.last_chosen);
-        let is_long_lived = kind.is_some() || preference.spread;
-        let chooser = Chooser { choice, roster, last, is_long_lived, now, is_free };
+        roster.advance(now);
+        let order = SeatOrder { spreads: kind.is_some() || preference.spread, near: preference.near };
+        if order != SeatOrder::default() {
+            roster.prepare(SeatOrder { near: false, ..order });
+            roster.prepare(order);
+        }
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
-            let index = chooser.state(preference)?;
-            if roster.states()[index].can_begin(now) {
-                return Some(index);
+            let place = Chooser { roster, settings, last: *last_chosen, kind, now }.place(preference)?;
+            if roster.can_begin(place, now) {
+                return Some(place);
             }
         }
     }
@@ -297,9 +299,7 @@ impl<E> PoolState<E> {
     /// Counts a grant when a request really takes the slot, not when the slot is handed over.
     fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
         self.counters.granted += 1;
-        if let Some(member_state) = self.roster.state_mut(grant.member.id) {
-            member_state.granted += 1;
-        }
+        self.roster.taken(&grant);
         grant
     }
 }

@@ -114,6 +114,7 @@ impl World {
     }
 
     fn check(&self) {
+        super::free_index::check(&self.pool);
         let figures = self.pool.snapshot();
         assert_eq!(figures.queue_length, self.waiting.len());
         assert_eq!(figures.in_use, self.leases.len());

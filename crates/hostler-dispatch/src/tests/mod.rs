@@ -7,6 +7,7 @@ mod choice;
 mod deadlines;
 mod eject;
 mod fairness;
+mod free_index;
 mod gauge;
 mod leaving;
 mod loads;

@@ -164,6 +164,7 @@ impl World {
     }
 
     fn check(&self) {
+        super::free_index::check(&self.pool);
         let figures = self.pool.snapshot();
         let handed = figures.in_use - self.leases.len();
         assert!(figures.queue_length + handed <= self.waiting.len(), "no request is counted twice");

@@ -100,6 +100,8 @@ pub struct Exchange {
     pub counters: Option<Arc<Counters>>,
     /// The request at a worker that did not answer it: the worker broke it off or still works on it.
     pub pending_end: Option<PendingEnd>,
+    /// The slot has just gone to a request that waited for it.
+    pub has_handed_over: bool,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
     /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
@@ -211,6 +213,7 @@ impl Exchange {
             route: None,
             counters: None,
             pending_end: None,
+            has_handed_over: false,
             is_suspect: false,
             turn: None,
             late_check: None,

@@ -127,7 +127,7 @@ impl<'a> QueueWait<'a> {
             // All requests of a route share its pattern.
             kind: exchange.log_facts.route.as_ref().map(|route| WorkKind(route.as_ptr().addr() as u64)),
         };
-        let mut acquire = pin!(target.pool.acquire(claim));
+        let mut acquire = pin!(target.pool.acquire_at(claim, asked));
         self.ticket = Some(acquire.ticket());
         let mut acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
         if let Err(Refusal::QueueTimeout) = acquired

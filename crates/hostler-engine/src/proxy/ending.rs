@@ -55,6 +55,8 @@ pub struct CallRemains {
     pub slot_hold: Option<Duration>,
     /// What goes on at a worker of ours: its death, or the rest of the answer.
     pub pending_end: Option<PendingEnd>,
+    /// The slot went to a request that waited for it.
+    pub has_handed_over: bool,
 }
 
 /// A request counts as alone at its worker if the worker had no other one for this long before it broke off.
@@ -66,9 +68,9 @@ const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 impl Call {
     /// Ends the call.
     pub fn end(self, how: CallEnding) -> CallRemains {
-        let (mut slot_hold, mut pending_end) = (None, None);
+        let (mut slot_hold, mut pending_end, mut has_handed_over) = (None, None, false);
         match how {
-            CallEnding::Whole => slot_hold = self.finish_whole(),
+            CallEnding::Whole => (slot_hold, has_handed_over) = self.finish_whole(),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),
@@ -93,7 +95,7 @@ impl Call {
                 self.lease.end(LeaseEnding::Finished(now));
             }
         }
-        CallRemains { slot_hold, pending_end }
+        CallRemains { slot_hold, pending_end, has_handed_over }
     }
 
     /// The member has finished, or its stream ends. The slot is free now, even if the client has not read everything.
@@ -158,8 +160,8 @@ impl Call {
     }
 
     /// Returns the connection for the next call if it is fit, then the slot. In this order, so that the next holder of the slot finds the
-    /// connection. Says how long the slot was held.
-    fn finish_whole(self) -> Option<Duration> {
+    /// connection. Says how long the slot was held, and whether it went to a request that waited.
+    fn finish_whole(self) -> (Option<Duration>, bool) {
         // The clock is read once for everything here, because it costs more than the rest.
         let now = Instant::now();
         let slot_hold = self.record_slot_hold(now);
@@ -171,8 +173,7 @@ impl Call {
         {
             lease.checkin(thread, connection);
         }
-        lease.end(LeaseEnding::Finished(now));
-        slot_hold
+        (slot_hold, lease.finish(now))
     }
 
     /// Counts a request that the member has not answered in time.
@@ -230,6 +231,7 @@ impl CallRemains {
         if self.slot_hold.is_some() {
             exchange.timings.slot_hold = self.slot_hold;
         }
+        exchange.has_handed_over |= self.has_handed_over;
         if self.pending_end.is_some() {
             exchange.pending_end = self.pending_end;
         }

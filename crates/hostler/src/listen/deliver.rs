@@ -132,6 +132,11 @@ impl<S: AnswerSink> Transfer<S> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 filled => filled.is_ready(),
             };
+            // The member waits for the request that has got the slot: that request's head is sent first, then this answer.
+            if std::mem::take(&mut exchange.has_handed_over) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             // The head waits for the first look at the body: they go out together, or not at all.
             let sent = match sink.poll_send(cx, self) {
                 Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),

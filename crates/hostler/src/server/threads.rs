@@ -73,6 +73,8 @@ impl DataPlane {
 
 /// How often idle connections to members are checked.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(5);
+/// This many pools are checked before the requests of the thread go on.
+const POOLS_AT_ONCE: usize = 16;
 
 async fn run(
     shard: Arc<Shard>,
@@ -98,8 +100,12 @@ async fn prune(sources: Arc<Sources>, thread: usize) {
     let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
     loop {
         ticks.tick().await;
-        for source in sources.pools.load().iter() {
-            source.pool.snapshot_with(|endpoint| endpoint.prune(thread));
+        let pools = sources.pools.load_full();
+        for (index, source) in pools.iter().enumerate() {
+            source.pool.each_endpoint(|endpoint| endpoint.prune(thread));
+            if index % POOLS_AT_ONCE == POOLS_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
         }
     }
 }

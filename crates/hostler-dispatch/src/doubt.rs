@@ -1,0 +1,97 @@
+//! Members that fail: their back-off, their ejection and their health. Knows nothing of the waiting requests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
+
+use super::claim::MemberId;
+use super::eject::{BackoffSettings, EjectSettings};
+use super::member::{Grant, Member, MemberState};
+use super::roster::Roster;
+
+impl<E> Roster<E> {
+    /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the
+    /// last ejection ended says nothing new.
+    pub fn back_off(&mut self, grant: &Grant<E>, settings: BackoffSettings, now: Instant) -> Option<Instant> {
+        let back_off = |state: &mut MemberState<E>| {
+            if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
+                return None;
+            }
+            let until = now + settings.after(state.fail());
+            state.ejected_until = Some(until);
+            Some(until)
+        };
+        self.edit(grant.member.id, back_off)?
+    }
+
+    /// A request timed out on the member (waiting for an answer or for a connection). Returns the end of the ejection, if
+    /// this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
+    pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
+        let is_late = |state: &mut MemberState<E>| {
+            if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
+                return false;
+            }
+            state.late += 1;
+            state.member.suspected.store(true, Ordering::Relaxed);
+            let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.parallel().max(1));
+            settings.failures > 0 && (state.late as usize >= most || state.ejections > 0)
+        };
+        if !self.edit(grant.member.id, is_late)? {
+            return None;
+        }
+        // A look at each member, at most once for each ejection that is due.
+        let is_other_out = |state: &&MemberState<E>| state.member.id != grant.member.id && state.is_out(now);
+        if !settings.allows(self.totals().members, self.present().filter(is_other_out).count()) {
+            return None;
+        }
+        self.edit(grant.member.id, |state| {
+            state.ejections += 1;
+            state.ejected_for = settings.after(state.ejections);
+            state.fail();
+            let until = state.ejected_until.max(Some(now + state.ejected_for));
+            state.ejected_until = until;
+            until
+        })?
+    }
+
+    /// Sets the health of a member. Returns the member if its health changed.
+    pub fn set_health(&mut self, id: MemberId, healthy: bool) -> Option<Arc<Member<E>>> {
+        let set = |state: &mut MemberState<E>| {
+            let was = std::mem::replace(&mut state.unhealthy, !healthy);
+            if was && healthy {
+                // The health check has just seen it answer.
+                state.forgive();
+            }
+            (was == healthy).then(|| Arc::clone(&state.member))
+        };
+        self.edit(id, set)?
+    }
+
+    /// The member gets no requests until this time, unless it answers another request before. This does not count as a
+    /// failure.
+    pub fn suspend(&mut self, id: MemberId, until: Instant) {
+        self.edit(id, |state| {
+            state.member.suspected.store(true, Ordering::Relaxed);
+            state.ejected_until = state.ejected_until.max(Some(until));
+        });
+    }
+
+    /// Ends the ejections and doubts of all members, as if all had answered.
+    pub fn forgive(&mut self) {
+        if self.totals().doubted > 0 {
+            let ids: Vec<_> = self.states().iter().map(|state| state.member.id).collect();
+            ids.into_iter().for_each(|id| _ = self.edit(id, MemberState::forgive));
+        }
+    }
+
+    /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.
+    pub fn reached(&mut self, id: MemberId) -> bool {
+        let reached = |state: &mut MemberState<E>| {
+            let was_ejected = state.ejections > 0;
+            state.forgive();
+            was_ejected
+        };
+        self.edit(id, reached).unwrap_or(false)
+    }
+}
