@@ -21,8 +21,8 @@ import { stopAll } from './peers/renders.mjs';
 const [PROXY_CORE, LOAD_CORE, PROBE] = [0, 1, '/rooms/48213'];
 /** Connections that are being opened at the same time. */
 const AT_ONCE = 50;
-/** Hostler takes back memory after a second without a request. */
-const SETTLE_MS = 4000;
+/** Hostler frees the memory of a request a second after it, and the allocator returns it after another second. */
+const SETTLE_MS = 6000;
 const SECURE = { host: '127.0.0.1', servername: 'shop.example.com', rejectUnauthorized: false };
 
 const KINDS = {

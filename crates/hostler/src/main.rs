@@ -8,7 +8,7 @@ use hostler_config::Surroundings;
 use hostler_worker::guard;
 use tikv_jemallocator::Jemalloc;
 
-/// Gives the memory of closed connections back to the system within ten seconds. The system's own allocator keeps most of it.
+/// Gives the memory of closed connections back to the system within seconds. The system's own allocator keeps most of it.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
