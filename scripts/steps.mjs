@@ -79,6 +79,7 @@ export function checkToolchain() {
   }
   if (!has('cargo')) missing.push('Rust, with cargo: from rustup.rs');
   if (!has('cc')) missing.push('a C compiler, which Rust links with: "apt-get install gcc libc6-dev" or "xcode-select --install"');
+  if (!has('make')) missing.push('make, which builds the allocator: "apt-get install make" or "xcode-select --install"');
   if (missing.length > 0) stop(`Missing on this machine:\n${missing.map((each) => `  * ${each}`).join('\n')}`);
 }
 

@@ -16,6 +16,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const TICK: Duration = Duration::from_millis(20);
 const NEVER: u64 = u64::MAX;
+/// Deadlines that need not be precise are due at multiples of this many milliseconds.
+const COARSE: u64 = 100;
 
 /// All deadlines of one thread.
 #[derive(Clone)]
@@ -134,6 +136,19 @@ impl Deadline {
         self.set(self.sweep.0.now.load(Ordering::Relaxed) + millis(period) + millis(TICK));
     }
 
+    /// Due `period` after a value of [`Sweep::millis`], up to two ticks late.
+    pub fn set_after_millis(&self, began: u64, period: Duration) {
+        self.set(began + millis(period) + millis(TICK));
+    }
+
+    /// Due after `period`, up to 120 ms late. Deadlines that many tasks set at different times are then due in the same tick, and the sweep
+    /// checks all of them once.
+    #[inline]
+    pub fn set_roughly_after(&self, period: Duration) {
+        let now = self.sweep.0.now.load(Ordering::Relaxed) + millis(TICK);
+        self.set((now + millis(period)).div_ceil(COARSE) * COARSE);
+    }
+
     /// Due at an instant, up to one tick late.
     pub fn set_at(&self, instant: Instant) {
         self.set(millis(instant.saturating_duration_since(self.sweep.0.epoch)) + 1);
@@ -216,6 +231,33 @@ mod tests {
             deadline.set_at(Instant::now() + wait);
             poll_fn(|cx| deadline.poll_due(cx)).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rough_deadlines_are_due_together_and_never_early() {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let (one, other) = (sweep.deadline(), sweep.deadline());
+        let start = Instant::now();
+        one.set_roughly_after(Duration::from_millis(1010));
+        tokio::time::advance(Duration::from_millis(30)).await;
+        tokio::task::yield_now().await;
+        other.set_roughly_after(Duration::from_millis(1010));
+        poll_fn(|cx| one.poll_due(cx)).await;
+        assert!(other.is_due());
+        assert!((1040..1160).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_can_count_from_an_earlier_time() {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let deadline = sweep.deadline();
+        let (began, start) = (sweep.millis(), Instant::now());
+        tokio::time::advance(Duration::from_millis(500)).await;
+        deadline.set_after_millis(began, Duration::from_secs(1));
+        poll_fn(|cx| deadline.poll_due(cx)).await;
+        assert!((1000..1060).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

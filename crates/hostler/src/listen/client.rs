@@ -18,7 +18,7 @@ use hostler_wire::{
 use tokio::io::AsyncWrite;
 use tokio::task::coop;
 
-use super::deliver::Delivered;
+use super::idle::{IdleConnection, NextHead, ShortSilence};
 use super::request_body::ReceivedBody;
 use super::shard::Shard;
 use super::transfer::AnswerSink;
@@ -35,6 +35,8 @@ enum HeadFound {
     Parsed(usize),
     /// It is complete, and not parsed yet.
     Ends(usize),
+    /// There is none.
+    Not(NextHead),
 }
 
 /// A client's connection.
@@ -65,52 +67,67 @@ pub(super) struct Http1Client {
     pub(super) silence: Deadline,
     /// The deadline for the client to take some of its answer.
     pub(super) refusal_to_read: Deadline,
+    /// The wait for the next head. None while `silence` is still that of the idle connection.
+    short_silence: Option<ShortSilence>,
 }
 
 impl Http1Client {
-    pub fn new(stream: Stream, shard: &Shard) -> Self {
+    /// An idle connection from which the `first` bytes of a request have been read.
+    pub fn new(idle: IdleConnection, first: Vec<u8>, shard: &Shard) -> Self {
+        let IdleConnection { stream, settings, written, spool, silence } = idle;
         Self {
             stream,
-            settings: shard.settings.load_full(),
-            inbox: Vec::new(),
+            settings,
+            inbox: first,
             taken: 0,
             outbox: Vec::new(),
             sent: 0,
             tail: Bytes::new(),
-            written: 0,
-            spool: None,
+            written,
+            spool,
             keep: false,
             body: BodyReader::Length(0),
             bulk: Bulk::default(),
             request_body: ReceivedBody::new(),
             awaits_continue: false,
             version: Version::Http11,
-            silence: shard.sweep.deadline(),
+            silence,
             refusal_to_read: shard.sweep.deadline(),
+            short_silence: None,
         }
     }
 
-    /// Reads the next head. Returns `false` if there is none: the client has closed, was idle for too long, or Hostler stops.
-    pub async fn next_head(&mut self, exchange: &mut Exchange, shard: &Shard) -> Result<bool, Refusal> {
+    /// The connection without the state of a request, after [`NextHead::Idle`].
+    pub fn into_idle(self) -> IdleConnection {
+        let Self { stream, settings, written, spool, silence, .. } = self;
+        IdleConnection { stream, settings, written, spool, silence }
+    }
+
+    /// Reads the next head.
+    pub async fn next_head(&mut self, exchange: &mut Exchange, shard: &Shard) -> Result<NextHead, Refusal> {
         self.shrink();
         let mut scan = HeadScan::default();
         let mut begun = false;
-        self.silence.set_after(self.settings.idle_timeout);
+        if let Some(wait) = &mut self.short_silence {
+            *wait = ShortSilence::begin(&self.silence, self.settings.idle_timeout);
+        }
         let found =
             poll_fn(|cx| self.poll_head(cx, &mut exchange.head, &mut scan, &mut begun, shard)).await?;
-        self.silence.clear();
-        let Some(found) = found else { return Ok(false) };
         let parsed = match found {
+            HeadFound::Not(next) => return Ok(next),
             HeadFound::Parsed(_) => Ok(()),
             HeadFound::Ends(end) => {
                 exchange.head.parse(&self.inbox[self.taken..self.taken + end], &self.settings.limits)
             }
         };
+        self.silence.clear();
+        self.short_silence = Some(ShortSilence::default());
         self.version = exchange.head.version;
         parsed?;
-        let (HeadFound::Parsed(end) | HeadFound::Ends(end)) = found;
-        self.take(end);
-        Ok(true)
+        if let HeadFound::Parsed(end) | HeadFound::Ends(end) = found {
+            self.take(end);
+        }
+        Ok(NextHead::Read)
     }
 
     fn poll_head(
@@ -120,7 +137,7 @@ impl Http1Client {
         scan: &mut HeadScan,
         begun: &mut bool,
         shard: &Shard,
-    ) -> Poll<Result<Option<HeadFound>, Refusal>> {
+    ) -> Poll<Result<HeadFound, Refusal>> {
         loop {
             let (unread, limits) = (&self.inbox[self.taken..], &self.settings.limits);
             // Nearly always the head has arrived whole, and can be parsed without a search for its end.
@@ -128,12 +145,12 @@ impl Http1Client {
                 && !unread.is_empty()
                 && let Some(end) = head.parse_at_once(unread, limits)
             {
-                return Poll::Ready(Ok(Some(HeadFound::Parsed(end))));
+                return Poll::Ready(Ok(HeadFound::Parsed(end)));
             }
             if !unread.is_empty()
                 && let Some(end) = scan.advance(unread, limits.max_size)?
             {
-                return Poll::Ready(Ok(Some(HeadFound::Ends(end))));
+                return Poll::Ready(Ok(HeadFound::Ends(end)));
             }
             if !*begun && scan.has_begun() {
                 *begun = true;
@@ -141,14 +158,26 @@ impl Http1Client {
             }
             match self.poll_read(cx) {
                 Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(_) => return Poll::Ready(Ok(None)),
+                Poll::Ready(_) => return Poll::Ready(Ok(HeadFound::Not(NextHead::None))),
                 // The task has moved many bytes in this turn, so the read was put off.
                 Poll::Pending if !coop::has_budget_remaining() => return Poll::Pending,
                 // Checked after the read: a request that has arrived is answered even while Hostler stops.
-                Poll::Pending if shard.is_draining() && !*begun => return Poll::Ready(Ok(None)),
+                Poll::Pending if shard.is_draining() && !*begun => {
+                    return Poll::Ready(Ok(HeadFound::Not(NextHead::None)));
+                }
                 Poll::Pending => {
                     ready!(self.silence.poll_due(cx));
-                    return Poll::Ready(if *begun { Err(Refusal::HeaderTimeout) } else { Ok(None) });
+                    if *begun {
+                        return Poll::Ready(Err(Refusal::HeaderTimeout));
+                    }
+                    let wait = self.short_silence.as_mut();
+                    if !wait.is_some_and(|wait| wait.end(&self.silence, self.settings.idle_timeout)) {
+                        return Poll::Ready(Ok(HeadFound::Not(NextHead::None)));
+                    }
+                    // Empty lines may precede a head. With them the connection stays as it is.
+                    if self.inbox.is_empty() {
+                        return Poll::Ready(Ok(HeadFound::Not(NextHead::Idle)));
+                    }
                 }
             }
         }
@@ -252,31 +281,6 @@ impl Http1Client {
         self.stream.taken_below().unwrap_or(self.written)
     }
 
-    /// Ends the connection after its last answer.
-    pub async fn end(self, delivered: Delivered) {
-        match delivered {
-            Delivered::Aborted => self.abort(),
-            Delivered::Whole => self.close().await,
-        }
-    }
-
-    /// Closes the connection so that the client can read the last answer: for `linger_timeout`, bytes from the client are read and
-    /// discarded. A close with unread bytes would make the kernel discard the answer (RFC 9112 section 9.6).
-    pub async fn close(mut self) {
-        let _ = poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
-        self.silence.set_after(self.settings.linger_timeout);
-        poll_fn(|cx| {
-            loop {
-                match read_some(&mut self.stream, cx, usize::MAX, <[u8]>::len) {
-                    Poll::Ready(Ok(1..)) => {}
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => return self.silence.poll_due(cx),
-                }
-            }
-        })
-        .await;
-    }
-
     /// The connection for another protocol, with the bytes that are not processed yet.
     pub fn into_end(mut self, third: Deadline) -> ClientEnd {
         self.inbox.drain(..self.taken);
@@ -288,11 +292,6 @@ impl Http1Client {
             deadlines: [self.silence, self.refusal_to_read, third],
             send_timeout: self.settings.send_limits.send_timeout,
         }
-    }
-
-    /// Resets the connection, so that the client does not take a part of an answer for all of it.
-    pub fn abort(mut self) {
-        self.stream.abort();
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

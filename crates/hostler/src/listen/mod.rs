@@ -5,6 +5,7 @@ mod admission;
 mod answer_buffer;
 mod check;
 mod client;
+mod closing;
 mod deliver;
 mod from_file;
 mod h2;
@@ -12,6 +13,7 @@ mod handshake;
 mod head;
 mod http1_sink;
 mod https;
+mod idle;
 mod proxy_protocol;
 mod refusal_body;
 mod refuse;
@@ -37,6 +39,7 @@ use tokio::net::{TcpListener, TcpStream};
 use client::Http1Client;
 use deliver::Delivered;
 use handshake::ReadyConnection;
+use idle::{IdleConnection, NextHead};
 use refuse::{refuse, refuse_silently};
 use refuse_connection::{DescriptorReserve, is_out_of_descriptors, uses_last_descriptors};
 use respond::RequestOutcome;
@@ -57,6 +60,8 @@ pub use socket::bind;
 enum AfterHttp1 {
     /// The connection is closed.
     Nothing,
+    /// The connection stays open and waits for its next request.
+    Idle(IdleConnection),
     /// The connection becomes a tunnel.
     Tunnel(Box<UpgradedConnection>),
     /// The connection continues with HTTP/2. The bytes were read already.
@@ -134,42 +139,64 @@ impl Shard {
         {
             return self.refuse_client_beyond_limit(stream, origin, kind, over, open);
         }
+        if !crowded && settings.begins_with_request(&origin, kind) {
+            let idle = IdleConnection::new(stream.into(), &self);
+            tokio::spawn(self.serve_http1(idle, origin, open));
+            return;
+        }
         tokio::spawn(async move {
             if crowded {
                 return self.refuse_beyond_limit(stream, &origin, kind).await;
             }
-            let ready = if settings.begins_with_request(&origin, kind) {
-                Some(ReadyConnection { stream: stream.into(), origin, http2: false })
-            } else {
-                // Boxed, so that the task of the connection does not need this memory later.
-                Box::pin(self.handshake(&settings, stream, origin, kind)).await
-            };
-            drop(settings);
+            let ready = self.handshake(&settings, stream, origin, kind).await;
             let Some(ReadyConnection { stream, origin, http2 }) = ready else { return };
+            // A new task, because this one is as large as a handshake needs it.
             if http2 {
-                // A new task, because this one is as large as HTTP/1.1 needs it.
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
-                return;
-            }
-            match self.serve_http1(stream, &origin).await {
-                AfterHttp1::Nothing => drop(open),
-                AfterHttp1::Tunnel(tunnel) => tunnel.spawn(self, open),
-                // A new task, because this one is as large as HTTP/1.1 needs it.
-                AfterHttp1::Http2(stream, read) => {
-                    drop(tokio::spawn(self.serve_http2(stream, read, origin, open)))
-                }
+            } else {
+                let idle = IdleConnection::new(stream, &self);
+                tokio::spawn(self.serve_http1(idle, origin, open));
             }
         });
     }
 
-    /// Serves the requests of a connection one after another, until it closes or leaves HTTP/1.1.
-    async fn serve_http1(&self, stream: Stream, origin: &ConnectionOrigin) -> AfterHttp1 {
-        let mut client = Http1Client::new(stream, self);
+    /// Serves a connection until it closes or leaves HTTP/1.1. Returns the future of its task, which is small: most connections are idle.
+    fn serve_http1(
+        self: Arc<Self>,
+        mut idle: IdleConnection,
+        origin: ConnectionOrigin,
+        open: OpenConnection,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        async move {
+            while let Some(first) = idle.first_bytes(&self).await {
+                match Box::pin(self.serve_requests(idle, first, &origin)).await {
+                    AfterHttp1::Nothing => break,
+                    AfterHttp1::Idle(again) => idle = again,
+                    AfterHttp1::Tunnel(tunnel) => return tunnel.spawn(self, open),
+                    // A new task, because this one is as large as HTTP/1.1 needs it.
+                    AfterHttp1::Http2(stream, read) => {
+                        return drop(tokio::spawn(self.serve_http2(stream, read, origin, open)));
+                    }
+                }
+            }
+            drop(open);
+        }
+    }
+
+    /// Serves the requests of a connection one after another, until it is idle, closes or leaves HTTP/1.1. `first`: bytes that were read.
+    async fn serve_requests(
+        &self,
+        idle: IdleConnection,
+        first: Vec<u8>,
+        origin: &ConnectionOrigin,
+    ) -> AfterHttp1 {
+        let mut client = Http1Client::new(idle, first, self);
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {
-                Ok(true) => {}
-                Ok(false) => return AfterHttp1::Nothing,
+                Ok(NextHead::Read) => {}
+                Ok(NextHead::None) => return AfterHttp1::Nothing,
+                Ok(NextHead::Idle) => return AfterHttp1::Idle(client.into_idle()),
                 Err(_) if client.has_prior_knowledge() => {
                     let (stream, read) = client.into_read();
                     return AfterHttp1::Http2(stream, read);

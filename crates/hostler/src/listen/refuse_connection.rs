@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::client::Http1Client;
 use super::head::{self, Framing, Keeping};
+use super::idle::IdleConnection;
 use super::refuse::{refusal_answer, refuse};
 use super::settings::ListenerKind;
 use super::shard::{ConnectionOrigin, Shard};
@@ -85,7 +86,9 @@ impl Shard {
 
     /// Refuses a connection before its first request is read.
     pub(super) async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
-        let mut client = Http1Client::new(stream, self);
+        let mut client = Http1Client::new(IdleConnection::new(stream, self), Vec::new(), self);
+        // It waits for no request.
+        client.silence.clear();
         let mut exchange = origin.exchange(&self.sweep);
         client.forbid_reuse();
         let delivered = refuse(&mut client, &mut exchange, refusal).await;

@@ -11,6 +11,7 @@ mod http2;
 mod http2_floods;
 mod http2_heads;
 mod http2_tunnels;
+mod idle_memory;
 mod large_bodies;
 mod limits;
 mod one_client;

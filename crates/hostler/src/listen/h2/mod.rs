@@ -108,12 +108,25 @@ impl Shard {
         origin: ConnectionOrigin,
         open: OpenConnection,
     ) {
+        // Boxed, so that the task of the connection does not need this memory later.
+        let begun = Box::pin(self.begin_http2(stream, read, origin, open));
+        let Some(mut session) = begun.await else { return };
+        poll_fn(|cx| session.poll(cx)).await;
+    }
+
+    async fn begin_http2(
+        self: Arc<Self>,
+        stream: Stream,
+        read: Vec<u8>,
+        origin: ConnectionOrigin,
+        open: OpenConnection,
+    ) -> Option<Session> {
         let settings = self.settings.load_full();
         // Streams and tunnels may be silent for hours, so a dead peer must be noticed.
         stream.keep_alive();
         let end_reason = Arc::new(EndReason::default());
         let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, end_reason.clone());
-        let Ok(connection) = handshake(&settings, metered_io).await else { return };
+        let connection = handshake(&settings, metered_io).await.ok()?;
         let send_limits = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
         let window = memory.reservation();
@@ -133,7 +146,7 @@ impl Shard {
             peer_ip,
             _open: open,
         });
-        let mut session = Session {
+        Some(Session {
             connection,
             window,
             common,
@@ -141,8 +154,7 @@ impl Shard {
             phase: ConnectionPhase::Busy,
             leaving: false,
             is_aborted: false,
-        };
-        poll_fn(|cx| session.poll(cx)).await;
+        })
     }
 }
 
