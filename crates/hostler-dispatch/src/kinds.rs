@@ -9,14 +9,20 @@ const MEMORY: u16 = 64;
 /// With fewer requests than this, nothing is known of a kind.
 const ENOUGH: u16 = 8;
 
-/// Requests of one kind cost about as much. The caller decides what a kind is: the pool only compares.
+/// Requests of one kind cost about as much. The caller decides what a kind is: the pool only compares. A small number, because each
+/// lease has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkKind(pub u64);
+pub struct WorkKind(u8);
 
 impl WorkKind {
+    /// The kind with this key. Keys that share an entry are one kind.
+    pub fn of(key: u64) -> Self {
+        // Multiplied by the golden ratio, because keys may be addresses, whose low bits are equal.
+        Self((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - ENTRIES.ilog2())) as u8)
+    }
+
     fn entry(self) -> usize {
-        // Multiplied by the golden ratio, because kinds may be addresses, whose low bits are equal.
-        (self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - ENTRIES.ilog2())) as usize
+        usize::from(self.0)
     }
 }
 
@@ -57,7 +63,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_own_mean() {
-        let (mut times, fast, slow) = (KindTimes::default(), WorkKind(1), WorkKind(2));
+        let (mut times, fast, slow) = (KindTimes::default(), WorkKind::of(1), WorkKind::of(2));
         for _ in 0..ENOUGH {
             assert_eq!(times.mean(slow), None);
             times.observe(fast, Duration::from_millis(1));
@@ -70,7 +76,7 @@ mod tests {
     #[test]
     fn addresses_of_neighbours_are_different_kinds() {
         let entries: std::collections::BTreeSet<_> =
-            (0..16).map(|index| WorkKind(0x7f00_0000 + 64 * index).entry()).collect();
+            (0..16).map(|index| WorkKind::of(0x7f00_0000 + 64 * index).entry()).collect();
         assert!(entries.len() >= 10, "{entries:?}");
     }
 }

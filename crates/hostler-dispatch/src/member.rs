@@ -91,9 +91,9 @@ pub(super) struct Grant<E> {
     pub long_lived: Option<LongLived>,
     pub kind: Option<WorkKind>,
     /// How many other slots of the member were in use at the grant.
-    pub beside: usize,
+    pub beside: u32,
     /// The place of the member among the members at the grant. It may have changed.
-    pub place: usize,
+    pub place: u32,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,
 }

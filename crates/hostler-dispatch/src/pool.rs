@@ -252,7 +252,7 @@ impl<E> Lease<E> {
 
     /// How many other slots of the member were in use when this one was granted.
     pub fn beside(&self) -> usize {
-        self.grant.beside
+        self.grant.beside as usize
     }
 
     /// The arrival number of the request. The request shows it when it tries again.

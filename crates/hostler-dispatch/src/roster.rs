@@ -189,7 +189,7 @@ impl<E> Roster<E> {
         self.edit_at(index, |state| {
             debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
             state.lease_time(now);
-            let beside = state.in_use;
+            let beside = u32::try_from(state.in_use).unwrap_or(u32::MAX);
             state.in_use += 1;
             if let Some(kind) = long_lived {
                 state.count(kind).reserved += 1;
@@ -204,7 +204,7 @@ impl<E> Roster<E> {
                 state.member.unsent.fetch_add(1, Ordering::Relaxed);
             }
             let unsent = AtomicBool::new(state.event_loop.is_some());
-            let (member, place) = (Arc::clone(&state.member), index);
+            let (member, place) = (Arc::clone(&state.member), u32::try_from(index).unwrap_or(u32::MAX));
             Grant { member, since: now, trial, wary, alone, long_lived, kind: None, beside, unsent, place }
         })
     }
@@ -249,8 +249,9 @@ impl<E> Roster<E> {
 
     /// The index of the member of a grant. It is the same as at the grant, unless a member before it was forgotten.
     fn index_of_grant(&self, grant: &Grant<E>) -> Option<usize> {
-        let is_there = self.states.get(grant.place).is_some_and(|state| state.member.id == grant.member.id);
-        if is_there { Some(grant.place) } else { self.index_of(grant.member.id) }
+        let is_there =
+            self.states.get(grant.place as usize).is_some_and(|state| state.member.id == grant.member.id);
+        if is_there { Some(grant.place as usize) } else { self.index_of(grant.member.id) }
     }
 
     /// Counts a tunnel or a stream at the member. Call it while the request still has its slot.

@@ -73,6 +73,7 @@ impl LoadCase {
 }
 
 /// `HOSTLER_SEEDS=10` runs more seeds than the usual one.
+#[expect(clippy::disallowed_methods, reason = "how long a test runs is no configuration of Hostler's")]
 fn seeds() -> RangeInclusive<u64> {
     1..=std::env::var("HOSTLER_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1)
 }

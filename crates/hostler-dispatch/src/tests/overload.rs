@@ -268,7 +268,7 @@ async fn with_two_kinds() -> (Pool<()>, Membership<()>, Lease<()>) {
 
 fn of_kind(pool: &Pool<()>, kind: u64) -> Request<()> {
     let deadline = Some(tokio::time::Instant::now() + TIME_LIMIT);
-    of(pool.acquire(Claim { kind: Some(WorkKind(kind)), deadline, ..Claim::default() }))
+    of(pool.acquire(Claim { kind: Some(WorkKind::of(kind)), deadline, ..Claim::default() }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -297,7 +297,7 @@ async fn a_member_that_has_just_joined_or_left_makes_no_overload() {
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_time_limit_is_never_refused_because_of_overload() {
     let (pool, _member, _busy) = with_two_kinds().await;
-    let patient = || of(pool.acquire(Claim { kind: Some(WorkKind(2)), ..Claim::default() }));
+    let patient = || of(pool.acquire(Claim { kind: Some(WorkKind::of(2)), ..Claim::default() }));
     let mut all: Vec<_> = (0..200).map(|_| patient()).collect();
     all.iter_mut().for_each(Request::assert_waits);
 }

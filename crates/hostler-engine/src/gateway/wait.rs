@@ -125,7 +125,7 @@ impl<'a> QueueWait<'a> {
             long_lived: stream::expected(exchange),
             preference: self.preference,
             // All requests of a route share its pattern.
-            kind: exchange.log_facts.route.as_ref().map(|route| WorkKind(route.as_ptr().addr() as u64)),
+            kind: exchange.log_facts.route.as_ref().map(|route| WorkKind::of(route.as_ptr().addr() as u64)),
         };
         let mut acquire = pin!(target.pool.acquire_at(claim, asked));
         self.ticket = Some(acquire.ticket());
