@@ -161,26 +161,24 @@ impl Shard {
     }
 
     /// Serves a connection until it closes or leaves HTTP/1.1. Returns the future of its task, which is small: most connections are idle.
-    fn serve_http1(
+    async fn serve_http1(
         self: Arc<Self>,
         mut idle: IdleConnection,
         origin: ConnectionOrigin,
         open: OpenConnection,
-    ) -> impl Future<Output = ()> + Send + 'static {
-        async move {
-            while let Some(first) = idle.first_bytes(&self).await {
-                match Box::pin(self.serve_requests(idle, first, &origin)).await {
-                    AfterHttp1::Nothing => break,
-                    AfterHttp1::Idle(again) => idle = again,
-                    AfterHttp1::Tunnel(tunnel) => return tunnel.spawn(self, open),
-                    // A new task, because this one is as large as HTTP/1.1 needs it.
-                    AfterHttp1::Http2(stream, read) => {
-                        return drop(tokio::spawn(self.serve_http2(stream, read, origin, open)));
-                    }
+    ) {
+        while let Some(first) = idle.first_bytes(&self).await {
+            match Box::pin(self.serve_requests(idle, first, &origin)).await {
+                AfterHttp1::Nothing => break,
+                AfterHttp1::Idle(again) => idle = again,
+                AfterHttp1::Tunnel(tunnel) => return tunnel.spawn(self, open),
+                // A new task, because this one is as large as HTTP/1.1 needs it.
+                AfterHttp1::Http2(stream, read) => {
+                    return drop(tokio::spawn(self.serve_http2(stream, read, origin, open)));
                 }
             }
-            drop(open);
         }
+        drop(open);
     }
 
     /// Serves the requests of a connection one after another, until it is idle, closes or leaves HTTP/1.1. `first`: bytes that were read.
