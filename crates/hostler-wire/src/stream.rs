@@ -249,11 +249,7 @@ impl AsyncWrite for Metered {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = match bufs {
-            // Nearly always one record waits. The kernel takes it faster by `send` than by `writev`.
-            [record] => Pin::new(&mut self.stream).poll_write(cx, record),
-            _ => Pin::new(&mut self.stream).poll_write_vectored(cx, bufs),
-        };
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.count(written)
     }
 
