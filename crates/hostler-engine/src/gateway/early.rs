@@ -16,9 +16,16 @@ const SMALL: u64 = 64 * 1024;
 /// requests like it have killed workers.
 pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusal> {
     let Target::Pool(target) = &route.target else { return Ok(()) };
-    // Another answer than the refusal may stand in, or the rules of the route decide, or one member of the pool may have a free slot.
-    let has_alternatives = route.caching.is_some() || route.fallback.is_some() || route.kind.is_some();
-    if has_alternatives || target.sticky.is_some() || !is_costly(exchange) {
+    if !is_costly(exchange) {
+        return Ok(());
+    }
+    // A stored answer or a fallback may stand in for the pool's.
+    let may_be_stored = route.caching.is_some() && matches!(exchange.head.method(), b"GET" | b"HEAD");
+    let has_alternative = may_be_stored || route.fallback.is_some();
+    // The member of the client may have a free slot while others wait.
+    let is_bound = target.sticky.as_ref().is_some_and(|sticky| sticky.stay(exchange, &target.pool).is_some());
+    // The kind of a registered route decides what becomes of its requests.
+    if has_alternative || is_bound || route.kind.is_some() {
         return Ok(());
     }
     exchange.log_facts.pool = Some(target.name.clone());
