@@ -7,10 +7,10 @@ export const hostler = {
   title: 'Hostler',
   packages: [],
 
-  async start(session, { members, slots, tunnels, cpu, queueTimeout, probe, tls }) {
+  async start(session, { members, slots, tunnels, cpu, queueTimeout, queueLimit, probe, tls }) {
     const members_ = members.map((path) => `unix:${path}`);
     const pool = [`members = ${toml(members_)}`, `concurrency = ${slots}`, ...(tunnels ? [`max_tunnels = ${tunnels}`] : [])];
-    return start(session, { pool, queueTimeout, cpu, probe, tls, threads: 1 });
+    return start(session, { pool, queueTimeout, queueLimit, cpu, probe, tls, threads: 1 });
   },
 };
 
@@ -60,7 +60,7 @@ export async function launch(session, settings, { cpu } = {}) {
  * The queue has practically no limit on its length, as HAProxy has none. Only the waiting time of a request is limited, for
  * both. `more`: further sections; if they have no route, the pool has all paths.
  */
-export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, policy, tls, more }) {
+export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, queueLimit = 10000, policy, tls, more }) {
   const sections = [
     `[server]
 listen = ["127.0.0.1:${plain}"]
@@ -71,7 +71,7 @@ ${threads === null ? '' : `threads = ${threads}\n`}access_log = "off"${trusted.l
 ${pool.join('\n')}
 
 [pools.web.queue]
-limit = 10000
+limit = ${queueLimit}
 timeout = "${queueTimeout}"
 ${policy ? `policy = "${policy}"\n` : ''}`,
     tls && tlsSection({ port, ...tls }),

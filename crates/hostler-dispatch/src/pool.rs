@@ -62,6 +62,22 @@ impl<E: Send + Sync + 'static> Pool<E> {
         )
     }
 
+    /// Refuses a request that is not complete yet, if its pool would refuse it now: the pool is closed, or its queue is
+    /// full. `None`: ask again by [`Self::acquire`] when it is complete.
+    pub fn refuse_early(&self) -> Option<AcquireError> {
+        let mut state = self.shared.lock();
+        if state.closed {
+            return Some(AcquireError::Closed);
+        }
+        let limit = state.settings.queue_limit;
+        // With a limit of 0 no request waits, so nothing tells whether a slot is free.
+        if limit == 0 || state.queue.newcomers() < limit {
+            return None;
+        }
+        state.counters.refused_full += 1;
+        Some(AcquireError::QueueFull { limit })
+    }
+
     /// The figures of this moment.
     pub fn snapshot(&self) -> PoolSnapshot<()> {
         self.snapshot_with(|_| ())

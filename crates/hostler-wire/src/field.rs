@@ -91,6 +91,12 @@ impl Fields {
         self.list.shrink_to_fit();
     }
 
+    /// Makes room for `lines` more lines of `bytes` bytes together.
+    pub fn reserve(&mut self, lines: usize, bytes: usize) {
+        self.list.reserve(lines);
+        self.bytes.reserve(bytes);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();

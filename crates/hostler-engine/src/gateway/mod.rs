@@ -5,6 +5,7 @@ mod cached;
 mod call;
 mod death_count;
 mod development;
+mod early;
 mod fallback;
 mod files;
 mod health;
@@ -262,6 +263,7 @@ impl Gateway {
             }
             _ => {}
         }
+        early::check(route, exchange)?;
         let mut spool = self.spool.load_full();
         if let Target::Native(_) = &route.target {
             // These bodies are short and read at once, so they stay in memory and never go to a file.

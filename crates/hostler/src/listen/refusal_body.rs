@@ -1,12 +1,25 @@
 //! The body of a refusal, as text, as a page for people or as a problem document (RFC 9457). Knows no connection.
 
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
 use hostler_engine::gateway::{Refusal, RefusalFacts};
 use hostler_wire::{Fields, ResponseHead, by_weight, reason_phrase};
-use serde_json::json;
+use serde::Serialize;
 
-use crate::html::escaped;
+use crate::html::push_escaped;
 
 const PAGE: &str = include_str!("refusal_page.html");
+
+/// The page in parts: a mark such as `status`, and the text after it. The first mark is empty. Under overload the page is made for every
+/// request that is refused, so the marks are searched once and not for each page.
+static PARTS: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| PAGE.split("{{").map(|part| part.split_once("}}").unwrap_or(("", part))).collect());
+
+/// Room for what the marks of the page become, and for a body of text or JSON.
+const BODY_ROOM: usize = 512;
+/// Room for the fields of a refusal, so that their memory is not moved as they are added.
+const FIELDS_ROOM: (usize, usize) = (8, 448);
 
 /// The page has its style inside and needs nothing else.
 const PAGE_POLICY: &[u8] =
@@ -47,11 +60,15 @@ pub(super) fn of(
     id: &str,
 ) -> (ResponseHead, String) {
     let mut head = ResponseHead::with_status(facts.status);
+    head.fields.reserve(FIELDS_ROOM.0, FIELDS_ROOM.1);
     let mut typed = |media: &str| head.fields.add(b"Content-Type", media.as_bytes());
     let body = match Form::preferred(asked) {
         Form::Text => {
             typed("text/plain; charset=utf-8");
-            format!("{} {}\n{refusal}\n", facts.status, reason_phrase(facts.status))
+            let mut text = String::with_capacity(BODY_ROOM);
+            // Here and below: writing to a String does not fail.
+            let _ = writeln!(text, "{} {}\n{refusal}", facts.status, reason_phrase(facts.status));
+            text
         }
         Form::Problem => {
             typed("application/problem+json");
@@ -67,37 +84,53 @@ pub(super) fn of(
     (head, body)
 }
 
+/// The members of a problem document, in the order of their names.
+#[derive(Serialize)]
+struct Problem<'a> {
+    detail: String,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request_id: &'a str,
+    status: u16,
+    title: &'a str,
+    r#type: &'a str,
+}
+
 fn problem(refusal: &Refusal, facts: &RefusalFacts, id: &str) -> String {
-    let mut members = json!({
-        "type": "about:blank",
-        "title": reason_phrase(facts.status),
-        "status": facts.status,
-        "detail": refusal.to_string(),
-        "reason": facts.reason,
-    });
-    if !id.is_empty() {
-        members["request_id"] = id.into();
-    }
-    format!("{members}\n")
+    let members = Problem {
+        detail: refusal.to_string(),
+        reason: facts.reason,
+        request_id: id,
+        status: facts.status,
+        title: reason_phrase(facts.status),
+        r#type: "about:blank",
+    };
+    // Text and numbers can always be written as JSON.
+    let mut json = serde_json::to_string(&members).unwrap_or_default();
+    json.push('\n');
+    json
 }
 
 fn page(refusal: &Refusal, facts: &RefusalFacts, id: &str) -> String {
-    let again = match facts.retry_after {
-        Some(_) => "<a href=\"\">Try again</a>\n",
-        None => "",
-    };
-    let id = match id {
-        "" => String::new(),
-        id => format!("<dt>Request ID</dt><dd>{}</dd>", escaped(id)),
-    };
-    // The sentence is the last one, because it may repeat bytes of the request.
-    PAGE.replace("{{status}}", &facts.status.to_string())
-        .replace("{{phrase}}", reason_phrase(facts.status))
-        .replace("{{title}}", title(facts.status))
-        .replace("{{again}}", again)
-        .replace("{{reason}}", facts.reason)
-        .replace("{{id}}", &id)
-        .replace("{{sentence}}", &escaped(&sentence(refusal)))
+    let mut page = String::with_capacity(PAGE.len() + BODY_ROOM);
+    for (mark, text) in PARTS.iter() {
+        match *mark {
+            "status" => page.push_str(itoa::Buffer::new().format(facts.status)),
+            "phrase" => page.push_str(reason_phrase(facts.status)),
+            "title" => page.push_str(title(facts.status)),
+            "again" if facts.retry_after.is_some() => page.push_str("<a href=\"\">Try again</a>\n"),
+            "reason" => page.push_str(facts.reason),
+            "id" if !id.is_empty() => {
+                page.push_str("<dt>Request ID</dt><dd>");
+                push_escaped(&mut page, id);
+                page.push_str("</dd>");
+            }
+            "sentence" => push_escaped(&mut page, &sentence(refusal)),
+            _ => {}
+        }
+        page.push_str(text);
+    }
+    page
 }
 
 /// What happened, for a visitor who knows nothing of servers.
@@ -127,6 +160,8 @@ fn sentence(refusal: &Refusal) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn accepting(accept: &str) -> Fields {
@@ -156,6 +191,21 @@ mod tests {
         ] {
             assert_eq!(Form::preferred(&accepting(accept)), form, "Accept: {accept}");
         }
+    }
+
+    #[test]
+    fn a_page_has_no_mark_left() {
+        let refusal = Refusal::QueueFull { limit: 7 };
+        let (_, body) = of(&refusal, &refusal.facts(), &accepting("text/html"), "abc");
+        assert!(!body.contains("{{") && !body.contains("}}"), "{body}");
+        for part in
+            ["<title>503 Service Unavailable</title>", "Try again", "<dd>queue_full</dd>", "<dd>abc</dd>"]
+        {
+            assert!(body.contains(part), "{part} is not in {body}");
+        }
+        let refusal = Refusal::NoRoute;
+        let (_, body) = of(&refusal, &refusal.facts(), &accepting("text/html"), "");
+        assert!(!body.contains("Try again") && !body.contains("Request ID"), "{body}");
     }
 
     #[test]

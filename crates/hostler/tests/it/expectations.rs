@@ -44,6 +44,34 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
+async fn a_full_queue_refuses_a_large_body_before_it_is_sent_and_keeps_the_connection_of_a_small_one() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.limit = 1").await;
+    let mut first = site.begin("/first").await;
+    site.settles("app", 1, 0).await;
+    let mut second = site.begin("/second").await;
+    site.settles("app", 1, 1).await;
+
+    let large = "PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n".to_owned();
+    for head in [large, format!("{ASKING}Content-Length: 4\r\n\r\n")] {
+        let mut client = site.connect().await;
+        client.send(head).await;
+        let answer = client.answer().await;
+        assert_eq!(answer.assert_refused(503, "queue_full").interim, []);
+        client.assert_closed().await;
+    }
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client.send("PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody").await;
+        client.answer().await.assert_refused(503, "queue_full").assert_no_field("connection");
+    }
+    assert_eq!(site.pool("app").await["counters"]["refused_full"], 4);
+    app.release_all();
+    first.answer().await.assert_ok("/first");
+    second.answer().await.assert_ok("/second");
+}
+
+#[tokio::test]
 async fn a_request_without_a_route_is_refused_before_its_body_is_sent() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "[[routes]]\nmatch = '/other'\npool = 'app'").await;

@@ -47,7 +47,7 @@ const GATEWAY: Rows = &[
     &["call"],
     &["kind"],
     &["retry"],
-    &["files", "native", "redirect", "wait"],
+    &["early", "files", "native", "redirect", "wait"],
     &["stream"],
     &["answer", "target"],
     &["prepare", "fallback"],
