@@ -7,12 +7,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hostler::cli;
 use hostler::server::RunOptions;
 use hostler_config::{Invocation, Surroundings};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tokio::time::Instant;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

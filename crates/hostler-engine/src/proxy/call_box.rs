@@ -18,7 +18,8 @@ use crate::exchange::{Downstream, Exchange, clock};
 const MOST: usize = 64;
 
 thread_local! {
-    static SPARE: RefCell<Vec<Box<Option<Call>>>> = const { RefCell::new(Vec::new()) };
+    /// Boxes without a call.
+    static SPARE: RefCell<Vec<CallBox>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A call. Its request's future moves it about a dozen times, so it moves only a pointer.
@@ -28,9 +29,9 @@ impl CallBox {
     #[inline]
     pub(super) fn new(call: Call) -> Self {
         match SPARE.with_borrow_mut(Vec::pop) {
-            Some(mut place) => {
-                *place = Some(call);
-                Self(place)
+            Some(mut empty) => {
+                *empty.0 = Some(call);
+                empty
             }
             None => Self(Box::new(Some(call))),
         }
@@ -109,11 +110,11 @@ impl CallBox {
 
     /// The call. Its place is used again.
     fn unboxed(self) -> Call {
-        let mut place = self.0;
-        let call = place.take().expect("invariant: only this takes the call");
+        let mut empty = self;
+        let call = empty.0.take().expect("invariant: only this takes the call");
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < MOST {
-                spare.push(place);
+                spare.push(empty);
             }
         });
         call
