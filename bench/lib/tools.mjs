@@ -38,7 +38,7 @@ export function needTwoCores(scenario, one) {
 }
 
 /** The names of programs that differ from their package's name. */
-const PROGRAMS = { 'nghttp2-client': 'h2load', 'apache2-utils': 'ab', varnish: 'varnishd' };
+const PROGRAMS = { 'nghttp2-client': 'h2load', 'apache2-utils': 'ab', varnish: 'varnishd', 'linux-perf': 'perf' };
 
 /** Installs the packages whose program is missing. */
 export async function installPackages(packages) {

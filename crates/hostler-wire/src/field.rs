@@ -106,13 +106,24 @@ impl Fields {
 
     /// Adds a field of the bytes that are already stored. `line_end` is the end of its line, CR LF included, or 0.
     pub(crate) fn push(&mut self, name: Span, value: Span, line_end: usize) {
-        let known = Name::of(name.get(&self.bytes));
+        self.push_known(Name::of(name.get(&self.bytes)), name, value, line_end);
+    }
+
+    /// The same, for bytes that are not stored yet: see [`hold`](Self::hold).
+    #[inline]
+    pub(crate) fn push_known(&mut self, known: Name, name: Span, value: Span, line_end: usize) {
         let line_end = line_end as u32;
         self.list.push(Field { name, value, line_end, known, listed: false, own: false });
         let first = &mut self.first[known as usize];
         if *first == 0 {
             *first = self.list.len() as u16;
         }
+    }
+
+    /// Stores the bytes of all fields that were pushed. The only call of its head.
+    pub(crate) fn hold(&mut self, head: &[u8]) {
+        self.bytes.extend_from_slice(head);
+        self.mark_listed();
     }
 
     /// Adds a field line that the sender did not send.

@@ -3,6 +3,7 @@
 mod fault;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 use std::mem::MaybeUninit;
 
@@ -73,26 +74,11 @@ impl RequestHead {
     /// [`HeadScan`](crate::HeadScan) and [`parse`](Self::parse) must decide about it; then the head is clear.
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.clear();
-        let mut table = [const { MaybeUninit::uninit() }; TABLE];
-        let mut parsed = httparse::Request::new(&mut []);
-        let outcome = httparse::ParserConfig::default().parse_request_with_uninit_headers(
-            &mut parsed,
-            bytes,
-            room(&mut table, limits),
-        );
-        let Ok(httparse::Status::Complete(end)) = outcome else { return None };
-        let (method, target, version) = (parsed.method?, parsed.path?, parsed.version?);
-        let head = &bytes[..end];
-        self.fields.bytes.extend_from_slice(head);
-        // [`HeadScan`](crate::HeadScan) decides about empty lines before the start line, too.
-        let begins = head[0].is_ascii_graphic();
-        if end > limits.max_size || !begins || !take_fields(&mut self.fields, head, parsed.headers) {
-            self.clear();
-            return None;
-        }
-        self.method = Span::of(head, method.as_bytes());
-        self.target = Span::of(head, target.as_bytes());
-        self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        let line = usual::request_line(bytes)?;
+        let end = self.fields.take_usual(bytes, line.end, limits)?;
+        self.method = line.method;
+        self.target = line.target;
+        self.version = if line.minor == 0 { Version::Http10 } else { Version::Http11 };
         Some(end)
     }
 
@@ -199,25 +185,11 @@ impl ResponseHead {
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.reason = Span::default();
         self.fields.clear();
-        let mut table = [const { MaybeUninit::uninit() }; TABLE];
-        let mut parsed = httparse::Response::new(&mut []);
-        let outcome = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-            &mut parsed,
-            bytes,
-            room(&mut table, limits),
-        );
-        let Ok(httparse::Status::Complete(end)) = outcome else { return None };
-        let (Some(status @ 100..=599), Some(version)) = (parsed.code, parsed.version) else { return None };
-        let head = &bytes[..end];
-        self.fields.bytes.extend_from_slice(head);
-        let begins = head[0].is_ascii_graphic();
-        if end > limits.max_size || !begins || !take_fields(&mut self.fields, head, parsed.headers) {
-            self.fields.clear();
-            return None;
-        }
-        self.status = status;
-        self.reason = Span::of(head, parsed.reason.unwrap_or_default().as_bytes());
-        self.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        let line = usual::status_line(bytes)?;
+        let end = self.fields.take_usual(bytes, line.end, limits)?;
+        self.status = line.status;
+        self.reason = line.reason;
+        self.version = if line.minor == 0 { Version::Http10 } else { Version::Http11 };
         Some(end)
     }
 
@@ -251,26 +223,27 @@ fn all_room<'t, 'h>(large: &'t mut Vec<Header<'h>>, limits: &Limits) -> &'t mut 
     large
 }
 
-/// Takes the fields. Returns whether the lines follow one another without a gap, and each line and the head end in CR LF:
-/// then every reader finds the same end of the head. The parser itself is less strict.
-fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) -> bool {
-    let start =
-        |header: &httparse::Header<'_>| (header.name.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize);
-    let mut at = parsed.first().map_or(head.len().saturating_sub(2), start);
-    let mut is_strict = ends_line(&head[..at]);
+/// Takes the fields that the general parser has found.
+fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]) {
     for header in parsed {
         let value = Span::of(head, header.value.trim_ascii_end());
-        let end = line_end(head, header);
-        is_strict &= start(header) == at && ends_line(&head[..end]);
-        at = end;
-        fields.push(Span::of(head, header.name.as_bytes()), value, end);
+        fields.push(Span::of(head, header.name.as_bytes()), value, line_end(head, header));
     }
     fields.mark_listed();
-    is_strict && head[at..] == *b"\r\n"
 }
 
-fn ends_line(text: &[u8]) -> bool {
-    matches!(text, [.., b'\r', b'\n'])
+impl Fields {
+    /// Takes the field lines of a head in the usual form, from `at` on. Returns the length of the head. `None`: it is none,
+    /// or beyond the limits. Then there are no fields.
+    fn take_usual(&mut self, bytes: &[u8], at: usize, limits: &Limits) -> Option<usize> {
+        match usual::field_lines(self, bytes, at, limits.max_fields) {
+            Some(end) if end <= limits.max_size => Some(end),
+            _ => {
+                self.clear();
+                None
+            }
+        }
+    }
 }
 
 /// The end of a field's line. The parser's value ends before the CR. An empty value has no position.

@@ -156,7 +156,10 @@ impl Deadline {
 
     fn set(&self, due: u64) {
         self.entry.due.store(due, Ordering::Relaxed);
-        self.sweep.0.earliest.fetch_min(due, Ordering::Relaxed);
+        // Nearly always an earlier one is set already, and reading costs less than a locked change.
+        if due < self.sweep.0.earliest.load(Ordering::Relaxed) {
+            self.sweep.0.earliest.fetch_min(due, Ordering::Relaxed);
+        }
     }
 
     /// Not due any more.

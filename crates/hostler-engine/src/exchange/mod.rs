@@ -3,6 +3,7 @@
 mod again;
 pub mod body;
 pub mod clients;
+pub mod clock;
 pub mod connections;
 pub mod cut;
 pub mod deadline;
@@ -31,6 +32,7 @@ use hostler_coding::EncodingPlan;
 
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
+pub use clock::Clocked;
 pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTunnel};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
@@ -167,7 +169,7 @@ pub enum Protocol {
 /// The times of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Timings {
-    /// When the head had arrived.
+    /// When the head had arrived: the time of the wake-up that brought its last bytes.
     pub started: Instant,
     /// The wait for slots, over all attempts.
     pub queue_wait: Duration,
@@ -352,7 +354,7 @@ impl Exchange {
 impl Timings {
     fn now() -> Self {
         Self {
-            started: Instant::now(),
+            started: clock::now(),
             queue_wait: Duration::ZERO,
             connecting: Duration::ZERO,
             slot_hold: None,

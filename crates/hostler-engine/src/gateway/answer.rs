@@ -8,14 +8,14 @@ use super::fallback::FallbackAnswer;
 use super::refusal::Refusal;
 use crate::cache::SharedBody;
 use crate::exchange::BodySource;
-use crate::proxy::Call;
+use crate::proxy::CallBox;
 
 /// Where the answer to a request comes from.
 pub enum Answer {
     /// A member. The head of its answer has arrived.
-    Member(Box<Call>),
+    Member(CallBox),
     /// A member that has switched protocols with a 101.
-    Tunnel(Box<Call>),
+    Tunnel(CallBox),
     /// Hostler itself, with a body in memory.
     Whole(Whole),
     /// Hostler itself, with a body that is read in pieces, such as a large file.

@@ -12,7 +12,7 @@ use super::sticky::Stay;
 use super::target::{PoolTarget, Route};
 use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
-use crate::proxy::{self, Call, Endpoint};
+use crate::proxy::{self, CallBox, Endpoint};
 
 /// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier.
 const MAX_SENDS: u32 = 3;
@@ -24,7 +24,7 @@ pub(super) fn call<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> impl Future<Output = Result<Box<Call>, Refusal>> {
+) -> impl Future<Output = Result<CallBox, Refusal>> {
     call_within(policy, WaitBudget::begin(), at, exchange, client, thread)
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn call_within<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     thread: usize,
-) -> Result<Box<Call>, Refusal> {
+) -> Result<CallBox, Refusal> {
     exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
@@ -122,8 +122,8 @@ fn begin(
     Some((lease.member(), lease))
 }
 
-impl From<Box<Call>> for Answer {
-    fn from(call: Box<Call>) -> Self {
+impl From<CallBox> for Answer {
+    fn from(call: CallBox) -> Self {
         if call.has_switched() { Self::Tunnel(call) } else { Self::Member(call) }
     }
 }

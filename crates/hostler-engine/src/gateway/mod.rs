@@ -30,6 +30,7 @@ mod tests;
 mod wait;
 
 use std::any::Any;
+use std::pin::pin;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -143,7 +144,10 @@ impl Gateway {
         };
         let at = (&**route, target);
         let answered = match (fetch, &route.kind) {
-            (None, None) => call(&ConfiguredRetry, at, exchange, client, thread).await.map(Answer::from),
+            // Pinned here, because `await` would move the future, which is large.
+            (None, None) => {
+                pin!(call(&ConfiguredRetry, at, exchange, client, thread)).await.map(Answer::from)
+            }
             (None, Some(kind)) => call(&**kind, at, exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,

@@ -14,8 +14,8 @@ use super::refusal::Refusal;
 use super::stream;
 use super::suspects::Admission;
 use super::target::PoolTarget;
-use crate::exchange::{Downstream, Exchange, LateCheck};
-use crate::proxy::{self, Call, Endpoint, Failure};
+use crate::exchange::{Downstream, Exchange, LateCheck, clock};
+use crate::proxy::{self, CallBox, Endpoint, Failure};
 
 /// An answer is late after this part (a quarter) of the time that the client waits.
 const LATE_PART: u32 = 4;
@@ -36,7 +36,7 @@ type Before = (Duration, Duration);
 
 impl WaitBudget {
     pub fn begin() -> Self {
-        Self { began: Instant::now(), paused: Duration::ZERO }
+        Self { began: clock::now(), paused: Duration::ZERO }
     }
 
     /// The deadline of the answer.
@@ -93,7 +93,7 @@ impl<'a> QueueWait<'a> {
         exchange: &mut Exchange,
         client: &mut D,
     ) -> Result<Lease<Endpoint>, Refusal> {
-        let asked = Instant::now();
+        let asked = clock::now();
         let (outcome, ahead) = self.wait(exchange, client, asked).await;
         // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
@@ -202,8 +202,7 @@ impl<'a> QueueWait<'a> {
         asked: Instant,
     ) -> Result<F::Output, Refusal> {
         let target = self.target;
-        exchange.deadline.set_at(self.limit(exchange, asked));
-        // Created only if there is a wait.
+        // Created only if there is a wait, and then the deadline is set too.
         let mut pauses = None;
         let outcome = poll_fn(|cx| {
             loop {
@@ -213,7 +212,7 @@ impl<'a> QueueWait<'a> {
                 if client.poll_left(cx).is_ready() {
                     return Poll::Ready(Err(Refusal::ClientLeft));
                 }
-                if pauses.is_none() && !target.wake_timeout.is_zero() {
+                if pauses.is_none() {
                     exchange.deadline.set_at(self.limit_or_wake(exchange, asked));
                 }
                 let before = *pauses.get_or_insert_with(|| self.wait_budget.before_wait(target));
@@ -288,11 +287,11 @@ pub(super) fn set_deadline(
 /// Waits on for an answer that is late. At a member that is not a worker of ours, waits only as long as the pool has not ejected it, if the request may be sent to
 /// another member.
 pub(super) async fn for_late_answer<D: Downstream>(
-    mut call: Box<Call>,
+    mut call: CallBox,
     exchange: &mut Exchange,
     client: &mut D,
     target: &PoolTarget,
-) -> Result<Box<Call>, Failure> {
+) -> Result<CallBox, Failure> {
     target.poison.watch(exchange, Instant::now() + target.request_timeout);
     if proxy::is_repeatable(exchange) {
         call.watch_ejection();

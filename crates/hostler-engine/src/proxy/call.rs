@@ -10,7 +10,6 @@ use hostler_dispatch::Lease;
 use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead};
 use tokio::time::{Instant, sleep};
 
-use super::ending::end_lease;
 use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
 use super::link::{Interims, Link, remove_own_fields};
@@ -38,7 +37,7 @@ pub struct CallSettings {
 }
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
-/// Mostly in a box, because its request's future moves it about a dozen times.
+/// Mostly in a `CallBox`.
 pub struct Call {
     pub(super) lease: Lease<Endpoint>,
     pub(super) link: Link,
@@ -49,7 +48,7 @@ pub struct Call {
     switched: bool,
     /// The request's body. None if it has none.
     pub(super) upload: Option<Upload>,
-    began: Instant,
+    pub(super) began: Instant,
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -68,7 +67,7 @@ impl Call {
         settings: &CallSettings,
         thread: usize,
         began: Instant,
-    ) -> Box<Self> {
+    ) -> Self {
         let outbox = connection.start();
         let mut upload = if exchange.body.is_none() { None } else { Upload::new(exchange) };
         request::write_head(outbox, exchange, upload.as_ref().map(Upload::framing));
@@ -89,7 +88,7 @@ impl Call {
         upload: Option<Upload>,
         settings: &CallSettings,
         thread: usize,
-    ) -> Box<Self> {
+    ) -> Self {
         Self::new(exchange, lease, Link::Http2(stream), upload, settings, thread, Instant::now())
     }
 
@@ -101,8 +100,8 @@ impl Call {
         settings: &CallSettings,
         thread: usize,
         began: Instant,
-    ) -> Box<Self> {
-        Box::new(Self {
+    ) -> Self {
+        Self {
             lease,
             link,
             settings: settings.clone(),
@@ -116,42 +115,10 @@ impl Call {
             interims: Interims::default(),
             live_stream: None,
             ahead: None,
-        })
-    }
-
-    /// Waits for the head of the answer, and passes interim ones to the client. Also returns when the answer is late, so that the caller
-    /// can react before it waits on ([`Self::is_late`]). After a failure the lease comes back, unless it belongs to a member that still
-    /// works on the request.
-    pub(super) async fn head<D: Downstream>(
-        mut self: Box<Self>,
-        exchange: &mut Exchange,
-        client: &mut D,
-    ) -> Result<Box<Self>, (Failure, Option<Lease<Endpoint>>)> {
-        let outcome = poll_fn(|cx| {
-            let outcome = self.poll_head(cx, exchange, client);
-            if !self.link.has_unsent() {
-                self.lease.sent();
-            }
-            outcome
-        });
-        match outcome.await {
-            Ok(()) => {
-                self.headed = true;
-                let worker_time = self.began.elapsed();
-                exchange.timings.worker_time = Some(worker_time);
-                self.reached();
-                self.lease.meter.record_worker_time(self.thread, worker_time);
-                Ok(self)
-            }
-            Err(Failure::TimedOut) if let Some(check) = exchange.late_check.take() => {
-                exchange.deadline.set_at(check.until);
-                Ok(self)
-            }
-            Err(failure) => Err(self.without_answer(exchange, failure)),
         }
     }
 
-    fn poll_head<D: Downstream>(
+    pub(super) fn poll_head<D: Downstream>(
         &mut self,
         cx: &mut Context<'_>,
         exchange: &Exchange,
@@ -251,15 +218,6 @@ impl Call {
             true => Box::pin(std::future::ready(())),
             false => Box::pin(self.lease.forsaken()),
         });
-    }
-
-    /// Waits on for the head of a late answer.
-    pub async fn wait_on<D: Downstream>(
-        self: Box<Self>,
-        exchange: &mut Exchange,
-        client: &mut D,
-    ) -> Result<Box<Self>, Failure> {
-        self.head(exchange, client).await.map_err(end_lease)
     }
 
     /// The member has answered, so it works.

@@ -15,7 +15,7 @@ use super::link::Link;
 use super::live_stream::StreamEnd;
 use super::tunnel::EXIT_DELAY;
 use super::{Call, Endpoint, Failure, MemberEnd};
-use crate::exchange::{Ending, Exchange, NoClient, PendingEnd};
+use crate::exchange::{Ending, Exchange, NoClient, PendingEnd, clock};
 
 /// How a call ends, and what follows from it in `Call::end`.
 ///
@@ -162,8 +162,7 @@ impl Call {
     /// Returns the connection for the next call if it is fit, then the slot. In this order, so that the next holder of the slot finds the
     /// connection. Says how long the slot was held, and whether it went to a request that waited.
     fn finish_whole(self) -> (Option<Duration>, bool) {
-        // The clock is read once for everything here, because it costs more than the rest.
-        let now = Instant::now();
+        let now = clock::now();
         let slot_hold = self.record_slot_hold(now);
         let is_uploaded = self.is_uploaded();
         let Self { lease, link, thread, .. } = self;

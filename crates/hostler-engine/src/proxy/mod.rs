@@ -3,6 +3,7 @@
 
 mod ask;
 mod call;
+mod call_box;
 mod checked;
 mod connector;
 mod ending;
@@ -33,6 +34,7 @@ pub use crate::exchange::Instance;
 
 pub use ask::{WholeAnswer, ask, post};
 pub use call::{Call, CallSettings};
+pub use call_box::CallBox;
 pub use checked::Checked;
 pub use connector::{Connector, MemberProtocol, MemberTls};
 pub use ending::{ALONE_TIME, CallEnding, CallRemains};
@@ -56,7 +58,7 @@ pub async fn forward<D: Downstream>(
     lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Box<Call>, Failure> {
+) -> Result<CallBox, Failure> {
     exchange.log_facts.member = Some(lease.label.clone());
     // Few HTTP/2 servers support tunnels, and nearly all of them speak HTTP/1.1 too.
     if lease.connector.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
@@ -65,7 +67,7 @@ pub async fn forward<D: Downstream>(
     // The slot was granted just now, so its time is the current time.
     let now = lease.since();
     if let Some(idle) = lease.checkout(thread, exchange.is_idempotent(), now) {
-        let call = Call::begin(exchange, lease, idle, settings, thread, now);
+        let call = CallBox::new(Call::begin(exchange, lease, idle, settings, thread, now));
         match call.head(exchange, client).await {
             // A member that is not a worker of ours may close a kept-alive connection at the moment in which it is reused. That is not the
             // member's failure, so the same lease tries once more on a new connection. A worker of ours never does this; it is dying.
@@ -85,7 +87,7 @@ async fn on_new_connection<D: Downstream>(
     lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Box<Call>, Failure> {
+) -> Result<CallBox, Failure> {
     let began = Instant::now();
     exchange.prepares();
     let connected = connect(&lease, exchange, settings).await;
@@ -93,7 +95,8 @@ async fn on_new_connection<D: Downstream>(
     exchange.awaits();
     match connected {
         Ok(connection) => {
-            let call = Call::begin(exchange, lease, Box::new(connection), settings, thread, Instant::now());
+            let (connection, now) = (Box::new(connection), Instant::now());
+            let call = CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now));
             call.head(exchange, client).await.map_err(end_lease)
         }
         Err(failure) => Err(end_lease((failure, Some(lease)))),

@@ -55,7 +55,17 @@ enum FieldFate {
     Trusted,
 }
 
+#[inline]
 fn fate(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
+    // Most fields: their names say that nothing is special about them, and the route changes nothing.
+    let is_plain = field.known != Name::Other && !field.known.is_hop_by_hop() && !is_ours(field.known);
+    if is_plain && !field.listed && !needs_trust(field.known, b"") && exchange.to_member.is_empty() {
+        return FieldFate::Plain;
+    }
+    fate_of_special(exchange, field, name)
+}
+
+fn fate_of_special(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
         return FieldFate::None;
     }
@@ -179,6 +189,7 @@ pub(super) fn is_ours(name: Name) -> bool {
 }
 
 /// Fields that say who the client is, what it asked for or how it came. They count only if the peer is trusted.
+#[inline]
 pub(super) fn needs_trust(known: Name, name: &[u8]) -> bool {
     match known {
         Name::Forwarded

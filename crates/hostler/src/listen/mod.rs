@@ -46,7 +46,7 @@ use respond::RequestOutcome;
 use shard::ConnectionOrigin;
 use tunnel::UpgradedConnection;
 
-use hostler_engine::exchange::{Exchange, Listening, OpenConnection};
+use hostler_engine::exchange::{Clocked, Exchange, Listening, OpenConnection};
 use hostler_engine::gateway::{Answer, Refusal};
 
 pub use answer_buffer::LEAST_ANSWER_MEMORY;
@@ -141,7 +141,7 @@ impl Shard {
         }
         if !crowded && settings.begins_with_request(&origin, kind) {
             let idle = IdleConnection::new(stream.into(), &self);
-            tokio::spawn(self.serve_http1(idle, origin, open));
+            tokio::spawn(Clocked::new(self.serve_http1(idle, origin, open)));
             return;
         }
         tokio::spawn(async move {
@@ -155,7 +155,7 @@ impl Shard {
                 tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
             } else {
                 let idle = IdleConnection::new(stream, &self);
-                tokio::spawn(self.serve_http1(idle, origin, open));
+                tokio::spawn(Clocked::new(self.serve_http1(idle, origin, open)));
             }
         });
     }

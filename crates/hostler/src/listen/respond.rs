@@ -3,7 +3,7 @@
 
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Answer, Failed, Gateway, HealthProbe};
-use hostler_engine::proxy::Call;
+use hostler_engine::proxy::CallBox;
 use hostler_wire::Whole;
 
 use super::deliver::{Delivered, deliver, deliver_whole};
@@ -18,7 +18,7 @@ use super::transfer::AnswerSink;
 pub(super) enum RequestOutcome {
     Delivered(Delivered),
     /// The member has answered with 101. Boxed, because few connections have one.
-    Switched(Box<Call>),
+    Switched(CallBox),
 }
 
 impl Shard {

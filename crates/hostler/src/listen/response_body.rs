@@ -10,7 +10,7 @@ use hostler_coding::{
 use hostler_engine::cache::{Cut, Encoded, SharedBody};
 use hostler_engine::exchange::{BodyError, BodySource, Downstream, Exchange};
 use hostler_engine::gateway::{Refusal, Streamed};
-use hostler_engine::proxy::Call;
+use hostler_engine::proxy::{Call, CallBox};
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
 
 use super::answer_buffer::BufferKind;
@@ -19,7 +19,7 @@ use super::head::Framing;
 /// An answer: its head, and its body as it arrives.
 pub(super) enum ResponseBody {
     /// From a member.
-    Member(Box<Call>),
+    Member(CallBox),
     /// From Hostler.
     Own(Box<Streamed>),
     /// From a member, through the cache.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_engine::exchange::{Connections, Exchange, OpenTunnel};
-use hostler_engine::proxy::{Call, ClientEnd, Ended, Tunnel};
+use hostler_engine::proxy::{CallBox, ClientEnd, Ended, Tunnel};
 use hostler_wire::ResponseHead;
 
 use super::client::Http1Client;
@@ -26,7 +26,7 @@ pub(super) struct UpgradedConnection {
 
 impl UpgradedConnection {
     /// A tunnel after the member's 101. The client has been told in its own protocol.
-    pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: Box<Call>) -> Box<Self> {
+    pub fn new(shard: &Shard, client: ClientEnd, mut exchange: Exchange, call: CallBox) -> Box<Self> {
         // The exchange's deadline no longer counts, and the sweep need not check it.
         exchange.deadline.forget();
         exchange.body = Default::default();

@@ -21,7 +21,7 @@ use crate::gateway::answer::Answer;
 use crate::gateway::poison::Following;
 use crate::gateway::refusal::Refusal;
 use crate::gateway::target::PoolTarget;
-use crate::proxy::{Call, CallEnding};
+use crate::proxy::{CallBox, CallEnding};
 
 /// Bytes that an entry takes besides its head and body, roughly.
 const OVERHEAD: usize = 1024;
@@ -79,7 +79,7 @@ impl Arrival {
         caching: &Caching,
         exchange: &mut Exchange,
         asks: &RequestDirectives,
-        call: Box<Call>,
+        call: CallBox,
         target: &PoolTarget,
     ) -> Result<Result<Answer, Refusal>, BrokenOff> {
         let reading = self.coming.incoming_body.reading().expect("invariant: nothing has come yet");
@@ -186,7 +186,7 @@ async fn pour(
 }
 
 struct FetchSource {
-    call: Box<Call>,
+    call: CallBox,
     error: Option<CallError>,
 }
 

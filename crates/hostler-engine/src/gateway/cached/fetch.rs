@@ -22,7 +22,7 @@ use crate::gateway::call::{ConfiguredRetry, call_within};
 use crate::gateway::refusal::Refusal;
 use crate::gateway::target::{PoolTarget, Route};
 use crate::gateway::wait::WaitBudget;
-use crate::proxy::Call;
+use crate::proxy::{Call, CallBox};
 
 impl Fetch {
     /// What another request has fetched, if it fits this request as well.
@@ -135,7 +135,7 @@ impl Fetch {
     fn received(
         &mut self,
         exchange: &mut Exchange,
-        call: Box<Call>,
+        call: CallBox,
         asked: FetchMark,
         target: &PoolTarget,
     ) -> Result<Answer, Refusal> {

@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use super::{exchange, target};
 use crate::exchange::{Connections, Exchange, MemoryBudget, NoClient};
 use crate::gateway::{Answer, Changes, Gateway, Health, PoolTarget, Route, SpoolSettings, Target};
-use crate::proxy::{Call, Endpoint};
+use crate::proxy::{CallBox, Endpoint};
 use crate::route::Table;
 
 /// A gateway whose routes are about to change, and a request by the old route.
 struct Reload {
     gateway: Gateway,
     exchange: Exchange,
-    call: Box<Call>,
+    call: CallBox,
     old: Weak<Route>,
     _member: (Upstream, Membership<Endpoint>),
 }

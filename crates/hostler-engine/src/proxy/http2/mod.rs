@@ -18,7 +18,7 @@ pub(super) use stream::{Fault, MemberStream};
 
 use super::ending::end_lease;
 use super::upload::Upload;
-use super::{Call, CallSettings, Endpoint, Failure, request};
+use super::{Call, CallBox, CallSettings, Endpoint, Failure, request};
 use crate::exchange::{Body, Downstream, Exchange};
 
 /// Sends the request to the leased member and waits for the head of the answer.
@@ -28,7 +28,7 @@ pub(super) async fn forward<D: Downstream>(
     mut lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Box<Call>, Failure> {
+) -> Result<CallBox, Failure> {
     let mut is_first = true;
     loop {
         let permit = match permit(&lease, exchange, settings, thread).await {
@@ -92,13 +92,16 @@ fn begin(
     permit: StreamPermit,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Box<Call>, (Failure, Option<Lease<Endpoint>>)> {
+) -> Result<CallBox, (Failure, Option<Lease<Endpoint>>)> {
     let upload = Upload::unframed(exchange);
     let Some(head) = head_for(exchange, &lease, upload.as_ref()) else {
         return Err((Failure::Unspeakable, Some(lease)));
     };
     match MemberStream::begin(permit, head, upload.is_some()) {
-        Ok(stream) => Ok(Call::on_stream(exchange, lease, Box::new(stream), upload, settings, thread)),
+        Ok(stream) => {
+            let stream = Box::new(stream);
+            Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, settings, thread)))
+        }
         Err(error) => Err((Failure::Unprocessed(error.to_string()), Some(lease))),
     }
 }

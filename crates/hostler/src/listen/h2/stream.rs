@@ -8,7 +8,7 @@ use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
 use hostler_engine::gateway::{Answer, Failed, Refusal};
-use hostler_engine::proxy::{Call, ClientEnd};
+use hostler_engine::proxy::{Call, CallBox, ClientEnd};
 use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, ResponseHead, Stream};
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -165,7 +165,7 @@ fn become_tunnel(
     common: &Http2Shared,
     state: StreamState,
     stream: WebSocketStream,
-    call: Box<Call>,
+    call: CallBox,
 ) -> Box<UpgradedConnection> {
     let StreamState { exchange, silence, refusal_to_read } = state;
     let third = exchange.deadline.sweep().deadline();
@@ -181,7 +181,7 @@ fn become_tunnel(
 
 impl StreamClient<'_> {
     /// Answers the request. Returns the call if it becomes a tunnel.
-    async fn answer(&mut self, exchange: &mut Exchange) -> Option<Box<Call>> {
+    async fn answer(&mut self, exchange: &mut Exchange) -> Option<CallBox> {
         let shard = &self.common.shard;
         let answer = shard.answer(self, exchange).await;
         let answer = self.as_websocket(exchange, answer);

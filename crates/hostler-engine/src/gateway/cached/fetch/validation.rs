@@ -16,14 +16,14 @@ use crate::gateway::cached::fetch_state::{Fetch, is_servable};
 use crate::gateway::cached::request::MemberRequestView;
 use crate::gateway::cached::show;
 use crate::gateway::refusal::Refusal;
-use crate::proxy::Call;
+use crate::proxy::CallBox;
 
 impl Fetch {
     /// A 304 confirms the stored answer, unless it is about another answer.
     pub(super) fn confirmed(
         &mut self,
         exchange: &mut Exchange,
-        call: Box<Call>,
+        call: CallBox,
         asked: FetchMark,
     ) -> Option<Result<Answer, Refusal>> {
         let (stale, now) = (self.stale.take()?, Moment::now());
