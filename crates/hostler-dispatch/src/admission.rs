@@ -6,71 +6,119 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::{Policy, Priority};
-use super::kinds::WorkKind;
-use super::overload::{Judgement, NewWait, ServedWait};
+use super::counters::PoolCounters;
+use super::kinds::{KindTimes, WorkKind};
+use super::member::Grant;
+use super::overload::{Judgement, NewWait, OverloadDetector, ServedWait};
 use super::place::QueuePosition;
-use super::queue::{AcquireError, QueueSpan};
-use super::service::Pace;
-use super::state::PoolState;
+use super::queue::{AcquireError, Queue, QueueSpan};
+use super::roster::Roster;
+use super::service::{Pace, Service};
+use super::settings::PoolSettings;
 
 /// A pool whose slots have not moved for this many mean holding times is stuck.
 const STUCK_HOLDINGS: u32 = 16;
 
-impl<E> PoolState<E> {
+/// What has been measured of a pool's work.
+#[derive(Debug, Default)]
+pub(super) struct AdmissionControl {
+    service: Service,
+    kinds: KindTimes,
+    detectors: [OverloadDetector; Priority::COUNT],
+    /// How many members there were when the detectors last judged.
+    members_judged: usize,
+    last_grant: Option<Instant>,
+}
+
+/// The parts of the pool that decide whether a request may wait.
+pub(super) struct PoolView<'a, E> {
+    pub settings: &'a PoolSettings,
+    pub queue: &'a Queue<Grant<E>>,
+    pub roster: &'a Roster<E>,
+    pub is_paused: bool,
+}
+
+impl AdmissionControl {
     /// Whether one more request may wait.
-    pub fn admit(&mut self, priority: Priority, span: QueueSpan) -> Result<(), AcquireError> {
-        let judgement = self.judge(priority, span);
-        let limit = self.settings.queue_limit;
-        if self.queue.newcomers() >= limit {
-            self.counters.refused_full += 1;
+    pub fn admit<E>(
+        &mut self,
+        pool: &PoolView<E>,
+        counters: &mut PoolCounters,
+        priority: Priority,
+        span: QueueSpan,
+    ) -> Result<(), AcquireError> {
+        let judgement = self.judge(pool, priority, span);
+        counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
+        let limit = pool.settings.queue_limit;
+        if pool.queue.newcomers() >= limit {
+            counters.refused_full += 1;
             return Err(AcquireError::QueueFull { limit });
         }
         if judgement != Judgement::Waits {
-            self.counters.refused_overload += 1;
+            counters.refused_overload += 1;
             return Err(AcquireError::Overloaded);
         }
         Ok(())
     }
 
     /// Whether this request can wait for its slot, by what it costs and what waits before it.
-    fn judge(&mut self, priority: Priority, span: QueueSpan) -> Judgement {
-        if self.settings.policy == Policy::Fifo || self.pause.is_on() {
+    fn judge<E>(&mut self, pool: &PoolView<E>, priority: Priority, span: QueueSpan) -> Judgement {
+        if pool.settings.policy == Policy::Fifo || pool.is_paused {
             return Judgement::Waits;
         }
-        self.note_joins(span.since);
-        let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace()) else {
+        self.note_joins(pool.roster, span.since);
+        let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace(pool.roster)) else {
             return Judgement::Waits;
         };
         let (detector, now) = (&mut self.detectors[priority.index()], span.since);
         let wait = match span.preference.bound {
-            None => detector.expected_wait(self.queue.work_of(priority), &pace, now),
+            None => detector.expected_wait(pool.queue.work_of(priority), &pace, now),
             Some(id) => {
-                let waiting = self.queue.len_bound_to(priority, id);
-                let slots = self.roster.state(id).map_or(1, |state| state.parallel().max(1));
+                let waiting = pool.queue.len_bound_to(priority, id);
+                let slots = pool.roster.state(id).map_or(1, |state| state.parallel().max(1));
                 pace.hold().mul_f64(waiting as f64 / slots as f64)
             }
         };
         let judgement = detector.arrives(NewWait { work: span.work.time, wait, time_limit }, &pace, now);
-        self.counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
-        if self.is_stuck(span, &pace) { Judgement::Refused } else { judgement }
+        if self.is_stuck(pool, span, &pace) && judgement == Judgement::Waits {
+            Judgement::Refused
+        } else {
+            judgement
+        }
     }
 
     /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
     /// still wait to use every slot when that ends.
-    fn is_stuck(&self, span: QueueSpan, pace: &Pace) -> bool {
+    fn is_stuck<E>(&self, pool: &PoolView<E>, span: QueueSpan, pace: &Pace) -> bool {
         let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
         let (Some(stood), Some(until)) = (stood, span.until) else { return false };
         stood >= until.saturating_duration_since(span.since)
             && stood >= pace.hold() * STUCK_HOLDINGS
-            && self.queue.newcomers() >= self.slots()
+            && pool.queue.newcomers() >= slots(pool.roster)
     }
 
-    /// A waiting request got a slot: records its wait for its class.
-    pub fn served(&mut self, place: QueuePosition, span: QueueSpan, now: Instant) {
-        if place.returns() || self.settings.policy == Policy::Fifo {
-            return;
+    /// A request arrives, and no other of its class waits.
+    pub fn found_empty(&mut self, priority: Priority, now: Instant) {
+        self.detectors[priority.index()].found_empty(now);
+    }
+
+    /// A request got a slot.
+    pub fn granted(&mut self, now: Instant) {
+        self.last_grant = Some(now);
+    }
+
+    /// A waiting request got a slot: records its wait for its class. Returns whether an overload begins.
+    pub fn served<E>(
+        &mut self,
+        pool: &PoolView<E>,
+        place: QueuePosition,
+        span: QueueSpan,
+        now: Instant,
+    ) -> bool {
+        if place.returns() || pool.settings.policy == Policy::Fifo {
+            return false;
         }
-        let Some(pace) = self.pace() else { return };
+        let Some(pace) = self.pace(pool.roster) else { return false };
         // Its time was perhaps not known when it came.
         let time = if span.work.time.is_zero() { self.time_of(span.work.kind) } else { span.work.time };
         let served = ServedWait {
@@ -78,30 +126,37 @@ impl<E> PoolState<E> {
             waited: now.saturating_duration_since(span.since),
             time_limit: span.time_limit(),
         };
-        let begins = self.detectors[place.priority.index()].served(served, &pace, now);
-        self.counters.overloads += u64::from(begins);
+        self.detectors[place.priority.index()].served(served, &pace, now)
+    }
+
+    /// A request of this kind held its slot for this time.
+    pub fn observe(&mut self, kind: Option<WorkKind>, hold: Duration) {
+        self.service.observe(hold);
+        if let Some(kind) = kind {
+            self.kinds.observe(kind, hold);
+        }
     }
 
     /// How long a request of this kind is expected to hold its slot.
     pub fn time_of(&self, kind: Option<WorkKind>) -> Duration {
-        kind.and_then(|kind| self.kinds.mean(kind)).or_else(|| self.service.mean()).unwrap_or_default()
+        kind.and_then(|kind| self.kinds.mean(kind)).or_else(|| self.mean_time()).unwrap_or_default()
     }
 
-    /// Whether requests of this class that would wait long are refused.
-    fn is_overloaded(&self, priority: Priority, now: Instant) -> bool {
-        let empty = self.queue.len_of(priority) == 0;
-        self.detectors[priority.index()].is_overload(empty, now)
+    /// How long requests hold their slots on average. `None`: too few are known.
+    pub fn mean_time(&self) -> Option<Duration> {
+        self.service.mean()
     }
 
     /// Whether any class is overloaded.
-    pub fn has_overload(&self, now: Instant) -> bool {
-        let now = self.at(now).served;
-        Priority::ALL.into_iter().any(|priority| self.is_overloaded(priority, now))
+    pub fn has_overload<E>(&self, queue: &Queue<Grant<E>>, now: Instant) -> bool {
+        Priority::ALL
+            .into_iter()
+            .any(|priority| self.detectors[priority.index()].is_overload(queue.len_of(priority) == 0, now))
     }
 
     /// A member has joined or left since: what was measured holds no more.
-    fn note_joins(&mut self, now: Instant) {
-        let members = self.roster.states().len();
+    fn note_joins<E>(&mut self, roster: &Roster<E>, now: Instant) {
+        let members = roster.states().len();
         if std::mem::replace(&mut self.members_judged, members) != members {
             self.interrupt(now);
         }
@@ -112,11 +167,16 @@ impl<E> PoolState<E> {
         self.detectors.iter_mut().for_each(|detector| detector.interrupt(now));
     }
 
-    fn pace(&self) -> Option<Pace> {
-        self.service.pace(self.slots())
+    /// The queue's way to serve has changed: nothing is known of overload.
+    pub fn forget_overload(&mut self) {
+        self.detectors = Default::default();
     }
 
-    fn slots(&self) -> usize {
-        self.roster.totals().parallel
+    fn pace<E>(&self, roster: &Roster<E>) -> Option<Pace> {
+        self.service.pace(slots(roster))
     }
+}
+
+fn slots<E>(roster: &Roster<E>) -> usize {
+    roster.totals().parallel
 }

@@ -136,7 +136,7 @@ impl<T> PoolSnapshot<T> {
             paused: state.pause.is_on(),
             asleep: state.pause.is_asleep(),
             overloaded: state.has_overload(now),
-            service_time: state.service.mean(),
+            service_time: state.admission.mean_time(),
             queue_length: queue.len(),
             waiting: WaitingCounts {
                 high: queue.len_of(Priority::High) + queue.bound_of(Priority::High),

@@ -1,21 +1,21 @@
 //! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
 
 use std::task::{Poll, Waker};
+
 use tokio::time::Instant;
 
+use super::admission::{AdmissionControl, PoolView};
 use super::bound;
 use super::chooser::Chooser;
-use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference};
 use super::counters::PoolCounters;
 use super::free_index::SeatOrder;
-use super::kinds::{KindTimes, WorkKind};
+use super::kinds::WorkKind;
 use super::member::Grant;
-use super::overload::OverloadDetector;
 use super::pause::Pause;
 use super::place::QueuePosition;
 use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome, Work};
 use super::roster::Roster;
-use super::service::Service;
 use super::settings::PoolSettings;
 use super::wakers::Wakers;
 
@@ -25,16 +25,11 @@ pub(super) struct PoolState<E> {
     pub roster: Roster<E>,
     pub counters: PoolCounters,
     pub pause: Pause,
-    pub service: Service,
-    pub kinds: KindTimes,
+    pub admission: AdmissionControl,
     pub closed: bool,
     /// The thread of `recheck` asks this pool.
     pub rechecked: bool,
-    pub detectors: [OverloadDetector; Priority::COUNT],
-    /// How many members there were when the detectors last judged.
-    pub members_judged: usize,
     last_chosen: Option<MemberId>,
-    pub last_grant: Option<Instant>,
 }
 
 /// One moment on two clocks.
@@ -54,14 +49,10 @@ impl<E> PoolState<E> {
             roster: Roster::new(settings),
             counters: PoolCounters::default(),
             pause: Pause::default(),
-            service: Service::default(),
-            kinds: KindTimes::default(),
+            admission: AdmissionControl::default(),
             closed: false,
             rechecked: false,
-            detectors: Default::default(),
-            members_judged: 0,
             last_chosen: None,
-            last_grant: None,
         }
     }
 
@@ -100,7 +91,7 @@ impl<E> PoolState<E> {
         }
         let now = self.at(now);
         if self.queue.len_of(place.priority) == 0 {
-            self.detectors[place.priority.index()].found_empty(now.served);
+            self.admission.found_empty(place.priority, now.served);
         }
         if self.queue.is_empty_for(&preference)
             && let Some(grant) = self.grant(now, claim.long_lived, &preference, claim.kind)
@@ -120,10 +111,11 @@ impl<E> PoolState<E> {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let work = Work { kind: claim.kind, time: self.time_of(claim.kind) };
+        let work = Work { kind: claim.kind, time: self.admission.time_of(claim.kind) };
         let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, work };
         if !place.returns() {
-            self.admit(place.priority, span)?;
+            let (admission, counters, pool) = self.judged();
+            admission.admit(&pool, counters, place.priority, span)?;
         }
         self.counters.queued += 1;
         self.queue.push(place, span, waker.clone());
@@ -141,7 +133,8 @@ impl<E> PoolState<E> {
             && let Some(grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
         {
             woken.extend(self.queue.hand(place, grant));
-            self.served(place, span, now.served);
+            let (admission, counters, pool) = self.judged();
+            counters.overloads += u64::from(admission.served(&pool, place, span, now.served));
         }
     }
 
@@ -181,11 +174,7 @@ impl<E> PoolState<E> {
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.is_present(grant) {
-            let hold = now.saturating_duration_since(grant.since);
-            self.service.observe(hold);
-            if let Some(kind) = grant.kind {
-                self.kinds.observe(kind, hold);
-            }
+            self.admission.observe(grant.kind, now.saturating_duration_since(grant.since));
         }
         self.roster.release(grant, now);
     }
@@ -194,7 +183,7 @@ impl<E> PoolState<E> {
     /// The caller drops the grants after unlocking.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
         // The waiting requests wait longer now for a reason that is not load.
-        self.interrupt(self.at(now).served);
+        self.admission.interrupt(self.at(now).served);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.roster.release(grant, now);
@@ -228,16 +217,27 @@ impl<E> PoolState<E> {
     /// Gives no slots from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);
-        self.interrupt(self.at(now).served);
+        self.admission.interrupt(self.at(now).served);
     }
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
     pub fn update(&mut self, settings: PoolSettings) {
         if settings.policy != self.settings.policy {
-            self.detectors = Default::default();
+            self.admission.forget_overload();
         }
         self.roster.update(settings);
         self.settings = settings;
+    }
+
+    /// Whether any class is overloaded.
+    pub fn has_overload(&self, now: Instant) -> bool {
+        self.admission.has_overload(&self.queue, self.at(now).served)
+    }
+
+    /// What judges the requests, and what it judges by.
+    fn judged(&mut self) -> (&mut AdmissionControl, &mut PoolCounters, PoolView<'_, E>) {
+        let Self { admission, counters, settings, queue, roster, pause, .. } = self;
+        (admission, counters, PoolView { settings, queue, roster, is_paused: pause.is_on() })
     }
 
     pub fn at(&self, now: Instant) -> Now {
@@ -292,7 +292,7 @@ impl<E> PoolState<E> {
         let mut grant = self.roster.grant(index, kind, preference, now.real);
         grant.kind = work;
         self.last_chosen = Some(grant.member.id);
-        self.last_grant = Some(now.served);
+        self.admission.granted(now.served);
         Some(grant)
     }
 

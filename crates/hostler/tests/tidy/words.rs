@@ -30,6 +30,7 @@ const OTHER_JSON: &[(&str, &str)] = &[
     ("MemberView", "GET /routes, in gorouter's words"),
     ("MemberRow", "GET /table, whose columns `hostler routes` shows"),
     ("Answered", "the answer to an admin command, for `hostler` itself"),
+    ("Problem", "a refusal as problem details, in the words of RFC 9457"),
     ("Purpose", "a listening socket, from one Hostler to its successor"),
     ("Stamped", "has its content's fields, and `time`"),
     ("Kinded", "has its content's fields, and `event`"),

@@ -1,0 +1,210 @@
+//! The lease of one slot: what a request holds while its member works, and the ways in which that ends. Does not know how slots are chosen.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::claim::{LongLived, MemberId, Ticket};
+use super::member::Grant;
+use super::shared::PoolInner;
+use super::tunnel_guard::TunnelGuard;
+
+/// How a lease ends. Each ending returns the slot at once. They differ in what the pool then does with the member. A lease can also
+/// become a [`TunnelGuard`].
+#[derive(Debug, Clone, Copy)]
+pub enum LeaseEnding {
+    /// The member has finished, or the slot was not used. The member gets the next request. A dropped lease ends in this way.
+    Finished(Instant),
+    /// The member could not be reached. This is a failure of the member: it gets no request until its back-off ends.
+    Unreachable,
+    /// The member ended the request without an answer, and may be about to die. It gets no request for a moment. Otherwise the same request
+    /// would go to it again at once.
+    HungUp,
+}
+
+/// What a lease holds of its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holding {
+    Slot,
+    /// The member, without a slot.
+    Stream,
+    /// Nothing any more.
+    Nothing,
+}
+
+/// One slot at one member, returned when dropped; or a stream there, which ends when dropped. Derefs to the member's endpoint.
+#[must_use = "dropping a lease returns the slot"]
+pub struct Lease<E> {
+    shared: Arc<PoolInner<E>>,
+    ticket: Ticket,
+    grant: Grant<E>,
+    holds: Holding,
+}
+
+impl<E> Lease<E> {
+    pub(super) fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
+        Self { shared, ticket, grant, holds: Holding::Slot }
+    }
+
+    /// The member.
+    pub fn member(&self) -> MemberId {
+        self.grant.member.id
+    }
+
+    /// When the slot was granted.
+    pub fn since(&self) -> Instant {
+        self.grant.since
+    }
+
+    /// The request has been sent to the member. If the pool observes the member's event loop, the loop shows from now on
+    /// whether it has begun the request.
+    pub fn sent(&self) {
+        let _ = self.grant.sent();
+    }
+
+    /// How many other slots of the member were in use when this one was granted.
+    pub fn beside(&self) -> usize {
+        self.grant.beside as usize
+    }
+
+    /// The arrival number of the request. The request shows it when it tries again.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits
+    /// until the guard is dropped.
+    pub fn tunnel_guard(mut self) -> TunnelGuard<E> {
+        self.holds = Holding::Nothing;
+        self.shared.begin_tunnel(&self.grant);
+        TunnelGuard::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
+    }
+
+    /// Returns the slot and keeps the member: from now on the lease stands for a stream. Streams have their own count. A member that leaves
+    /// waits until the lease is dropped. False if the member has too many streams: then the lease keeps its slot.
+    pub fn begin_stream(&mut self) -> bool {
+        debug_assert_eq!(self.holds, Holding::Slot, "a stream begins once");
+        let has_begun = self.shared.begin_stream(&self.grant);
+        if has_begun {
+            self.holds = Holding::Stream;
+        }
+        has_begun
+    }
+
+    /// Whether the lease stands for a stream.
+    pub fn is_stream(&self) -> bool {
+        self.holds == Holding::Stream
+    }
+
+    /// Waits until a stream is to end: the member leaves, or all streams of the pool are dismissed. Ready at once if that has already
+    /// happened.
+    pub fn dismissed(&self) -> impl Future<Output = ()> + Send + use<E> {
+        self.grant.member.dismissal()
+    }
+
+    /// The member answered: its earlier failures no longer count. Takes no lock if there were none. Returns true if this ends an ejection.
+    pub fn reached(&self) -> bool {
+        self.grant.member.is_under_watch() && self.shared.reached(&self.grant.member)
+    }
+
+    /// Whether this is a trial: the member was ejected before, and this request shows whether it answers again.
+    pub fn is_wary(&self) -> bool {
+        self.grant.wary
+    }
+
+    /// Whether this is the member's only lease, and has been so for this long. A stream is alone if the member has no other stream either.
+    pub fn is_alone(&self, long: Duration) -> bool {
+        self.shared.is_alone(self.grant.member.id, self.is_stream(), long)
+    }
+
+    /// Resolves when the member is ejected, unhealthy or lost. A request that waits for its answer should then try another member.
+    pub fn forsaken(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let mut forsaken = self.grant.member.forsaken();
+        async move {
+            if forsaken.wait_for(|forsaken| *forsaken).await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+impl<E: Send + Sync + 'static> Lease<E> {
+    /// The member has finished: ends the lease as [`LeaseEnding::Finished`] does. True if a waiting request has got a slot by that, so
+    /// that its task has been woken.
+    pub fn finish(mut self, now: Instant) -> bool {
+        if self.holds != Holding::Slot {
+            return false;
+        }
+        self.holds = Holding::Nothing;
+        self.shared.release(&self.grant, now)
+    }
+
+    /// Returns the slot, or ends the stream.
+    pub fn end(mut self, how: LeaseEnding) {
+        let was = std::mem::replace(&mut self.holds, Holding::Nothing);
+        let until = match how {
+            LeaseEnding::HungUp if was == Holding::Stream => {
+                Some(self.shared.end_broken_stream(self.grant.member.id))
+            }
+            _ if was == Holding::Stream => {
+                self.shared.end_long_lived(self.grant.member.id, LongLived::Stream);
+                None
+            }
+            LeaseEnding::Finished(now) => {
+                self.shared.release(&self.grant, now);
+                None
+            }
+            LeaseEnding::Unreachable => self.shared.fail(&self.grant),
+            LeaseEnding::HungUp => Some(self.shared.suspect(&self.grant)),
+        };
+        if let Some(until) = until {
+            redispatch_at(&self.shared, until);
+        }
+    }
+
+    /// The request timed out on the member. Returns how long the member is ejected, if this timeout ejects it. The slot is not returned.
+    pub fn strike(&self) -> Option<Duration> {
+        let until = self.shared.strike(&self.grant)?;
+        redispatch_at(&self.shared, until);
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl<E> Deref for Lease<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.grant.member.endpoint
+    }
+}
+
+impl<E> Drop for Lease<E> {
+    fn drop(&mut self) {
+        match self.holds {
+            Holding::Slot => drop(self.shared.release(&self.grant, Instant::now())),
+            Holding::Stream => self.shared.end_long_lived(self.grant.member.id, LongLived::Stream),
+            Holding::Nothing => {}
+        }
+    }
+}
+
+impl<E> fmt::Debug for Lease<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("member", &self.member()).finish_non_exhaustive()
+    }
+}
+
+/// Dispatches when the ejection has ended. If this runtime ends before, the next arrival or release does it.
+fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let shared: Weak<PoolInner<E>> = Arc::downgrade(shared);
+    runtime.spawn(async move {
+        tokio::time::sleep_until(until).await;
+        if let Some(shared) = shared.upgrade() {
+            shared.redispatch();
+        }
+    });
+}
