@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hostler_testkit::{Upstream, eventually, ok, upstream};
 
-use crate::{in_front_of, site};
+use crate::{in_front_of, site, with_a_full_queue};
 
 const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 
@@ -61,11 +61,7 @@ async fn a_member_gets_as_many_requests_at_once_as_it_has_slots() {
 #[tokio::test]
 async fn a_full_queue_is_refused_at_once() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.limit = 1").await;
-    let mut first = site.begin("/first").await;
-    site.settles("app", 1, 0).await;
-    let mut second = site.begin("/second").await;
-    site.settles("app", 1, 1).await;
+    let (site, [mut first, mut second]) = with_a_full_queue(&app).await;
 
     let mut third = site.connect().await;
     let refused = third.get("/third").await;

@@ -2,7 +2,7 @@
 
 use hostler_testkit::upstream;
 
-use crate::in_front_of;
+use crate::{in_front_of, with_a_full_queue};
 
 const ASKING: &str = "PUT /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n";
 
@@ -46,11 +46,7 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
 #[tokio::test]
 async fn a_full_queue_refuses_a_large_body_before_it_is_sent_and_keeps_the_connection_of_a_small_one() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, "pools.app.concurrency = 1\npools.app.queue.limit = 1").await;
-    let mut first = site.begin("/first").await;
-    site.settles("app", 1, 0).await;
-    let mut second = site.begin("/second").await;
-    site.settles("app", 1, 1).await;
+    let (site, [mut first, mut second]) = with_a_full_queue(&app).await;
 
     let large = "PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n".to_owned();
     for head in [large, format!("{ASKING}Content-Length: 4\r\n\r\n")] {

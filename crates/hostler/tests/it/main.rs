@@ -78,7 +78,7 @@ mod sticky;
 mod stopping;
 mod upgrading;
 
-use hostler_testkit::{Site, SitePlan, Upstream};
+use hostler_testkit::{Client, Site, SitePlan, Upstream};
 
 /// A site with this configuration.
 fn site(config: &str) -> SitePlan {
@@ -88,4 +88,14 @@ fn site(config: &str) -> SitePlan {
 /// A running site with one pool, `app`, of one member.
 async fn in_front_of(upstream: &Upstream, config: &str) -> Site {
     site(config).with("app", upstream).start().await
+}
+
+/// A running site whose pool `app` has one slot and room for one waiting request. `/first` has the slot, and `/second` waits.
+async fn with_a_full_queue(upstream: &Upstream) -> (Site, [Client; 2]) {
+    let site = in_front_of(upstream, "pools.app.concurrency = 1\npools.app.queue.limit = 1").await;
+    let first = site.begin("/first").await;
+    site.settles("app", 1, 0).await;
+    let second = site.begin("/second").await;
+    site.settles("app", 1, 1).await;
+    (site, [first, second])
 }
