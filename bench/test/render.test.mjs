@@ -17,10 +17,21 @@ const fixture = (name) => JSON.parse(readFileSync(new URL(`fixtures/${name}.json
 /** One part without the first page. */
 const section = (result) => render([result]).replace(/^[^]*?\n## Verdicts[^]*?\n## /, '## ');
 
-if (process.argv.includes('--write')) writeFileSync(EXPECTED, render(ALL.map(fixture)));
+/** The reasons are those of the real results, and the fixtures have none. */
+function renderFixtures() {
+  const kept = { ...reasons };
+  for (const part of Object.keys(reasons)) delete reasons[part];
+  try {
+    return render(ALL.map(fixture));
+  } finally {
+    Object.assign(reasons, kept);
+  }
+}
+
+if (process.argv.includes('--write')) writeFileSync(EXPECTED, renderFixtures());
 
 test('the fixtures render as expected: verdicts, spreads, errors, answers that never came', () => {
-  assert.equal(render(ALL.map(fixture)), readFileSync(EXPECTED, 'utf8'));
+  assert.equal(renderFixtures(), readFileSync(EXPECTED, 'utf8'));
 });
 
 test('RESULTS.md is what bench/results renders to; if not: node bench/render.mjs', () => {

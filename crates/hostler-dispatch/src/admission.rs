@@ -75,8 +75,10 @@ impl AdmissionControl {
             None => detector.expected_wait(pool.queue.work_of(priority), &pace, now),
             Some(id) => {
                 let waiting = pool.queue.len_bound_to(priority, id);
-                let slots = pool.roster.state(id).map_or(1, |state| state.parallel().max(1));
-                pace.hold().mul_f64(waiting as f64 / slots as f64)
+                let share = pace.slots() / pool.roster.totals().members.max(1) as f64;
+                let fixed =
+                    pool.roster.state(id).filter(|_| pace.is_certain()).map(|state| state.parallel() as f64);
+                pace.hold().mul_f64(waiting as f64 / fixed.unwrap_or(share).max(1.0))
             }
         };
         let judgement = detector.arrives(NewWait { work: span.work.time, wait, time_limit }, &pace, now);
@@ -99,6 +101,7 @@ impl AdmissionControl {
 
     /// A request arrives, and no other of its class waits.
     pub fn found_empty(&mut self, priority: Priority, now: Instant) {
+        self.service.begins_to_wait(now);
         self.detectors[priority.index()].found_empty(now);
     }
 
@@ -115,6 +118,7 @@ impl AdmissionControl {
         span: QueueSpan,
         now: Instant,
     ) -> bool {
+        self.service.takes_turn(now);
         if place.returns() || pool.settings.policy == Policy::Fifo {
             return false;
         }
@@ -173,7 +177,11 @@ impl AdmissionControl {
     }
 
     fn pace<E>(&self, roster: &Roster<E>) -> Option<Pace> {
-        self.service.pace(slots(roster))
+        let totals = roster.totals();
+        match totals.observed {
+            0 => self.service.pace(totals.parallel),
+            _ => self.service.observed_pace(totals.parallel),
+        }
     }
 }
 

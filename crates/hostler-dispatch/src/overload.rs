@@ -115,7 +115,10 @@ impl OverloadDetector {
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
         standing.come += pace.usual(work).as_secs_f64();
-        if wait <= time_limit && !standing.is_overload(time_limit, pace, now) {
+        // A measured speed can be that of other work. So it says that a request will be too late only after a burst would have ended.
+        let is_sure = pace.is_certain() || standing.stood(now) >= time_limit / SHARE_OF_BURST;
+        let is_too_late = wait > time_limit && is_sure;
+        if !is_too_late && !standing.is_overload(time_limit, pace, now) {
             return Judgement::Waits;
         }
         if self.begin(time_limit, now) { Judgement::OverloadBegins } else { Judgement::Waits }
@@ -189,8 +192,12 @@ impl WorkDone {
 }
 
 impl StandingQueue {
+    fn stood(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+
     fn is_overload(&self, time_limit: Duration, pace: &Pace, now: Instant) -> bool {
-        let stood = now.saturating_duration_since(self.since);
+        let stood = self.stood(now);
         let possible = self.given.max(stood.as_secs_f64() * pace.slots());
         let excess = (self.come - possible) / pace.slots();
         stood >= time_limit / SHARE_OF_BURST

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// After this many newer holdings the average has forgotten an old one.
 const MEMORY: u32 = 256;
 /// The same for the usual time, which tells a pool that is slow for a moment.
 const LONG_MEMORY: u32 = 4096;
 /// With fewer holdings than this, nothing is known.
 const ENOUGH: u32 = 16;
+
+/// The average time between two slots forgets an old one after this many.
+const TURN_MEMORY: u32 = 64;
 
 /// A wait shorter than this is never long: the garbage collector and the scheduler cause such pauses.
 const LEAST_TARGET: Duration = Duration::from_millis(50);
@@ -24,6 +29,15 @@ pub(super) struct Service {
     mean: f64,
     square: f64,
     usual: f64,
+    samples: u32,
+    turns: SlotTurns,
+}
+
+/// The time between two slots for waiting requests, in seconds, as measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct SlotTurns {
+    last: Option<Instant>,
+    mean: f64,
     samples: u32,
 }
 
@@ -43,14 +57,41 @@ impl Service {
         (self.samples >= ENOUGH).then(|| Duration::from_secs_f64(self.mean))
     }
 
+    /// A request begins to wait, and no other waits.
+    pub fn begins_to_wait(&mut self, now: Instant) {
+        self.turns.last = Some(now);
+    }
+
+    /// A waiting request got a slot.
+    pub fn takes_turn(&mut self, now: Instant) {
+        let turns = &mut self.turns;
+        let Some(last) = turns.last.replace(now) else { return };
+        turns.samples = (turns.samples + 1).min(TURN_MEMORY);
+        let time = now.saturating_duration_since(last).as_secs_f64();
+        turns.mean += (time - turns.mean) / f64::from(turns.samples);
+    }
+
     /// The speed with this many slots. `None` without slots or before enough holdings were measured.
     pub fn pace(&self, slots: usize) -> Option<Pace> {
-        (slots > 0 && self.samples >= ENOUGH && self.mean > 0.0).then(|| Pace {
+        (slots > 0).then(|| self.pace_of(slots as f64, true)).flatten()
+    }
+
+    /// The speed of members whose slots are not a number: a member takes the next request as soon as its event loop waits. So their speed is
+    /// the measured time between two slots, and they are at least as fast as their present requests show. `None` before enough was measured.
+    pub fn observed_pace(&self, in_use: usize) -> Option<Pace> {
+        let is_known = self.turns.samples >= ENOUGH && self.turns.mean > 0.0;
+        let slots = is_known.then(|| (self.mean / self.turns.mean).max(in_use as f64).max(1.0));
+        self.pace_of(slots?, false)
+    }
+
+    fn pace_of(&self, slots: f64, is_certain: bool) -> Option<Pace> {
+        (self.samples >= ENOUGH && self.mean > 0.0).then(|| Pace {
             hold: self.mean,
-            slots: slots as f64,
+            slots,
             slowness: (self.mean / self.usual).max(1.0),
-            turn: self.mean / slots as f64,
+            turn: self.mean / slots,
             unevenness: self.square / (self.mean * self.mean),
+            is_certain,
         })
     }
 }
@@ -67,6 +108,8 @@ pub(super) struct Pace {
     /// 1 if all holdings are equal, 2 if they are exponentially distributed, more if they differ more. Queues that come
     /// and go by chance are longer by this factor.
     unevenness: f64,
+    /// The number of slots is known, not measured.
+    is_certain: bool,
 }
 
 impl Pace {
@@ -83,6 +126,11 @@ impl Pace {
     /// The number of slots.
     pub fn slots(&self) -> f64 {
         self.slots
+    }
+
+    /// Whether the number of slots is known, and not measured.
+    pub fn is_certain(&self) -> bool {
+        self.is_certain
     }
 
     /// A wait longer than this does not come by chance. Under overload no request waits longer.
@@ -128,5 +176,19 @@ mod tests {
         let deviation =
             |service: Service| service.pace(1).unwrap().deviation(Duration::from_secs(1)).as_millis();
         assert_eq!((deviation(even), deviation(uneven)), (100, 141));
+    }
+
+    #[test]
+    fn an_observed_pool_is_as_fast_as_its_waiting_requests_got_slots() {
+        let mut service = Service::default();
+        (0..ENOUGH).for_each(|_| service.observe(Duration::from_millis(200)));
+        assert!(service.observed_pace(1).is_none(), "no request has waited");
+        let began = Instant::now();
+        service.begins_to_wait(began);
+        (1..=ENOUGH).for_each(|turn| service.takes_turn(began + turn * Duration::from_millis(1)));
+        assert_eq!(service.observed_pace(1).unwrap().slots().round(), 200.0);
+        assert_eq!(service.observed_pace(300).unwrap().slots(), 300.0, "so many are under way");
+        assert!(!service.observed_pace(1).unwrap().is_certain());
+        assert!(service.pace(1).unwrap().is_certain());
     }
 }

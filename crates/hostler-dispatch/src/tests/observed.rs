@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, advance, timeout};
 
-use super::{Request, lease, pool, request, waiting};
+use super::{Request, lease, of, pool, request, waiting};
 use crate::{Claim, EventLoop, Membership, Pool};
 
 /// An event loop that a test controls: the CPU time that it has used, or [`BUSY`].
@@ -129,5 +129,43 @@ async fn gets_a_slot_at_once_or_later(mut request: Request<&'static str>) {
     if request.poll().is_pending() {
         gets_a_slot(&request).await;
         request.assert_served();
+    }
+}
+
+/// A burst finds the event loop at work and no request under way. That says nothing about how many requests the worker can have.
+#[tokio::test(start_paused = true)]
+async fn a_burst_on_a_worker_that_had_few_requests_is_not_refused() {
+    const WAITS: Duration = Duration::from_millis(200);
+    let claim = || Claim { deadline: Some(Instant::now() + Duration::from_secs(5)), ..Claim::default() };
+    let (pool, _member, event_loop) = observed(1000);
+    let mut cpu_millis = 0;
+    for _ in 0..40 {
+        let lease = lease(&pool);
+        lease.sent();
+        advance(WAITS).await;
+        drop(lease);
+        cpu_millis += 1;
+        event_loop.waits(cpu_millis);
+    }
+    // The first ones make the pool's judgement begin.
+    for waiting in [2, 28] {
+        event_loop.computes();
+        let mut held = vec![lease(&pool)];
+        held[0].sent();
+        let mut burst: Vec<_> = (0..waiting).map(|_| of(pool.acquire(claim()))).collect();
+        burst.iter_mut().for_each(Request::assert_waits);
+        assert_eq!(pool.snapshot().counters.refused_overload, 0);
+        for request in &mut burst {
+            // A millisecond of work for each request, then the loop waits and the next one comes.
+            advance(Duration::from_millis(1)).await;
+            cpu_millis += 1;
+            event_loop.waits(cpu_millis);
+            gets_a_slot(request).await;
+            held.push(request.lease());
+            held.last().unwrap().sent();
+        }
+        advance(WAITS).await;
+        drop(held);
+        advance(Duration::from_secs(10)).await;
     }
 }
