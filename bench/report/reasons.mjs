@@ -43,9 +43,4 @@ export const reasons = {
     '`/get_city`, 20,000 addresses: requests in a CPU second / Fastify': FIXED_TEXT,
     'p99 at half load': 'A program that answers without a lookup has a p99 of more than 1 ms at half of its own maximum on this machine, too.',
   },
-  'any-app': {
-    'computes 20 ms: p99 / Hostler, best fixed number': TWO_ROUNDS,
-    'waits 200 ms: requests without a 2xx response / Hostler, best fixed number':
-      'A defect that this run found: the queue took an idle event loop for a slow worker. It is repaired in the commit after this run.',
-  },
 };
