@@ -7,13 +7,13 @@ import { installPackages } from './debian.mjs';
 import { checkToolchain, has, mustRun, root, say, stop } from './steps.mjs';
 
 /** The scenarios that between them use each part of a request's path. `tail` uses the same code as `overload`. */
-const SCENARIOS = ['proxy', 'scale', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'photos', 'render', 'deploys', 'overload'];
+const SCENARIOS = ['proxy', 'scale', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'photos', 'render', 'idle', 'deploys', 'overload'];
 
 const TARGET = join(root, 'target', 'pgo');
 const COUNTS = join(TARGET, 'counts');
-const compiler = execFileSync('rustc', ['-vV'], { cwd: root, encoding: 'utf8' });
 
 checkToolchain();
+const compiler = execFileSync('rustc', ['-vV'], { cwd: root, encoding: 'utf8' });
 const merge = await profdata();
 const counting = { ...process.env, RUSTFLAGS: `-Cprofile-generate=${COUNTS}`, CARGO_TARGET_DIR: TARGET };
 say('Building Hostler with counters');

@@ -12,6 +12,7 @@ const FIXED_TEXT = 'nginx with a fixed text, which looks nothing up, reaches abo
 export const reasons = {
   proxy: Object.fromEntries(
     ['64 slots, c = 50', '64 slots, c = 200', '1 slot, c = 50', '1 slot, c = 200'].flatMap((cell) =>
+      // The relay has no queue, so only the other cells have a target with it. A reason without a target is not shown.
       ['HAProxy', 'nginx -> HAProxy', 'the relay that parses nothing'].map((peer) => [`${cell}: CPU / ${peer}`, KERNEL]),
     ),
   ),
