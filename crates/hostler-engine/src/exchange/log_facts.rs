@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hostler_cache::{CacheStatus, Forward};
 use serde::Serialize;
+
+use super::durations::{Durations, DurationsView, RequestKind};
 
 /// Facts for the log: where an exchange went and how it ended.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +54,7 @@ pub struct LogFacts {
 /// The counters of one route. They only grow.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// 1xx .. 5xx; the first is for requests without an answer.
-    classes: [AtomicU64; 6],
+    durations: Durations,
     retries: AtomicU64,
     aborted: AtomicU64,
     /// A lock is cheap enough, because refusals are rare.
@@ -68,6 +70,9 @@ const CACHED: [&str; 7] = ["hit", "stale", "collapsed", "validated", "miss", "by
 #[derive(Debug, Clone, Serialize)]
 pub struct CountersView {
     pub answers: BTreeMap<&'static str, u64>,
+    /// How long the requests took, for the metrics.
+    #[serde(skip)]
+    pub durations: Vec<DurationsView>,
     /// Refusals by reason.
     pub refusals: BTreeMap<&'static str, u64>,
     /// Fallbacks instead of a refusal, by the refusal's reason.
@@ -99,9 +104,8 @@ impl LogFacts {
 
 impl Counters {
     /// Counts an exchange that has ended.
-    pub fn count(&self, log_facts: &LogFacts) {
-        let class = usize::from(log_facts.status / 100).min(5);
-        self.classes[class].fetch_add(1, Ordering::Relaxed);
+    pub fn count(&self, kind: RequestKind, time: Duration, log_facts: &LogFacts) {
+        self.durations.record(kind, time);
         if log_facts.attempts > 1 {
             self.retries.fetch_add(u64::from(log_facts.attempts - 1), Ordering::Relaxed);
         }
@@ -121,13 +125,13 @@ impl Counters {
 
     pub fn view(&self) -> CountersView {
         let names = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
-        let counts = self.classes.iter().map(|count| count.load(Ordering::Relaxed));
         CountersView {
             answers: names
                 .into_iter()
-                .zip(counts)
+                .zip(self.durations.classes())
                 .filter(|(name, n)| *n > 0 || !matches!(*name, "none" | "1xx"))
                 .collect(),
+            durations: self.durations.view(),
             refusals: self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             fallbacks: self.fallbacks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             cache: CACHED

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, Name, Whole};
 
-use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock};
 use crate::route::Table;
 use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};
@@ -214,7 +214,10 @@ impl Gateway {
         if exchange.is_health_check {
             return;
         }
-        exchange.counters.as_ref().unwrap_or(&self.unrouted).count(&exchange.log_facts);
+        let counters = exchange.counters.as_ref().unwrap_or(&self.unrouted);
+        let kind = RequestKind::new(exchange.scheme, exchange.head.method(), exchange.log_facts.status);
+        let time = clock::now().saturating_duration_since(exchange.timings.started);
+        counters.count(kind, time, &exchange.log_facts);
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
         if (exchange.is_suspect || exchange.pending_end.is_some())

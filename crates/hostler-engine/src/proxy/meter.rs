@@ -12,6 +12,12 @@ const MAX_TIME: u64 = 3_600_000_000;
 /// The largest `Retry-After` in seconds, before the random part.
 const MAX_RETRY_AFTER: u32 = 20;
 
+/// The upper bounds of the buckets of metrics, in microseconds.
+const BOUNDS: [u64; 16] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000, 30_000_000, 60_000_000,
+];
+
 /// The recorded times of one pool.
 #[derive(Debug)]
 pub struct Meter {
@@ -49,6 +55,12 @@ pub struct Spread {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
+    /// Each upper bound in seconds, and how many times are above the bound before and not above this one. The last bound is infinite.
+    #[serde(skip)]
+    pub buckets: Vec<(f64, u64)>,
+    /// The sum of all times in seconds.
+    #[serde(skip)]
+    pub sum: f64,
 }
 
 impl Meter {
@@ -129,8 +141,22 @@ impl Spread {
             p99_us: times.value_at_quantile(0.99),
             p999_us: times.value_at_quantile(0.999),
             max_us: times.max(),
+            buckets: buckets(times),
+            sum: times.mean() * times.len() as f64 / 1e6,
         }
     }
+}
+
+fn buckets(times: &Histogram<u32>) -> Vec<(f64, u64)> {
+    let bounds = BOUNDS.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
+    let mut buckets: Vec<(f64, u64)> = bounds.map(|bound| (bound, 0)).collect();
+    for step in times.iter_recorded() {
+        // The histogram holds a range of times as one. A bound belongs to the range that begins with it.
+        let time = times.lowest_equivalent(step.value_iterated_to());
+        buckets[BOUNDS.partition_point(|bound| times.lowest_equivalent(*bound) < time)].1 +=
+            u64::from(step.count_at_value());
+    }
+    buckets
 }
 
 fn record(histogram: &mut Histogram<u32>, time: Duration) {
@@ -140,6 +166,20 @@ fn record(histogram: &mut Histogram<u32>, time: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_time_is_in_one_bucket() {
+        let meter = Meter::new(2);
+        let times = [100, 500, 900, 60_000_000, 70_000_000];
+        for (at, micros) in times.into_iter().enumerate() {
+            meter.record_slot_hold(at % 2, Duration::from_micros(micros));
+        }
+        let spread = meter.times().slot_hold;
+        let filled: Vec<_> = spread.buckets.iter().copied().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(filled, [(0.0005, 2), (0.001, 1), (60.0, 1), (f64::INFINITY, 1)]);
+        let sum = times.iter().sum::<u64>() as f64 / 1e6;
+        assert!((spread.sum / sum - 1.0).abs() < 0.01, "two significant digits: {}", spread.sum);
+    }
 
     #[test]
     fn retry_after_is_about_as_long_as_the_last_request_waited() {
