@@ -6,6 +6,7 @@
 
 const CMD = 'NODE_HOSTLER'; // Node delivers messages with NODE_ as 'internalMessage', so the app never sees them
 const END_GRACE_MS = 5_000;
+const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.duration
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
 const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT'];
 
@@ -406,11 +407,37 @@ function obey(message) {
   return true;
 }
 
-/** The answer shows that the event loop turns, and contains how much of its time it works. */
+/** The answer shows that the event loop turns, and contains how much of its time it works, its heap and its garbage collections. */
 function report() {
   if (isClusterPrimary()) return tell({ act: 'report' });
   const { active, idle } = require('perf_hooks').performance.eventLoopUtilization();
-  tell({ act: 'report', active: Math.round(active), idle: Math.round(idle) });
+  const { used_heap_size: used, heap_size_limit: limit } = require('v8').getHeapStatistics();
+  tell({ act: 'report', active: Math.round(active), idle: Math.round(idle), heap: { used, limit }, gc: collections() });
+}
+
+let garbage = null; // by kind, once Hostler has asked: { counts, micros }
+
+/** The garbage collections since Hostler asked first. Node tells of them without a timer. */
+function collections() {
+  if (garbage !== null) return garbage;
+  const { PerformanceObserver, constants } = require('perf_hooks');
+  const kinds = {
+    [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
+    [constants.NODE_PERFORMANCE_GC_MAJOR]: 'major',
+    [constants.NODE_PERFORMANCE_GC_INCREMENTAL]: 'incremental',
+    [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb',
+  };
+  garbage = {};
+  for (const kind of ['minor', 'major', 'incremental', 'weakcb']) garbage[kind] = { counts: [0, 0, 0, 0, 0], micros: 0 };
+  const note = ({ duration, detail }) => {
+    const times = garbage[kinds[detail?.kind]];
+    if (!times) return;
+    const longer = GC_BOUNDS_MS.findIndex((bound) => duration <= bound);
+    times.counts[longer === -1 ? GC_BOUNDS_MS.length : longer] += 1;
+    times.micros += Math.round(duration * 1000);
+  };
+  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ entryTypes: ['gc'] });
+  return garbage;
 }
 
 /** Opens the inspector on the address of --inspect-port, and leaves one that is open already. Node prints the address, or why it failed. */

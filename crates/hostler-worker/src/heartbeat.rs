@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::capacity::Capacity;
 use super::concurrency::{BEAT, ConcurrencyTuner, Round};
-use super::message::{LoopTime, ToWorker};
+use super::message::{LoopTime, Report, ToWorker};
 use super::news::{Wire, WorkerNews};
 use super::settings::{Slots, WorkerSettings};
 use super::speaker::Speaker;
@@ -33,17 +33,21 @@ pub(super) struct Heartbeat<E> {
 
 impl<E: Send + Sync + 'static> Heartbeat<E> {
     /// Runs until the member has left and its last lease has ended, or until the worker has not answered for too long.
-    pub async fn attend(self, preload: Speaker, mut reports: mpsc::Receiver<Option<LoopTime>>, wire: Wire) {
+    pub async fn attend(self, preload: Speaker, mut reports: mpsc::Receiver<Option<Report>>, wire: Wire) {
         let mut silence = Silence::default();
         let mut last: Option<HeartbeatReport> = None;
         let (mut beat, mut granted) = (Instant::now(), 0);
+        let mut asked_at = None;
         loop {
             tokio::select! {
                 // An answer that arrived while Hostler was held up counts before the beat that missed it.
                 biased;
-                Some(time) = reports.recv() => {
+                Some(report) = reports.recv() => {
                     silence.ends();
-                    last = self.take_report(time, last);
+                    if let Some(report) = &report {
+                        self.vitals.reported(report, asked_at.take().map(|at: Instant| at.elapsed()));
+                    }
+                    last = self.take_report(report.map(|report| report.time), last);
                 }
                 () = sleep_until(beat + BEAT) => {
                     let now = Instant::now();
@@ -53,7 +57,10 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                         return wire.send(WorkerNews::Silent).await;
                     }
                     if load.is_wanted() || load.granted != granted {
-                        silence.asked = silence.asked || preload.tell(ToWorker::Report);
+                        if !silence.asked {
+                            silence.asked = preload.tell(ToWorker::Report);
+                            asked_at = Some(now);
+                        }
                     } else {
                         self.vitals.rests();
                     }

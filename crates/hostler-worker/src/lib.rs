@@ -32,6 +32,7 @@ mod log;
 mod main_thread;
 mod message;
 mod news;
+mod node_figures;
 mod pool_supervisor;
 mod port_owner;
 mod process;
@@ -58,6 +59,7 @@ pub use exit_watch::{ExitCause, ExitWatch};
 pub use failed_boot::{FailedBoot, NeverReady};
 pub use guard::GuardCommand;
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
+pub use node_figures::{CollectionTimes, GarbageCollections, HeapUse, LoopDelay, NodeFigures};
 pub use rollout::{RestartError, Restarted};
 pub use scaling::WorkerMemory;
 pub use settings::{

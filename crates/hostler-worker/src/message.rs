@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::node_figures::{GarbageCollections, HeapUse};
+
 /// A message from a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FromWorker {
@@ -20,12 +22,20 @@ pub(super) enum FromWorker {
     Warning { text: String },
     /// Information for the operator.
     Note { text: String },
-    /// The event loop turns, and this is what it has done so far.
-    Report(Option<LoopTime>),
+    /// The event loop turns, and this is what the process has done so far. `None`: the primary of a cluster, which serves no requests.
+    Report(Option<Report>),
     /// The compile cache was written.
     Flushed,
     /// Garbage was collected.
     Collected { kind: Garbage, micros: u64 },
+}
+
+/// What a Node process has done since it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub time: LoopTime,
+    pub heap: Option<HeapUse>,
+    pub gc: Option<GarbageCollections>,
 }
 
 /// What an event loop has done since it started.
@@ -88,6 +98,8 @@ enum Act {
     Report {
         active: Option<u64>,
         idle: Option<u64>,
+        heap: Option<HeapUse>,
+        gc: Option<GarbageCollections>,
     },
     Flushed,
     Collected {
@@ -108,8 +120,9 @@ impl FromWorker {
             Act::Hears => Self::Hears,
             Act::Warning { text } => Self::Warning { text },
             Act::Note { text } => Self::Note { text },
-            Act::Report { active, idle } => {
-                Self::Report(active.zip(idle).map(|(active, idle)| LoopTime { active, idle }))
+            Act::Report { active, idle, heap, gc } => {
+                let time = active.zip(idle).map(|(active, idle)| LoopTime { active, idle });
+                Self::Report(time.map(|time| Report { time, heap, gc }))
             }
             Act::Flushed => Self::Flushed,
             Act::Collected { kind, micros } => Self::Collected { kind, micros },
@@ -155,6 +168,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::node_figures::CollectionTimes;
 
     fn examples(side: &str) -> serde_json::Map<String, Value> {
         let text = include_str!("../../../protocol/messages.json");
@@ -181,7 +195,14 @@ mod tests {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
                 }),
                 "note" => Some(FromWorker::Note { text: "the app listens on 127.0.0.1:9100".to_owned() }),
-                "report" => Some(FromWorker::Report(Some(LoopTime { active: 5120, idle: 94_880 }))),
+                "report" => Some(FromWorker::Report(Some(Report {
+                    time: LoopTime { active: 5120, idle: 94_880 },
+                    heap: Some(HeapUse { used: 10_485_760, limit: 2_197_815_296 }),
+                    gc: Some(GarbageCollections {
+                        minor: CollectionTimes { counts: [40, 1, 0, 0, 0], micros: 61_000 },
+                        ..GarbageCollections::default()
+                    }),
+                }))),
                 "report_of_a_cluster" => Some(FromWorker::Report(None)),
                 "flushed" => Some(FromWorker::Flushed),
                 "collected" => Some(FromWorker::Collected { kind: Garbage::Minor, micros: 1850 }),

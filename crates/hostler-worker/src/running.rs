@@ -18,7 +18,7 @@ use super::heartbeat::Heartbeat;
 use super::inspector::{self, Diagnosis, Notices};
 use super::lifecycle::Why;
 use super::log::{OutputStream, Tail, WorkerLog};
-use super::message::{LoopTime, ToWorker, Via};
+use super::message::{Report, ToWorker, Via};
 use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time, tell_end};
 use super::settings::{WorkerAddress, WorkerSettings};
@@ -67,7 +67,7 @@ pub(super) struct RunningProcess {
     wire: Wire,
     /// Sends messages to the preload in the process that listens.
     preload: Option<Speaker>,
-    reports: Option<mpsc::Sender<Option<LoopTime>>>,
+    reports: Option<mpsc::Sender<Option<Report>>>,
     collected: Option<mpsc::Sender<Duration>>,
     flushed: Option<mpsc::Sender<()>>,
     /// Sends messages to the app, if it listens for them.
@@ -247,11 +247,11 @@ impl RunningProcess {
         }
     }
 
-    /// The worker has reported its event loop's times.
-    pub fn reported(&self, time: Option<LoopTime>) {
+    /// The worker has reported what it has done.
+    pub fn reported(&self, report: Option<Report>) {
         if let Some(reports) = &self.reports {
             // If the heartbeat has not read the last four reports, it does not need this one.
-            let _ = reports.try_send(time);
+            let _ = reports.try_send(report);
         }
     }
 

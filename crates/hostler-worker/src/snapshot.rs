@@ -11,13 +11,14 @@ use tokio::time::Instant;
 use super::capacity::Capacity;
 use super::cpus::ShownPlace;
 use super::lifecycle::Standing;
+use super::node_figures::NodeFigures;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
 use super::vitals::Vitals;
 
 /// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(into = "&'static str")]
 pub enum WorkerState {
     /// It waits for its turn to boot, or boots.
     Booting,
@@ -32,10 +33,43 @@ pub enum WorkerState {
     /// It is stopping.
     Stopping,
     /// It has crashed and waits before it boots again.
-    #[serde(rename = "backing off")]
     BackingOff,
     /// It has stopped for good.
     Stopped,
+}
+
+impl WorkerState {
+    /// All states, in the order of a worker's life.
+    pub const ALL: [Self; 8] = [
+        Self::Booting,
+        Self::Warming,
+        Self::Ready,
+        Self::Standby,
+        Self::Retiring,
+        Self::Stopping,
+        Self::BackingOff,
+        Self::Stopped,
+    ];
+
+    /// The name in the status and in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Booting => "booting",
+            Self::Warming => "warming",
+            Self::Ready => "ready",
+            Self::Standby => "standby",
+            Self::Retiring => "retiring",
+            Self::Stopping => "stopping",
+            Self::BackingOff => "backing off",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl From<WorkerState> for &'static str {
+    fn from(state: WorkerState) -> Self {
+        state.name()
+    }
 }
 
 /// The figures of one worker at one moment. JSON has durations in milliseconds.
@@ -72,6 +106,9 @@ pub struct WorkerSnapshot {
     pub hung_ago: Option<Duration>,
     /// The share of time that its event loop works. Measured only while it has requests.
     pub utilisation: Option<f64>,
+    /// What its Node process tells about itself. Asked only while it has requests.
+    #[serde(flatten)]
+    pub node: NodeFigures,
     /// Why it has this number of slots, if Hostler chooses the number.
     pub slots_reason: Option<String>,
     /// The CPUs of its main thread. `None`: all that Hostler may use.
@@ -248,6 +285,7 @@ impl WorkerStatus {
             stack: self.stack.clone(),
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
             utilisation: self.vitals.utilisation(),
+            node: self.vitals.node(),
             slots_reason: self
                 .capacity
                 .as_ref()

@@ -2,7 +2,11 @@
 //! that shows them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use super::message::Report;
+use super::node_figures::{Delays, NodeFigures};
 
 /// The bits of a NaN: not known.
 const UNKNOWN: u64 = u64::MAX;
@@ -16,6 +20,14 @@ pub(super) struct Vitals {
     collections: AtomicU64,
     /// The total time of these collections in microseconds.
     collecting: AtomicU64,
+    /// What the process tells. Written twice a second.
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    delays: Delays,
+    last: Option<Report>,
 }
 
 impl Default for Vitals {
@@ -24,6 +36,7 @@ impl Default for Vitals {
             utilisation: AtomicU64::new(UNKNOWN),
             collections: AtomicU64::new(0),
             collecting: AtomicU64::new(0),
+            told: Mutex::default(),
         }
     }
 }
@@ -48,6 +61,23 @@ impl Vitals {
         let micros = u64::try_from(took.as_micros()).unwrap_or(0);
         self.collecting.fetch_add(micros, Ordering::Relaxed);
         self.collections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The process has answered after this time. `None`: it was not asked.
+    pub fn reported(&self, report: &Report, delay: Option<Duration>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.last = Some(*report);
+        delay.into_iter().for_each(|delay| told.delays.push(delay));
+    }
+
+    /// What the process has told.
+    pub fn node(&self) -> NodeFigures {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        NodeFigures {
+            event_loop_delay: told.delays.view(),
+            heap: told.last.and_then(|report| report.heap),
+            gc: told.last.and_then(|report| report.gc),
+        }
     }
 
     /// The worker has no requests, so it is not measured.

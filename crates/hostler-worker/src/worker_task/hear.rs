@@ -162,10 +162,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.log.event(WorkerEvent::Note { text });
                 None
             }
-            FromWorker::Report(time) => {
+            FromWorker::Report(report) => {
                 let running = self.running.as_mut()?;
-                running.reported(time);
-                if time.is_none() && !std::mem::replace(&mut running.has_cluster, true) {
+                running.reported(report);
+                if report.is_none() && !std::mem::replace(&mut running.has_cluster, true) {
                     self.log.warn(CLUSTER.to_owned());
                 }
                 None
