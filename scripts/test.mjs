@@ -13,6 +13,7 @@ const TOOLS = [
   { command: 'curl', package: 'curl', why: 'slow clients' },
   { command: 'openssl', package: 'openssl', why: 'resumed TLS sessions' },
   { command: 'memcached', package: 'memcached', why: 'a cache that several Hostlers share' },
+  { command: 'promtool', package: 'prometheus', why: 'metrics and alert rules' },
   { command: 'ss', package: 'iproute2', why: 'proof that a worker opens no TCP port' },
 ];
 

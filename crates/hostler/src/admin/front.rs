@@ -12,6 +12,7 @@ use crate::html::escaped;
 
 const REQUESTS: &str = "\
 GET  /status               everything that Hostler knows about itself, as JSON
+GET  /metrics              the figures of the status as metrics, for Prometheus
 GET  /table                all routes with their members, as JSON
 GET  /routes               those that were registered, as gorouter answers
 GET  /health               200 while clients are welcome and the pools that count can serve, else 503; as gorouter answers

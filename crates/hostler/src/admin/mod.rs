@@ -5,7 +5,9 @@ mod commands;
 mod front;
 mod health;
 mod http;
+mod metrics;
 pub mod note;
+mod process;
 mod routes;
 mod status;
 mod table;
@@ -22,6 +24,7 @@ use tokio::net::TcpListener;
 
 pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
+pub use metrics::{Kind, METRICS};
 pub use routes::as_text;
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
@@ -47,6 +50,7 @@ pub async fn serve(
     let questions = Router::new()
         .route("/", get(front::front))
         .route("/status", get(status))
+        .route("/metrics", get(metrics::metrics))
         .route("/table", get(routes::table))
         .route("/routes", get(routes::registered))
         .route("/health", get(health::without_reason))

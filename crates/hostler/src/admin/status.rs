@@ -26,6 +26,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::cache::CacheReport;
+use super::process::ProcessStatus;
 
 /// The parts that the Status reads.
 pub struct Sources {
@@ -117,6 +118,7 @@ pub struct Status {
     pub state: &'static str,
     pub uptime_ms: u64,
     pub memory: Option<u64>,
+    pub process: ProcessStatus,
     pub connections: ConnectionStatus,
     pub request_memory: MemoryView,
     pub answer_memory: MemoryView,
@@ -215,6 +217,7 @@ impl Sources {
             state: if self.connections.is_draining() { "draining" } else { "running" },
             uptime_ms: self.started.elapsed().as_millis() as u64,
             memory: resident_bytes(std::process::id()),
+            process: ProcessStatus::now(self.started.elapsed()),
             connections: ConnectionStatus {
                 open: self.connections.open(),
                 tunnels: self.connections.tunnels(),

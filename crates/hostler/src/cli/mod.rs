@@ -6,6 +6,7 @@ mod check;
 mod development;
 mod init;
 mod key_flags;
+mod metrics;
 mod order;
 mod pack;
 pub mod reference;

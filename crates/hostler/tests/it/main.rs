@@ -50,6 +50,7 @@ mod loops;
 mod malformed_answers;
 mod member_health;
 mod member_tls;
+mod metrics;
 mod streams;
 mod tunnel_ends;
 mod tunnels;

@@ -1,0 +1,294 @@
+//! Which figures of the Status become which metrics. Knows no text format.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use hostler_engine::gateway::HealthView;
+use hostler_engine::proxy::Spread;
+use hostler_worker::{CollectionTimes, LoopDelay, WorkerState};
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::Value;
+
+use super::super::status::{ConnectionStatus, PoolStatus, RouteStatus, Status, WorkerReportView};
+use super::rows::{Buckets, Rows, Values};
+use super::table::{self as metric, Metric};
+
+pub(super) fn write(status: &Status, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+    let mut out = Rows(encoder);
+    process(&mut out, status)?;
+    health(&mut out, &status.health)?;
+    routes(&mut out, status)?;
+    pools(&mut out, &status.pools)?;
+    workers(&mut out, &status.pools)?;
+    connections(&mut out, &status.connections)?;
+    buffers(&mut out, status)?;
+    cache(&mut out, status)?;
+    certificates(&mut out, status)?;
+    registrar(&mut out, status.registrar.as_ref())
+}
+
+fn process(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+    out.info(metric::BUILD, [status.version.into()])?;
+    let process = &status.process;
+    out.one(metric::START_TIME, process.started.as_millisecond() as f64 / 1000.0)?;
+    out.one(metric::CPU, process.cpu.as_secs_f64())?;
+    out.one(metric::RESIDENT, status.memory.map(|bytes| bytes as f64))?;
+    out.one(metric::OPEN_FDS, process.open_files.map(|count| count as f64))?;
+    out.one(metric::MAX_FDS, process.max_files.map(|count| count as f64))?;
+    out.one(metric::DRAINING, truth(status.state == "draining"))?;
+    out.one(metric::LOG_DROPPED, status.log.dropped as f64)
+}
+
+fn health(out: &mut Rows<'_>, health: &HealthView) -> fmt::Result {
+    out.one(metric::READY, truth(health.ready))
+}
+
+fn routes(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+    // The label of requests that match no route is empty, as the conventions ask.
+    let configured = status.routes.iter().map(|RouteStatus { pattern, counters, .. }| (&**pattern, counters));
+    let all: Vec<_> = configured.chain([("", &status.unrouted)]).collect();
+    let durations = all.iter().flat_map(|(route, counters)| {
+        counters.durations.iter().map(|view| {
+            let status =
+                if view.kind.status == 0 { Cow::Borrowed("") } else { view.kind.status.to_string().into() };
+            let values = [view.kind.method.into(), status, (*route).into(), view.kind.scheme.as_str().into()];
+            (values, (&view.buckets[..], view.sum))
+        })
+    });
+    out.histograms(metric::REQUEST_DURATION, durations)?;
+    let reasons = |pick: fn(
+        &hostler_engine::exchange::CountersView,
+    ) -> &std::collections::BTreeMap<&'static str, u64>| {
+        all.iter().flat_map(move |(route, counters)| {
+            pick(counters)
+                .iter()
+                .map(move |(reason, count)| ([(*route).into(), (*reason).into()], *count as f64))
+        })
+    };
+    out.each(metric::REFUSALS, reasons(|counters| &counters.refusals))?;
+    out.each(metric::FALLBACKS, reasons(|counters| &counters.fallbacks))?;
+    out.each(metric::CACHE_RESULTS, reasons(|counters| &counters.cache))?;
+    out.each(
+        metric::RETRIES,
+        all.iter().map(|(route, counters)| ([(*route).into()], counters.retries as f64)),
+    )?;
+    out.each(
+        metric::ABORTED,
+        all.iter().map(|(route, counters)| ([(*route).into()], counters.aborted as f64)),
+    )
+}
+
+fn pools(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
+    let times: [(&Metric, fn(&PoolStatus) -> &Spread); 3] = [
+        (metric::QUEUE_WAIT, |pool| &pool.times.queue_wait),
+        (metric::SLOT_HOLD, |pool| &pool.times.slot_hold),
+        (metric::WORKER_TIME, |pool| &pool.times.worker_time),
+    ];
+    for (metric, pick) in times {
+        out.histograms(metric, pools.iter().map(|pool| (pool.label(), histogram(pick(pool)))))?;
+    }
+    out.each(
+        metric::QUEUE_LENGTH,
+        pools.iter().flat_map(|pool| {
+            let waiting = pool.queue.waiting;
+            [("high", waiting.high), ("normal", waiting.normal), ("low", waiting.low)]
+                .map(|(class, count)| ([(*pool.name).into(), class.into()], count as f64))
+        }),
+    )?;
+    let figures: [(&Metric, fn(&PoolStatus) -> f64); 13] = [
+        (metric::QUEUE_LIMIT, |pool| pool.queue.queue_limit as f64),
+        (metric::OLDEST_WAIT, |pool| pool.queue.oldest_wait.unwrap_or_default().as_secs_f64()),
+        (metric::SLOTS, |pool| pool.queue.slots as f64),
+        (metric::SLOTS_IN_USE, |pool| pool.queue.in_use as f64),
+        (metric::POOL_TUNNELS, |pool| pool.queue.tunnels as f64),
+        (metric::POOL_STREAMS, |pool| pool.queue.streams as f64),
+        (metric::OVERLOADED, |pool| truth(pool.queue.overloaded)),
+        (metric::PAUSED, |pool| truth(pool.queue.paused)),
+        (metric::GRANTED, |pool| pool.queue.counters.granted as f64),
+        (metric::QUEUED, |pool| pool.queue.counters.queued as f64),
+        (metric::OVERLOADS, |pool| pool.queue.counters.overloads as f64),
+        (metric::KEPT_OFF, |pool| pool.kept_off.len() as f64),
+        (metric::SUSPECTS_CONVICTED, |pool| pool.suspects.convicted as f64),
+    ];
+    for (metric, pick) in figures {
+        out.each(metric, pools.iter().map(|pool| (pool.label(), pick(pool))))?;
+    }
+    out.each(
+        metric::MEMBER_FAILURES,
+        pools.iter().flat_map(|pool| {
+            let counters = &pool.queue.counters;
+            [
+                ("unreachable", counters.member_failures),
+                ("timeout", counters.member_timeouts),
+                ("ejected", counters.ejections),
+                ("unhealthy", counters.unhealthy),
+            ]
+            .map(|(kind, count)| ([(*pool.name).into(), kind.into()], count as f64))
+        }),
+    )?;
+    out.each(
+        metric::MEMBERS,
+        pools.iter().flat_map(|pool| {
+            let members =
+                || pool.queue.members.iter().map(|member| &member.figures).filter(|member| !member.left);
+            let kept_out = |member: &hostler_dispatch::MemberFigures| {
+                member.unreachable || member.ejected || member.unhealthy
+            };
+            let out = members().filter(|member| kept_out(member)).count();
+            [("up", members().count() - out), ("down", out)]
+                .map(|(state, count)| ([(*pool.name).into(), state.into()], count as f64))
+        }),
+    )
+}
+
+fn workers(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
+    let supervised = || pools.iter().filter_map(|pool| pool.workers.as_ref().map(|workers| (pool, workers)));
+    out.each(
+        metric::WORKERS,
+        supervised().flat_map(|(pool, workers)| {
+            WorkerState::ALL.map(|state| {
+                let all = workers.iter().chain(&pool.spares);
+                let count = all.filter(|report| report.worker.state == state).count();
+                ([(*pool.name).into(), state.name().into()], count as f64)
+            })
+        }),
+    )?;
+    let wanted = pools
+        .iter()
+        .filter_map(|pool| pool.scaling.as_ref().map(|scaling| (pool.label(), scaling.wanted as f64)));
+    out.each(metric::WORKERS_WANTED, wanted)?;
+    let figures: [(&Metric, fn(&WorkerReportView) -> Option<f64>); 17] = [
+        (metric::RESTARTS, |report| Some(report.worker.restarts as f64)),
+        (metric::WORKER_CRASHES, |report| Some(f64::from(report.worker.crashes))),
+        (metric::WORKER_MEMORY, |report| report.worker.memory.map(|bytes| bytes as f64)),
+        (metric::WORKER_REQUESTS, |report| Some(report.requests as f64)),
+        (metric::WORKER_SLOTS, |report| Some(report.slots as f64)),
+        (metric::WORKER_IN_USE, |report| Some(report.in_use as f64)),
+        (metric::EVENT_LOOP, |report| report.worker.utilisation),
+        (metric::COLLECTIONS, |report| Some(report.worker.collections as f64)),
+        (metric::HEAP_USED, |report| report.worker.node.heap.map(|heap| heap.used as f64)),
+        (metric::HEAP_LIMIT, |report| report.worker.node.heap.map(|heap| heap.limit as f64)),
+        (metric::LOOP_MIN, |report| delay(report, |delay| delay.min)),
+        (metric::LOOP_MEAN, |report| delay(report, |delay| delay.mean)),
+        (metric::LOOP_STDDEV, |report| delay(report, |delay| delay.stddev)),
+        (metric::LOOP_P50, |report| delay(report, |delay| delay.p50)),
+        (metric::LOOP_P90, |report| delay(report, |delay| delay.p90)),
+        (metric::LOOP_P99, |report| delay(report, |delay| delay.p99)),
+        (metric::LOOP_MAX, |report| delay(report, |delay| delay.max)),
+    ];
+    for (metric, pick) in figures {
+        out.each(
+            metric,
+            supervised().flat_map(|(pool, workers)| {
+                workers.iter().filter_map(move |report| {
+                    let values: Values<'_, 2> = [(*pool.name).into(), report.worker.index.to_string().into()];
+                    pick(report).map(|value| (values, value))
+                })
+            }),
+        )?;
+    }
+    collections(out, pools)
+}
+
+fn delay(report: &WorkerReportView, pick: fn(LoopDelay) -> Duration) -> Option<f64> {
+    report.worker.node.event_loop_delay.map(|delay| pick(delay).as_secs_f64())
+}
+
+/// Garbage collections by kind.
+fn collections(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
+    let workers =
+        pools.iter().flat_map(|pool| pool.workers.iter().flatten().map(move |report| (pool, report)));
+    let all: Vec<_> = workers
+        .filter_map(|(pool, report)| report.worker.node.gc.map(|gc| (pool, report.worker.index, gc)))
+        .flat_map(|(pool, index, gc)| {
+            let kinds = [
+                ("minor", gc.minor),
+                ("major", gc.major),
+                ("incremental", gc.incremental),
+                ("weakcb", gc.weakcb),
+            ];
+            kinds.map(|(kind, times)| {
+                let buckets: Vec<_> = CollectionTimes::BOUNDS.into_iter().zip(times.counts).collect();
+                let values: Values<'_, 3> = [(*pool.name).into(), index.to_string().into(), kind.into()];
+                (values, buckets, times.micros as f64 / 1e6)
+            })
+        })
+        .collect();
+    out.histograms(
+        metric::GC_DURATION,
+        all.iter().map(|(values, buckets, sum)| (values.clone(), (&buckets[..], *sum))),
+    )
+}
+
+fn connections(out: &mut Rows<'_>, connections: &ConnectionStatus) -> fmt::Result {
+    out.one(metric::CONNECTIONS, connections.open as f64)?;
+    out.one(metric::TUNNELS, connections.tunnels as f64)?;
+    out.one(metric::STREAMS, connections.streams as f64)?;
+    let refused = [
+        ("max_connections", connections.refused as f64),
+        ("client_connections", connections.clients.refused_connections as f64),
+        ("flood", connections.flooded as f64),
+    ];
+    out.each(metric::CONNECTIONS_REFUSED, refused.map(|(reason, count)| ([reason.into()], count)))?;
+    let cut = &connections.cut;
+    let cut = [("stalled", cut.stalled), ("too_slow", cut.too_slow), ("spool_full", cut.spool_full)];
+    out.each(metric::CONNECTIONS_CUT, cut.map(|(reason, count)| ([reason.into()], count as f64)))?;
+    let handshakes = &connections.handshakes;
+    let full = handshakes.completed.saturating_sub(handshakes.resumed);
+    let completed = [("false", full), ("true", handshakes.resumed)];
+    out.each(metric::HANDSHAKES, completed.map(|(resumed, count)| ([resumed.into()], count as f64)))?;
+    let failed = handshakes.failed.iter().map(|(reason, count)| ([(*reason).into()], *count as f64));
+    out.each(metric::HANDSHAKES_FAILED, failed)
+}
+
+fn buffers(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+    let Status { request_memory, answer_memory, spool, .. } = status;
+    let all = [
+        ("request_memory", request_memory.used, request_memory.limit, request_memory.refused),
+        ("answer_memory", answer_memory.used, answer_memory.limit, answer_memory.refused),
+        ("spool", spool.used, spool.limit, spool.full),
+    ];
+    out.each(metric::BUFFER_USED, all.map(|(buffer, used, ..)| ([buffer.into()], used as f64)))?;
+    out.each(metric::BUFFER_LIMIT, all.map(|(buffer, _, limit, _)| ([buffer.into()], limit as f64)))?;
+    out.each(metric::BUFFER_REFUSALS, all.map(|(buffer, .., refused)| ([buffer.into()], refused as f64)))
+}
+
+fn cache(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+    let Some(cache) = &status.cache else { return Ok(()) };
+    out.one(metric::CACHE_KEYS, cache.keys as f64)?;
+    out.one(metric::CACHE_BYTES, cache.bytes as f64)?;
+    out.one(metric::CACHE_LIMIT, cache.limit as f64)?;
+    out.one(metric::CACHE_EVICTED, cache.evicted as f64)
+}
+
+fn certificates(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+    out.each(
+        metric::CERTIFICATE_END,
+        status.certificates.iter().filter_map(|certificate| {
+            let until = certificate.valid_until?.as_second() as f64;
+            Some(([certificate.file.to_string_lossy()], until))
+        }),
+    )
+}
+
+fn registrar(out: &mut Rows<'_>, registrar: Option<&Value>) -> fmt::Result {
+    let Some(registrar) = registrar else { return Ok(()) };
+    out.one(metric::REGISTRAR_CONNECTED, registrar["connected"].as_bool().map(truth))?;
+    out.one(metric::REGISTERED_ROUTES, registrar["routes"].as_f64())?;
+    out.one(metric::REGISTERED_MEMBERS, registrar["members"].as_f64())
+}
+
+impl PoolStatus {
+    fn label(&self) -> Values<'_, 1> {
+        [(*self.name).into()]
+    }
+}
+
+fn histogram(spread: &Spread) -> Buckets<'_> {
+    (&spread.buckets, spread.sum)
+}
+
+fn truth(is: bool) -> f64 {
+    if is { 1.0 } else { 0.0 }
+}
