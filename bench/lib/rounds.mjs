@@ -1,10 +1,16 @@
 // Rounds of measurements in which all peers take turns. Knows neither the peers nor the measured figures.
 import { loadAverage } from './procfs.mjs';
 
-/** The list with another first element, so that the peers take turns to be first. */
-export function rotated(list, by) {
-  const first = by % list.length;
-  return [...list.slice(first), ...list.slice(0, first)];
+/**
+ * The peers in the order of this turn: rows of a Williams square. In so many turns as there are peers (twice as many for an odd number)
+ * each peer has each place equally often, and comes after each other peer equally often. What one peer leaves behind, such as a
+ * warm processor, is then not always the next one's.
+ */
+export function inTurn(list, turn) {
+  const count = list.length;
+  const order = list.map((_, place) => (place % 2 === 1 ? (place + 1) / 2 : (count - place / 2) % count));
+  const shifted = order.map((at) => list[(at + turn) % count]);
+  return count % 2 === 1 && Math.floor(turn / count) % 2 === 1 ? shifted.reverse() : shifted;
 }
 
 /** The titles of peers by name. */
@@ -28,7 +34,7 @@ export async function eachRound({ rounds, peers = [], progress, told }, oneRound
       found.push(...measured);
       progress?.step(`round ${round}/${rounds}  ${told(measured)}`);
     };
-    await oneRound({ round, order: rotated(peers, round - 1), found, step });
+    await oneRound({ round, order: inTurn(peers, round - 1), found, step });
     rows.push(...found);
   }
   return rows;
@@ -43,7 +49,7 @@ export function inRounds({ rounds, cells = [{}], peers, progress, told, ending }
   return eachRound({ rounds, progress, told }, async ({ round, found, step }) => {
     for (const cell of cells) {
       const able = Array.isArray(peers) ? peers : peers(cell);
-      for (const peer of rotated(able, round - 1)) await step({ peer }, () => measure({ round, cell, peer }));
+      for (const peer of inTurn(able, round - 1)) await step({ peer }, () => measure({ round, cell, peer }));
     }
     if (ending) await step({}, () => ending({ round, found }));
   });

@@ -5,7 +5,7 @@ import { bursts } from '../lib/burst.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
 import { cpuDuring, family, filesBytes, proportionalBytes } from '../lib/procfs.mjs';
 import { createProgress, errorsTold } from '../lib/progress.mjs';
-import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
+import { inRounds, inTurn, titlesOf } from '../lib/rounds.mjs';
 import { buildBurst, buildHostler, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { zipf } from '../lib/zipf.mjs';
@@ -54,7 +54,7 @@ export const cache = {
     const progress = createProgress({ steps, plannedSeconds });
     progress.begin('cache');
     const files = writeRequests(session);
-    const ending = ({ round }) => burst(session, { peers: rotated(peers, round - 1), turns });
+    const ending = ({ round }) => burst(session, { peers: inTurn(peers, round - 1), turns });
     const rows = await inRounds({ rounds, cells: CELLS, peers, progress, told, ending }, (turn) => measure(session, { ...turn, files, seconds, warmup, share }));
     const cells = CELLS.map(({ name, megabytes }) => ({ name, megabytes }));
     return { settings: { rounds, seconds, warmup, turns, connections: CONNECTIONS, keys: KEYS, exponent: EXPONENT, size: SIZE, burst: BURST.count }, cells, rows };

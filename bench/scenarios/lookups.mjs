@@ -8,7 +8,7 @@ import { pace } from '../lib/pace.mjs';
 import { withCore } from '../lib/priority.mjs';
 import { cpuDuring, residentParts } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { inRounds, rotated, titlesOf } from '../lib/rounds.mjs';
+import { inRounds, inTurn, titlesOf } from '../lib/rounds.mjs';
 import { buildHostler, buildUpstream, installPackages, needTwoCores } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 import { mulberry32 } from '../lib/zipf.mjs';
@@ -161,7 +161,7 @@ async function floor(session, { rate, seconds }) {
 async function inFront(session, { round, file, seconds, warmup }) {
   const { started: behind, members, body } = await startMembers(session, { count: MEMBERS, cpu: LOAD_CORE, probe: PROXIED });
   const rows = [];
-  for (const peer of rotated(Object.keys(GEO), round - 1)) {
+  for (const peer of inTurn(Object.keys(GEO), round - 1)) {
     const { port, processes } = await GEO[peer].start(session, { members, cpu: PEER_CORE, probe: PROXIED });
     if ((await get(port, PROXIED)).body !== body) throw new Error(`${peer} changed the answer`);
     const to = { port, connections: CONNECTIONS, cpu: LOAD_CORE, many: { requests: file } };

@@ -9,7 +9,7 @@ import { closedLoop, steppedLoop } from '../lib/load.mjs';
 import { around } from '../lib/phases.mjs';
 import { cpuDuring } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { eachRound, rotated } from '../lib/rounds.mjs';
+import { eachRound, inTurn } from '../lib/rounds.mjs';
 import { buildHostler, buildLoad, installPackages } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 
@@ -79,13 +79,13 @@ async function oneRound(session, { round, order, step, islands, seconds, warmup,
     await sameAnswers(running.get(peer).port, { peer, islands, expected });
   }
   for (const [i, { island, file }] of islands.entries()) {
-    for (const peer of rotated(order, i)) {
+    for (const peer of inTurn(order, i)) {
       const loop = { port: running.get(peer).port, path: ENDPOINT, connections: CONNECTIONS, body: file };
       await wrk(session, { ...loop, seconds: warmup });
       await step({ peer, island }, () => cpuDuring(running.get(peer).processes, () => wrk(session, { ...loop, seconds })));
     }
   }
-  for (const peer of rotated(order, islands.length)) {
+  for (const peer of inTurn(order, islands.length)) {
     const { port } = running.get(peer);
     const { file } = islands.find(({ island }) => island === BURST_ISLAND);
     await step({ peer, bursts }, () => inBursts(session, { port, file, bursts, rate: capacity.rate, seed: round }));

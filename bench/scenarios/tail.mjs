@@ -7,7 +7,7 @@ import { arrivals, closedLoop, figures, steppedLoop } from '../lib/load.mjs';
 import { workTime } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
 import { idealP99, serviceTimes, variation } from '../lib/queue.mjs';
-import { eachRound, rotated } from '../lib/rounds.mjs';
+import { eachRound, inTurn } from '../lib/rounds.mjs';
 import { longRun, typicalSeeds } from '../lib/schedules.mjs';
 
 const LOADS = [0.5, 0.7, 0.9];
@@ -35,7 +35,7 @@ export const tail = {
     const plans = await planned(session, { capacity, ...lengths });
     progress.step(`capacity: two bare workers render ${capacity.rate.toFixed(1)} pages/s of this mix`);
     const services = LOADS.map(() => [[], []]);
-    const rows = await eachRound({ rounds, peers, progress, told }, (turn) => oneRound(session, { ...turn, ...lengths, capacity, plans, services }));
+    const rows = await eachRound({ rounds, peers, progress, told }, (turn) => oneRound(session, { ...turn, ...lengths, peers, capacity, plans, services }));
     const settings = { ...lengths, workers: WORKERS, queueTimeout: QUEUE_TIMEOUT, mix: MIX, app: app.name, short: app.short, long: app.long };
     return { settings, loads: LOADS, capacity, ideal: LOADS.map((load, i) => ideal({ load, capacity, ...lengths, plan: plans[i], services: services[i] })), rows };
   },
@@ -70,7 +70,7 @@ function nominal({ rate, render_us: { short, long } }) {
  * New processes for all peers, which stay up side by side, all with the same warm-up. Then at each load short slices in turns:
  * the machine changes within seconds by more than the peers differ. Each peer gets the same slices.
  */
-async function oneRound(session, { round, order, step, seconds, warmup, capacity, plans, services }) {
+async function oneRound(session, { round, order, step, peers, seconds, warmup, capacity, plans, services }) {
   const running = new Map();
   for (const peer of order) {
     const { port, ports = [port], processes } = await PEERS[peer](session);
@@ -82,7 +82,7 @@ async function oneRound(session, { round, order, step, seconds, warmup, capacity
     await step({ load }, async () => {
       const found = new Map(order.map((peer) => [peer, { hits: [], slices: [], ran: 0, waited: 0 }]));
       for (const [turn, seed] of seeds.entries()) {
-        for (const peer of rotated(order, i + turn)) {
+        for (const peer of inTurn(peers, ((round - 1) * LOADS.length + i) * seeds.length + turn)) {
           const at = { ports: running.get(peer).ports, app, mix: MIX, steps: [{ rate: load * capacity.rate, seconds }], seed };
           await slice(session, { at, workers: running.get(peer).workers, into: found.get(peer) });
         }

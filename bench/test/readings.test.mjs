@@ -13,7 +13,7 @@ import { createProgress, duration } from '../lib/progress.mjs';
 import { createSession } from '../lib/session.mjs';
 import { parseWrk } from '../lib/wrk.mjs';
 import { likeliest, zipf } from '../lib/zipf.mjs';
-import { inRounds } from '../lib/rounds.mjs';
+import { inRounds, inTurn } from '../lib/rounds.mjs';
 import { typicalSeeds } from '../lib/schedules.mjs';
 import { ableTo } from '../scenarios/proxy.mjs';
 
@@ -133,6 +133,18 @@ test('a peer without a queue is left out where there is a queue', () => {
   const peers = ['hostler', 'relay', 'haproxy', 'nginx'];
   assert.deepEqual(ableTo({ slots: 64 }, peers), ['direct', 'hostler', 'relay', 'haproxy', 'nginx']);
   assert.deepEqual(ableTo({ slots: 1 }, peers), ['hostler', 'haproxy']);
+});
+
+test('in turns, each peer has each place and each neighbour equally often', () => {
+  for (const peers of [['a', 'b'], ['a', 'b', 'c'], ['a', 'b', 'c', 'd'], ['a', 'b', 'c', 'd', 'e']]) {
+    const turns = peers.length % 2 === 1 ? 2 * peers.length : peers.length;
+    const orders = Array.from({ length: turns }, (_, turn) => inTurn(peers, turn));
+    const counted = (seen) => [...new Set(seen)].map((one) => seen.filter((other) => other === one).length);
+    const places = counted(orders.flatMap((order) => order.map((peer, place) => `${peer}${place}`)));
+    const neighbours = counted(orders.flatMap((order) => order.slice(1).map((peer, before) => `${order[before]}${peer}`)));
+    assert.deepEqual(places, Array(peers.length ** 2).fill(turns / peers.length));
+    assert.deepEqual(neighbours, Array(peers.length * (peers.length - 1)).fill(turns / peers.length));
+  }
 });
 
 test('a budget takes rounds from the longest part, and leaves each part one', () => {
