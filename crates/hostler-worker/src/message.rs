@@ -23,7 +23,7 @@ pub(super) enum FromWorker {
     /// Information for the operator.
     Note { text: String },
     /// The event loop turns, and this is what the process has done so far. `None`: the primary of a cluster, which serves no requests.
-    Report(Option<Report>),
+    Report(Option<Box<Report>>),
     /// The compile cache was written.
     Flushed,
     /// Garbage was collected.
@@ -99,7 +99,7 @@ enum Act {
         active: Option<u64>,
         idle: Option<u64>,
         heap: Option<HeapUse>,
-        gc: Option<GarbageCollections>,
+        gc: Option<Box<GarbageCollections>>,
     },
     Flushed,
     Collected {
@@ -122,7 +122,7 @@ impl FromWorker {
             Act::Note { text } => Self::Note { text },
             Act::Report { active, idle, heap, gc } => {
                 let time = active.zip(idle).map(|(active, idle)| LoopTime { active, idle });
-                Self::Report(time.map(|time| Report { time, heap, gc }))
+                Self::Report(time.map(|time| Box::new(Report { time, heap, gc: gc.map(|gc| *gc) })))
             }
             Act::Flushed => Self::Flushed,
             Act::Collected { kind, micros } => Self::Collected { kind, micros },
@@ -195,14 +195,14 @@ mod tests {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
                 }),
                 "note" => Some(FromWorker::Note { text: "the app listens on 127.0.0.1:9100".to_owned() }),
-                "report" => Some(FromWorker::Report(Some(Report {
+                "report" => Some(FromWorker::Report(Some(Box::new(Report {
                     time: LoopTime { active: 5120, idle: 94_880 },
                     heap: Some(HeapUse { used: 10_485_760, limit: 2_197_815_296 }),
                     gc: Some(GarbageCollections {
                         minor: CollectionTimes { counts: [40, 1, 0, 0, 0], micros: 61_000 },
                         ..GarbageCollections::default()
                     }),
-                }))),
+                })))),
                 "report_of_a_cluster" => Some(FromWorker::Report(None)),
                 "flushed" => Some(FromWorker::Flushed),
                 "collected" => Some(FromWorker::Collected { kind: Garbage::Minor, micros: 1850 }),

@@ -164,8 +164,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             FromWorker::Report(report) => {
                 let running = self.running.as_mut()?;
-                running.reported(report);
-                if report.is_none() && !std::mem::replace(&mut running.has_cluster, true) {
+                let is_cluster = report.is_none();
+                running.reported(report.map(|report| *report));
+                if is_cluster && !std::mem::replace(&mut running.has_cluster, true) {
                     self.log.warn(CLUSTER.to_owned());
                 }
                 None

@@ -37,7 +37,7 @@ async fn samples(site: &Site) -> HashMap<String, f64> {
 
 #[tokio::test]
 async fn a_request_is_counted_by_route_method_and_status() {
-    let app = upstream().answers("ok").start().await;
+    let app = upstream().answers("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").start().await;
     let site = in_front_of(&app, ROUTES).await;
     for _ in 0..3 {
         site.get("/page").await.assert_ok("ok");
@@ -120,7 +120,7 @@ fn assert_promtool_accepts(text: &str) {
 
 #[tokio::test]
 async fn prometheus_accepts_the_metrics_in_both_formats() {
-    let app = upstream().answers("ok").start().await;
+    let app = upstream().answers("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").start().await;
     let site = in_front_of(&app, ROUTES).await;
     site.get("/say%20%22hi%22/x").await;
     site.get("/page").await.assert_ok("ok");

@@ -11,11 +11,18 @@ use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
 
 use super::super::status::{ConnectionStatus, PoolStatus, RouteStatus, Status, WorkerReportView};
-use super::rows::{Buckets, Rows, Values};
+use super::rows::{Buckets, MetricWriter, Values};
 use super::table::{self as metric, Metric};
 
+/// Takes the value of a metric from a pool.
+type PoolFigure = fn(&PoolStatus) -> f64;
+/// Takes a histogram from a pool.
+type PoolTimes = fn(&PoolStatus) -> &Spread;
+/// Takes the value of a metric from a worker. `None`: it is not known.
+type WorkerFigure = fn(&WorkerReportView) -> Option<f64>;
+
 pub(super) fn write(status: &Status, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-    let mut out = Rows(encoder);
+    let mut out = MetricWriter(encoder);
     process(&mut out, status)?;
     health(&mut out, &status.health)?;
     routes(&mut out, status)?;
@@ -28,7 +35,7 @@ pub(super) fn write(status: &Status, encoder: DescriptorEncoder<'_>) -> fmt::Res
     registrar(&mut out, status.registrar.as_ref())
 }
 
-fn process(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+fn process(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.info(metric::BUILD, [status.version.into()])?;
     let process = &status.process;
     out.one(metric::START_TIME, process.started.as_millisecond() as f64 / 1000.0)?;
@@ -40,11 +47,11 @@ fn process(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
     out.one(metric::LOG_DROPPED, status.log.dropped as f64)
 }
 
-fn health(out: &mut Rows<'_>, health: &HealthView) -> fmt::Result {
+fn health(out: &mut MetricWriter<'_>, health: &HealthView) -> fmt::Result {
     out.one(metric::READY, truth(health.ready))
 }
 
-fn routes(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     // The label of requests that match no route is empty, as the conventions ask.
     let configured = status.routes.iter().map(|RouteStatus { pattern, counters, .. }| (&**pattern, counters));
     let all: Vec<_> = configured.chain([("", &status.unrouted)]).collect();
@@ -79,8 +86,8 @@ fn routes(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
     )
 }
 
-fn pools(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
-    let times: [(&Metric, fn(&PoolStatus) -> &Spread); 3] = [
+fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
+    let times: [(&Metric, PoolTimes); 3] = [
         (metric::QUEUE_WAIT, |pool| &pool.times.queue_wait),
         (metric::SLOT_HOLD, |pool| &pool.times.slot_hold),
         (metric::WORKER_TIME, |pool| &pool.times.worker_time),
@@ -96,7 +103,7 @@ fn pools(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
                 .map(|(class, count)| ([(*pool.name).into(), class.into()], count as f64))
         }),
     )?;
-    let figures: [(&Metric, fn(&PoolStatus) -> f64); 13] = [
+    let figures: [(&Metric, PoolFigure); 13] = [
         (metric::QUEUE_LIMIT, |pool| pool.queue.queue_limit as f64),
         (metric::OLDEST_WAIT, |pool| pool.queue.oldest_wait.unwrap_or_default().as_secs_f64()),
         (metric::SLOTS, |pool| pool.queue.slots as f64),
@@ -142,7 +149,7 @@ fn pools(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
     )
 }
 
-fn workers(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
+fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     let supervised = || pools.iter().filter_map(|pool| pool.workers.as_ref().map(|workers| (pool, workers)));
     out.each(
         metric::WORKERS,
@@ -158,7 +165,7 @@ fn workers(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
         .iter()
         .filter_map(|pool| pool.scaling.as_ref().map(|scaling| (pool.label(), scaling.wanted as f64)));
     out.each(metric::WORKERS_WANTED, wanted)?;
-    let figures: [(&Metric, fn(&WorkerReportView) -> Option<f64>); 17] = [
+    let figures: [(&Metric, WorkerFigure); 17] = [
         (metric::RESTARTS, |report| Some(report.worker.restarts as f64)),
         (metric::WORKER_CRASHES, |report| Some(f64::from(report.worker.crashes))),
         (metric::WORKER_MEMORY, |report| report.worker.memory.map(|bytes| bytes as f64)),
@@ -196,7 +203,7 @@ fn delay(report: &WorkerReportView, pick: fn(LoopDelay) -> Duration) -> Option<f
 }
 
 /// Garbage collections by kind.
-fn collections(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
+fn collections(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     let workers =
         pools.iter().flat_map(|pool| pool.workers.iter().flatten().map(move |report| (pool, report)));
     let all: Vec<_> = workers
@@ -221,7 +228,7 @@ fn collections(out: &mut Rows<'_>, pools: &[PoolStatus]) -> fmt::Result {
     )
 }
 
-fn connections(out: &mut Rows<'_>, connections: &ConnectionStatus) -> fmt::Result {
+fn connections(out: &mut MetricWriter<'_>, connections: &ConnectionStatus) -> fmt::Result {
     out.one(metric::CONNECTIONS, connections.open as f64)?;
     out.one(metric::TUNNELS, connections.tunnels as f64)?;
     out.one(metric::STREAMS, connections.streams as f64)?;
@@ -242,7 +249,7 @@ fn connections(out: &mut Rows<'_>, connections: &ConnectionStatus) -> fmt::Resul
     out.each(metric::HANDSHAKES_FAILED, failed)
 }
 
-fn buffers(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+fn buffers(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     let Status { request_memory, answer_memory, spool, .. } = status;
     let all = [
         ("request_memory", request_memory.used, request_memory.limit, request_memory.refused),
@@ -254,7 +261,7 @@ fn buffers(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
     out.each(metric::BUFFER_REFUSALS, all.map(|(buffer, .., refused)| ([buffer.into()], refused as f64)))
 }
 
-fn cache(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+fn cache(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     let Some(cache) = &status.cache else { return Ok(()) };
     out.one(metric::CACHE_KEYS, cache.keys as f64)?;
     out.one(metric::CACHE_BYTES, cache.bytes as f64)?;
@@ -262,7 +269,7 @@ fn cache(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
     out.one(metric::CACHE_EVICTED, cache.evicted as f64)
 }
 
-fn certificates(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
+fn certificates(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.each(
         metric::CERTIFICATE_END,
         status.certificates.iter().filter_map(|certificate| {
@@ -272,7 +279,7 @@ fn certificates(out: &mut Rows<'_>, status: &Status) -> fmt::Result {
     )
 }
 
-fn registrar(out: &mut Rows<'_>, registrar: Option<&Value>) -> fmt::Result {
+fn registrar(out: &mut MetricWriter<'_>, registrar: Option<&Value>) -> fmt::Result {
     let Some(registrar) = registrar else { return Ok(()) };
     out.one(metric::REGISTRAR_CONNECTED, registrar["connected"].as_bool().map(truth))?;
     out.one(metric::REGISTERED_ROUTES, registrar["routes"].as_f64())?;

@@ -15,9 +15,9 @@ pub(super) type Values<'a, const N: usize> = [Cow<'a, str>; N];
 pub(super) type Buckets<'a> = (&'a [(f64, u64)], f64);
 
 /// Writes metrics one after another.
-pub(super) struct Rows<'e>(pub DescriptorEncoder<'e>);
+pub(super) struct MetricWriter<'e>(pub DescriptorEncoder<'e>);
 
-impl Rows<'_> {
+impl MetricWriter<'_> {
     /// A metric without labels.
     pub fn one(&mut self, metric: &Metric, value: impl Into<Option<f64>>) -> fmt::Result {
         match value.into() {
@@ -42,10 +42,7 @@ impl Rows<'_> {
     ) -> fmt::Result {
         self.all(metric, rows, |encoder, (buckets, sum)| {
             let count = buckets.iter().map(|(_, count)| count).sum();
-            // The crate's name of the last bound, which has no end.
-            let bound = |bound: f64| if bound.is_finite() { bound } else { f64::MAX };
-            let buckets: Vec<_> = buckets.iter().map(|(upper, count)| (bound(*upper), *count)).collect();
-            encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+            encoder.encode_histogram::<NoLabelSet>(sum, count, buckets, None)
         })
     }
 
