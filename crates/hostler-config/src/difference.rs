@@ -102,6 +102,9 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
         [
             listen,
             admin,
+            admin_hosts,
+            admin_token_file,
+            admin_token,
             threads,
             header_timeout,
             body_timeout,

@@ -4,6 +4,7 @@
 //! errors at once, each with its place.
 
 mod access;
+mod admin_token;
 mod client_tls;
 mod difference;
 mod document;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use admin_token::{AdminToken, VARIABLE as ADMIN_TOKEN_VARIABLE};
 pub use client_tls::ClientTls;
 pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, PathStep};
@@ -43,7 +45,7 @@ pub use resolved::{
     Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
 };
 pub use source::{Given, Setting};
-pub use value::{AutoOrOff, ClientLimit, Origin, Period, Secret, ShowSize};
+pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {

@@ -1,6 +1,7 @@
 //! From the configuration as written to its meaning: looks up addresses and folders, fills in defaults that depend on other keys, and
 //! refuses combinations that cannot work. Knows no TOML.
 
+mod admin;
 mod announce;
 mod cache;
 mod caching;
@@ -42,6 +43,7 @@ impl Resolver<'_> {
     /// The meaning of the whole file.
     pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
         let mut server = self.server(&file.server);
+        self.admin_token(&mut server);
         let tls = tls::resolve(self, &file.tls, &server);
         self.check_listeners(&server, tls.as_ref());
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
@@ -67,7 +69,7 @@ impl Resolver<'_> {
         config
     }
 
-    /// The meaning of `[server]`.
+    /// The meaning of `[server]`, without the admin token.
     pub fn server(&mut self, written: &super::file::Server) -> Server {
         server::resolve(self, written)
     }

@@ -59,7 +59,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     }
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
-    (server.admin, server.threads) = (older.server.admin, older.server.threads);
+    (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
     server.access_log = older.server.access_log;
     keep_listeners(&older, &mut newer, &mut done);
     let fresh = match &newer.tls {
@@ -258,6 +258,8 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
+    let (hosts, token) = (newer.server.admin_hosts.clone(), newer.server.admin_token.clone());
+    running.admin_access.update(hosts, token);
     running.sources.encoding.resize(newer.server.compress_memory);
     running.pool_context.settle(&newer.server);
     running.sources.request_memory.resize(newer.server.request_memory);
