@@ -3,6 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::site;
+use crate::Secret;
 
 fn check(text: &str, expected: Expect) {
     site(text).says(expected);
@@ -266,10 +267,9 @@ fn two_listeners_on_one_address_are_refused() {
 #[test]
 fn settings_that_open_hostler_to_all_cause_a_warning() {
     check(
-        "pools.a.command = \"x\"\n[server]\nadmin = \":8081\"\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
+        "pools.a.command = \"x\"\n[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
         expect![[r#"
-            hostler.toml:3:9: server.admin: [::]:8081 is every address of the machine, and the admin listener has no password
-            hostler.toml:4:34: server.trusted_proxies: ::/0 contains every address, so any client can claim any address"#]],
+            hostler.toml:3:34: server.trusted_proxies: ::/0 contains every address, so any client can claim any address"#]],
     );
 }
 
@@ -377,5 +377,20 @@ fn a_range_of_workers_must_be_one() {
         expect![[
             r#"hostler.toml:3:11: pools.web.workers: "many" is not "auto" or a whole number from 1 to 1024 or a table such as { min = 0, max = 4 }"#
         ]],
+    );
+}
+
+#[test]
+fn an_admin_address_for_other_machines_needs_a_token() {
+    let public = "pools.a.command = \"x\"\n[server]\nadmin = \":8081\"\n";
+    let refused = site(public).load().unwrap_err().to_string();
+    let expected = "hostler.toml:3:9: server.admin: other machines can reach [::]:8081, so it needs a token";
+    assert!(refused.starts_with(expected), "{refused}");
+    let config = site(public).variable("HOSTLER_ADMIN_TOKEN", "sixteen-letters-").config();
+    assert_eq!(config.server.admin_token, Some(Secret("sixteen-letters-".into())));
+    assert!(!format!("{config:?}").contains("sixteen"), "the token is secret");
+    check(
+        "pools.a.command = \"x\"\n[server]\nadmin = \"unix:\"\nadmin_hosts = [\"*\", \"http://a\", \"a:1\"]\n",
+        expect![[r#""#]],
     );
 }

@@ -66,6 +66,7 @@ mod postal_data;
 mod platform;
 // The program
 mod activation;
+mod admin_access;
 mod announcing;
 mod blocked_output;
 mod command;
