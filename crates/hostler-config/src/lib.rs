@@ -33,16 +33,16 @@ use document::{Document, KeyPath, PathStep};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
-    AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Lookups,
-    MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
+    AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, LogLevel,
+    Lookups, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
     Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
-    LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue, Redirect,
-    Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
+    LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue,
+    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
 };
 pub use source::{Given, Setting};
 pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};

@@ -12,6 +12,7 @@ mod fallback;
 mod files;
 mod geo;
 mod health_check;
+mod log;
 mod lookups;
 mod member_tls;
 mod members;
@@ -54,6 +55,7 @@ impl Resolver<'_> {
         self.check_health_pools(&server, &routes);
         self.warn_of_unused_data(&file, &routes);
         let cache = self.cache(&file.cache);
+        let log = self.log(&file.log);
         self.warn_of_unused_cache(&cache, &routes);
         let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
         let registrar = self.registrar(&file, &server);
@@ -63,8 +65,20 @@ impl Resolver<'_> {
             None => registrar.as_ref().map(|_| Platform::default()),
         };
         let warnings = Vec::new();
-        let mut config =
-            Config { path, server, tls, pools, routes, registrar, platform, cache, geo, postal, warnings };
+        let mut config = Config {
+            path,
+            server,
+            tls,
+            pools,
+            routes,
+            registrar,
+            platform,
+            cache,
+            log,
+            geo,
+            postal,
+            warnings,
+        };
         self.fit_into_descriptors(&mut config);
         config
     }

@@ -303,16 +303,23 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     Ok((data_plane, received, end))
 }
 
-fn journal(config: &Config, environment: &Environment) -> std::io::Result<Journal> {
+fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {
+    let file = config.log.file.as_deref();
+    let is_terminal = file.is_none() && std::io::stdout().is_terminal();
     let force_color = environment.get("FORCE_COLOR").map(String::as_str);
-    let pretty = LogFormat::Pretty { coloured: is_coloured(force_color) };
+    let pretty = LogFormat::Pretty { coloured: file.is_none() && is_coloured(force_color) };
     let (form, access) = match config.server.access_log {
-        AccessLog::Auto if std::io::stdout().is_terminal() => (pretty, true),
+        AccessLog::Auto if is_terminal => (pretty, true),
         AccessLog::Auto | AccessLog::Json => (LogFormat::Json, true),
         AccessLog::Pretty => (pretty, true),
         // The gateway's `access_format` writes these access lines.
         AccessLog::Gorouter => (LogFormat::Json, false),
         AccessLog::Off => (pretty, false),
     };
-    Journal::open(form, access)
+    let journal = Journal::open(form, access, file).map_err(|source| match file {
+        Some(file) => StartError::Log { file: file.to_owned(), source },
+        None => StartError::System(source),
+    })?;
+    journal.follow(settings::log_rules(&config.log));
+    Ok(journal)
 }
