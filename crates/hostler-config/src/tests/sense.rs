@@ -256,7 +256,8 @@ fn two_listeners_on_one_address_are_refused() {
         "pools.a.command = \"x\"\n[server]\nlisten = [\":80\", \"127.0.0.1:80\", \"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = \"0.0.0.0:80\"\n",
         expect![[r#"
             hostler.toml:3:18: server.listen[1]: 127.0.0.1:80 and [::]:80 overlap; each listener needs its own address
-            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen overlap; use another port"#]],
+            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen overlap; use another port
+            hostler.toml:4:9: server.admin: other machines can reach 0.0.0.0:80, so it needs a token: write one into a file (openssl rand -hex 32 > admin.token; chmod 600 admin.token) and set server.admin_token_file to it, or set the variable HOSTLER_ADMIN_TOKEN; without a token use "127.0.0.1:8081" or "unix:/run/hostler/admin.sock""#]],
     );
     check(
         "pools.a.command = \"x\"\nserver.listen = []\n",
@@ -391,6 +392,10 @@ fn an_admin_address_for_other_machines_needs_a_token() {
     assert!(!format!("{config:?}").contains("sixteen"), "the token is secret");
     check(
         "pools.a.command = \"x\"\n[server]\nadmin = \"unix:\"\nadmin_hosts = [\"*\", \"http://a\", \"a:1\"]\n",
-        expect![[r#""#]],
+        expect![[r#"
+            hostler.toml:3:9: server.admin: "unix:" has no path; write for example "unix:/run/hostler/admin.sock"
+            hostler.toml:4:16: server.admin_hosts[0]: "*" would allow every web page to reach the admin listener (DNS rebinding); write each name
+            hostler.toml:4:21: server.admin_hosts[1]: "http://a" is not a host name; write it without scheme, port and path, as in "hostler-admin.internal"
+            hostler.toml:4:33: server.admin_hosts[2]: "a:1" is not a host name; write it without scheme, port and path, as in "hostler-admin.internal""#]],
     );
 }
