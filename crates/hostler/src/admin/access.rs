@@ -57,7 +57,7 @@ pub struct AdminAccess {
 
 /// The other end of an admin connection, for the log.
 #[derive(Clone, Debug)]
-pub struct Peer(String);
+pub struct AdminClient(String);
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,26 +84,26 @@ impl AdminAccess {
         self.rules.store(Arc::new(AccessRules { is_local: old.is_local, hosts, token }));
     }
 
-    fn complain(&self, peer: Option<&Peer>, method: &Method, path: &str) {
+    fn complain(&self, peer: Option<&AdminClient>, method: &Method, path: &str) {
         let now = self.begun.elapsed().as_secs();
         let next = self.next_complaint.load(Ordering::Relaxed);
         if now < next {
             return;
         }
         self.next_complaint.store(now + COMPLAINT_SECONDS, Ordering::Relaxed);
-        let peer = peer.map_or("an unknown address", |Peer(peer)| peer);
+        let peer = peer.map_or("an unknown address", |AdminClient(peer)| peer);
         let text = format!("admin: a request with a wrong token from {peer}: {method} {path}");
         self.journal.event(Level::Warn, &text);
     }
 }
 
-impl Connected<IncomingStream<'_, TcpListener>> for Peer {
+impl Connected<IncomingStream<'_, TcpListener>> for AdminClient {
     fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
         Self(stream.remote_addr().to_string())
     }
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+impl Connected<IncomingStream<'_, UnixListener>> for AdminClient {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
         Self(stream.io().peer_cred().map_or_else(
             |_| "the Unix socket".into(),
@@ -121,7 +121,7 @@ pub async fn check(State(access): State<Arc<AdminAccess>>, request: Request, nex
         None => match rules.denies(method, path, fields) {
             Some(denial) => {
                 if denial == Denial::WrongToken {
-                    let peer = request.extensions().get::<ConnectInfo<Peer>>();
+                    let peer = request.extensions().get::<ConnectInfo<AdminClient>>();
                     access.complain(peer.map(|ConnectInfo(peer)| peer), method, path);
                 }
                 denial.answer(is_browsing(method, fields))

@@ -24,7 +24,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use tokio::net::{TcpListener, UnixListener};
 
-use access::Peer;
+use access::AdminClient;
 
 pub use access::{AccessRules, AdminAccess};
 pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
@@ -66,7 +66,7 @@ pub async fn serve(
         .route("/health/ready/{pool}", get(health::pool))
         .with_state(sources);
     let check = axum::middleware::from_fn_with_state(access, access::check);
-    let all = questions.merge(commands).layer(check).into_make_service_with_connect_info::<Peer>();
+    let all = questions.merge(commands).layer(check).into_make_service_with_connect_info::<AdminClient>();
     // axum retries a failed accept, so `serve` returns only after `end`.
     let _ = match listener {
         AdminListener::Tcp(listener) => axum::serve(listener, all).with_graceful_shutdown(end).await,
