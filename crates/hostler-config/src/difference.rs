@@ -20,6 +20,8 @@ pub struct Difference<'a> {
     pub lookups: Vec<&'static str>,
     /// The keys of `[cache]` whose meaning has changed. `tier` stands for all keys about memcached.
     pub cache: Vec<&'static str>,
+    /// Whether `[log]` has changed.
+    pub log: bool,
     /// Whether `[registrar]` has changed.
     pub registrar: bool,
 }
@@ -57,6 +59,7 @@ impl Config {
                 .filter_map(|(section, changed)| changed.then_some(section))
                 .collect(),
             cache: changed_cache(&self.cache, &newer.cache),
+            log: self.log != newer.log,
             registrar: self.registrar != newer.registrar,
         }
     }
@@ -70,7 +73,7 @@ impl Config {
 impl Difference<'_> {
     /// Whether both configurations mean the same.
     pub fn is_empty(&self) -> bool {
-        let sections = self.platform || self.registrar || self.routes;
+        let sections = self.platform || self.registrar || self.routes || self.log;
         let sections = sections || !self.lookups.is_empty() || !self.cache.is_empty();
         self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !sections
     }
@@ -102,6 +105,9 @@ fn changed_keys(old: &Server, new: &Server) -> Vec<&'static str> {
         [
             listen,
             admin,
+            admin_hosts,
+            admin_token_file,
+            admin_token,
             threads,
             header_timeout,
             body_timeout,

@@ -4,6 +4,7 @@
 //! errors at once, each with its place.
 
 mod access;
+mod admin_token;
 mod client_tls;
 mod difference;
 mod document;
@@ -25,25 +26,26 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use admin_token::{AdminToken, VARIABLE as ADMIN_TOKEN_VARIABLE};
 pub use client_tls::ClientTls;
 pub use difference::{Difference, PoolChange};
 use document::{Document, KeyPath, PathStep};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
-    AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, Lookups,
-    MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
+    AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, LogLevel,
+    Lookups, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
     Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
-    LoadedFile, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue, Redirect,
-    Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
+    LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue,
+    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
 };
 pub use source::{Given, Setting};
-pub use value::{AutoOrOff, ClientLimit, Origin, Period, Secret, ShowSize};
+pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {

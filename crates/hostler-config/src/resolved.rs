@@ -5,6 +5,7 @@
 mod answer;
 mod cache;
 mod health_check;
+mod log;
 mod lookups;
 mod pool;
 mod registrar;
@@ -25,6 +26,7 @@ use crate::tls::{CertificateFiles, ClientCertificates, TlsVersion};
 pub use answer::{Body, Changes, HeaderChange, LoadedFile, Piece, Redirect, Respond, Rewrite, StaticFiles};
 pub use cache::Cache;
 pub use health_check::{Ejection, HealthCheck};
+pub use log::Log;
 pub use lookups::{Geo, Postal};
 pub use pool::{Endpoint, Members, Poison, Pool, PoolMembers, Queue};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
@@ -50,6 +52,8 @@ pub struct Config {
     pub platform: Option<Platform>,
     /// Where Hostler stores responses.
     pub cache: Cache,
+    /// What the log has.
+    pub log: Log,
     /// The data of location lookups. It exists if a route has `geo`.
     pub geo: Option<Geo>,
     /// The data of postal codes. It exists if a route has `postal`.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Schema;
 use toml::Value;
 
+use super::admin_token::VARIABLE as ADMIN_TOKEN;
 use super::document::{Document, KeyPath, PathStep};
 use super::error::{Report, SourcePlace, nearest};
 use super::schema;
@@ -66,7 +67,8 @@ pub fn variable(path: &KeyPath) -> String {
 
 /// Variables that are not settings. Hostler sets some for workers, and a Hostler that a worker starts has them, too. The others are for
 /// Hostler's own tools and tests: `HOSTLER_BIN` names the program to them.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 8] = [
+    ADMIN_TOKEN,
     "HOSTLER_POOL",
     "HOSTLER_WORKER",
     "HOSTLER_GENERATION",

@@ -125,6 +125,15 @@ impl SitePlan {
         Site::of(child, plan.binary, plan.folder, with_admin).await
     }
 
+    /// The same for a Hostler whose admin listener has no port.
+    ///
+    /// # Panics
+    /// If it does not listen in time.
+    pub async fn start_without_admin(self) -> Site {
+        let (plan, child) = self.spawn();
+        Site::of(child, plan.binary, plan.folder, false).await
+    }
+
     /// Starts it and waits for its end.
     ///
     /// # Panics

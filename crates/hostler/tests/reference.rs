@@ -103,6 +103,11 @@ fn write_data(folder: &Path, config: &str) {
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
                 database.flat("81.2.69.0/24", "London", "GB", (51.5, -0.1)).write(folder, name);
             }
+            Some("token") => {
+                use std::os::unix::fs::PermissionsExt;
+                std::fs::write(&file, "0123456789abcdef").unwrap();
+                std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+            }
             Some("txt") => {
                 let portland = "US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4\n";
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -12,6 +12,7 @@ mod client_ip_header;
 mod compress;
 mod geo;
 mod health_check;
+mod log;
 mod member_tls;
 mod platform;
 mod pool;
@@ -37,6 +38,7 @@ pub use client_ip_header::ClientIpHeader;
 pub use compress::{Compress, Effort, Encoding, MediaType};
 pub use geo::{Geo, Lookups};
 pub use health_check::{Ejection, HealthCheck};
+pub use log::{Log, LogLevel};
 pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Policy, Pool, Queue};
@@ -82,6 +84,8 @@ pub struct File {
     pub platform: Option<Platform>,
     /// Where Hostler stores the responses of routes with `cache`: in memory, and in memcached.
     pub cache: Cache,
+    /// Which lines the log has, and what they must not show. `server.access_log` is the format.
+    pub log: Log,
     /// The data for location lookups of IP addresses. Routes with `geo = true` answer them.
     #[schemars(with = "Geo")]
     pub geo: Option<Geo>,

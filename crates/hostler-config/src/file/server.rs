@@ -25,11 +25,29 @@ pub struct Server {
     ///
     /// The list may be empty if `tls.listen` has an address.
     pub listen: OneOrMany<Address>,
-    /// The address for `hostler status`, `hostler reload` and the other commands, and for `GET /status`. `"off"`
-    /// disables it.
+    /// The address of the admin listener: for `hostler status`, `hostler reload` and the other commands, for `GET /status`
+    /// and for metrics. `"off"` disables it.
     ///
-    /// It has no password. Never use an address that clients can reach: they could read the status and give orders.
+    /// - `"127.0.0.1:8081"`: each user of this machine can connect.
+    /// - `"unix:/run/hostler/admin.sock"`: a Unix socket with mode 0600. Only root and the user of Hostler can connect.
+    /// - Any address that other machines can reach: needs a token (`admin_token_file`); without one Hostler does not start.
     pub admin: AdminAddress,
+    /// The file with the admin token: one line of at least 16 characters. `openssl rand -hex 32` makes one.
+    ///
+    /// With a token, a request that changes something (restart, reload, pause, purge, upgrade) needs
+    /// `Authorization: Bearer TOKEN`. If `admin` is an address that other machines can reach, reading the status needs the token,
+    /// too; only health checks do not. The commands of `hostler` read the token from this file. The variable
+    /// `HOSTLER_ADMIN_TOKEN` takes precedence over the file. `hostler reload` reads the file again. Set it if other users of
+    /// the machine, or other machines, can reach the admin address.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub admin_token_file: Option<String>,
+    /// The names that a request to the admin listener may have as its `Host`, without a port. Example:
+    /// `["hostler-admin.internal"]`.
+    ///
+    /// IP addresses, `localhost` and the name in `admin` are always allowed. Hostler refuses other names, because a web page
+    /// could use one to reach the admin listener through an operator's browser (DNS rebinding). Set it if Prometheus, a probe
+    /// or a browser uses a name.
+    pub admin_hosts: Vec<String>,
     /// The number of data-plane threads. Each thread serves its own share of the connections.
     ///
     /// Lower it if other programs on the machine need the CPU.
@@ -310,6 +328,8 @@ impl Default for Server {
         Self {
             listen: OneOrMany(vec![local(8080)]),
             admin: AdminAddress::At(local(8081)),
+            admin_token_file: None,
+            admin_hosts: Vec::new(),
             threads: None,
             header_timeout: Period::seconds(10),
             body_timeout: Period::seconds(30),

@@ -9,7 +9,7 @@ use crate::document::KeyPath;
 use crate::file::Pool;
 use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
-use crate::value::{Auto, MemberAddress, Slots};
+use crate::value::{Auto, ListenAddress, MemberAddress, Slots};
 
 /// The path of a Unix socket must fit into `sun_path`, with its closing NUL.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -86,9 +86,9 @@ impl Resolver<'_> {
         server: &Server,
         tls: Option<&Tls>,
     ) {
-        let listening =
-            server.listen.iter().chain(tls.iter().flat_map(|tls| &tls.listen)).chain(&server.admin);
-        let own = OwnAddresses::new(listening.copied());
+        let listening = server.listen.iter().chain(tls.iter().flat_map(|tls| &tls.listen)).copied();
+        let admin = server.admin.as_ref().and_then(ListenAddress::tcp);
+        let own = OwnAddresses::new(listening.chain(admin));
         for pool in pools {
             let PoolMembers::Members(members) = &pool.source else { continue };
             for (index, member) in members.endpoints.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Resolver<'_> {
                 let mut found = addresses.iter().filter_map(|ip| own.find(SocketAddr::new(*ip, *port)));
                 let Some(found) = found.next() else { continue };
                 let path = KeyPath::of("pools").key(&pool.name).key("members").index(index);
-                let what = match server.admin == Some(found) {
+                let what = match admin == Some(found) {
                     true => "it is server.admin, so clients could read the status and give orders",
                     false => "its requests would come back to this Hostler",
                 };

@@ -1,6 +1,7 @@
 //! From the configuration as written to its meaning: looks up addresses and folders, fills in defaults that depend on other keys, and
 //! refuses combinations that cannot work. Knows no TOML.
 
+mod admin;
 mod announce;
 mod cache;
 mod caching;
@@ -11,6 +12,7 @@ mod fallback;
 mod files;
 mod geo;
 mod health_check;
+mod log;
 mod lookups;
 mod member_tls;
 mod members;
@@ -42,6 +44,7 @@ impl Resolver<'_> {
     /// The meaning of the whole file.
     pub fn config(&mut self, file: File, path: Option<PathBuf>) -> Config {
         let mut server = self.server(&file.server);
+        self.admin_token(&mut server);
         let tls = tls::resolve(self, &file.tls, &server);
         self.check_listeners(&server, tls.as_ref());
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
@@ -52,6 +55,7 @@ impl Resolver<'_> {
         self.check_health_pools(&server, &routes);
         self.warn_of_unused_data(&file, &routes);
         let cache = self.cache(&file.cache);
+        let log = self.log(&file.log);
         self.warn_of_unused_cache(&cache, &routes);
         let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
         let registrar = self.registrar(&file, &server);
@@ -61,13 +65,25 @@ impl Resolver<'_> {
             None => registrar.as_ref().map(|_| Platform::default()),
         };
         let warnings = Vec::new();
-        let mut config =
-            Config { path, server, tls, pools, routes, registrar, platform, cache, geo, postal, warnings };
+        let mut config = Config {
+            path,
+            server,
+            tls,
+            pools,
+            routes,
+            registrar,
+            platform,
+            cache,
+            log,
+            geo,
+            postal,
+            warnings,
+        };
         self.fit_into_descriptors(&mut config);
         config
     }
 
-    /// The meaning of `[server]`.
+    /// The meaning of `[server]`, without the admin token.
     pub fn server(&mut self, written: &super::file::Server) -> Server {
         server::resolve(self, written)
     }

@@ -10,18 +10,12 @@ use super::Resolver;
 use crate::document::KeyPath;
 use crate::file;
 use crate::resolved::Server;
-use crate::value::{Address, AdminAddress, Proxy, RequestPath};
+use crate::value::{Address, Proxy, RequestPath};
 
 pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
     let section = KeyPath::of("server");
     let listen = listen(resolver, &section.key("listen"), &written.listen.0);
-    let admin = match &written.admin {
-        AdminAddress::Off => None,
-        AdminAddress::At(address) => look_up(resolver, &section.key("admin"), address),
-    };
-    if let Some(admin) = admin {
-        check_admin(resolver, &section.key("admin"), admin, &listen);
-    }
+    let admin = resolver.admin_address(&section.key("admin"), &written.admin, &listen);
     let temp_dir = match &written.temp_dir {
         Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
         None => resolver.surroundings.temp_dir.clone(),
@@ -31,6 +25,9 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
     Server {
         listen,
         admin,
+        admin_hosts: resolver.admin_hosts(&section.key("admin_hosts"), written),
+        admin_token_file: written.admin_token_file.as_ref().map(|file| resolver.folder.join(file)),
+        admin_token: None,
         threads: written.threads.map_or(resolver.surroundings.cores, |threads| threads.get()),
         header_timeout: written.header_timeout.0,
         body_timeout: written.body_timeout.0,
@@ -111,19 +108,6 @@ pub(super) fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Add
     found
 }
 
-fn check_admin(resolver: &mut Resolver<'_>, path: &KeyPath, admin: SocketAddr, listen: &[SocketAddr]) {
-    if let Some(other) = listen.iter().find(|other| overlap(admin, **other)) {
-        resolver.refuse(path, format!("{admin} and {other} in server.listen overlap; use another port"));
-    }
-    if admin.ip().is_unspecified() {
-        let place = resolver.document.place_of_value(path);
-        let message = format!(
-            "{path}: {admin} is every address of the machine, and the admin listener has no password"
-        );
-        resolver.report.warn(place, message);
-    }
-}
-
 /// Whether two listeners would get the same connections. Port 0 is always another port.
 pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let same_ip = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
@@ -131,7 +115,7 @@ pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 /// The first IPv4 address of a name, if it has one. `localhost` also means `::1` on machines without IPv6.
-fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
+pub(super) fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
     let Some(host) = &address.host else {
         return Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port)));
     };

@@ -11,7 +11,7 @@ use crate::document::KeyPath;
 use crate::file::{self, ClientCertificates, Hsts, MinVersion};
 use crate::resolved::{Server, Tls};
 use crate::tls::{self, Certificate, CertificateFiles, LoadError};
-use crate::value::TextOr;
+use crate::value::{ListenAddress, TextOr};
 
 /// `None` if it is not written.
 pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server) -> Option<Tls> {
@@ -56,7 +56,9 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server
 
 fn check_places(resolver: &mut Resolver<'_>, path: &KeyPath, listen: &[SocketAddr], server: &Server) {
     let others = server.listen.iter().map(|&other| (other, "server.listen"));
-    let others: Vec<_> = others.chain(server.admin.map(|admin| (admin, "server.admin"))).collect();
+    let others: Vec<_> = others
+        .chain(server.admin.iter().filter_map(ListenAddress::tcp).map(|admin| (admin, "server.admin")))
+        .collect();
     for (index, &address) in listen.iter().enumerate() {
         if let Some((other, key)) = others.iter().find(|(other, _)| server::overlap(address, *other)) {
             resolver.refuse(

@@ -10,7 +10,7 @@ use hostler_coding::EncodingPlan;
 use ipnet::IpNet;
 
 use crate::file::{AccessLog, ClientIpHeader};
-use crate::value::ClientLimit;
+use crate::value::{ClientLimit, ListenAddress, Secret};
 
 /// The `[server]` section. [`file::Server`](crate::file::Server) describes each key.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,13 @@ pub struct Server {
     /// Empty only with `tls.listen`. No address is there twice. Port 0: the system chooses a free port.
     pub listen: Vec<SocketAddr>,
     /// `None`: no admin listener.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<ListenAddress>,
+    /// The names that a request to the admin listener may have as its `Host`, in lower case.
+    pub admin_hosts: Vec<String>,
+    /// The file with the admin token.
+    pub admin_token_file: Option<PathBuf>,
+    /// The admin token. `None` also if only the `[server]` section was loaded: see [`AdminToken`](crate::AdminToken).
+    pub admin_token: Option<Secret>,
     /// Data-plane runtimes, at least 1.
     pub threads: usize,
     /// From the first byte of a request's head to its last.

@@ -1,6 +1,7 @@
 //! Configurations and what becomes of them. The language of these tests: `site(text)` is a file in a folder
 //! of its own.
 
+mod admin;
 mod cache;
 mod caching;
 mod cpus;

@@ -255,7 +255,8 @@ fn two_listeners_on_one_address_are_refused() {
         "pools.a.command = \"x\"\n[server]\nlisten = [\":80\", \"127.0.0.1:80\", \"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = \"0.0.0.0:80\"\n",
         expect![[r#"
             hostler.toml:3:18: server.listen[1]: 127.0.0.1:80 and [::]:80 overlap; each listener needs its own address
-            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen overlap; use another port"#]],
+            hostler.toml:4:9: server.admin: 0.0.0.0:80 and [::]:80 in server.listen overlap; use another port
+            hostler.toml:4:9: server.admin: other machines can reach 0.0.0.0:80, so it needs a token: write one into a file (openssl rand -hex 32 > admin.token; chmod 600 admin.token) and set server.admin_token_file to it, or set the variable HOSTLER_ADMIN_TOKEN; without a token use "127.0.0.1:8081" or "unix:/run/hostler/admin.sock""#]],
     );
     check(
         "pools.a.command = \"x\"\nserver.listen = []\n",
@@ -266,10 +267,9 @@ fn two_listeners_on_one_address_are_refused() {
 #[test]
 fn settings_that_open_hostler_to_all_cause_a_warning() {
     check(
-        "pools.a.command = \"x\"\n[server]\nadmin = \":8081\"\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
+        "pools.a.command = \"x\"\n[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"::/0\"]\n",
         expect![[r#"
-            hostler.toml:3:9: server.admin: [::]:8081 is every address of the machine, and the admin listener has no password
-            hostler.toml:4:34: server.trusted_proxies: ::/0 contains every address, so any client can claim any address"#]],
+            hostler.toml:3:34: server.trusted_proxies: ::/0 contains every address, so any client can claim any address"#]],
     );
 }
 

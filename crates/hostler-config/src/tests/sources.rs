@@ -156,5 +156,5 @@ fn without_a_file_flags_define_the_pool() {
 fn the_server_section_can_be_read_although_the_rest_is_invalid() {
     let site = site("pools.a.command = \"x\"\npools.b.command = \"x\"\nserver.admin = \"127.0.0.1:99\"\n");
     assert!(site.load().is_err());
-    assert_eq!(load_server(&site.invocation).unwrap().admin.unwrap().port(), 99);
+    assert_eq!(load_server(&site.invocation).unwrap().admin.unwrap().tcp().unwrap().port(), 99);
 }

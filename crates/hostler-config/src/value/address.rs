@@ -64,13 +64,22 @@ pub enum AdminAddress {
     Off,
     /// Here.
     At(Address),
+    /// The path of a Unix socket, as written. It may be relative.
+    Unix(PathBuf),
 }
 
 impl FromStr for AdminAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "off" { Ok(Self::Off) } else { text.parse().map(Self::At) }
+        match (text, text.strip_prefix("unix:")) {
+            ("off", _) => Ok(Self::Off),
+            (_, Some("")) => {
+                Err(format!("{text:?} has no path; write for example \"unix:/run/hostler/admin.sock\""))
+            }
+            (_, Some(path)) => Ok(Self::Unix(path.into())),
+            _ => text.parse().map(Self::At),
+        }
     }
 }
 
@@ -79,14 +88,15 @@ impl fmt::Display for AdminAddress {
         match self {
             Self::Off => f.write_str("off"),
             Self::At(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
 
 one_string!(
     AdminAddress,
-    kind: "address or \"off\"",
-    expects: "an address such as \"127.0.0.1:8081\", or \"off\""
+    kind: "address, \"unix:PATH\" or \"off\"",
+    expects: "an address such as \"127.0.0.1:8081\", \"unix:/run/hostler/admin.sock\", or \"off\""
 );
 
 /// Where a member listens: `host:port`, `https://host:port` or `unix:/path`.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::exchange::Exchange;
+use crate::journal::redacted_by_default;
 
 /// The longest part of a URL that is kept for logs and status.
 const MAX_URL: usize = 200;
@@ -65,7 +66,7 @@ impl Keyring {
         let url = |path: &str| -> String { host.chars().chain(path.chars()).take(MAX_URL).collect() };
         let route = exchange.log_facts.route.as_deref().unwrap_or_default();
         let names = [
-            format!("{method} {}", url(&target)),
+            format!("{method} {}", url(&redacted_by_default(&target))),
             format!("{method} {} (with any query)", url(&String::from_utf8_lossy(&pattern(exchange.path())))),
             format!("route {route}"),
             format!("client {}", network_name(exchange.client.ip)),

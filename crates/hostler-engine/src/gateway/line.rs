@@ -3,10 +3,10 @@
 use hostler_wire::{Name, Version};
 
 use crate::exchange::{Exchange, Protocol};
-use crate::journal::Access;
+use crate::journal::{Access, LogRules};
 
 /// Writes the access line of an exchange in a format of its own, with the line break.
-pub type AccessFormat = fn(&Exchange, &mut Vec<u8>);
+pub type AccessFormat = fn(&Exchange, &mut Vec<u8>, &LogRules);
 
 pub fn access_line(exchange: &Exchange) -> Access<'_> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or("(not UTF-8)");
@@ -22,6 +22,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         host: text(exchange.host()),
         target: text(exchange.head.target()),
         status: log_facts.status,
+        sample: None,
         route: log_facts.route.as_deref(),
         pool: log_facts.pool.as_deref(),
         member: log_facts.member.as_deref(),

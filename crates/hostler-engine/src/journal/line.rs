@@ -45,6 +45,9 @@ pub struct Access<'a> {
     pub host: &'a str,
     pub target: &'a str,
     pub status: u16,
+    /// This line stands for so many requests like it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

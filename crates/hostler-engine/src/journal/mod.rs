@@ -1,4 +1,4 @@
-//! The log on standard output: access lines, output of workers, events. Knows the formats, and never blocks its callers.
+//! The log on standard output or in a file: access lines, output of workers, events. Knows the formats, and never blocks its callers.
 //!
 //! Lines are collected in memory and written by a separate thread. When the reader of our output stops reading, lines are dropped and
 //! counted: a request never waits for the log, and the end of the program waits less than a second.
@@ -10,16 +10,22 @@ mod json;
 mod line;
 mod pretty;
 mod printable;
+mod rules;
 mod writer;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+use arc_swap::ArcSwap;
 
 pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
 pub use line::{Access, Level, LogFormat, WorkerLine};
+pub use rules::{LogRules, redacted_by_default};
 pub use writer::WriterUsage;
 
 use writer::Writer;
@@ -34,13 +40,25 @@ use line::Event;
 pub struct Journal {
     form: LogFormat,
     access: bool,
+    rules: Arc<ArcSwap<LogRules>>,
     writer: Arc<Writer>,
 }
 
 impl Journal {
-    /// Writes to standard output. `access`: with a line for each exchange.
-    pub fn open(form: LogFormat, access: bool) -> io::Result<Self> {
-        Ok(Self::new(form, access, Writer::file(io::stdout())?))
+    /// Writes to this file, or else to standard output. `access`: with a line for each exchange.
+    pub fn open(form: LogFormat, access: bool, file: Option<&Path>) -> io::Result<Self> {
+        Ok(Self::new(form, access, opened(file)?))
+    }
+
+    /// Opens the file again, which may have been renamed. Further lines go there. After an error they go where they went.
+    pub fn reopen(&self, file: Option<&Path>) -> io::Result<()> {
+        self.writer.replace(opened(file)?);
+        Ok(())
+    }
+
+    /// Further lines follow these rules.
+    pub fn follow(&self, rules: LogRules) {
+        self.rules.store(Arc::new(rules));
     }
 
     /// Writes to a file.
@@ -49,26 +67,37 @@ impl Journal {
             let text = format!("{dropped} log lines were dropped: their reader did not keep up");
             write_event(out, form, &Event { level: Level::Warn, text: &text });
         });
-        Self { form, access, writer: Arc::new(writer) }
+        Self { form, access, rules: Arc::default(), writer: Arc::new(writer) }
     }
 
     /// Writes an access line. The closure runs only if access lines are on.
     pub fn access<'a>(&self, line: impl FnOnce() -> Access<'a>) {
-        if self.access {
+        if !self.access {
+            return;
+        }
+        let (rules, mut line) = (self.rules.load(), line());
+        if rules.choose(&mut line) {
+            let (target, referer) =
+                (rules.redacted(line.target), line.referer.map(|url| rules.redacted(url)));
+            let line = Access { target: &target, referer: referer.as_deref(), ..line };
             self.write(|out, form| match form {
-                LogFormat::Json => json::access(out, &line()),
-                LogFormat::Pretty { coloured } => pretty::access(out, &line(), coloured),
+                LogFormat::Json => json::access(out, &line),
+                LogFormat::Pretty { coloured } => pretty::access(out, &line, coloured),
             });
         }
     }
 
     /// Writes a line in a format that the journal does not know. `write` adds the line with its line break.
-    pub fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.write(|out, _| write(out));
+    pub fn line(&self, write: impl FnOnce(&mut Vec<u8>, &LogRules)) {
+        let rules = self.rules.load();
+        self.write(|out, _| write(out, &rules));
     }
 
     /// Writes an event for the operator.
     pub fn event(&self, level: Level, text: &str) {
+        if !self.rules.load().has_event(level) {
+            return;
+        }
         self.write(|out, form| write_event(out, form, &Event { level, text }));
     }
 
@@ -94,6 +123,14 @@ impl Journal {
 
     fn write(&self, line: impl FnOnce(&mut Vec<u8>, LogFormat)) {
         self.writer.append(|out| line(out, self.form));
+    }
+}
+
+/// Lines are added to the end of a file, also by a predecessor that still runs.
+fn opened(file: Option<&Path>) -> io::Result<File> {
+    match file {
+        Some(file) => OpenOptions::new().append(true).create(true).mode(0o640).open(file),
+        None => Writer::file(io::stdout()),
     }
 }
 

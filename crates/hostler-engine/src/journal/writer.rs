@@ -47,6 +47,8 @@ struct WriterState {
     /// Dropped lines that no log line has reported yet.
     dropped: u64,
     dropped_in_all: u64,
+    /// What the thread writes to from its next lines on.
+    replacement: Option<File>,
     /// No further line is taken.
     ended: bool,
     /// The thread has written everything and ended.
@@ -59,7 +61,7 @@ impl Writer {
         let shared = Arc::new(WriterInner::default());
         let writing = shared.clone();
         let started = std::thread::Builder::new().name("journal".into()).spawn(move || {
-            writing.run(&out, tell);
+            writing.run(out, tell);
             writing.lock().finished = true;
             writing.changed.notify_all();
         });
@@ -85,6 +87,11 @@ impl Writer {
         if was_empty {
             self.shared.changed.notify_all();
         }
+    }
+
+    /// Further lines go to this file.
+    pub fn replace(&self, out: File) {
+        self.shared.lock().replacement = Some(out);
     }
 
     pub fn usage(&self) -> WriterUsage {
@@ -149,12 +156,13 @@ fn write_piece(mut out: &File, mut piece: &[u8]) -> io::Result<()> {
 }
 
 impl WriterInner {
-    fn run(&self, out: &File, tell: impl Fn(&mut Vec<u8>, u64)) {
+    fn run(&self, mut out: File, tell: impl Fn(&mut Vec<u8>, u64)) {
         let mut writing = Vec::new();
         loop {
             writing.clear();
             writing.shrink_to(KEPT_CAPACITY);
-            let (dropped, ended) = self.wait(&mut writing);
+            let (dropped, ended, replacement) = self.wait(&mut writing);
+            out = replacement.unwrap_or(out);
             let lines = writing.len();
             if dropped > 0 {
                 tell(&mut writing, dropped);
@@ -162,11 +170,11 @@ impl WriterInner {
             let (lines, told) = writing.split_at(lines);
             let lost: usize = pieces(lines)
                 .filter_map(|piece| {
-                    let outcome = write_piece(out, piece);
+                    let outcome = write_piece(&out, piece);
                     outcome.is_err().then(|| memchr::memchr_iter(b'\n', piece).count())
                 })
                 .sum();
-            let is_told = write_piece(out, told).is_ok();
+            let is_told = write_piece(&out, told).is_ok();
             let mut state = self.lock();
             if !is_told {
                 state.dropped += dropped;
@@ -179,14 +187,14 @@ impl WriterInner {
         }
     }
 
-    fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool) {
+    fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool, Option<File>) {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.ended {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         std::mem::swap(&mut state.waiting, writing);
         (state.writing, state.since) = (writing.len(), Some(Instant::now()));
-        (std::mem::take(&mut state.dropped), state.ended)
+        (std::mem::take(&mut state.dropped), state.ended, state.replacement.take())
     }
 
     fn lock(&self) -> MutexGuard<'_, WriterState> {

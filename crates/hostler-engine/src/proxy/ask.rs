@@ -18,17 +18,28 @@ pub struct WholeAnswer {
 
 /// Gets `path` over a connection of its own. The error is a sentence for the operator.
 pub async fn ask(address: &Address, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
-    within(time_limit, send(address, "GET", path, &[])).await
+    ask_with(address, path, &[], time_limit).await
 }
 
-/// Posts to `path`, without a body but with this field.
+/// The same with these fields.
+pub async fn ask_with(
+    address: &Address,
+    path: &str,
+    fields: &[(&str, &str)],
+    time_limit: Duration,
+) -> Result<WholeAnswer, String> {
+    within(time_limit, send(address, "GET", path, fields)).await
+}
+
+/// Posts to `path`, without a body but with these fields.
 pub async fn post(
     address: &Address,
     path: &str,
-    field: (&str, &str),
+    fields: &[(&str, &str)],
     time_limit: Duration,
 ) -> Result<WholeAnswer, String> {
-    within(time_limit, send(address, "POST", path, &[field, ("Content-Length", "0")])).await
+    let all = [fields, &[("Content-Length", "0")]].concat();
+    within(time_limit, send(address, "POST", path, &all)).await
 }
 
 async fn within(

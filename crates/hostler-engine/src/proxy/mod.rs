@@ -32,7 +32,7 @@ use crate::exchange::{Body, Downstream, Exchange};
 
 pub use crate::exchange::Instance;
 
-pub use ask::{WholeAnswer, ask, post};
+pub use ask::{WholeAnswer, ask, ask_with, post};
 pub use call::{Call, CallSettings};
 pub use call_box::CallBox;
 pub use checked::Checked;

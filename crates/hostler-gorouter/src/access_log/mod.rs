@@ -1,10 +1,12 @@
-//! The access line of an exchange in gorouter's format, from the values of the exchange. Knows no journal.
+//! The access line of an exchange in gorouter's format, from the values of the exchange. Knows no files.
 
 mod line;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hostler_engine::exchange::{Exchange, Protocol};
+use hostler_engine::journal::LogRules;
 use hostler_wire::{Name, Version};
 use line::AccessLine;
 use tokio::time::Instant;
@@ -12,8 +14,14 @@ use tokio::time::Instant;
 use crate::request::{self, Registered};
 
 /// Writes the line of an exchange.
-pub fn write(exchange: &Exchange, out: &mut Vec<u8>) {
-    values(exchange).write(out);
+pub fn write(exchange: &Exchange, out: &mut Vec<u8>, rules: &LogRules) {
+    let mut line = values(exchange);
+    for url in [&mut line.target, &mut line.referer] {
+        if let Cow::Owned(redacted) = rules.redacted(url) {
+            *url = Cow::Owned(redacted);
+        }
+    }
+    line.write(out);
 }
 
 /// The values of the line.

@@ -1,19 +1,17 @@
-//! Admin commands over HTTP: the check of who sends them, the parameters and the answer. Does not know how a command is carried out.
+//! Admin commands over HTTP: the parameters and the answer. Does not know how a command is carried out.
 
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::commands::{AdminCommand, CommandError, CommandSender, send};
 
-/// A custom field makes a browser send a CORS preflight request before it posts for another site's page. Hostler does not answer the
-/// preflight.
+/// A form on a web page cannot send this field. [`access`](super::access) checks it.
 pub const FIELD: &str = "Hostler-Command";
 /// The default length of a pause.
 pub const PAUSE: Duration = Duration::from_secs(60);
@@ -30,14 +28,6 @@ pub struct Answered {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub took_ms: u64,
-}
-
-/// Refuses commands without the field [`FIELD`]: a form on a web page cannot send it. [`visitors`](super::visitors) checks all requests.
-pub async fn only_operators(request: Request, next: Next) -> Response {
-    if request.headers().contains_key(FIELD) {
-        return next.run(request).await;
-    }
-    (StatusCode::FORBIDDEN, "a command needs the field Hostler-Command: 1\n").into_response()
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,5 +1,6 @@
 //! The admin listener: it answers questions about the Status and takes commands. Knows no requests of clients.
 
+mod access;
 mod cache;
 mod commands;
 mod front;
@@ -9,6 +10,7 @@ mod metrics;
 pub mod note;
 mod process;
 mod routes;
+mod socket;
 mod status;
 mod table;
 mod visitors;
@@ -20,21 +22,26 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 
+use access::AdminClient;
+
+pub use access::{AccessRules, AdminAccess};
 pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use metrics::{Kind, METRICS};
 pub use routes::as_text;
+pub use socket::{AdminSocket, remove_if_dead};
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
 
 /// Serves until `end`, then finishes the requests that have arrived. Admin requests are few, so they run on the control thread and take
 /// no time from the data plane.
 pub async fn serve(
-    listener: TcpListener,
+    listener: AdminListener,
     sources: Arc<Sources>,
     commands: CommandSender,
+    access: Arc<AdminAccess>,
     end: impl Future<Output = ()> + Send + 'static,
 ) {
     let commands = Router::new()
@@ -45,7 +52,6 @@ pub async fn serve(
         .route("/purge", post(cache::purge))
         .route("/reload", post(http::reload))
         .route("/upgrade", post(http::upgrade))
-        .route_layer(axum::middleware::from_fn(http::only_operators))
         .with_state(commands);
     let questions = Router::new()
         .route("/", get(front::front))
@@ -59,9 +65,30 @@ pub async fn serve(
         .route("/health/ready", get(health::ready))
         .route("/health/ready/{pool}", get(health::pool))
         .with_state(sources);
-    let all = questions.merge(commands).layer(axum::middleware::from_fn(visitors::only_here));
+    let check = axum::middleware::from_fn_with_state(access, access::check);
+    let all = questions.merge(commands).layer(check).into_make_service_with_connect_info::<AdminClient>();
     // axum retries a failed accept, so `serve` returns only after `end`.
-    let _ = axum::serve(listener, all).with_graceful_shutdown(end).await;
+    let _ = match listener {
+        AdminListener::Tcp(listener) => axum::serve(listener, all).with_graceful_shutdown(end).await,
+        AdminListener::Unix(listener) => axum::serve(listener, all).with_graceful_shutdown(end).await,
+    };
+}
+
+/// A socket that the runtime serves.
+pub enum AdminListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl TryFrom<AdminSocket> for AdminListener {
+    type Error = std::io::Error;
+
+    fn try_from(socket: AdminSocket) -> std::io::Result<Self> {
+        Ok(match socket {
+            AdminSocket::Tcp(socket) => Self::Tcp(TcpListener::from_std(socket)?),
+            AdminSocket::Unix(socket, _) => Self::Unix(UnixListener::from_std(socket)?),
+        })
+    }
 }
 
 async fn status(State(sources): State<Arc<Sources>>) -> impl IntoResponse {

@@ -1,10 +1,9 @@
 //! Where a running Hostler notes its admin address, so that a command without an address finds it. Knows no commands.
 
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use hostler_config::Surroundings;
+use hostler_config::{ListenAddress, Surroundings};
 
 /// The file in the private runtime directory, which ends with its Hostler.
 const FILE: &str = "admin";
@@ -15,14 +14,17 @@ const DIRECTORY: &str = "hostler-";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotedHostler {
     /// Its admin address.
-    pub admin: SocketAddr,
+    pub admin: ListenAddress,
     /// The folder in which it was started.
     pub folder: PathBuf,
+    /// The file with its admin token.
+    pub token_file: Option<PathBuf>,
 }
 
 /// Notes the address. A note that cannot be written is missing: commands then need `--admin`.
 pub fn write(directory: &Path, noted: &NotedHostler) {
-    let text = format!("{}\n{}", noted.admin, noted.folder.display());
+    let token_file = noted.token_file.as_ref().map_or(String::new(), |file| format!("\n{}", file.display()));
+    let text = format!("{}\n{}{token_file}", noted.admin, noted.folder.display());
     let _ = std::fs::write(directory.join(FILE), text);
 }
 
@@ -38,8 +40,13 @@ pub fn read(surroundings: &Surroundings) -> Vec<NotedHostler> {
     });
     let notes = directories.filter_map(|entry| {
         let text = std::fs::read_to_string(entry.path().join(FILE)).ok()?;
-        let (admin, folder) = text.split_once('\n')?;
-        Some(NotedHostler { admin: admin.parse().ok()?, folder: folder.into() })
+        let mut lines = text.lines();
+        let admin = lines.next()?.parse().ok()?;
+        Some(NotedHostler {
+            admin,
+            folder: lines.next()?.into(),
+            token_file: lines.next().map(PathBuf::from),
+        })
     });
     let mut notes: Vec<_> = notes.collect();
     notes.sort();

@@ -1,37 +1,30 @@
-//! Access rules of the admin listener: no web page in an operator's browser may use it. Knows no commands and no answers.
+//! No web page of another site may use the admin listener through an operator's browser: the checks of a request's fields. Knows no commands and no answers.
 
 use std::net::IpAddr;
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 
-/// Lets a request pass whose `Host` is an address or `localhost`. Otherwise a web page could use DNS rebinding: it makes the DNS name of
-/// its own site resolve to this listener's address, and the browser then lets the page read the answers. Such a request has the site's
-/// name as its `Host`.
-pub async fn only_here(request: Request, next: Next) -> Response {
-    match objection(request.method(), request.headers()) {
-        None => next.run(request).await,
-        Some(why) => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
-    }
-}
-
-fn objection(method: &Method, fields: &HeaderMap) -> Option<&'static str> {
+/// Why a request is refused. `Host` must be an address, `localhost` or one of these names. Otherwise a web page could use DNS rebinding: it
+/// makes the DNS name of its own site resolve to this listener's address, and the browser then lets the page read the answers. Such a
+/// request has the site's name as its `Host`.
+pub(super) fn objection(method: &Method, fields: &HeaderMap, names: &[String]) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
+    let host = fields.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     // Only HTTP/1.0 requests may have no `Host`. Some load balancers send health checks so; browsers never do.
-    let is_ours = match fields.get(header::HOST) {
-        Some(host) => host.to_str().is_ok_and(is_unnamed),
-        None => reads,
-    };
-    if !is_ours {
+    if !host.map_or(reads, |host| is_ours(host, names)) {
         return Some(
-            "Host must be an IP address or localhost: ask http://127.0.0.1:8081 and not http://a.name:8081, \
-             or send Host: localhost",
+            "Host must be an IP address, localhost or a name in server.admin_hosts: ask http://127.0.0.1:8081 and not \
+             http://a.name:8081, or add the name to server.admin_hosts",
         );
     }
-    if fields.contains_key(header::ORIGIN) {
-        return Some("requests from web pages are refused: there is an Origin field");
+    let is_own_page = |origin: &HeaderValue| {
+        let (_, at) = origin.to_str().ok()?.split_once("://")?;
+        Some(at.eq_ignore_ascii_case(host?))
+    };
+    if fields.get_all(header::ORIGIN).iter().any(|origin| is_own_page(origin) != Some(true)) {
+        return Some(
+            "requests from web pages of other sites are refused: Origin is not the address of this listener",
+        );
     }
     let says = |name: &str, values: &[&[u8]]| {
         fields.get(name).is_some_and(|value| values.contains(&value.as_bytes()))
@@ -44,20 +37,22 @@ fn objection(method: &Method, fields: &HeaderMap) -> Option<&'static str> {
         .then_some("requests from web pages of other sites are refused (Sec-Fetch-Site)")
 }
 
-/// No site can make an address or `localhost` resolve to this listener.
-fn is_unnamed(host: &str) -> bool {
+/// No site can make an address or `localhost` resolve to this listener. The operator has chosen the names.
+fn is_ours(host: &str, names: &[String]) -> bool {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or_default(),
         None => host.split_once(':').unwrap_or((host, "")),
     };
     let port = port.strip_prefix(':').unwrap_or(port);
-    let is_name = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
-    is_name && port.bytes().all(|byte| byte.is_ascii_digit())
+    let is_known = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok()
+        || names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    is_known && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderName;
 
     use super::*;
 
@@ -73,7 +68,7 @@ mod tests {
             "LocalHost",
             "10.1.2.3:8081",
         ] {
-            assert!(is_unnamed(host), "{host}");
+            assert!(is_ours(host, &[]), "{host}");
         }
         for host in [
             "",
@@ -87,7 +82,21 @@ mod tests {
             "[::1]evil",
             "evil@127.0.0.1",
         ] {
-            assert!(!is_unnamed(host), "{host}");
+            assert!(!is_ours(host, &["admin.internal".into()]), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_configuration_is_a_trusted_host() {
+        let names = ["admin.internal".to_owned()];
+        for (host, is_trusted) in [
+            ("admin.internal", true),
+            ("Admin.Internal:8081", true),
+            ("admin.internal:evil", false),
+            ("x.admin.internal", false),
+            ("admin.internal.evil.example", false),
+        ] {
+            assert_eq!(is_ours(host, &names), is_trusted, "{host}");
         }
     }
 
@@ -97,7 +106,7 @@ mod tests {
             let lines = [("host", "127.0.0.1:8081")].iter().chain(lines);
             let fields =
                 lines.map(|&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-            objection(&method, &fields.collect()).is_some()
+            objection(&method, &fields.collect(), &[]).is_some()
         };
         let cross = ("sec-fetch-site", "cross-site");
         let followed = [cross, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
@@ -111,7 +120,12 @@ mod tests {
         assert!(objects(Method::GET, &[cross]));
         assert!(objects(Method::GET, &[("sec-fetch-site", "same-site")]));
         assert!(objects(Method::GET, &[("origin", "null")]));
-        assert!(objection(&Method::GET, &HeaderMap::new()).is_none());
-        assert!(objection(&Method::POST, &HeaderMap::new()).is_some());
+        for other in ["http://127.0.0.1:8080", "http://evil.example", "http://127.0.0.1", "127.0.0.1:8081"] {
+            assert!(objects(Method::POST, &[("origin", other)]), "{other}");
+        }
+        assert!(!objects(Method::POST, &[("origin", "http://127.0.0.1:8081")]));
+        assert!(objects(Method::POST, &[("origin", "http://127.0.0.1:8081"), ("origin", "null")]));
+        assert!(objection(&Method::GET, &HeaderMap::new(), &[]).is_none());
+        assert!(objection(&Method::POST, &HeaderMap::new(), &[]).is_some());
     }
 }

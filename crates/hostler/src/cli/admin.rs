@@ -1,16 +1,17 @@
 //! The admin listener of a running Hostler, as a client. Does not know the commands.
 
-use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hostler_config::{self as config, Surroundings};
-use hostler_engine::proxy::ask;
+use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, Surroundings};
+use hostler_engine::proxy::{WholeAnswer, ask_with, post};
 use hostler_wire::Address;
 use serde_json::Value;
 
 use super::{Ask, print};
-use crate::admin::note;
+use crate::admin::COMMAND_FIELD;
+use crate::admin::note::{self, NotedHostler};
 
 /// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -18,34 +19,82 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The admin listener of a running Hostler, for one command.
 pub(super) struct Admin {
     command: &'static str,
-    address: SocketAddr,
+    address: ListenAddress,
+    /// The admin token. Not every request needs it, so an error is shown only when Hostler wants it.
+    token: Result<Option<AdminToken>, String>,
 }
 
 impl Admin {
-    /// Finds the address; exit code 2 if the configuration is wrong.
+    /// Finds the address and the token; exit code 2 if the configuration is wrong.
     pub fn find(command: &'static str, ask: &Ask) -> Result<Self, ExitCode> {
         let surroundings = Surroundings::of_process();
-        if ask.names_no_address(&surroundings)
-            && let Some(address) = noted(command, &surroundings)?
-        {
-            return Ok(Self { command, address });
-        }
+        let environment = surroundings.environment.clone();
+        let token = |file: Option<&Path>| AdminToken::read(file, &environment);
+        let noted = match ask.names_no_address(&surroundings) {
+            true => noted(command, &surroundings)?,
+            false => None,
+        };
         let server = config::load_server(&ask.invocation(surroundings)).map_err(|errors| {
             eprintln!("{errors}");
             ExitCode::from(2)
         })?;
-        server.admin.map(|address| Self { command, address }).ok_or_else(|| {
+        if let Some(NotedHostler { admin, token_file, .. }) = noted {
+            let token = token(server.admin_token_file.or(token_file).as_deref());
+            return Ok(Self { command, address: admin, token });
+        }
+        let token = token(server.admin_token_file.as_deref());
+        server.admin.map(|address| Self { command, address, token }).ok_or_else(|| {
             eprintln!("hostler {command}: server.admin is \"off\"; give the address with --admin");
             ExitCode::from(2)
         })
     }
 
-    pub fn address(&self) -> Address {
-        Address::Tcp(self.address.ip().to_string(), self.address.port())
+    fn address(&self) -> Address {
+        match &self.address {
+            ListenAddress::Tcp(address) => Address::Tcp(address.ip().to_string(), address.port()),
+            ListenAddress::Unix(path) => Address::Unix(path.clone()),
+        }
+    }
+
+    /// Sends GET with the token.
+    pub fn get(&self, path: &str) -> Result<WholeAnswer, String> {
+        let authorization = self.authorization();
+        let fields = fields(authorization.as_deref());
+        self.ask(async { ask_with(&self.address(), path, &fields, TIME_LIMIT).await })
+    }
+
+    /// Sends POST with the token.
+    pub fn post(&self, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
+        let authorization = self.authorization();
+        let mut fields = fields(authorization.as_deref());
+        fields.push((COMMAND_FIELD, "1"));
+        self.ask(async { post(&self.address(), path, &fields, time_limit).await })
+    }
+
+    /// The value of `Authorization`.
+    fn authorization(&self) -> Option<String> {
+        let AdminToken { token, .. } = self.token.as_ref().ok()?.as_ref()?;
+        Some(format!("Bearer {}", token.0))
+    }
+
+    /// Why the request was refused, and what to do.
+    pub fn complaint(&self, answer: &WholeAnswer) -> String {
+        let text = String::from_utf8_lossy(&answer.body);
+        match (answer.status, &self.token, text.trim()) {
+            (401, Ok(Some(AdminToken { source, .. })), _) => format!("the admin token in {source} is wrong"),
+            (401, Err(why), _) => format!("this Hostler wants its admin token: {why}"),
+            (401, Ok(None), _) => format!(
+                "this Hostler wants its admin token: set {ADMIN_TOKEN_VARIABLE}, or name its file with --admin-token-file"
+            ),
+            (status, _, "") => {
+                format!("unexpected response with status {status}; is it another version of Hostler?")
+            }
+            (_, _, text) => text.to_owned(),
+        }
     }
 
     /// Asks, in a separate runtime.
-    pub fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let answered = runtime.map_err(|error| error.to_string())?.block_on(asking);
         answered.map_err(|error| format!("no Hostler answers on {}: {error}", self.address))
@@ -69,13 +118,11 @@ impl Admin {
     }
 
     fn fetch(&self, path: &str) -> Result<String, String> {
-        self.ask(async {
-            let asked = ask(&self.address(), path, TIME_LIMIT).await?;
-            match asked.status {
-                200 => String::from_utf8(asked.body).map_err(|error| error.to_string()),
-                other => Err(format!("status {other}")),
-            }
-        })
+        let answer = self.get(path)?;
+        match answer.status {
+            200 => String::from_utf8(answer.body).map_err(|error| error.to_string()),
+            _ => Err(self.complaint(&answer)),
+        }
     }
 
     /// Prints why the command failed; exit code 1.
@@ -85,13 +132,17 @@ impl Admin {
     }
 }
 
+fn fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {
+    authorization.map(|value| ("Authorization", value)).into_iter().collect()
+}
+
 /// The Hostler that was started in this folder, or else the only one of this user. Exit code 2 if there are several.
-fn noted(command: &str, surroundings: &Surroundings) -> Result<Option<SocketAddr>, ExitCode> {
+fn noted(command: &str, surroundings: &Surroundings) -> Result<Option<NotedHostler>, ExitCode> {
     let all = note::read(surroundings);
     let here: Vec<_> = all.iter().filter(|noted| noted.folder == surroundings.folder).collect();
     match (&here[..], &all[..]) {
-        ([only], _) => Ok(Some(only.admin)),
-        ([], [only]) => Ok(Some(only.admin)),
+        ([only], _) => Ok(Some((*only).clone())),
+        ([], [only]) => Ok(Some(only.clone())),
         (_, []) => Ok(None),
         _ => {
             eprintln!("hostler {command}: several Hostlers run; name the one that you mean:");

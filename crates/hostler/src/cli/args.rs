@@ -275,9 +275,12 @@ pub struct Ask {
     /// Configuration file with the admin address [default: hostler.toml, if it exists]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Admin address, in place of the one in the file
+    /// Admin address, in place of the one in the file; such as 127.0.0.1:8081 or unix:/run/hostler/admin.sock
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
+    /// File with the admin token, in place of the one in the file; HOSTLER_ADMIN_TOKEN takes precedence
+    #[arg(long, value_name = "FILE")]
+    admin_token_file: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -354,7 +357,9 @@ impl Ask {
     /// For [`hostler_config::load_server`]. Without a file if the flag has the address.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         let file = self.config.clone().or(default_file(&surroundings)).filter(|_| self.admin.is_none());
-        let settings = flag("--admin", "server.admin", self.admin.as_ref()).into_iter().collect();
+        let address = flag("--admin", "server.admin", self.admin.as_ref());
+        let token = flag("--admin-token-file", "server.admin_token_file", self.admin_token_file.as_ref());
+        let settings = address.into_iter().chain(token).collect();
         Invocation { file, settings, surroundings }
     }
 }

@@ -55,7 +55,8 @@ pub fn summary(config: &Config) -> String {
         let _ = writeln!(text, "{} is valid", path.display());
     }
     let server = &config.server;
-    let admin = server.admin.map_or("off".to_string(), |address| address.to_string());
+    let token = if server.admin_token.is_some() { ", with a token" } else { "" };
+    let admin = server.admin.as_ref().map_or("off".to_string(), |address| format!("{address}{token}"));
     let _ = writeln!(text, "\nlisten   {}, threads {}", join(&server.listen), server.threads);
     if let Some(tls) = &config.tls {
         let _ = writeln!(text, "tls      {}, {}", join(&tls.listen), of_tls(tls));

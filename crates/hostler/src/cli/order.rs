@@ -3,11 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hostler_engine::proxy::post;
-
 use super::admin::Admin;
 use super::{Ask, PauseArgs, PurgeArgs, Restart, Resume, print};
-use crate::admin::{Answered, COMMAND_FIELD};
+use crate::admin::Answered;
 
 /// A restart waits for one worker after the other, so an order may take long. Ctrl-C ends the waiting, not the order.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
@@ -67,10 +65,10 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
         Ok(admin) => admin,
         Err(code) => return code,
     };
-    let answered = admin.ask(async { post(&admin.address(), path, (COMMAND_FIELD, "1"), TIME_LIMIT).await });
-    let answered: Answered = match answered.and_then(|asked| {
-        serde_json::from_slice(&asked.body).map_err(|_| complaint(asked.status, &asked.body))
-    }) {
+    let answered: Answered = match admin
+        .post(path, TIME_LIMIT)
+        .and_then(|asked| serde_json::from_slice(&asked.body).map_err(|_| admin.complaint(&asked)))
+    {
         Ok(answered) => answered,
         Err(why) => return admin.failed(&why),
     };
@@ -81,13 +79,4 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
     let lines = answered.done.iter().map(|line| format!("{line}\n")).collect::<String>();
     print(&format!("{lines}done in {took}\n"));
     ExitCode::SUCCESS
-}
-
-/// The error for a response that is not the response to an order.
-fn complaint(status: u16, body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    match text.trim() {
-        "" => format!("unexpected response with status {status}; is it another version of Hostler?"),
-        text => text.to_owned(),
-    }
 }

@@ -209,7 +209,7 @@ fn orders_find_the_admin_address_as_status_does() {
         Command::Pause(pause) => {
             assert_eq!((pause.pool.as_str(), pause.timeout.as_secs()), ("web", 60));
             let server = config::load_server(&pause.ask.invocation(surroundings())).unwrap();
-            assert_eq!(server.admin.unwrap().port(), 99);
+            assert_eq!(server.admin.unwrap().tcp().unwrap().port(), 99);
         }
         other => panic!("{other:?}"),
     }

@@ -82,7 +82,7 @@ impl Shard {
         }
         self.journal.access(|| access_line(exchange));
         if let Some(write) = self.gateway.access_format {
-            self.journal.line(|out| write(exchange, out));
+            self.journal.line(|out, rules| write(exchange, out, rules));
         }
     }
 }

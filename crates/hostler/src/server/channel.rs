@@ -150,7 +150,7 @@ mod tests {
         let theirs = Channel::new(theirs).unwrap();
         let sockets: Vec<_> = (0..100).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
-        let purpose = Purpose { key: "server.listen".into(), address: addresses[0] };
+        let purpose = Purpose { key: "server.listen".into(), address: addresses[0].into() };
         let copies: Vec<OwnedFd> = sockets.into_iter().map(Into::into).collect();
         ours.hand_over(&purpose, &copies).await.unwrap();
         ours.send(&SuccessorMessage::failed(&"x".repeat(100_000))).await.unwrap();

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use hostler_config::ADMIN_TOKEN_VARIABLE;
+
 /// Variables and their values.
 pub type Environment = BTreeMap<String, String>;
 
@@ -15,6 +17,13 @@ pub(super) fn take_workers_before(environment: &mut Environment) -> BTreeMap<Str
     let text = environment.remove(WORKERS_BEFORE).unwrap_or_default();
     let pools = text.split(',').filter_map(|pool| pool.split_once('='));
     pools.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?))).collect()
+}
+
+/// Hostler's own environment without the admin token, which is for Hostler alone: an app must not be able to give orders with it.
+pub(super) fn for_apps(own: &Environment) -> Environment {
+    let mut inherited = own.clone();
+    inherited.remove(ADMIN_TOKEN_VARIABLE);
+    inherited
 }
 
 /// How many bytes Hostler adds to a request's head: forwarding fields, `Via`, a request id.

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use hostler_address::OwnAddresses;
-use hostler_config::Config;
+use hostler_config::{Config, ListenAddress, Server};
 
+use crate::admin::{AccessRules, AdminSocket};
 use crate::listen::{self, ListenerKind};
 
 /// What a socket is for: the key that contains its address, and the address as written there (port 0 stays 0).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(super) struct Purpose {
     pub key: String,
-    pub address: SocketAddr,
+    pub address: ListenAddress,
 }
 
 /// An address on which Hostler could not listen.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} ({key}): {source}{}", self.advice())]
 pub struct ListenError {
-    address: SocketAddr,
+    address: ListenAddress,
     /// The configuration key of the address.
     key: &'static str,
     source: io::Error,
@@ -31,6 +33,10 @@ impl ListenError {
     /// What an operator can do.
     fn advice(&self) -> String {
         let Self { address, key, source } = self;
+        let address = match address {
+            ListenAddress::Tcp(address) => address,
+            ListenAddress::Unix(path) => return advice_for_path(path, source.kind()),
+        };
         match source.kind() {
             io::ErrorKind::AddrInUse => {
                 let port = address.port().checked_add(10).unwrap_or(8090);
@@ -48,8 +54,21 @@ impl ListenError {
     }
 }
 
+/// What an operator can do about the path of a Unix socket.
+fn advice_for_path(path: &Path, kind: io::ErrorKind) -> String {
+    let folder = path.parent().unwrap_or(path).display();
+    match kind {
+        io::ErrorKind::AddrInUse => "; another process listens there: end it, or use another path".into(),
+        io::ErrorKind::NotFound => {
+            format!("; create the folder {folder} for the user of Hostler (systemd: RuntimeDirectory=)")
+        }
+        io::ErrorKind::PermissionDenied => format!("; the user of Hostler must be able to write in {folder}"),
+        _ => String::new(),
+    }
+}
+
 /// Sockets that another process has bound.
-pub(super) type Inherited = BTreeMap<Purpose, Vec<TcpListener>>;
+pub(super) type Inherited = BTreeMap<Purpose, Vec<OwnedFd>>;
 
 /// The sockets of one thread.
 pub(super) type ListenerShare = Vec<(ListenerKind, TcpListener)>;
@@ -57,7 +76,7 @@ pub(super) type ListenerShare = Vec<(ListenerKind, TcpListener)>;
 pub(super) struct Listeners {
     /// For each address a socket for each thread; the kernel distributes connections over them.
     data: Vec<(Purpose, ListenerKind, Vec<TcpListener>)>,
-    admin: Option<(Purpose, TcpListener)>,
+    admin: Option<(Purpose, AdminSocket)>,
 }
 
 impl Listeners {
@@ -73,19 +92,21 @@ impl Listeners {
         let tls = config.tls.iter().flat_map(|tls| &tls.listen);
         let tls = tls.map(|&address| (address, ListenerKind::Tls, "tls.listen"));
         let data = plain.chain(tls).map(|(address, listener_kind, key)| {
-            let purpose = Purpose { key: key.into(), address };
+            let purpose = Purpose { key: key.into(), address: address.into() };
             let sockets = match inherited.remove(&purpose) {
-                Some(sockets) => Ok(sockets),
+                Some(sockets) => Ok(sockets.into_iter().map(TcpListener::from).collect()),
                 None => listen::bind(address, server.threads),
             };
             match sockets {
                 Ok(sockets) => Ok((purpose, listener_kind, sockets)),
-                Err(source) => Err(ListenError { address, key, source }),
+                Err(source) => Err(ListenError { address: address.into(), key, source }),
             }
         });
         let data = data.collect::<Result<_, _>>()?;
-        let admin = match server.admin {
-            Some(address) => Some(open_admin(address, &mut inherited, may_move_admin)?),
+        let admin = match &server.admin {
+            Some(address) => {
+                Some(open_admin(address, &mut inherited, may_move_admin, server.admin_token.is_some())?)
+            }
             None => None,
         };
         Ok(Self { data, admin })
@@ -100,8 +121,8 @@ impl Listeners {
 
     /// All addresses, with the admin listener's.
     pub fn own_addresses(&self) -> io::Result<OwnAddresses> {
-        let admin =
-            self.admin.iter().map(|(_, socket)| socket.local_addr()).collect::<io::Result<Vec<_>>>()?;
+        let admin = self.admin.iter().map(|(_, socket)| socket.address()).collect::<io::Result<Vec<_>>>()?;
+        let admin = admin.iter().filter_map(ListenAddress::tcp);
         Ok(OwnAddresses::new(self.addresses().map(|(_, address)| address).chain(admin)))
     }
 
@@ -112,16 +133,23 @@ impl Listeners {
             .map_or(0, |(_, address)| address.port())
     }
 
-    pub fn admin(&self) -> io::Result<Option<TcpListener>> {
+    pub fn admin(&self) -> io::Result<Option<AdminSocket>> {
         self.admin.as_ref().map(|(_, socket)| socket.try_clone()).transpose()
+    }
+
+    /// The rules of the admin listener, by its real address.
+    pub fn access_rules(&self, server: &Server) -> AccessRules {
+        let real = self.admin.as_ref().map(|(_, socket)| socket.address());
+        let is_local = real.is_none_or(|real| real.is_ok_and(|real| real.is_local()));
+        AccessRules { is_local, hosts: server.admin_hosts.clone(), token: server.admin_token.clone() }
     }
 
     /// The configured address of the admin listener and the real one, if the configured port was taken.
     pub fn moved_admin(&self) -> Option<(SocketAddr, SocketAddr)> {
         let (purpose, socket) = self.admin.as_ref()?;
-        let real = socket.local_addr().ok()?;
-        let is_moved = purpose.address.port() != 0 && purpose.address.port() != real.port();
-        is_moved.then_some((purpose.address, real))
+        let (written, real) = (purpose.address.tcp()?, socket.address().ok()?.tcp()?);
+        let is_moved = written.port() != 0 && written.port() != real.port();
+        is_moved.then_some((written, real))
     }
 
     /// Distributes the sockets over threads: every socket has at least one thread, and every thread has a socket of each address.
@@ -140,36 +168,42 @@ impl Listeners {
 
     /// Duplicates of all sockets, for a successor.
     pub fn copies(&self) -> io::Result<Vec<(Purpose, Vec<OwnedFd>)>> {
-        let admin = self.admin.iter().map(|(purpose, socket)| (purpose, std::slice::from_ref(socket)));
-        let data = self.data.iter().map(|(purpose, _, sockets)| (purpose, sockets.as_slice()));
-        data.chain(admin)
-            .map(|(purpose, sockets)| {
-                let copies = sockets.iter().map(|socket| socket.try_clone().map(OwnedFd::from));
-                Ok((purpose.clone(), copies.collect::<io::Result<_>>()?))
-            })
-            .collect()
+        let admin = self
+            .admin
+            .iter()
+            .map(|(purpose, socket)| Ok((purpose.clone(), vec![OwnedFd::from(socket.try_clone()?)])));
+        let data = self.data.iter().map(|(purpose, _, sockets)| {
+            let copies = sockets.iter().map(|socket| socket.try_clone().map(OwnedFd::from));
+            Ok((purpose.clone(), copies.collect::<io::Result<_>>()?))
+        });
+        data.chain(admin).collect()
     }
 }
 
-/// The purpose keeps the configured address, so that a successor finds the socket.
+/// The purpose keeps the configured address, so that a successor finds the socket. A socket of another process can have another address
+/// than the configured one.
 fn open_admin(
-    address: SocketAddr,
+    address: &ListenAddress,
     inherited: &mut Inherited,
     may_move: bool,
-) -> Result<(Purpose, TcpListener), ListenError> {
-    let purpose = Purpose { key: "server.admin".into(), address };
+    has_token: bool,
+) -> Result<(Purpose, AdminSocket), ListenError> {
+    let purpose = Purpose { key: "server.admin".into(), address: address.clone() };
     let socket = match inherited.remove(&purpose).and_then(|mut sockets| sockets.pop()) {
-        Some(socket) => Ok(socket),
-        None => TcpListener::bind(address).or_else(|error| match error.kind() {
-            io::ErrorKind::AddrInUse if may_move => TcpListener::bind(SocketAddr::new(address.ip(), 0)),
-            _ => Err(error),
-        }),
+        Some(socket) => Ok(AdminSocket::of(address, socket)),
+        None => AdminSocket::bind(address, may_move),
     };
     let ready = socket.and_then(|socket| {
-        socket.set_nonblocking(true)?;
+        socket.set_nonblocking()?;
+        let real = socket.address()?;
+        if !real.is_local() && !has_token {
+            let why =
+                format!("other machines can reach the socket ({real}), so it needs server.admin_token_file");
+            return Err(io::Error::other(why));
+        }
         Ok((purpose, socket))
     });
-    ready.map_err(|source| ListenError { address, key: "server.admin", source })
+    ready.map_err(|source| ListenError { address: address.clone(), key: "server.admin", source })
 }
 
 #[cfg(test)]
@@ -177,8 +211,8 @@ mod tests {
     use super::*;
 
     fn listeners(sockets: usize) -> Listeners {
-        let address = "127.0.0.1:0".parse().unwrap();
-        let purpose = Purpose { key: "server.listen".into(), address };
+        let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let purpose = Purpose { key: "server.listen".into(), address: address.into() };
         let data = vec![(purpose, ListenerKind::Plain, listen::bind(address, sockets).unwrap())];
         Listeners { data, admin: None }
     }

@@ -41,7 +41,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_config::{AccessLog, Config, Invocation};
+use hostler_config::{AccessLog, Config, Invocation, ListenAddress};
 use hostler_engine::journal::{Journal, Level, LogFormat, is_coloured};
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
@@ -52,11 +52,10 @@ use predecessor::{Handover, Inheritance};
 use running::RunningServer;
 use signals::{SignalAction, Signals};
 use threads::DataPlane;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::note::{self, NotedHostler};
-use crate::admin::{self, AdminCommand, PendingCommand};
+use crate::admin::{self, AdminCommand, AdminListener, PendingCommand};
 use crate::listen::ListenerKind;
 
 pub use environment::Environment;
@@ -79,9 +78,11 @@ pub fn run(
     descriptors::raise();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal(&config, &invocation.surroundings.environment)?;
+    let admin = config.server.admin.clone();
     let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(BLOCKING_LIMIT);
+    admin::remove_if_dead(admin.as_ref());
     journal.end();
     outcome
 }
@@ -275,17 +276,23 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         .flat_map(|tls| tls.describe())
         .for_each(|line| running.journal.event(Level::Info, &line));
     if let Some(listener) = listeners.admin()? {
-        let address = listener.local_addr()?;
+        let address = listener.address()?;
         let ended = async {
             // A dropped sender means the end too.
             let _ = ended.await;
         };
-        let listener = TcpListener::from_std(listener)?;
-        tokio::spawn(admin::serve(listener, running.sources.clone(), commands, ended));
-        running.journal.event(Level::Info, &format!("status on http://{address}/status"));
+        let listener = AdminListener::try_from(listener)?;
+        let (sources, access) = (running.sources.clone(), running.admin_access.clone());
+        tokio::spawn(admin::serve(listener, sources, commands, access, ended));
+        let told = match &address {
+            ListenAddress::Tcp(address) => format!("status on http://{address}/status"),
+            ListenAddress::Unix(_) => format!("status on {address}"),
+        };
+        running.journal.event(Level::Info, &told);
         if let Some(directory) = running.pool_context.runtime_directory() {
             let folder = running.invocation.surroundings.folder.clone();
-            note::write(directory, &NotedHostler { admin: address, folder });
+            let token_file = running.config.load().server.admin_token_file.clone();
+            note::write(directory, &NotedHostler { admin: address, folder, token_file });
         }
         if let Some((taken, real)) = listeners.moved_admin() {
             let told =
@@ -296,16 +303,23 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     Ok((data_plane, received, end))
 }
 
-fn journal(config: &Config, environment: &Environment) -> std::io::Result<Journal> {
+fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {
+    let file = config.log.file.as_deref();
+    let is_terminal = file.is_none() && std::io::stdout().is_terminal();
     let force_color = environment.get("FORCE_COLOR").map(String::as_str);
-    let pretty = LogFormat::Pretty { coloured: is_coloured(force_color) };
+    let pretty = LogFormat::Pretty { coloured: file.is_none() && is_coloured(force_color) };
     let (form, access) = match config.server.access_log {
-        AccessLog::Auto if std::io::stdout().is_terminal() => (pretty, true),
+        AccessLog::Auto if is_terminal => (pretty, true),
         AccessLog::Auto | AccessLog::Json => (LogFormat::Json, true),
         AccessLog::Pretty => (pretty, true),
         // The gateway's `access_format` writes these access lines.
         AccessLog::Gorouter => (LogFormat::Json, false),
         AccessLog::Off => (pretty, false),
     };
-    Journal::open(form, access)
+    let journal = Journal::open(form, access, file).map_err(|source| match file {
+        Some(file) => StartError::Log { file: file.to_owned(), source },
+        None => StartError::System(source),
+    })?;
+    journal.follow(settings::log_rules(&config.log));
+    Ok(journal)
 }

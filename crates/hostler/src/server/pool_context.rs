@@ -12,7 +12,7 @@ use hostler_worker::{
     WorkerRecord,
 };
 
-use super::environment::Environment;
+use super::environment::{Environment, for_apps};
 use super::start_error::StartError;
 
 /// The script that every worker preloads: packages/worker/preload.cjs.
@@ -54,7 +54,7 @@ impl PoolContext {
     ) -> std::io::Result<Self> {
         let around = &invocation.surroundings;
         Ok(Self {
-            environment: around.environment.clone(),
+            environment: for_apps(&around.environment),
             threads: config.server.threads,
             journal: journal.clone(),
             cores: around.cores,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hostler_config::Surroundings;
@@ -70,8 +69,8 @@ impl Handover {
         loop {
             match self.0.receive().await? {
                 Some((SuccessorMessage::Sockets(purpose), received)) => {
-                    let known: &mut Vec<TcpListener> = sockets.entry(purpose).or_default();
-                    known.extend(received.into_iter().map(TcpListener::from));
+                    let known: &mut Vec<OwnedFd> = sockets.entry(purpose).or_default();
+                    known.extend(received);
                 }
                 Some((SuccessorMessage::Registrations, received)) => {
                     registrations = received.into_iter().next().map(File::from);

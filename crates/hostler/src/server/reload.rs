@@ -1,9 +1,11 @@
 //! Applies a changed configuration. Only what differs is changed; routes change last, all at the same moment. Knows no files and no
 //! commands.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hostler_config::{self as config, Config, PoolChange};
+use hostler_engine::journal::Level;
 use tokio::time::timeout;
 
 use super::lookups::LookupServices;
@@ -23,6 +25,10 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     if running.connections().is_ending() {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     }
+    // A renamed log file must not wait for a valid configuration.
+    if let Some(file) = running.config.load().log.file.as_deref() {
+        reopen_log(running, Some(file));
+    }
     let outcome = match load(running).await {
         Ok(newer) => apply(running, newer).await,
         Err(error) => Err(CommandError::Failed(error)),
@@ -34,6 +40,14 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     let last = LastReload { at: jiff::Timestamp::now(), ok: outcome.is_ok(), text };
     running.sources.last_reload.store(Some(Arc::new(last)));
     outcome
+}
+
+/// Opens the file again. After an error the log goes on where it was.
+fn reopen_log(running: &RunningServer, file: Option<&Path>) {
+    if let Err(error) = running.journal.reopen(file) {
+        let file = file.map_or("standard output".into(), |file| file.display().to_string());
+        running.journal.event(Level::Error, &format!("log.file: {file} cannot be opened: {error}"));
+    }
 }
 
 /// On a blocking thread: reading files and resolving names may take long.
@@ -59,7 +73,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     }
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
-    (server.admin, server.threads) = (older.server.admin, older.server.threads);
+    (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
     server.access_log = older.server.access_log;
     keep_listeners(&older, &mut newer, &mut done);
     let fresh = match &newer.tls {
@@ -99,6 +113,13 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     if !difference.cache.is_empty() {
         cache::share(&running.shared_cache, newer.cache.tier.as_ref(), &running.journal);
         done.push("cache: memcached changed".into());
+    }
+    if difference.log {
+        running.journal.follow(settings::log_rules(&newer.log));
+        if older.log.file != newer.log.file {
+            reopen_log(running, newer.log.file.as_deref());
+        }
+        done.push("log: changed".into());
     }
     swap(running, &newer, change, lookups);
     Ok(done)
@@ -258,6 +279,8 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.lookups.store(Arc::new(lookups));
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
+    let (hosts, token) = (newer.server.admin_hosts.clone(), newer.server.admin_token.clone());
+    running.admin_access.update(hosts, token);
     running.sources.encoding.resize(newer.server.compress_memory);
     running.pool_context.settle(&newer.server);
     running.sources.request_memory.resize(newer.server.request_memory);

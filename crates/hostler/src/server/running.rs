@@ -27,7 +27,7 @@ use super::start_error::StartError;
 use super::tables::Tables;
 use super::tls::TlsFiles;
 use super::{cache, settings};
-use crate::admin::Sources;
+use crate::admin::{AdminAccess, Sources};
 use crate::listen;
 
 pub(super) struct RunningServer {
@@ -59,6 +59,8 @@ pub(super) struct RunningServer {
     /// The supervisors of pools that were removed and are draining.
     pub leaving: Mutex<Vec<Arc<Supervisor>>>,
     pub sources: Arc<Sources>,
+    /// Who may use the admin listener.
+    pub admin_access: Arc<AdminAccess>,
     /// The listening sockets, for a successor. None once Hostler is stopping.
     pub listeners: ArcSwapOption<Listeners>,
     /// Allows one reload or upgrade at a time, in the order of the commands.
@@ -91,6 +93,8 @@ impl RunningServer {
         let (gateway, tables, registered) = serving(&config, &health, &journal, pages);
         tables.configure(table);
         let served = (tables.clone(), listeners.own_addresses()?);
+        let admin_access =
+            Arc::new(AdminAccess::new(listeners.access_rules(&config.server), journal.clone()));
         let registering = Registering::open(&config, &registered, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
@@ -131,6 +135,7 @@ impl RunningServer {
             registered,
             registering,
             sources: Arc::new(sources),
+            admin_access,
             listeners: ArcSwapOption::from_pointee(listeners),
             changes: Semaphore::new(1),
             successor: watch::Sender::new(None),

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
 use hostler_config::{
-    self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, Policy, Priority,
+    self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, LogLevel, Policy, Priority,
 };
 use hostler_dispatch::{EjectSettings, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
 use hostler_engine::gateway::{PoisonSettings, SpoolSettings};
+use hostler_engine::journal::{Level, LogRules};
 use hostler_engine::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
 use hostler_wire::{Address, Limits};
 use hostler_worker::{Slots, WorkerSettings};
@@ -23,6 +24,16 @@ use crate::listen::{self, ByKind, Https, PerClient};
 
 /// How long a closed connection is still read from, so that the client gets our last answer.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// Which lines the log has.
+pub(super) fn log_rules(log: &config::Log) -> LogRules {
+    let level = match log.level {
+        LogLevel::Info => Level::Info,
+        LogLevel::Warn => Level::Warn,
+        LogLevel::Error => Level::Error,
+    };
+    LogRules { level, sample: log.sample, slow: log.slow, redact: log.redact.clone() }
+}
 
 /// With the TLS settings, if there are TLS listeners.
 pub(super) fn listening(

@@ -2,10 +2,10 @@
 //! which workers must not get. Knows no connections.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 
 use close_fds::set_fds_cloexec;
-use hostler_config::Config;
+use hostler_config::{Config, ListenAddress};
 use listenfd::ListenFd;
 
 use super::environment::Environment;
@@ -18,17 +18,17 @@ const VARIABLES: [&str; 4] = ["LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LIS
 
 #[derive(Debug, thiserror::Error)]
 pub enum GivenError {
-    #[error("LISTEN_FDS: descriptor {number} ({name:?}) is no listening TCP socket")]
+    #[error("LISTEN_FDS: descriptor {number} ({name:?}) is no listening TCP or Unix socket")]
     Kind { number: i32, name: String },
     #[error(
         "LISTEN_FDS: socket {number} ({name:?}) listens on {address}, which is no address of server.listen, tls.listen or \
          server.admin; write it there, or name the key: FileDescriptorName=server.listen"
     )]
-    Unknown { number: i32, name: String, address: SocketAddr },
+    Unknown { number: i32, name: String, address: ListenAddress },
     #[error("LISTEN_FDS: socket {number} ({address}) is one more than {key} has addresses")]
     TooMany {
         number: i32,
-        address: SocketAddr,
+        address: ListenAddress,
         /// The socket's name, which is a key of the configuration.
         key: String,
     },
@@ -45,8 +45,8 @@ pub struct GivenListeners {
 struct Socket {
     number: i32,
     name: String,
-    address: SocketAddr,
-    listener: TcpListener,
+    address: ListenAddress,
+    listener: OwnedFd,
 }
 
 impl GivenListeners {
@@ -69,9 +69,7 @@ impl GivenListeners {
         let sockets = (0..passed.len()).map(|index| {
             let number = FIRST + i32::try_from(index).unwrap_or(i32::MAX);
             let name = names.next().unwrap_or_default().to_owned();
-            let listener = passed.take_tcp_listener(index).ok().flatten();
-            let listening = listener.filter(is_listening);
-            match listening.and_then(|listener| Some((listener.local_addr().ok()?, listener))) {
+            match take(&mut passed, index) {
                 Some((address, listener)) => Ok(Socket { number, name, address, listener }),
                 None => Err(GivenError::Kind { number, name }),
             }
@@ -88,14 +86,15 @@ impl GivenListeners {
 
     /// Assigns each socket to the key that its name names, or else to the key with its address.
     pub(super) fn assign(self, config: &Config) -> Result<Inherited, GivenError> {
-        let plain = config.server.listen.iter().map(|&address| ("server.listen", address));
-        let tls = config.tls.iter().flat_map(|tls| &tls.listen).map(|&address| ("tls.listen", address));
-        let admin = config.server.admin.iter().map(|&address| ("server.admin", address));
+        let plain = config.server.listen.iter().map(|&address| ("server.listen", address.into()));
+        let tls =
+            config.tls.iter().flat_map(|tls| &tls.listen).map(|&address| ("tls.listen", address.into()));
+        let admin = config.server.admin.iter().map(|address| ("server.admin", address.clone()));
         let purposes = plain.chain(tls).chain(admin);
         let purposes: Vec<_> = purposes.map(|(key, address)| Purpose { key: key.into(), address }).collect();
         let mut assigned = BTreeMap::new();
         for Socket { number, name, address, listener } in self.sockets {
-            let purpose = purpose_of(&purposes, &name, address, |purpose| assigned.contains_key(purpose));
+            let purpose = purpose_of(&purposes, &name, &address, |purpose| assigned.contains_key(purpose));
             let Some(purpose) = purpose else {
                 return Err(match is_key(&name) {
                     true => GivenError::TooMany { number, address, key: name },
@@ -108,30 +107,45 @@ impl GivenListeners {
     }
 }
 
-fn is_listening(socket: &TcpListener) -> bool {
+/// A listening socket and its address. None for any other descriptor.
+fn take(passed: &mut ListenFd, index: usize) -> Option<(ListenAddress, OwnedFd)> {
+    if let Ok(Some(socket)) = passed.take_tcp_listener(index) {
+        return is_listening(&socket).then_some((socket.local_addr().ok()?.into(), socket.into()));
+    }
+    let socket = passed.take_unix_listener(index).ok().flatten()?;
+    let path = socket.local_addr().ok()?.as_pathname()?.to_owned();
+    is_listening(&socket).then_some((ListenAddress::Unix(path), socket.into()))
+}
+
+fn is_listening(socket: &impl AsFd) -> bool {
     let is_ready = rustix::net::sockopt::socket_acceptconn(socket) == Ok(true);
-    is_ready && socket.set_nonblocking(true).is_ok()
+    is_ready && rustix::io::ioctl_fionbio(socket, true).is_ok()
 }
 
 fn is_key(name: &str) -> bool {
     ["server.listen", "tls.listen", "server.admin"].contains(&name)
 }
 
-/// A socket whose name is a key belongs to that key: to its own address there, or to one that has no socket yet. Any other socket is
-/// assigned by its address.
+/// A socket whose name is a key belongs to that key: to its own address there, or to one of the same kind that has no socket yet. Any other
+/// socket is assigned by its address.
 fn purpose_of<'a>(
     purposes: &'a [Purpose],
     name: &str,
-    address: SocketAddr,
+    address: &ListenAddress,
     is_taken: impl Fn(&Purpose) -> bool,
 ) -> Option<&'a Purpose> {
-    let is_same =
-        |purpose: &&Purpose| (purpose.address.ip(), purpose.address.port()) == (address.ip(), address.port());
+    let is_same = |purpose: &&Purpose| match (&purpose.address, address) {
+        (ListenAddress::Tcp(own), ListenAddress::Tcp(given)) => {
+            (own.ip(), own.port()) == (given.ip(), given.port())
+        }
+        (own, given) => own == given,
+    };
     if !is_key(name) {
         return purposes.iter().find(is_same);
     }
     let of_key = || purposes.iter().filter(|purpose| purpose.key == name);
-    of_key().find(is_same).or_else(|| of_key().find(|purpose| !is_taken(purpose)))
+    let is_alike = |purpose: &&Purpose| purpose.address.tcp().is_some() == address.tcp().is_some();
+    of_key().find(is_same).or_else(|| of_key().filter(is_alike).find(|purpose| !is_taken(purpose)))
 }
 
 #[cfg(test)]
@@ -144,6 +158,7 @@ mod tests {
             ("server.listen", "[::]:80"),
             ("tls.listen", "127.0.0.1:443"),
             ("server.admin", "127.0.0.1:0"),
+            ("server.admin", "unix:/run/hostler/admin.sock"),
         ];
         all.map(|(key, address)| Purpose { key: key.into(), address: address.parse().unwrap() }).into()
     }
@@ -153,7 +168,7 @@ mod tests {
         let purposes = purposes();
         let found = |name: &str, address: &str, taken: usize| {
             let is_taken = |purpose: &Purpose| purposes[..taken].contains(purpose);
-            let found = purpose_of(&purposes, name, address.parse().unwrap(), is_taken)?;
+            let found = purpose_of(&purposes, name, &address.parse().unwrap(), is_taken)?;
             purposes.iter().position(|purpose| purpose == found)
         };
         assert_eq!(found("hostler.socket", "127.0.0.1:443", 0), Some(2));
@@ -165,6 +180,9 @@ mod tests {
         assert_eq!(found("server.listen", "10.0.0.1:8080", 1), Some(1));
         assert_eq!(found("server.listen", "10.0.0.1:8080", 2), None);
         assert_eq!(found("server.admin", "127.0.0.1:8081", 0), Some(3));
+        assert_eq!(found("hostler.socket", "unix:/run/hostler/admin.sock", 0), Some(4));
+        assert_eq!(found("server.admin", "unix:/run/other.sock", 0), Some(4));
+        assert_eq!(found("server.listen", "unix:/run/other.sock", 0), None);
         // The name is preferred to the address of another key.
         assert_eq!(found("tls.listen", "127.0.0.1:80", 0), Some(2));
     }

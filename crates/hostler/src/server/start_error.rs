@@ -19,6 +19,8 @@ pub enum StartError {
     /// A certificate that was valid when the configuration was checked has changed.
     #[error("cannot start [tls]: {0}")]
     Tls(String),
+    #[error("log.file: {} cannot be opened: {source}", .file.display())]
+    Log { file: std::path::PathBuf, source: std::io::Error },
     /// Data of `[geo]` or `[postal]` that was valid when the configuration was checked has changed.
     #[error("cannot start: {0}")]
     Lookups(String),

@@ -77,7 +77,9 @@ async fn a_given_socket_without_a_key_stops_the_start_with_an_error() {
     ));
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     let other = site("pools.app.members = ['127.0.0.1:1']").given([datagrams], "x").ended().await;
-    other.assert_exit(1).assert_complains("LISTEN_FDS: descriptor 3 (\"x\") is no listening TCP socket");
+    other
+        .assert_exit(1)
+        .assert_complains("LISTEN_FDS: descriptor 3 (\"x\") is no listening TCP or Unix socket");
 }
 
 #[tokio::test]

@@ -46,6 +46,7 @@ mod faults;
 mod framing;
 mod http2_member;
 mod http2_members;
+mod log_rules;
 mod loops;
 mod malformed_answers;
 mod member_health;
@@ -66,6 +67,7 @@ mod postal_data;
 mod platform;
 // The program
 mod activation;
+mod admin_access;
 mod announcing;
 mod blocked_output;
 mod command;

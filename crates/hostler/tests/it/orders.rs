@@ -22,7 +22,7 @@ async fn a_web_page_in_the_operators_browser_can_send_no_command() {
         "Host: 127.0.0.1:8081\r\n",
         // DNS rebinding: a foreign name resolves to this listener.
         "Host: evil.example:8081\r\nHostler-Command: 1\r\n",
-        "Host: 127.0.0.1:8081\r\nHostler-Command: 1\r\nOrigin: http://127.0.0.1:8081\r\n",
+        "Host: 127.0.0.1:8081\r\nHostler-Command: 1\r\nOrigin: http://127.0.0.1:8080\r\n",
     ];
     for fields in cases {
         for path in ["/pools/app/pause", "/pools/app/resume", "/restart", "/reload", "/upgrade"] {
@@ -48,7 +48,9 @@ async fn a_web_page_in_the_operators_browser_can_read_nothing() {
     for path in ["/", "/status", "/table", "/routes", "/health", "/health/ready", "/other"] {
         // DNS rebinding: a foreign name resolves to this listener.
         let refused = admin.get_of("evil.example:8081", path).await;
-        refused.assert_status(403).assert_says("Host must be an IP address or localhost");
+        refused
+            .assert_status(403)
+            .assert_says("Host must be an IP address, localhost or a name in server.admin_hosts");
         for field in ["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"] {
             admin.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8081\r\n{field}\r\n\r\n")).await;
             admin.answer().await.assert_status(403);

@@ -1,0 +1,183 @@
+//! Which lines the log has, and which values it must not show: level, sampling, redaction. Knows no formats and no files.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::line::{Access, Level};
+
+/// Names of query parameters whose values are secrets. Upper case, `-` and `_` do not count: `accessToken` is `access_token`.
+const SECRET: [&str; 31] = [
+    "accesskey",
+    "accesstoken",
+    "apikey",
+    "apitoken",
+    "assertion",
+    "auth",
+    "authorization",
+    "authtoken",
+    "bearer",
+    "clientsecret",
+    "cookie",
+    "credentials",
+    "csrftoken",
+    "idtoken",
+    "jwt",
+    "otp",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "pwd",
+    "refreshtoken",
+    "secret",
+    "sessionid",
+    "sessiontoken",
+    "sig",
+    "signature",
+    "token",
+    "xamzcredential",
+    "xamzsecuritytoken",
+    "xamzsignature",
+];
+/// What the log shows in place of a value.
+const REDACTED: &str = "[redacted]";
+
+/// The rules of `[log]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRules {
+    /// Events below this level are not written.
+    pub level: Level,
+    /// The log has one of so many ordinary requests. 1: all.
+    pub sample: u32,
+    /// A request that takes as long as this is always written.
+    pub slow: Duration,
+    /// More names of secret parameters.
+    pub redact: Vec<String>,
+}
+
+impl Default for LogRules {
+    fn default() -> Self {
+        Self { level: Level::Info, sample: 1, slow: Duration::from_secs(1), redact: Vec::new() }
+    }
+}
+
+impl LogRules {
+    pub(super) fn has_event(&self, level: Level) -> bool {
+        level as u8 >= self.level as u8
+    }
+
+    /// Whether the line is written. An ordinary line that is written gets the number of requests for which it stands.
+    pub(super) fn choose(&self, line: &mut Access<'_>) -> bool {
+        let is_ordinary = line.status < 400
+            && line.refusal.is_none()
+            && line.aborted.is_none()
+            && line.total_ms < self.slow;
+        if self.sample <= 1 || !is_ordinary {
+            return true;
+        }
+        line.sample = Some(self.sample);
+        fastrand::u32(..self.sample) == 0
+    }
+
+    /// The URL, or the end of one, without the values of secret parameters. Allocates only if there is one.
+    pub fn redacted<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        redacted(url, &self.redact)
+    }
+}
+
+/// The URL, or the end of one, without the values of parameters that have a well-known secret name.
+pub fn redacted_by_default(url: &str) -> Cow<'_, str> {
+    redacted(url, &[])
+}
+
+fn redacted<'a>(url: &'a str, more: &[String]) -> Cow<'a, str> {
+    let Some(begin) = url.find(['?', '#']) else { return Cow::Borrowed(url) };
+    let is_separator = |c: char| matches!(c, '?' | '#' | '&' | ';');
+    let mut shown: Option<String> = None;
+    // The end of what is copied to `shown`.
+    let mut copied = 0;
+    let mut at = begin;
+    while at < url.len() {
+        let from = at + 1;
+        let end = url[from..].find(is_separator).map_or(url.len(), |length| from + length);
+        if let Some((name, value)) = url[from..end].split_once('=')
+            && !value.is_empty()
+            && is_secret(name, more)
+        {
+            let shown = shown.get_or_insert_with(|| String::with_capacity(url.len()));
+            shown.push_str(&url[copied..end - value.len()]);
+            shown.push_str(REDACTED);
+            copied = end;
+        }
+        at = end;
+    }
+    match shown {
+        None => Cow::Borrowed(url),
+        Some(mut shown) => {
+            shown.push_str(&url[copied..]);
+            Cow::Owned(shown)
+        }
+    }
+}
+
+/// An app reads `user[password]` and `user.password` as a nested value, and `acc%65ss_token` as `access_token`.
+fn is_secret(name: &str, more: &[String]) -> bool {
+    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    decoded.split(['[', ']', '.']).filter(|part| !part.is_empty()).any(|part| {
+        SECRET.iter().any(|secret| is_same(part, secret)) || more.iter().any(|secret| is_same(part, secret))
+    })
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    let letters = |text: &'_ str| -> Vec<u8> {
+        let bytes = text.bytes().filter(|byte| !b"-_ +".contains(byte));
+        bytes.map(|byte| byte.to_ascii_lowercase()).collect()
+    };
+    // Most names differ in their first letter.
+    let first =
+        |text: &str| text.bytes().find(|byte| !b"-_ +".contains(byte)).map(|byte| byte.to_ascii_lowercase());
+    first(one) == first(other) && letters(one) == letters(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_secret_parameters_are_redacted_in_every_spelling() {
+        let more = ["invite".to_owned()];
+        for (url, shown) in [
+            ("/a", "/a"),
+            ("/a?b=c&d=", "/a?b=c&d="),
+            ("/a?token=x", "/a?token=[redacted]"),
+            ("/a?b=c&access_token=x&d=e", "/a?b=c&access_token=[redacted]&d=e"),
+            (
+                "/a?accessToken=x;API-Key=y#id_token=z",
+                "/a?accessToken=[redacted];API-Key=[redacted]#id_token=[redacted]",
+            ),
+            ("/a?acc%65ss%5Ftoken=x", "/a?acc%65ss%5Ftoken=[redacted]"),
+            ("/a?user[password]=x&user.pwd=y", "/a?user[password]=[redacted]&user.pwd=[redacted]"),
+            ("/a?x=1?token=b=c&token=d", "/a?x=1?token=[redacted]&token=[redacted]"),
+            ("/a?tokens=x&mytoken=y&token", "/a?tokens=x&mytoken=y&token"),
+            ("https://b.example/c?Invite=x", "https://b.example/c?Invite=[redacted]"),
+            ("/token=x/é?é=ü&secret=ü", "/token=x/é?é=ü&secret=[redacted]"),
+        ] {
+            assert_eq!(redacted(url, &more), shown);
+        }
+        assert!(matches!(redacted_by_default("/a?b=c&invite=x"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn every_known_secret_name_is_in_the_form_that_is_compared() {
+        for name in SECRET {
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_level_holds_for_itself_and_all_above() {
+        let rules = LogRules { level: Level::Warn, ..LogRules::default() };
+        let has = [Level::Info, Level::Warn, Level::Error].map(|level| rules.has_event(level));
+        assert_eq!(has, [false, true, true]);
+    }
+}

@@ -1,0 +1,143 @@
+//! What the log has and what it never shows: levels, sampling, redaction, and a file that is opened again.
+
+use hostler_testkit::{Site, eventually, run, text, upstream};
+use serde_json::Value;
+
+use crate::{in_front_of, site};
+
+/// A route that needs no member.
+const OTHER: &str = "[[routes]]\nmatch = '/other/*'\nrespond = 'ok'\n[[routes]]\nmatch = '*'\npool = 'app'\n";
+
+async fn get_with(site: &Site, target: &str, fields: &str) {
+    let mut client = site.connect().await;
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
+    client.answer().await;
+}
+
+#[tokio::test]
+async fn secrets_in_urls_and_headers_never_reach_the_log() {
+    let app = upstream().start().await;
+    for form in ["json", "pretty", "gorouter"] {
+        let config = format!("server.access_log = '{form}'\nlog.redact = ['invite']\n[platform]\n");
+        let site = site(&config).with("app", &app).start().await;
+        let fields =
+            "Authorization: Bearer secret-1\r\nCookie: sid=secret-2\r\nReferer: http://b/?token=secret-3\r\n";
+        get_with(&site, "/x?page=7&access_token=secret-4&Invite=secret-5&p%61ssword=secret-6", fields).await;
+        let line = site.says("page=7").await;
+        assert!(line.contains("access_token=[redacted]&Invite=[redacted]&p%61ssword=[redacted]"), "{line}");
+        let status = site.status().await.to_string();
+        let told = site.lines().join("\n") + &status;
+        assert!(!told.contains("secret-"), "{told}");
+    }
+    // The member gets all of it.
+    assert!(app.requests().iter().all(|seen| seen.target().contains("secret-4")));
+}
+
+#[tokio::test]
+async fn a_sampled_log_has_all_refusals_errors_and_slow_requests() {
+    let app = upstream()
+        .script(|seen| text(format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n", &seen.target()[1..])))
+        .start()
+        .await;
+    let config = "log.sample = 1000000\nlog.slow = '1h'\nserver.max_body_size = 10";
+    let site = in_front_of(&app, config).await;
+    for _ in 0..50 {
+        site.get("/200").await;
+    }
+    site.get("/404").await;
+    site.post("/200", [b'x'; 11]).await.assert_refused(413, "body_too_large");
+    site.get("/500").await;
+    site.access("/500").await;
+    let statuses = |site: &Site| -> Vec<Value> {
+        site.access_lines().iter().map(|line| line["status"].clone()).collect()
+    };
+    // With one in a million, a line of the 50 would be a very rare chance: it would say what it stands for.
+    let lines = site.access_lines();
+    assert!(lines.iter().all(|line| line["sample"].is_null() || line["sample"] == 1_000_000), "{lines:?}");
+    let all = statuses(&site);
+    assert!(
+        all.len() <= 5 && [404, 413, 500].iter().all(|status| all.contains(&Value::from(*status))),
+        "{all:?}"
+    );
+
+    // Each request is slow.
+    site.rewrite(&format!("log.sample = 2\nlog.slow = '0s'\npools.app.members = ['{}']", app.address()));
+    site.command(&["reload"]).await.assert_exit(0);
+    for _ in 0..20 {
+        site.get("/201").await;
+    }
+    eventually("20 lines", async || {
+        (statuses(&site).iter().filter(|status| **status == 201).count() == 20).then_some(())
+    })
+    .await;
+    // One in two, and each line says so.
+    site.rewrite(&format!("log.sample = 2\nlog.slow = '1h'\npools.app.members = ['{}']", app.address()));
+    site.command(&["reload"]).await.assert_exit(0);
+    for _ in 0..64 {
+        site.get("/202").await;
+    }
+    site.get("/599").await;
+    site.access("/599").await;
+    let sampled = site.access_lines().into_iter().filter(|line| line["status"] == 202).collect::<Vec<_>>();
+    assert!(!sampled.is_empty() && sampled.len() < 64, "{} of 64", sampled.len());
+    assert!(sampled.iter().all(|line| line["sample"] == 2), "{sampled:?}");
+}
+
+#[tokio::test]
+async fn a_reload_changes_the_level_of_events() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "log.level = 'info'").await;
+    let told = |site: &Site| site.lines().iter().filter(|line| line.contains("pause: pool app")).count();
+    site.command(&["pause", "app"]).await.assert_exit(0);
+    site.command(&["resume", "app"]).await.assert_exit(0);
+    site.says("pause: pool app").await;
+    let before = told(&site);
+    site.rewrite(&format!("log.level = 'error'\npools.app.members = ['{}']", app.address()));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.command(&["pause", "app"]).await.assert_exit(0);
+    site.command(&["resume", "app"]).await.assert_exit(0);
+    // A line of a request comes after all of these.
+    site.get("/after").await.assert_ok("ok");
+    site.access("/after").await;
+    assert_eq!(told(&site), before);
+}
+
+#[tokio::test]
+async fn a_renamed_log_file_is_opened_again_at_sighup() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, OTHER).await;
+    let (file, old) = (site.folder().join("access.log"), site.folder().join("access.log.1"));
+    let pool = format!("pools.app.members = ['{}']", app.address());
+    site.rewrite(&format!("log.file = 'access.log'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let has = async |file: &std::path::Path, text: &str| {
+        eventually(format!("{text} in {}", file.display()), async || {
+            std::fs::read_to_string(file).ok().filter(|lines| lines.contains(text))
+        })
+        .await
+    };
+    site.get("/before").await.assert_ok("ok");
+    has(&file, "/before").await;
+    std::fs::rename(&file, &old).unwrap();
+    // Also with a configuration that has an error.
+    site.rewrite(&format!("log.file = 'access.log'\nlog.levle = 'info'\n{pool}"));
+    site.hang_up();
+    has(&file, "levle").await;
+    site.get("/later").await.assert_ok("ok");
+    let now = has(&file, "/later").await;
+    assert!(!now.contains("/before"));
+    assert!(!std::fs::read_to_string(&old).unwrap().contains("/later"));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o007, 0, "other users cannot read it");
+}
+
+#[tokio::test]
+async fn a_log_file_that_cannot_be_opened_is_named() {
+    let plan = site("log.file = 'missing/a.log'\npools.app.members = ['127.0.0.1:1']");
+    plan.run(&["check"]).await.assert_exit(2).assert_complains("log.file").assert_complains("does not exist");
+    let plan = site("log.file = '/'\npools.app.members = ['127.0.0.1:1']");
+    let folder = plan.folder().to_owned();
+    plan.run(&["check"]).await;
+    let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
+    output.assert_exit(1).assert_complains("log.file: / cannot be opened");
+}
