@@ -10,6 +10,8 @@ const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.du
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
 const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT'];
 
+const SECRET_INSPECTOR = '--inspect-publish-uid=stderr'; // spawn.rs sets it directly before our --require
+
 const fs = require('fs');
 const { env } = process;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
@@ -276,14 +278,18 @@ function cleanEnvironment() {
   else env.NODE_OPTIONS = options;
 }
 
-/** Removes our own --require from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
+/** Removes our own --require and the option before it from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
 function withoutPreload(options) {
   const words = options.match(/(?:"(?:\\.|[^"\\])*"|[^ "])+/g) ?? [];
   const kept = [];
   for (let i = 0; i < words.length; i += 1) {
     const isOurs = (words[i] === '--require' || words[i] === '-r') && isThisFile(words[i + 1]);
-    if (isOurs) i += 1;
-    else kept.push(words[i]);
+    if (!isOurs) {
+      kept.push(words[i]);
+      continue;
+    }
+    i += 1;
+    if (kept.at(-1) === SECRET_INSPECTOR) kept.pop();
   }
   return kept.join(' ');
 }
@@ -404,6 +410,9 @@ function obey(message) {
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
   else if (message.act === 'inspect') openInspector();
+  else if (message.act === 'uninspect') require('inspector').close();
+  else if (message.act === 'profile') profile(message.path, message.micros);
+  else if (message.act === 'heap') writeHeap(message.path);
   return true;
 }
 
@@ -448,6 +457,71 @@ function openInspector() {
   } catch (error) {
     warn(`the inspector does not open: ${error.message}`);
   }
+}
+
+/** Takes a CPU profile of this thread's event loop until Hostler ends it over the socket at `path`. */
+function profile(path, micros) {
+  tell({ act: 'inspecting' });
+  const failed = (error) => tell({ act: 'inspected', error: error.message });
+  try {
+    // An app that listens in a worker thread: only a session in that thread can see it.
+    if (isInThread()) return takeProfile(path, micros, false);
+    const { Worker } = require('worker_threads');
+    const source = `(${takeProfile})(${JSON.stringify(path)}, ${Number(micros)}, true)`;
+    // Without the environment and the options, so that no --require of the app runs in the thread.
+    new Worker(source, { eval: true, env: {}, execArgv: [], name: 'hostler-profile' }).on('error', failed).unref();
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/**
+ * Writes "began" and a line feed, and then, when Hostler has closed its half of the connection, the profile. It runs in a thread of
+ * its own and uses the inspector inside the process. So it opens no port, and it also ends when the main thread has got into an
+ * endless loop. The thread has only the text of this function, so the function must not use anything else of this file.
+ */
+function takeProfile(path, micros, isMainThread) {
+  const { Session } = require('inspector');
+  const session = new Session();
+  const socket = require('net').connect({ path, allowHalfOpen: true });
+  const awake = setInterval(() => {}, 1_000_000_000); // a session does not keep its thread alive
+  const end = () => {
+    clearInterval(awake);
+    session.disconnect();
+  };
+  const say = (text) => socket.write(`${text}\n`);
+  socket.on('error', end); // Hostler does not want the profile any more
+  socket.once('connect', () => {
+    try {
+      if (isMainThread) session.connectToMainThread();
+      else session.connect();
+    } catch (error) {
+      return say(`failed: ${error.message}`);
+    }
+    session.post('Profiler.enable');
+    session.post('Profiler.setSamplingInterval', { interval: micros });
+    session.post('Profiler.start', (error) => say(error ? `failed: ${error.message}` : 'began'));
+  });
+  socket.resume().once('end', () => {
+    session.post('Profiler.stop', (error, result) => {
+      socket.end(error ? '' : JSON.stringify(result.profile));
+      end();
+    });
+  });
+}
+
+/** Writes a heap snapshot to the pipe at `path`. Each write waits for Hostler, so nothing of it piles up in memory. */
+function writeHeap(path) {
+  tell({ act: 'inspecting' });
+  // In the next turn, so that Hostler hears first that this process has begun.
+  setImmediate(() => {
+    try {
+      require('v8').writeHeapSnapshot(path);
+      tell({ act: 'inspected' });
+    } catch (error) {
+      tell({ act: 'inspected', error: error.message });
+    }
+  });
 }
 
 let gc = null;

@@ -5,6 +5,7 @@ mod commands;
 mod front;
 mod health;
 mod http;
+mod inspect;
 mod metrics;
 pub mod note;
 mod process;
@@ -24,6 +25,7 @@ use tokio::net::TcpListener;
 
 pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
+pub use inspect::InspectionFrame;
 pub use metrics::{Kind, METRICS};
 pub use routes::as_text;
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
@@ -45,8 +47,9 @@ pub async fn serve(
         .route("/purge", post(cache::purge))
         .route("/reload", post(http::reload))
         .route("/upgrade", post(http::upgrade))
-        .route_layer(axum::middleware::from_fn(http::only_operators))
-        .with_state(commands);
+        .with_state(commands)
+        .merge(inspect::routes(sources.clone()))
+        .route_layer(axum::middleware::from_fn(http::only_operators));
     let questions = Router::new()
         .route("/", get(front::front))
         .route("/status", get(status))
