@@ -459,42 +459,20 @@ function openInspector() {
   }
 }
 
-/** Takes a CPU profile of this thread's event loop until Hostler ends it over the socket at `path`. */
+/**
+ * Takes a CPU profile of this thread until Hostler closes its half of the connection at `path`. The session is inside the process, so it opens no port.
+ * It is not in a thread of its own (connectToMainThread()): Node 20 then aborted the process when the thread ended under load.
+ */
 function profile(path, micros) {
   tell({ act: 'inspecting' });
-  const failed = (error) => tell({ act: 'inspected', error: error.message });
-  try {
-    // An app that listens in a worker thread: only a session in that thread can see it.
-    if (isInThread()) return takeProfile(path, micros, false);
-    const { Worker } = require('worker_threads');
-    const source = `(${takeProfile})(${JSON.stringify(path)}, ${Number(micros)}, true)`;
-    // Without the environment and the options, so that no --require of the app runs in the thread.
-    new Worker(source, { eval: true, env: {}, execArgv: [], name: 'hostler-profile' }).on('error', failed).unref();
-  } catch (error) {
-    failed(error);
-  }
-}
-
-/**
- * Writes "began" and a line feed, and then, when Hostler has closed its half of the connection, the profile. It runs in a thread of
- * its own and uses the inspector inside the process. So it opens no port, and it also ends when the main thread has got into an
- * endless loop. The thread has only the text of this function, so the function must not use anything else of this file.
- */
-function takeProfile(path, micros, isMainThread) {
   const { Session } = require('inspector');
   const session = new Session();
-  const socket = require('net').connect({ path, allowHalfOpen: true });
-  const awake = setInterval(() => {}, 1_000_000_000); // a session does not keep its thread alive
-  const end = () => {
-    clearInterval(awake);
-    session.disconnect();
-  };
+  const socket = require('net').connect({ path, allowHalfOpen: true }).unref();
   const say = (text) => socket.write(`${text}\n`);
-  socket.on('error', end); // Hostler does not want the profile any more
+  socket.on('error', () => session.disconnect()); // Hostler does not want the profile any more
   socket.once('connect', () => {
     try {
-      if (isMainThread) session.connectToMainThread();
-      else session.connect();
+      session.connect();
     } catch (error) {
       return say(`failed: ${error.message}`);
     }
@@ -505,7 +483,7 @@ function takeProfile(path, micros, isMainThread) {
   socket.resume().once('end', () => {
     session.post('Profiler.stop', (error, result) => {
       socket.end(error ? '' : JSON.stringify(result.profile));
-      end();
+      session.disconnect();
     });
   });
 }

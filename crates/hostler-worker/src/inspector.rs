@@ -75,6 +75,10 @@ struct Inner {
     address: watch::Sender<Option<String>>,
     /// After our signal, messages about the inspector are not part of the app's output.
     are_ours: AtomicBool,
+    /// The last connection has ended. Node prints one more line about it.
+    is_closing: AtomicBool,
+    /// Hostler was the first to open it.
+    is_ours: AtomicBool,
 }
 
 impl Notices {
@@ -95,21 +99,25 @@ impl Notices {
             || line.starts_with("Debugger ending on ws://");
         let is_ours = is_notice && self.are_ours();
         if line.starts_with("Debugger ending on ws://") {
-            self.0.address.send_replace(None);
+            self.0.is_closing.store(true, Ordering::Relaxed);
+        } else if line.starts_with("For help, see: ") && self.0.is_closing.swap(false, Ordering::Relaxed) {
             // If it opens again, the operator may have opened it.
             self.0.are_ours.store(false, Ordering::Relaxed);
         }
         (!is_ours).then_some(line)
     }
 
-    /// Whether the inspector has been opened and not closed.
-    pub fn is_open(&self) -> bool {
-        self.0.address.borrow().is_some()
+    /// Whether the inspector was opened by someone else, before Hostler asked for it.
+    pub fn is_operators(&self) -> bool {
+        self.0.address.borrow().is_some() && !self.0.is_ours.load(Ordering::Relaxed)
     }
 
     /// Opens the inspector of this process by a signal, if it is not open. The process must be Node, as the signal ends other programs.
     pub async fn open(&self, pid: u32) -> Option<String> {
         let pid = Pid::from_raw(pid.cast_signed())?;
+        if self.0.address.borrow().is_none() {
+            self.0.is_ours.store(true, Ordering::Relaxed);
+        }
         // A process that is gone does not answer either.
         self.address(|| _ = kill_process(pid, Signal::USR1)).await
     }

@@ -32,7 +32,7 @@ pub(super) async fn profile(taking: Taking, length: Duration, interval: Duration
     taking
         .progress("its event loop hangs, so the profile is taken through the inspector that SIGUSR1 opens")
         .await?;
-    let was_open = taking.process.notices.is_open();
+    let is_operators = taking.process.notices.is_operators();
     let opened = timeout(ANSWER, async { connect(&taking.process.notices.open(pid).await?).await });
     let taken = match opened.await.ok().flatten() {
         Some(socket) => tokio::select! {
@@ -42,7 +42,7 @@ pub(super) async fn profile(taking: Taking, length: Duration, interval: Duration
         None => Err(BLOCKED.to_owned()),
     };
     // It takes effect when the event loop turns again. Until then only this process knows the inspector's URL.
-    if !was_open {
+    if !is_operators {
         taking.process.preload.tell(ToWorker::Uninspect);
     }
     taking.data(taken?).await

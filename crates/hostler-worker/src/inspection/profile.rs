@@ -1,4 +1,4 @@
-//! Takes a CPU profile of a worker: through a session inside its process or, if its event loop hangs, through the inspector that a signal
+//! Takes a CPU profile of a worker: through an inspector session inside its process or, if its event loop hangs, through the inspector that a signal
 //! opens. Knows no pool.
 
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::taking::{LEFT, PreloadReply, Taking};
 
 /// An event loop that has not turned for this long counts as hung.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How long the thread that takes the profile may need to start. On a machine without idle CPU it is slow.
+/// How long a process whose event loop turns may need to connect and to begin.
 const START: Duration = Duration::from_secs(10);
-/// How long V8 may need to make the profile from its samples.
-const RESULT: Duration = Duration::from_secs(60);
+/// How long a process may need to end the profile. It cannot while its event loop does not turn.
+const RESULT: Duration = Duration::from_secs(15);
 
 /// Takes a profile and passes it on. The error is a sentence for the operator.
 pub(crate) async fn profile(mut taking: Taking, length: Duration, interval: Duration) -> Result<(), String> {
@@ -62,13 +62,17 @@ pub(crate) async fn profile(mut taking: Taking, length: Duration, interval: Dura
             Ok(Ok(length)) => all += length,
             Ok(Err(why)) => return Err(why),
             Err(_) => {
-                return Err(format!("the worker has not written its profile within {} s", RESULT.as_secs()));
+                return Err(format!(
+                    "its event loop has not turned for {} s since the end of the profile: it hangs now. Take a profile again; that one shows \
+                     where it hangs",
+                    RESULT.as_secs()
+                ));
             }
         }
     }
 }
 
-/// Waits for the thread that takes the profile.
+/// Waits for the connection of the process.
 async fn begun(taking: &mut Taking, listener: &UnixListener) -> Result<UnixStream, String> {
     tokio::select! {
         accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),

@@ -61,6 +61,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.log.event(WorkerEvent::Note { text });
         let is_heap = matches!(kind, InspectionKind::Heap { .. });
         self.inspection = Some(Inspection { kind, events, finished: Some(finished), hangs: None });
+        self.publish();
         is_heap.then_some(LifecycleEvent::SetAside)
     }
 
@@ -95,6 +96,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// The inspection has ended, well or badly.
     pub(super) fn inspected(&mut self) -> Option<LifecycleEvent> {
         let inspection = self.inspection.take()?;
+        self.publish();
         match inspection.kind {
             InspectionKind::Profile { .. } => inspection.hangs,
             InspectionKind::Heap { .. } => Some(LifecycleEvent::PutBack),
