@@ -168,7 +168,7 @@ function tellOwnPort(server, why, tellAs = warn) {
  * later --inspect there would lose its own port.
  */
 function freeInspectorPort() {
-  const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`;
+  const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`.replace(SECRET_INSPECTOR, '');
   if (/--(?:inspect|debug[-_]port)/.test(options)) return; // the operator has chosen the port
   try {
     process.debugPort = 0;
@@ -410,7 +410,7 @@ function obey(message) {
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
   else if (message.act === 'inspect') openInspector();
-  else if (message.act === 'uninspect') require('inspector').close();
+  else if (message.act === 'uninspect') closeInspector();
   else if (message.act === 'profile') profile(message.path, message.micros);
   else if (message.act === 'heap') writeHeap(message.path);
   return true;
@@ -457,6 +457,15 @@ function openInspector() {
   } catch (error) {
     warn(`the inspector does not open: ${error.message}`);
   }
+}
+
+/**
+ * Closes an inspector that a signal has opened during an endless loop. Two turns later, because Node keeps the signal also for the next turn of its event
+ * loop, and would open the inspector again there.
+ */
+function closeInspector() {
+  const close = () => require('inspector').close();
+  setImmediate(() => setImmediate(close));
 }
 
 /**
