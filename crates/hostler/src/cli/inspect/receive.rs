@@ -2,7 +2,7 @@
 
 use hostler_engine::proxy::ArrivingAnswer;
 
-use crate::admin::{Answered, COMMAND_FIELD, InspectionFrame};
+use crate::admin::{Answered, InspectionFrame};
 use crate::cli::admin::Admin;
 
 /// A line of the answer is short, apart from errors.
@@ -22,15 +22,16 @@ pub(super) fn receive(
     take: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<InspectedWorker, String> {
     admin.ask(async {
-        let answer = ArrivingAnswer::post(&admin.address(), path, &[(COMMAND_FIELD, "1")]).await?;
+        let answer = admin.begin_post(path).await?;
         Ok(tokio::select! {
-            read = read(answer, pool, take) => read,
+            read = read(admin, answer, pool, take) => read,
             _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
         })
     })?
 }
 
 async fn read(
+    admin: &Admin,
     mut answer: ArrivingAnswer,
     pool: &str,
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
@@ -38,11 +39,8 @@ async fn read(
     let mut inbox = Vec::new();
     if answer.status != 200 {
         while !answer.piece(&mut inbox).await? {}
-        let text = String::from_utf8_lossy(&inbox);
         let why = serde_json::from_slice::<Answered>(&inbox).ok().and_then(|answered| answered.error);
-        let plain =
-            if text.trim().is_empty() { format!("status {}", answer.status) } else { text.trim().to_owned() };
-        return Err(why.unwrap_or(plain));
+        return Err(why.unwrap_or_else(|| admin.complaint(answer.status, &inbox)));
     }
     let mut frames = Frames::default();
     let mut worker = None;
