@@ -64,7 +64,10 @@ export const figures = {
     return {
       title: `Pages within 1 s, at ${result.settings.overload} x the capacity`,
       better: MORE,
-      panels: [panel('Of all that the workers can render without a proxy', '%', (during) => (100 * during.completed_in_1s) / room)],
+      panels: [
+        panel('Of all that the workers can render without a proxy', '%', (during) => (100 * during.completed_in_1s) / room),
+        panel(`Requests without any response in ${result.settings.patience} s (here shorter is better)`, '', ({ failed }) => failed),
+      ],
     };
   },
 
