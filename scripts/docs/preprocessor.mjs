@@ -19,7 +19,7 @@ export function linked(content, file, pages) {
   return outsideOfCode(content, (part) => part.replace(LINK, (whole, picture, label, target, heading = '') => {
     if (target === '' || /^[\w+.-]+:/.test(target)) return whole;
     const wanted = posix.normalize(posix.join(posix.dirname(file), target));
-    const isOfBook = pages.has(wanted) || (wanted.startsWith(DOCS) && !wanted.endsWith('.md'));
+    const isOfBook = pages.has(wanted) || wanted.startsWith(DOCS);
     if (!isOfBook) return picture ? '' : label;
     const path = posix.relative(posix.dirname(placeOf(file)), placeOf(wanted));
     return `${picture}[${label}](${path}${heading})`;
