@@ -6,7 +6,7 @@ import { figures } from './figures.mjs';
 
 /** For each part: its name, and what the plot compares. The figures come from the results. */
 const PARTS = {
-  tail: ['Waiting for a page', 'Pages are rendered by 2 workers. One page in ten takes nine times as long as the others. The less a short page waits behind a long one, the shorter is the bar. The ideal queue is the least that is possible.'],
+  tail: ['Waiting for a page', 'Two workers render pages, and one page in ten takes much longer than the others. A bar is short if few pages wait behind a long one. The ideal queue is the least that is possible.'],
   overload: ['Overload', 'Twice as many requests arrive as the workers can render. A page that comes after more than a second counts as nothing, because most visitors have left.'],
   proxy: ['Cost of a request', 'A small answer from a fast member: this is what Hostler itself costs. The relay in C shows what the kernel alone takes.'],
   deploys: ['Deploys', 'All workers are replaced, again and again, at half the capacity.'],
@@ -37,7 +37,7 @@ function page(parts) {
   return `<!-- Written by bench/render.mjs from bench/results/*.json. Do not edit: run \`npm run bench\`, or \`node bench/render.mjs\`. -->
 # Benchmarks: verdicts and plots
 
-Each target was set before its measurement. ${counted(parts.flatMap(({ targets }) => targets))}
+${counted(parts.flatMap(({ targets }) => targets))}
 [All figures](../bench/RESULTS.md) has the machine, the versions, the method and every number. [The method](../bench/README.md) says what each part measures.
 Absolute times are valid for that machine. Ratios of runs side by side are valid for other machines too.
 

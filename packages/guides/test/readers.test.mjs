@@ -57,7 +57,7 @@ test('nginx and HAProxy: the configuration is valid and runs', async (t) => {
   assert.match(await inBackground(t, begin, { cwd, env }).answers(url), HELLO);
 });
 
-test('Hypernova: the changed line renders a batch, and the fallback answers without a worker', async (t) => {
+test('Hypernova: the service with the changed line renders a batch', async (t) => {
   const cwd = await emptyFolder(t);
   const page = readPage('../readers/hypernova');
   const [change] = page.section(FIRST).filter(({ language }) => language === 'js');
