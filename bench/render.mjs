@@ -1,8 +1,9 @@
-// Renders RESULTS.md from results/*.json and nothing else, so that every figure in it was measured. `node
-// bench/render.mjs` renders again without measuring.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+// Renders RESULTS.md, and docs/benchmarks.md with its plots, from results/*.json and nothing else, so that every figure in them was
+// measured. `node bench/render.mjs` renders again without measuring.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { benchmarkFiles } from './plots/page.mjs';
 import { anyAppSection } from './report/any-app.mjs';
 import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
@@ -38,12 +39,30 @@ const SECTIONS = {
   'many-apps': manyAppsSection,
 };
 
+const BENCH = fileURLToPath(new URL('.', import.meta.url));
+export const DOCS = join(BENCH, '../docs');
+
 export function renderFolder(folder) {
   const file = join(folder, 'RESULTS.md');
-  const text = render(readResults(folder));
+  const results = readResults(folder);
+  const text = render(results);
   writeFileSync(file, text);
+  // A quick run shows that everything works. Its figures belong on no page.
+  if (resolve(folder) === resolve(BENCH)) writeDocs(results);
   return { file, text };
 }
+
+function writeDocs(results) {
+  for (const [name, text] of pages(results)) {
+    mkdirSync(dirname(join(DOCS, name)), { recursive: true });
+    writeFileSync(join(DOCS, name), text);
+  }
+}
+
+/** The files of docs/ that show results, as a map from path to text. */
+export const pages = (results) => benchmarkFiles(partsOf(results));
+
+const partsOf = (results) => results.map((result) => ({ result, ...SECTIONS[result.scenario](result) }));
 
 export function readResults(folder) {
   return Object.keys(SECTIONS)
@@ -54,7 +73,7 @@ export function readResults(folder) {
 
 export function render(results) {
   const names = Object.keys(SECTIONS).map((name) => `\`${name}\``);
-  const parts = results.map((result) => ({ result, ...SECTIONS[result.scenario](result) }));
+  const parts = partsOf(results);
   return `<!-- Rendered by bench/render.mjs from bench/results/*.json. Do not edit: run \`npm run bench\`. -->
 # Bench results
 
@@ -68,5 +87,5 @@ ${parts.map(({ text }) => text).join('\n')}`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.log(`wrote ${renderFolder(fileURLToPath(new URL('.', import.meta.url))).file}`);
+  console.log(`wrote ${renderFolder(BENCH).file}`);
 }

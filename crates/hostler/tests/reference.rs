@@ -50,7 +50,9 @@ fn the_example_in_the_reference_loads_without_a_warning() {
 #[test]
 fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
+    let guide = ["docs/guide", "docs/readers"]
+        .into_iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
     let mut seen = 0;
     for page in guide.chain([root.join("README.md")]) {
         let text = std::fs::read_to_string(&page).unwrap();

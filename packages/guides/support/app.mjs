@@ -72,7 +72,7 @@ export async function runCommands(text, { cwd, env = {} }) {
 }
 
 /** The environment of a terminal: without the variables of `npm test` and of node's test runner, and without telemetry. */
-function environment() {
+export function environment() {
   const own = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|INIT_CWD$)/.test(name));
   return {
     ...Object.fromEntries(own),

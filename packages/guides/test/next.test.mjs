@@ -1,10 +1,12 @@
 // The guide to Next.js, followed with the real Next.js: by `next start`, and as standalone output.
 import assert from 'node:assert/strict';
+import { rm } from 'node:fs/promises';
 import { test } from 'node:test';
 
-import { makeApp } from '../support/app.mjs';
+import { makeApp, runCommands } from '../support/app.mjs';
 import { readPage } from '../support/page.mjs';
 import { asset, deployUnderRequests, inBrowser, page, start, streamed } from '../support/site.mjs';
+import { freeAddresses, inBackground } from '../support/terminal.mjs';
 
 const guide = readPage('next');
 
@@ -34,4 +36,13 @@ test('Next.js as standalone output: page, asset, stream, Server Action, and a de
   const site = await start(t, app, guide.file('hostler.toml', 'Standalone output'));
   await lookAround(site);
   await deployUnderRequests(site, { commands: guide.commands('Deploy'), cwd: app, text: /Hello World!/ });
+});
+
+test('Next.js, the page for its teams: build, init, check and start', async (t) => {
+  const app = await makeApp(guide, ['Make the app', 'Build']);
+  const [write, begin] = readPage('../readers/next').section('Do this first').map(({ text }) => text);
+  await rm(`${app}/hostler.toml`, { force: true }); // of the tests above
+  const { url, env } = await freeAddresses();
+  await runCommands(write, { cwd: app, env });
+  assert.match(await inBackground(t, begin, { cwd: app, env }).answers(url), /Hello World!/);
 });
