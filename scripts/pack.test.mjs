@@ -41,9 +41,16 @@ test('npx hostler prints its version from the installed packages', () => {
   assert.match(stdout, /^hostler \d+\.\d+\.\d+\n$/);
 });
 
+test('npx hostler serves an app, and Ctrl-C ends it', async () => {
+  // npm passes SIGTERM only to the shell that it starts, so a terminal's signal to the whole process group is what ends all.
+  const { child, address } = await serve(['npx', '--offline', 'hostler'], { detached: true });
+  process.kill(-child.pid, 'SIGINT');
+  await once(child, 'exit');
+  await eventually('the end of Hostler', () => fetch(address).then(() => false, () => true));
+});
+
 describe('the installed command', () => {
   const ways = [
-    { name: 'npx', command: () => ['npx', '--offline', 'hostler'] },
     { name: 'Node 20, as the parent of the program', command: () => [process.execPath, 'node_modules/hostler/bin/hostler.js'] },
     { name: 'Node 22, which becomes the program', command: () => [NODE_22, 'node_modules/hostler/bin/hostler.js'], becomes: true, skip: !existsSync(NODE_22) },
   ];
@@ -146,10 +153,10 @@ async function install(into, flags) {
 }
 
 /** Starts the app behind the installed Hostler, and waits until it answers. */
-async function serve([program, ...args]) {
+async function serve([program, ...args], options = {}) {
   const port = await freePort();
   const flags = ['run', '--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0', '--workers', '1', '--', process.execPath, 'server.js'];
-  const child = spawn(program, [...args, ...flags], { cwd: app, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(program, [...args, ...flags], { cwd: app, stdio: ['ignore', 'ignore', 'inherit'], ...options });
   started.push(child);
   const address = `http://127.0.0.1:${port}/`;
   await eventually('an answer of the app', async () => (await fetch(address)).ok);
