@@ -54,7 +54,8 @@ async function addStandardLibrary({ name, triple }) {
   const library = join(sysroot, 'lib/rustlib', triple, 'lib');
   const isThere = () => existsSync(library) && readdirSync(library).some((file) => file.startsWith('libstd-'));
   if (isThere()) return;
-  spawnSync('rustup', ['target', 'add', triple], { stdio: 'inherit' });
+  // Without a network rustup tries again and again.
+  spawnSync('rustup', ['target', 'add', triple], { stdio: 'inherit', timeout: 120_000 });
   if (isThere()) return;
   stop(
     `Rust's standard library for ${name} (${triple}) is not installed, and "rustup target add ${triple}" could not install it.\n` +
