@@ -84,6 +84,14 @@ async function makeFromWheel(command, requirements) {
   return reason ? { reason } : { path: join(PYTHON_FOLDER, 'bin', command) };
 }
 
+/** Installs Zig and cargo-zigbuild, for packages. Resolves with the folder of their programs, or with the reason why they are not there. */
+export async function makeZig() {
+  if (!has('python3')) return { reason: 'there is no Python on this machine' };
+  say('Installing Zig');
+  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/zig.txt']]);
+  return reason ? { reason } : { folder: join(PYTHON_FOLDER, 'bin') };
+}
+
 /** Makes everything that no variable names yet. Prints and returns what is missing in the end. */
 export async function makePrograms() {
   const missing = [

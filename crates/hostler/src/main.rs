@@ -1,5 +1,7 @@
 //! The entry point: parses the arguments, runs one command and returns its exit code. Knows nothing of what a command does.
 
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use hostler::cli::{self, Args, Command};
@@ -32,13 +34,20 @@ fn main() -> ExitCode {
         Command::Profile(args) => cli::profile(&args),
         Command::Heap(args) => cli::heap(&args),
         Command::Pack(args) => cli::pack(&args),
+        Command::Completions { shell } => cli::completions(shell),
         Command::Guard { .. } => guard::run(),
-        Command::Reference { folder } => match cli::reference::write(&folder) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{}: {error}", folder.display());
-                ExitCode::FAILURE
-            }
-        },
+        Command::Reference { folder } => written(&folder, cli::reference::write(&folder)),
+        Command::Man { folder } => written(&folder, cli::man_pages(&folder)),
+    }
+}
+
+/// The exit code of a command that writes files into a folder.
+fn written(folder: &Path, result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", folder.display());
+            ExitCode::FAILURE
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 use hostler_config::{Given, Invocation, Setting, Surroundings};
 
@@ -122,6 +123,19 @@ pub enum Command {
     /// With a pack Hostler starts at once, and several processes share its memory. The command replaces an older pack
     /// by a rename, which a running Hostler sees.
     Pack(Pack),
+    /// Print the completions of commands and flags for a shell.
+    ///
+    /// Example: hostler completions bash > ~/.local/share/bash-completion/completions/hostler
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Writes the man pages.
+    #[command(name = "__man", hide = true)]
+    Man {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Ends the workers if Hostler dies. Hostler starts it.
     #[command(name = "__guard", hide = true)]
     Guard {

@@ -4,6 +4,7 @@ mod admin;
 mod args;
 mod check;
 mod development;
+mod help_files;
 mod init;
 mod inspect;
 mod key_flags;
@@ -22,6 +23,7 @@ pub use args::{
     RoutesArgs, Run, Start, StatusArgs,
 };
 pub use check::{check, summary};
+pub use help_files::{completions, man_pages};
 pub use init::{Init, init};
 pub use inspect::{heap, profile};
 pub use order::{pause, purge, reload, restart, resume, upgrade};

@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+// The command `hostler` of the npm package: finds the program for this machine and becomes it. Knows nothing of what the program does.
+'use strict';
+
+const { accessSync, constants } = require('node:fs');
+const { candidates, glibcVersion, missing } = require('../lib/platform.js');
+const { follow } = require('../lib/follow.js');
+
+const machine = { platform: process.platform, arch: process.arch, glibc: glibcVersion() };
+const program = find(candidates(machine));
+if (program === undefined) {
+  process.stderr.write(missing(machine));
+  process.exitCode = 1;
+} else {
+  become(program, process.argv.slice(2));
+}
+
+/** The path of the program in the first package that is installed. */
+function find(packages) {
+  for (const name of packages) {
+    try {
+      const path = require.resolve(`${name}/bin/hostler`);
+      // A failed execve() ends Node with a crash report, so the check comes first.
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch (error) {
+      if (error.code === 'EACCES') process.stderr.write(`hostler: ${error.message}\n`);
+    }
+  }
+  return undefined;
+}
+
+/** With execve() the program keeps this process id: signals, exit code and terminal are its own, and Node's memory is free again. */
+function become(path, args) {
+  if (typeof process.execve !== 'function') return follow(path, args);
+  // Node calls execve() experimental, and would say so before each start.
+  process.removeAllListeners('warning');
+  // The whole path as the first argument: `hostler upgrade` starts the program that is at this path then.
+  return process.execve(path, [path, ...args], process.env);
+}

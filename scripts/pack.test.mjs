@@ -1,0 +1,170 @@
+// The packages: made from the program of the tests, installed into an empty folder without a network, and run.
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { eventually, freePort } from '@hostler/testkit';
+import { has, root } from './steps.mjs';
+
+const { candidates, missing } = createRequire(import.meta.url)('../packaging/npm/lib/platform.js');
+const PROGRAM = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug', 'hostler');
+const TARGET = `linux-${process.arch}-gnu`;
+/** With this Node the launcher becomes the program. */
+const NODE_22 = process.env.TEST_NODE_22 ?? join(root, 'target/tools/node22/bin/node');
+const APP = "require('http').createServer((request, response) => response.end('served by ' + process.pid)).listen(3000);";
+
+const started = [];
+let folder, dist, app;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'hostler-pack-'));
+  dist = join(folder, 'dist');
+  app = join(folder, 'app');
+  must(process.execPath, ['scripts/pack.mjs', '--target', TARGET, '--binary', PROGRAM, '--out', dist], root);
+  await mkdir(app);
+  await writeFile(join(app, 'server.js'), APP);
+  await install(app, []);
+});
+after(async () => {
+  // SIGTERM, because npx and the launcher pass it on.
+  for (const child of started) child.kill('SIGTERM');
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('npx hostler prints its version from the installed packages', () => {
+  const { stdout } = must('npx', ['--offline', 'hostler', '--version'], app);
+  assert.match(stdout, /^hostler \d+\.\d+\.\d+\n$/);
+});
+
+test('npx hostler serves an app, and Ctrl-C ends it', async () => {
+  // npm passes SIGTERM only to the shell that it starts, so a terminal's signal to the whole process group is what ends all.
+  const { child, address } = await serve(['npx', '--offline', 'hostler'], { detached: true });
+  process.kill(-child.pid, 'SIGINT');
+  await once(child, 'exit');
+  await eventually('the end of Hostler', () => fetch(address).then(() => false, () => true));
+});
+
+describe('the installed command', () => {
+  const ways = [
+    { name: 'Node 20, as the parent of the program', command: () => [process.execPath, 'node_modules/hostler/bin/hostler.js'] },
+    { name: 'Node 22, which becomes the program', command: () => [NODE_22, 'node_modules/hostler/bin/hostler.js'], becomes: true, skip: !existsSync(NODE_22) },
+  ];
+  for (const { name, command, becomes, skip } of ways) {
+    test(`serves an app, and ends with exit code 0 after SIGTERM: ${name}`, { skip }, async () => {
+      const { child, address } = await serve(command());
+      const answer = await fetch(address);
+      assert.match(await answer.text(), /^served by \d+$/);
+      if (becomes) assert.equal(await readFile(`/proc/${child.pid}/comm`, 'utf8'), 'hostler\n');
+      child.kill('SIGTERM');
+      assert.deepEqual(await once(child, 'exit'), [0, null]);
+    });
+
+    test(`ends with the program's own exit code: ${name}`, { skip }, () => {
+      const [program, ...args] = command();
+      const { status, stderr } = spawnSync(program, [...args, 'check', '-c', 'absent.toml'], { cwd: app, encoding: 'utf8' });
+      assert.equal(status, 2, stderr);
+      assert.match(stderr, /absent\.toml/);
+    });
+  }
+
+  test('ends by the signal that ended the program, with Node 20', async () => {
+    const { child } = await serve([process.execPath, 'node_modules/hostler/bin/hostler.js']);
+    const { stdout } = must('ps', ['-o', 'pid=', '--ppid', String(child.pid)], app);
+    process.kill(Number(stdout), 'SIGKILL');
+    assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
+  });
+});
+
+test('without the package of the platform the launcher says what to install', async () => {
+  const bare = join(folder, 'bare');
+  await mkdir(bare);
+  await install(bare, ['--omit=optional']);
+  const { status, stderr } = spawnSync('npx', ['--offline', 'hostler', '--version'], { cwd: bare, encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.match(stderr, new RegExp(`the package @hostler/${TARGET} is not installed`));
+  assert.match(stderr, /--omit=optional/);
+  assert.doesNotMatch(stderr, /at .*\.js:\d+/);
+});
+
+test('a machine gets the packages that run there, the best first', () => {
+  const x64 = { platform: 'linux', arch: 'x64' };
+  assert.deepEqual(candidates({ ...x64, glibc: '2.36' }), ['@hostler/linux-x64-gnu', '@hostler/linux-x64-musl']);
+  assert.deepEqual(candidates({ ...x64, glibc: '2.17' }), ['@hostler/linux-x64-gnu', '@hostler/linux-x64-musl']);
+  assert.deepEqual(candidates({ ...x64, glibc: '2.12' }), ['@hostler/linux-x64-musl'], 'an older glibc');
+  assert.deepEqual(candidates({ ...x64, arch: 'arm64' }), ['@hostler/linux-arm64-musl'], 'musl');
+  assert.deepEqual(candidates({ platform: 'darwin', arch: 'arm64' }), []);
+  assert.match(missing({ platform: 'darwin', arch: 'arm64' }), /there is no program for darwin arm64/);
+});
+
+test('the launcher depends on a package for each platform, and only the right one is installed', async () => {
+  const { optionalDependencies, version, scripts } = JSON.parse(await readFile(join(app, 'node_modules/hostler/package.json'), 'utf8'));
+  const names = ['arm64-gnu', 'arm64-musl', 'x64-gnu', 'x64-musl'].map((name) => [`@hostler/linux-${name}`, version]);
+  assert.deepEqual(Object.entries(optionalDependencies).sort(), names);
+  assert.equal(scripts, undefined, 'no script runs during the installation');
+  assert.deepEqual(await readdir(join(app, 'node_modules/@hostler')), [TARGET]);
+  const { os, cpu, libc } = JSON.parse(await readFile(join(app, 'node_modules/@hostler', TARGET, 'package.json'), 'utf8'));
+  assert.deepEqual({ os, cpu, libc }, { os: ['linux'], cpu: [process.arch], libc: ['glibc'] });
+});
+
+test('the tar archive and the npm package have man pages and completions that work', async () => {
+  const unpacked = join(folder, 'usr-local');
+  await mkdir(unpacked);
+  const [archive] = (await readdir(dist)).filter((name) => name.endsWith('.tar.gz'));
+  must('tar', ['--extract', `--file=${join(dist, archive)}`, `--directory=${unpacked}`, '--strip-components=1'], folder);
+  const bash = 'source share/bash-completion/completions/hostler; COMP_WORDS=(hostler res); COMP_CWORD=1; _hostler hostler res hostler; echo "${COMPREPLY[@]}"';
+  assert.equal(must('bash', ['-c', bash], unpacked).stdout.trim(), 'restart resume');
+  const pages = await readdir(join(unpacked, 'share/man/man1'));
+  for (const page of ['hostler.1.gz', 'hostler-run.1.gz', 'hostler-start.1.gz']) assert.ok(pages.includes(page), `${page} in ${pages}`);
+  assert.deepEqual(pages.filter((page) => page.includes('__')), [], 'no page of a hidden command');
+  assert.deepEqual((await readdir(join(app, 'node_modules/hostler/man'))).map((page) => `${page}.gz`).sort(), pages.sort());
+  assert.ok((await stat(join(app, 'node_modules/hostler/completions/_hostler'))).size > 1000);
+});
+
+test('the Debian package has the unit, the configuration file and the program', { skip: !has('dpkg-deb') }, async () => {
+  const [name] = (await readdir(dist)).filter((file) => file.endsWith('.deb'));
+  const into = join(folder, 'deb');
+  must('dpkg-deb', ['--raw-extract', join(dist, name), into], folder);
+  assert.equal(await readFile(join(into, 'DEBIAN/conffiles'), 'utf8'), '/etc/hostler/hostler.toml\n');
+  const check = must(join(into, 'usr/bin/hostler'), ['check', '-c', join(into, 'etc/hostler/hostler.toml')], folder);
+  assert.match(check.stdout, /hostler\.toml/);
+  must('md5sum', ['--check', '--quiet', 'DEBIAN/md5sums'], into);
+  for (const script of ['postinst', 'prerm', 'postrm']) must('sh', ['-n', join(into, 'DEBIAN', script)], into);
+  const unit = await readFile(join(into, 'usr/lib/systemd/system/hostler.service'), 'utf8');
+  assert.match(unit, /^Type=notify$/m);
+});
+
+test('SHA256SUMS has the checksum of each package', async () => {
+  must('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], dist);
+  const lines = (await readFile(join(dist, 'SHA256SUMS'), 'utf8')).trim().split('\n');
+  assert.equal(lines.length, (await readdir(dist)).length - 1);
+});
+
+/** Installs the packed files, without a network. */
+async function install(into, flags) {
+  await writeFile(join(into, 'package.json'), '{ "private": true }');
+  const files = (await readdir(dist)).filter((name) => name.endsWith('.tgz'));
+  const wanted = flags.length > 0 ? files.filter((name) => !name.includes('linux')) : files;
+  must('npm', ['install', '--offline', '--no-audit', '--no-fund', ...flags, ...wanted.map((name) => join(dist, name))], into);
+}
+
+/** Starts the app behind the installed Hostler, and waits until it answers. */
+async function serve([program, ...args], options = {}) {
+  const port = await freePort();
+  const flags = ['run', '--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0', '--workers', '1', '--', process.execPath, 'server.js'];
+  const child = spawn(program, [...args, ...flags], { cwd: app, stdio: ['ignore', 'ignore', 'inherit'], ...options });
+  started.push(child);
+  const address = `http://127.0.0.1:${port}/`;
+  await eventually('an answer of the app', async () => (await fetch(address)).ok);
+  return { child, address };
+}
+
+function must(command, args, cwd) {
+  const done = spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, npm_config_cache: join(folder, 'cache') } });
+  assert.equal(done.status, 0, `${command} ${args.join(' ')}\n${done.stdout}${done.stderr}`);
+  return done;
+}
