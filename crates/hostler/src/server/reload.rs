@@ -50,6 +50,17 @@ fn reopen_log(running: &RunningServer, file: Option<&Path>) {
     }
 }
 
+fn change_log(running: &RunningServer, older: &Config, newer: &Config, done: &mut CommandDone) {
+    if older.log == newer.log {
+        return;
+    }
+    running.journal.follow(settings::log_rules(&newer.log));
+    if older.log.file != newer.log.file {
+        reopen_log(running, newer.log.file.as_deref());
+    }
+    done.push("log: changed".into());
+}
+
 /// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
@@ -114,13 +125,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         cache::share(&running.shared_cache, newer.cache.tier.as_ref(), &running.journal);
         done.push("cache: memcached changed".into());
     }
-    if difference.log {
-        running.journal.follow(settings::log_rules(&newer.log));
-        if older.log.file != newer.log.file {
-            reopen_log(running, newer.log.file.as_deref());
-        }
-        done.push("log: changed".into());
-    }
+    change_log(running, &older, &newer, &mut done);
     swap(running, &newer, change, lookups);
     Ok(done)
 }

@@ -8,7 +8,7 @@ use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, Spool};
-use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route};
+use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route, StickyKey};
 use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
 use tokio::sync::{Semaphore, watch};
@@ -78,11 +78,9 @@ impl RunningServer {
         journal: Journal,
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;
-        let spool = Spool::new(config.server.spool_size, config.server.temp_dir.clone());
-        let answer_memory = settings::answer_memory(&config.server);
+        let (spool, answer_memory) = memory(&config);
         let listening = listening(&config, tls.as_deref(), &spool, &answer_memory)?;
-        let pool_context =
-            PoolContext::new(&invocation, &config, options.development(), &journal, sticky_key)?;
+        let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));
@@ -93,8 +91,7 @@ impl RunningServer {
         let (gateway, tables, registered) = serving(&config, &health, &journal, pages);
         tables.configure(table);
         let served = (tables.clone(), listeners.own_addresses()?);
-        let admin_access =
-            Arc::new(AdminAccess::new(listeners.access_rules(&config.server), journal.clone()));
+        let rules = listeners.access_rules(&config.server);
         let registering = Registering::open(&config, &registered, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
@@ -116,6 +113,7 @@ impl RunningServer {
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
         };
         Ok(Self {
+            admin_access: Arc::new(AdminAccess::new(rules, journal.clone())),
             program: Program::of_process(&invocation.surroundings)?,
             invocation,
             options,
@@ -135,7 +133,6 @@ impl RunningServer {
             registered,
             registering,
             sources: Arc::new(sources),
-            admin_access,
             listeners: ArcSwapOption::from_pointee(listeners),
             changes: Semaphore::new(1),
             successor: watch::Sender::new(None),
@@ -156,6 +153,20 @@ impl RunningServer {
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
     }
+}
+
+/// For answers of slow clients: on the disk and in memory.
+fn memory(config: &Config) -> (Arc<Spool>, Arc<MemoryBudget>) {
+    let spool = Spool::new(config.server.spool_size, config.server.temp_dir.clone());
+    (spool, settings::answer_memory(&config.server))
+}
+
+fn pool_context(
+    (config, invocation, options): (&Config, &Invocation, &RunOptions),
+    journal: &Journal,
+    sticky_key: Option<StickyKey>,
+) -> Result<PoolContext, StartError> {
+    Ok(PoolContext::new(invocation, config, options.development(), journal, sticky_key)?)
 }
 
 /// The certificates, if there are TLS listeners.
