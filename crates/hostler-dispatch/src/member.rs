@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use slab::Slab;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
 use super::event_loop::LoopState;
 use super::kinds::WorkKind;
+use super::occupancy::HeldSlot;
 use super::settings::PoolSettings;
 
 /// What leases, the membership and the pool share about one member.
@@ -94,6 +96,8 @@ pub(super) struct Grant<E> {
     pub beside: u32,
     /// The place of the member among the members at the grant. It may have changed.
     pub place: u32,
+    /// The key of the slot in [`MemberState::held`].
+    pub held: u32,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,
 }
@@ -145,6 +149,8 @@ pub(super) struct MemberState<E> {
     /// Preferred by claims that ask for a near member.
     pub near: bool,
     pub in_use: usize,
+    /// The slots in use, one entry each.
+    pub held: Slab<HeldSlot>,
     pub tunnels: LongLivedCount,
     pub streams: LongLivedCount,
     /// Leases that requests have really taken.
