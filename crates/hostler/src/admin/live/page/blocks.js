@@ -31,6 +31,17 @@ export class Blocks {
     for (const lane of this.lanes.values()) prune(lane, now);
   }
 
+  /** A worker hung at this moment. The requests that it had then are to blame, or suffered from it. */
+  blame(name, moment) {
+    for (const lane of this.lanes.values()) {
+      if (lane.name !== name) continue;
+      for (const block of lane.blocks) {
+        const end = block.end ?? Infinity;
+        if (block.since < moment && end > moment - 1e6 && end - block.since > 1e6) Object.assign(block, { how: 'error', reason: 'its worker hung' });
+      }
+    }
+  }
+
   /** The lanes in the order of their names. */
   get sorted() {
     return [...this.lanes.values()].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }) || a.id - b.id);

@@ -32,7 +32,7 @@ export function table(place, columns, rows, empty) {
   if (!body) {
     const head = columns.map(([name, kind]) => element('th', { class: kind, scope: 'col' }, name));
     body = element('tbody');
-    const scroll = element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-labelledby': place.closest('section')?.getAttribute('aria-labelledby') });
+    const scroll = element('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-labelledby': place.closest('section')?.getAttribute('aria-labelledby') });
     scroll.append(element('table', {}, element('thead', {}, element('tr', {}, ...head)), body));
     place.replaceChildren(scroll);
   }

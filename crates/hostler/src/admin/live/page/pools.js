@@ -10,6 +10,8 @@ import { askPool } from './actions.js';
 const BEHIND = 250_000;
 /** A worker counts as hung for the page this long after it hung. */
 const HUNG_FOR = 60_000;
+/** Its lane is red for this long, or until it is ready again. */
+const RED_FOR = 10_000;
 const SPANS = [5, 10, 30, 60];
 
 const parts = new Map();
@@ -64,7 +66,7 @@ export function takeStatus(status) {
     const known = workers.get(name)?.workers;
     const there = new Set((known ?? []).map(({ index }) => String(index)));
     for (const lane of part.blocks.lanes.values()) lane.isKept = there.has(lane.name);
-    part.canRestart = Boolean(known);
+    for (const worker of (known ?? []).filter(isHung)) part.blocks.blame(String(worker.index), clock.now - worker.hung_ago_ms * 1000);
     part.restart.hidden = !known;
   }
 }
@@ -82,6 +84,8 @@ export function underWay() {
 }
 
 export const isHung = (worker) => worker.hung_ago_ms != null && worker.hung_ago_ms < HUNG_FOR;
+
+const hangs = (worker) => isHung(worker) && (worker.hung_ago_ms < RED_FOR || worker.state !== 'ready');
 
 function add(name) {
   const [title, figures, badge] = [element('h3', {}, name), element('span', { class: 'figures' }), element('span', { class: 'pill', hidden: '' })];
@@ -128,7 +132,7 @@ function stateOf(part, lane) {
   const known = pool?.workers?.filter(({ index }) => String(index) === lane.name) ?? [];
   const worker = known.find(({ member }) => member === lane.id) ?? known.at(-1);
   const long = [lane.streams && several(lane.streams, 'stream'), lane.tunnels && several(lane.tunnels, 'tunnel')].filter(Boolean).join(', ');
-  if (worker && isHung(worker)) return { state: 'hung', kind: 'bad' };
+  if (worker && hangs(worker)) return { state: 'hung', kind: 'bad' };
   if (lane.out) return { state: 'out', kind: 'bad' };
   if (lane.gone !== null) return { state: worker?.state ?? 'gone', kind: 'warn' };
   if (lane.left) return { state: 'leaving', kind: 'warn' };
@@ -161,7 +165,7 @@ function drawAll() {
   const now = frozen ?? moment();
   clock.drawn = Math.floor(clock.now / 1e6);
   for (const part of parts.values()) {
-    const hung = new Set((workers.get(part.name)?.workers ?? []).filter(isHung).map(({ index }) => String(index)));
+    const hung = new Set((workers.get(part.name)?.workers ?? []).filter(hangs).map(({ index }) => String(index)));
     part.view = { now, span, height: part.height, hung };
     draw(part.canvas, part.blocks, part.view);
   }
@@ -175,7 +179,7 @@ function tell(part, { clientX, clientY }) {
   const { lane, block } = found;
   const held = (block.end ?? part.view.now) - block.since;
   const lines = [`${part.name}/${lane.name}  ${block.route ?? ''}`, `${micros(held)} at the worker${block.wait == null ? '' : `, waited ${micros(block.wait)}`}`];
-  if (block.reason) lines.push(`refused: ${block.reason}`);
+  if (block.reason) lines.push(block.how === 'error' ? block.reason : `refused: ${block.reason}`);
   else if (block.status) lines.push(`status ${block.status}`);
   else lines.push(block.end === null ? 'not answered yet' : 'its end was not sampled');
   say(tip, lines.join('\n'));
