@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::claim::{LongLived, MemberId};
 use super::event_loop::LoopState;
 use super::kinds::WorkKind;
-use super::occupancy::HeldSlot;
 use super::settings::PoolSettings;
 
 /// What leases, the membership and the pool share about one member.
@@ -78,6 +77,15 @@ impl<E> Member<E> {
     pub fn is_under_watch(&self) -> bool {
         self.is_doubted() || self.suspected.load(Ordering::Relaxed)
     }
+}
+
+/// A slot in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSlot {
+    /// When it was given away.
+    pub since: Instant,
+    /// The kind of its request, as the claim says.
+    pub kind: Option<WorkKind>,
 }
 
 /// A slot that was given away, as a plain value. Its holder must pass it to [`Roster::release`].

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::claim::MemberId;
 use super::kinds::WorkKind;
-use super::member::Member;
+use super::member::{HeldSlot, Member};
 use super::state::PoolState;
 
 /// The waiting requests and the slots in use of a pool at one moment. Long lists are cut; the counts are whole.
@@ -36,15 +36,6 @@ pub struct WaitingRequest {
     /// When it arrived.
     pub arrived: Instant,
     /// Its kind, as its claim says.
-    pub kind: Option<WorkKind>,
-}
-
-/// A slot in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldSlot {
-    /// When it was given away.
-    pub since: Instant,
-    /// The kind of its request, as the claim says.
     pub kind: Option<WorkKind>,
 }
 

@@ -13,8 +13,7 @@ use super::claim::{LongLived, MemberId, MemberPreference};
 use super::event_loop::{EventLoop, LoopState};
 use super::free_index::{FreeIndex, SeatOrder};
 use super::kinds::WorkKind;
-use super::member::{Grant, LongLivedCount, Member, MemberState};
-use super::occupancy::HeldSlot;
+use super::member::{Grant, HeldSlot, LongLivedCount, Member, MemberState};
 use super::settings::PoolSettings;
 use super::totals::Totals;
 

@@ -54,7 +54,7 @@ pub async fn serve(
         .route("/reload", post(http::reload))
         .route("/upgrade", post(http::upgrade))
         .with_state(commands);
-    let live = live::Live::begin(sources.clone());
+    let live = live::begin(sources.clone());
     let live_page = live::router(live.clone());
     let questions = Router::new()
         .route("/", get(front::front))

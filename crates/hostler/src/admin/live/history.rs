@@ -19,7 +19,7 @@ const MOST_MARKS: usize = 60;
 const MOST_ROUTE_MOMENTS: usize = 15;
 const SAMPLES_A_MINUTE: u64 = 12;
 
-type Buckets = Vec<(f64, u64)>;
+type BucketCounts = Vec<(f64, u64)>;
 
 /// The samples of all pools.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub struct History {
     marks: VecDeque<Mark>,
     before: Option<TotalsBefore>,
     pools: BTreeMap<Arc<str>, PoolBefore>,
-    routes: BTreeMap<Arc<str>, VecDeque<Buckets>>,
+    routes: BTreeMap<Arc<str>, VecDeque<BucketCounts>>,
     last_reload: Option<Timestamp>,
     taken: u64,
 }
@@ -83,8 +83,8 @@ struct TotalsBefore {
 #[derive(Debug, Default)]
 struct PoolBefore {
     granted: u64,
-    wait: Buckets,
-    work: Buckets,
+    wait: BucketCounts,
+    work: BucketCounts,
     /// Since when a restart runs.
     restarting: bool,
     /// Starts of workers, by their number.
@@ -197,7 +197,7 @@ impl PoolBefore {
 fn pool_sample(source: &PoolSource, before: &mut PoolBefore, seconds: f64) -> PoolSample {
     let (pool, times) = (source.pool.snapshot(), source.meter.times());
     let (wait, work) = (times.queue_wait.buckets, times.worker_time.buckets);
-    let of = |now: &Buckets, before: &Buckets| {
+    let of = |now: &BucketCounts, before: &BucketCounts| {
         let lately = if seconds.is_finite() { since(now, before) } else { Vec::new() };
         [0.5, 0.99].map(|share| quantile(&lately, share).map(millis))
     };
@@ -226,7 +226,7 @@ fn totals(sources: &Sources, at: f64) -> TotalsBefore {
 }
 
 /// The durations of a route's requests of all kinds.
-fn buckets(counters: &hostler_engine::exchange::Counters) -> Buckets {
+fn buckets(counters: &hostler_engine::exchange::Counters) -> BucketCounts {
     let mut views = counters.view().durations.into_iter();
     let mut sum = views.next().map_or_else(Vec::new, |view| view.buckets);
     for view in views {

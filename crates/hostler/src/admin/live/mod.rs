@@ -8,67 +8,35 @@ mod frame;
 mod history;
 mod quantile;
 mod sampler;
+mod shared;
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream::unfold;
 use hostler_engine::gateway::refusal::{self, RefusalCause};
-use serde::Serialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Notify, broadcast};
 
 pub(super) use assets::page;
 
 use super::status::Sources;
-use history::History;
+use shared::{Live, event};
 
 /// The most pages that are open at the same time.
 const MOST_PAGES: usize = 32;
-/// Pictures that a slow page may be behind. It misses older ones.
-const MOST_BEHIND: usize = 8;
 
-/// What all pages share.
-pub(super) struct Live {
-    sources: Arc<Sources>,
-    history: Mutex<History>,
-    /// None once Hostler stops: then all streams end.
-    events: Mutex<Option<broadcast::Sender<Bytes>>>,
-    /// A page was opened.
-    opened: Notify,
-}
-
-impl Live {
-    /// Begins the history. The task that takes pictures ends with [`Self::end`].
-    pub fn begin(sources: Arc<Sources>) -> Arc<Self> {
-        let (events, _) = broadcast::channel(MOST_BEHIND);
-        let (history, opened) = (Mutex::default(), Notify::new());
-        let live = Arc::new(Self { sources, history, events: Mutex::new(Some(events)), opened });
-        tokio::spawn(sampler::run(live.clone()));
-        live
-    }
-
-    /// Ends the events of all pages, so that the listener can stop.
-    pub fn end(&self) {
-        drop(self.events.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.opened.notify_one();
-    }
-
-    /// None once Hostler stops.
-    fn events(&self) -> Option<broadcast::Sender<Bytes>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn with_history<T>(&self, act: impl FnOnce(&mut History) -> T) -> T {
-        act(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// Begins the history. The task that takes pictures ends with [`Live::end`].
+pub(super) fn begin(sources: Arc<Sources>) -> Arc<Live> {
+    let live = Arc::new(Live::new(sources));
+    tokio::spawn(sampler::run(live.clone()));
+    live
 }
 
 pub(super) fn router(live: Arc<Live>) -> Router {
@@ -77,12 +45,6 @@ pub(super) fn router(live: Arc<Live>) -> Router {
         .route("/live/refusals", get(refusals))
         .route("/live/{hash}/{file}", get(assets::file))
         .with_state(live)
-}
-
-/// An event as it goes to a page (`text/event-stream`). JSON has no line breaks.
-fn event(name: &str, data: &impl Serialize) -> Bytes {
-    let data = serde_json::to_string(data).unwrap_or_default();
-    format!("event: {name}\ndata: {data}\n\n").into()
 }
 
 /// The history at once, then pictures until the page leaves or Hostler stops.

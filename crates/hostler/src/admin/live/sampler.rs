@@ -1,4 +1,4 @@
-//! The task that takes pictures for all live pages and samples for the history. Knows neither pages nor HTTP.
+//! The task that takes pictures for all live pages and samples for the history. Knows no page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::frame::{EndedPicture, LiveFrame};
 use super::history::{RouteTimes, STEP};
-use super::{Live, event};
+use super::shared::{Live, event};
 use crate::admin::status::Status;
 
 /// The shortest time between two pictures: at most ten a second.
