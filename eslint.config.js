@@ -16,7 +16,7 @@ const opening = {
 };
 
 export default typescript.config(
-  { ignores: ['**/node_modules/', '**/dist/', '**/.next/', 'target/', 'fuzz/target/', '**/.cache/'] },
+  { ignores: ['**/node_modules/', '**/dist/', '**/.next/', 'target/', 'fuzz/target/', '**/.cache/', 'crates/hostler/src/admin/live/page/vendor/'] },
   js.configs.recommended,
   {
     files: ['**/*.{js,mjs,cjs,jsx,ts,tsx}'],
@@ -49,7 +49,7 @@ export default typescript.config(
   },
   {
     // Files that browsers load unchanged.
-    files: ['examples/*/public/**', 'crates/hostler/src/server/development/*.js'],
+    files: ['examples/*/public/**', 'crates/hostler/src/server/development/*.js', 'crates/hostler/src/admin/live/page/*.js'],
     languageOptions: { globals: globals.browser },
   },
   {

@@ -80,6 +80,11 @@ impl<W> BoundLine<W> {
         waiter
     }
 
+    /// All of them, one member after the other.
+    pub fn iter(&self) -> impl Iterator<Item = (&QueuePosition, &W)> {
+        self.waiting.values().flatten()
+    }
+
     /// Removes all that wait for this member.
     pub fn take_all(&mut self, member: MemberId) -> BTreeMap<QueuePosition, W> {
         let taken = self.waiting.remove(&member).unwrap_or_default();

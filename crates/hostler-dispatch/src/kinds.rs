@@ -1,5 +1,6 @@
 //! How long requests of one kind hold a slot, as measured. Knows no queue, and not what a kind is.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Different kinds may share an entry. Then they share an average.
@@ -9,20 +10,19 @@ const MEMORY: u16 = 64;
 /// With fewer requests than this, nothing is known of a kind.
 const ENOUGH: u16 = 8;
 
-/// Requests of one kind cost about as much. The caller decides what a kind is: the pool only compares. A small number, because each
-/// lease has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkKind(u8);
+/// Requests of one kind cost about as much. The caller decides what a kind is: the pool only compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WorkKind(NonZeroU64);
 
 impl WorkKind {
-    /// The kind with this key. Keys that share an entry are one kind.
+    /// The kind with this key. Kinds that share an entry have one average.
     pub fn of(key: u64) -> Self {
-        // Multiplied by the golden ratio, because keys may be addresses, whose low bits are equal.
-        Self((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - ENTRIES.ilog2())) as u8)
+        Self(NonZeroU64::new(key).unwrap_or(NonZeroU64::MAX))
     }
 
     fn entry(self) -> usize {
-        usize::from(self.0)
+        // Multiplied by the golden ratio, because keys may be addresses, whose low bits are equal.
+        (self.0.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - ENTRIES.ilog2())) as usize
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use slab::Slab;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -78,6 +79,15 @@ impl<E> Member<E> {
     }
 }
 
+/// A slot in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSlot {
+    /// When it was given away.
+    pub since: Instant,
+    /// The kind of its request, as the claim says.
+    pub kind: Option<WorkKind>,
+}
+
 /// A slot that was given away, as a plain value. Its holder must pass it to [`Roster::release`].
 pub(super) struct Grant<E> {
     pub member: Arc<Member<E>>,
@@ -94,6 +104,8 @@ pub(super) struct Grant<E> {
     pub beside: u32,
     /// The place of the member among the members at the grant. It may have changed.
     pub place: u32,
+    /// The key of the slot in [`MemberState::held`].
+    pub held: u32,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,
 }
@@ -145,6 +157,8 @@ pub(super) struct MemberState<E> {
     /// Preferred by claims that ask for a near member.
     pub near: bool,
     pub in_use: usize,
+    /// The slots in use, one entry each.
+    pub held: Slab<HeldSlot>,
     pub tunnels: LongLivedCount,
     pub streams: LongLivedCount,
     /// Leases that requests have really taken.

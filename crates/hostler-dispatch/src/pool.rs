@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::claim::{Claim, Ticket};
 use super::lease::Lease;
+use super::occupancy::Occupancy;
 use super::place::QueuePosition;
 use super::queue::AcquireError;
 use super::settings::PoolSettings;
@@ -88,6 +89,14 @@ impl<E: Send + Sync + 'static> Pool<E> {
             PoolSnapshot::take(&state, now)
         };
         figures.with_members(members, view)
+    }
+
+    /// Who waits and who holds a slot now, with the result of `view` for each endpoint. `most`: the most waiting requests,
+    /// members, and slots of each member.
+    pub fn occupancy<T>(&self, most: (usize, usize, usize), view: impl Fn(&E) -> T) -> Occupancy<T> {
+        let now = Instant::now();
+        let occupancy = Occupancy::take(&self.shared.lock(), now, most);
+        occupancy.viewed(view)
     }
 
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].

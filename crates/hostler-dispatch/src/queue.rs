@@ -255,6 +255,23 @@ impl<G> Queue<G> {
         any.chain(self.lines.iter().filter_map(|line| line.bound.oldest())).min()
     }
 
+    /// The waiting requests that arrived first, at most `most` of them: when each arrived, and its kind.
+    pub fn first_arrivals(&self, most: usize) -> Vec<(Instant, Option<WorkKind>)> {
+        let of = |(place, waiter): (&QueuePosition, &Waiter)| (place.ticket.arrived, waiter.span.work.kind);
+        let mut arrivals: Vec<_> = self
+            .lines
+            .iter()
+            .flat_map(|line| {
+                let sides = [&line.returned, &line.newcomers].into_iter();
+                sides.flat_map(|side| side.iter().take(most)).chain(line.bound.iter().take(most))
+            })
+            .map(of)
+            .collect();
+        arrivals.sort_unstable_by_key(|(arrived, _)| *arrived);
+        arrivals.truncate(most);
+        arrivals
+    }
+
     pub fn push(&mut self, place: QueuePosition, span: QueueSpan, waker: Waker) {
         let (line, waiter) = (&mut self.lines[place.priority.index()], Waiter { waker, span });
         let before = match span.preference.bound {

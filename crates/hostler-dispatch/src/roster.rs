@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use slab::Slab;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId, MemberPreference};
 use super::event_loop::{EventLoop, LoopState};
 use super::free_index::{FreeIndex, SeatOrder};
-use super::member::{Grant, LongLivedCount, Member, MemberState};
+use super::kinds::WorkKind;
+use super::member::{Grant, HeldSlot, LongLivedCount, Member, MemberState};
 use super::settings::PoolSettings;
 use super::totals::Totals;
 
@@ -151,6 +153,7 @@ impl<E> Roster<E> {
             event_loop: None,
             near,
             in_use: 0,
+            held: Slab::new(),
             tunnels: LongLivedCount::default(),
             streams: LongLivedCount::default(),
             granted: 0,
@@ -182,6 +185,7 @@ impl<E> Roster<E> {
         index: usize,
         long_lived: Option<LongLived>,
         wanted: &MemberPreference,
+        kind: Option<WorkKind>,
         now: Instant,
     ) -> Grant<E> {
         self.turns += 1;
@@ -191,8 +195,9 @@ impl<E> Roster<E> {
             state.lease_time(now);
             let beside = u32::try_from(state.in_use).unwrap_or(u32::MAX);
             state.in_use += 1;
-            if let Some(kind) = long_lived {
-                state.count(kind).reserved += 1;
+            let held = u32::try_from(state.held.insert(HeldSlot { since: now, kind })).unwrap_or(u32::MAX);
+            if let Some(long_lived) = long_lived {
+                state.count(long_lived).reserved += 1;
             }
             state.last_used = turns;
             let trial = state.member.is_doubted();
@@ -205,7 +210,7 @@ impl<E> Roster<E> {
             }
             let unsent = AtomicBool::new(state.event_loop.is_some());
             let (member, place) = (Arc::clone(&state.member), u32::try_from(index).unwrap_or(u32::MAX));
-            Grant { member, since: now, trial, wary, alone, long_lived, kind: None, beside, unsent, place }
+            Grant { member, since: now, trial, wary, alone, long_lived, kind, beside, unsent, place, held }
         })
     }
 
@@ -221,6 +226,7 @@ impl<E> Roster<E> {
                 state.shared_until = Some(now);
             }
             state.in_use -= 1;
+            state.held.try_remove(grant.held as usize);
             state.exclusive &= !grant.alone;
             if let Some(kind) = grant.long_lived {
                 state.count(kind).reserved -= 1;

@@ -289,8 +289,7 @@ impl<E> PoolState<E> {
             return None;
         }
         let index = self.choose(now, kind, preference)?;
-        let mut grant = self.roster.grant(index, kind, preference, now.real);
-        grant.kind = work;
+        let grant = self.roster.grant(index, kind, preference, work, now.real);
         self.last_chosen = Some(grant.member.id);
         self.admission.granted(now.served);
         Some(grant)

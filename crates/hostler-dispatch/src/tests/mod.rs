@@ -14,6 +14,7 @@ mod loads;
 mod locking;
 mod model;
 mod observed;
+mod occupancy;
 mod overload;
 mod pause;
 mod preference;

@@ -15,6 +15,7 @@ mod instance;
 pub mod log_facts;
 pub mod memory;
 pub mod pending_end;
+mod recent;
 pub mod spool;
 pub mod transfer_rate;
 pub mod via;
@@ -46,6 +47,7 @@ pub use instance::Instance;
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
+pub use recent::{EndedExchange, RecentExchanges};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use transfer_rate::TransferRate;
 
@@ -177,6 +179,8 @@ pub struct Timings {
     pub queue_wait: Duration,
     /// The time to connect to members, over all attempts.
     pub connecting: Duration,
+    /// When the last slot was granted. None if no slot was held.
+    pub slot_since: Option<Instant>,
     /// How long slots were held, over all attempts. None if no slot was held, or one is still held.
     pub slot_hold: Option<Duration>,
     /// From the first byte to the worker until the head of its answer.
@@ -359,6 +363,7 @@ impl Timings {
             started: clock::now(),
             queue_wait: Duration::ZERO,
             connecting: Duration::ZERO,
+            slot_since: None,
             slot_hold: None,
             worker_time: None,
         }

@@ -1,14 +1,9 @@
-//! The front page of the admin listener: its requests as text, and for browsers the status as a page. Knows no commands.
+//! The front of the admin listener: its requests as text, and for browsers the live page. Knows no commands.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 
-use super::status::Sources;
-use super::table::table;
-use crate::html::escaped;
+use super::live;
 
 const REQUESTS: &str = "\
 GET  /status               everything that Hostler knows about itself, as JSON
@@ -29,18 +24,12 @@ POST /purge                forget stored answers; ?url= ?prefix= ?tag= (as many 
 POST /reload               apply the configuration as it is now
 POST /upgrade              hand over to the program as it is now
 ";
-const PAGE: &str = include_str!("front.html");
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-pub(super) async fn front(State(sources): State<Arc<Sources>>, fields: HeaderMap) -> Response {
+pub(super) async fn front(fields: HeaderMap) -> Response {
     let accept = fields.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     // Only browsers that load a page name `text/html`.
-    if !accept.is_some_and(|accept| accept.contains("text/html")) {
-        return format!("Hostler's admin listener.\n\n{REQUESTS}").into_response();
+    if accept.is_some_and(|accept| accept.contains("text/html")) {
+        return live::page();
     }
-    let status = serde_json::to_value(sources.status()).unwrap_or_default();
-    // The table has names from clients, such as paths of requests that are kept off.
-    let page = PAGE.replace("{{requests}}", REQUESTS).replace("{{table}}", &escaped(&table(&status)));
-    let safe = [(header::CACHE_CONTROL, "no-store"), (header::CONTENT_SECURITY_POLICY, POLICY)];
-    (safe, Html(page)).into_response()
+    format!("Hostler's admin listener.\n\n{REQUESTS}").into_response()
 }

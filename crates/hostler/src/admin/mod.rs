@@ -7,6 +7,7 @@ mod front;
 mod health;
 mod http;
 mod inspect;
+mod live;
 mod metrics;
 pub mod note;
 mod process;
@@ -56,6 +57,8 @@ pub async fn serve(
         .route("/upgrade", post(http::upgrade))
         .with_state(commands)
         .merge(inspect::routes(sources.clone()));
+    let live = live::begin(sources.clone());
+    let live_page = live::router(live.clone());
     let questions = Router::new()
         .route("/", get(front::front))
         .route("/status", get(status))
@@ -69,7 +72,13 @@ pub async fn serve(
         .route("/health/ready/{pool}", get(health::pool))
         .with_state(sources);
     let check = axum::middleware::from_fn_with_state(access, access::check);
-    let all = questions.merge(commands).layer(check).into_make_service_with_connect_info::<AdminClient>();
+    let all = questions.merge(commands).merge(live_page).layer(check);
+    let all = all.into_make_service_with_connect_info::<AdminClient>();
+    // The events of the live page have no end of their own.
+    let end = async move {
+        end.await;
+        live.end();
+    };
     // axum retries a failed accept, so `serve` returns only after `end`.
     let _ = match listener {
         AdminListener::Tcp(listener) => axum::serve(listener, all).with_graceful_shutdown(end).await,

@@ -10,7 +10,7 @@ use hostler_dispatch::{Pool, PoolSnapshot};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
-    Spool, SpoolView,
+    RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView};
 use hostler_engine::journal::{self, Journal};
@@ -37,6 +37,8 @@ pub struct Sources {
     pub request_memory: Arc<MemoryBudget>,
     /// The budget for answers that wait for their clients.
     pub answer_memory: Arc<MemoryBudget>,
+    /// The exchanges that have just ended, while the live page is open.
+    pub recent: Arc<RecentExchanges>,
     /// What health checks are told.
     pub health: Arc<Health>,
     pub journal: Journal,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hostler_coding::Allowance;
-use hostler_engine::exchange::{ClientConnection, Connections, Exchange, Scheme, Sweep};
+use hostler_engine::exchange::{ClientConnection, Connections, Exchange, RecentExchanges, Scheme, Sweep};
 use hostler_engine::gateway::{Gateway, access_line};
 use hostler_engine::journal::Journal;
 
@@ -26,6 +26,8 @@ pub struct Shard {
     pub journal: Journal,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
+    /// Keeps ended exchanges for the live page while one is open.
+    pub recent: Arc<RecentExchanges>,
     /// Limits the memory and time for encoding answers.
     pub encoding: Arc<Allowance>,
     /// The tasks that serve HTTP/2 streams.
@@ -76,6 +78,7 @@ impl Shard {
         self.connections.cut.count(exchange.log_facts.aborted);
         // A kept-alive connection keeps its exchange, and its next request may come much later.
         exchange.body = Default::default();
+        self.recent.note(self.index, exchange);
         self.gateway.settle(exchange);
         if exchange.is_health_check && !self.settings.load().log_health_checks {
             return;

@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
 use hostler_engine::cache::SharedCache;
-use hostler_engine::exchange::{Connections, MemoryBudget, Spool};
+use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool};
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route, StickyKey};
 use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
@@ -97,6 +97,7 @@ impl RunningServer {
             started: Instant::now(),
             encoding: Arc::new(EncoderMemory::new(config.server.compress_memory)),
             connections,
+            recent: RecentExchanges::new(pool_context.threads),
             request_memory: gateway.request_memory.clone(),
             answer_memory,
             spool,

@@ -41,6 +41,7 @@ impl DataPlane {
                 gateway: gateway.clone(),
                 journal: journal.clone(),
                 connections: sources.connections.clone(),
+                recent: sources.recent.clone(),
                 encoding: Allowance::new(sources.encoding.clone()),
                 stream_tasks: Arc::default(),
             };

@@ -14,6 +14,7 @@ mod http2_tunnels;
 mod idle_memory;
 mod large_bodies;
 mod limits;
+mod live;
 mod one_client;
 mod proxy_protocol;
 mod slow_clients;

@@ -255,7 +255,7 @@ async fn the_admin_listener_answers_status_and_nothing_else() {
     admin.send("GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html,*/*;q=0.8\r\n\r\n").await;
     let page = admin.answer().await;
     page.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
-    page.assert_says("pool app: 0 of").assert_says("<title>Hostler status</title>");
+    page.assert_says("<title>Hostler live</title>").assert_says("script type=\"module\"");
     admin.get_of("localhost", "/other").await.assert_status(404);
     assert_eq!(app.requests().len(), 0);
     // The public listener does not answer it either.

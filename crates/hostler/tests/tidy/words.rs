@@ -16,6 +16,15 @@ const PAGES: &[&str] = &[
 
 /// Structures that are written as JSON elsewhere, and where: their fields are no words of the status or the log.
 const OTHER_JSON: &[(&str, &str)] = &[
+    ("LiveFrame", "an event of the live page, which is its only reader"),
+    ("PoolPicture", "an event of the live page, which is its only reader"),
+    ("LanePicture", "an event of the live page, which is its only reader"),
+    ("EndedPicture", "an event of the live page, which is its only reader"),
+    ("HistorySample", "an event of the live page, which is its only reader"),
+    ("PoolSample", "an event of the live page, which is its only reader"),
+    ("Mark", "an event of the live page, which is its only reader"),
+    ("RouteTimes", "an event of the live page, which is its only reader"),
+    ("LiveStatus", "an event of the live page, which is its only reader"),
     ("FetchMark", "an item in memcached"),
     ("Under", "an item in memcached"),
     ("Freshness", "an item in memcached"),

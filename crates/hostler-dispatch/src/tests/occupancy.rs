@@ -1,0 +1,58 @@
+//! The picture of a pool: which requests wait, and since when each slot is held.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, advance};
+
+use super::{lease, of, pool, waiting};
+use crate::{Claim, Occupancy, Pool, WorkKind};
+
+fn taken(pool: &Pool<&'static str>) -> Occupancy<&'static str> {
+    pool.occupancy((10, 10, 10), |endpoint| *endpoint)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_slot_in_use_is_shown_with_its_time_and_kind_until_it_is_returned() {
+    let (pool, kind) = (pool(10), WorkKind::of(7));
+    let _member = pool.join("a", 2);
+    let began = Instant::now();
+    let first = of(pool.acquire(Claim { kind: Some(kind), ..Claim::default() })).lease();
+    advance(Duration::from_secs(1)).await;
+    let second = lease(&pool);
+    let [member] = &taken(&pool).members[..] else { panic!("one member") };
+    let held: Vec<_> = member.held.iter().map(|held| (held.since - began, held.kind)).collect();
+    assert_eq!(held, [(Duration::ZERO, Some(kind)), (Duration::from_secs(1), None)]);
+    assert_eq!((member.in_use, member.slots), (2, 2));
+
+    drop(first);
+    let held = taken(&pool).members[0].held.clone();
+    assert_eq!(held.iter().map(|held| held.since - began).collect::<Vec<_>>(), [Duration::from_secs(1)]);
+    drop(second);
+    assert!(taken(&pool).members[0].held.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_requests_that_have_waited_longest_are_shown() {
+    let pool = pool(10);
+    let _member = pool.join("a", 1);
+    let began = Instant::now();
+    let _busy = lease(&pool);
+    let mut requests = Vec::new();
+    for _ in 0..3 {
+        advance(Duration::from_secs(1)).await;
+        requests.push(waiting(&pool));
+    }
+    let picture = pool.occupancy((2, 10, 10), |_| ());
+    let arrived: Vec<_> = picture.waiting.iter().map(|waiting| (waiting.arrived - began).as_secs()).collect();
+    assert_eq!((picture.queue_length, &arrived[..]), (3, &[1, 2][..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_lists_are_cut_and_the_counts_are_whole() {
+    let pool = pool(10);
+    let _members = [pool.join("a", 5), pool.join("b", 5)];
+    let _leases: Vec<_> = (0..10).map(|_| lease(&pool)).collect();
+    let picture = pool.occupancy((0, 1, 3), |_| ());
+    assert_eq!((picture.members.len(), picture.member_count), (1, 2));
+    assert_eq!((picture.members[0].held.len(), picture.members[0].in_use), (3, 5));
+}

@@ -1,0 +1,251 @@
+//! The last fifteen minutes as samples of a fixed number, and what happened in them. Knows no page.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::quantile::{quantile, since};
+use crate::admin::status::{PoolSource, Sources};
+
+/// The time between two samples.
+pub const STEP: Duration = Duration::from_secs(5);
+/// The samples of fifteen minutes.
+const MOST_SAMPLES: usize = 180;
+const MOST_MARKS: usize = 60;
+/// Percentiles of routes are of the time since one of these moments, which lie a minute apart: of the last 15 minutes.
+const MOST_ROUTE_MOMENTS: usize = 15;
+const SAMPLES_A_MINUTE: u64 = 12;
+
+type BucketCounts = Vec<(f64, u64)>;
+
+/// The samples of all pools.
+#[derive(Debug, Default)]
+pub struct History {
+    samples: VecDeque<Arc<HistorySample>>,
+    marks: VecDeque<Mark>,
+    before: Option<TotalsBefore>,
+    pools: BTreeMap<Arc<str>, PoolBefore>,
+    routes: BTreeMap<Arc<str>, VecDeque<BucketCounts>>,
+    last_reload: Option<Timestamp>,
+    taken: u64,
+}
+
+/// The figures of the time since the sample before.
+#[derive(Debug, Serialize)]
+pub struct HistorySample {
+    /// Seconds since 1970.
+    pub at: f64,
+    /// Requests, answers with 5xx, and refusals, each per second, over all routes.
+    pub requests: f64,
+    pub errors: f64,
+    pub refused: f64,
+    pub pools: BTreeMap<Arc<str>, PoolSample>,
+}
+
+/// Times are in milliseconds. None: no request.
+#[derive(Debug, Serialize)]
+pub struct PoolSample {
+    pub rate: f64,
+    pub wait: [Option<f64>; 2],
+    pub work: [Option<f64>; 2],
+    pub in_use: usize,
+    pub slots: usize,
+    pub queue: usize,
+}
+
+/// Something that explains a step in the plots.
+#[derive(Debug, Clone, Serialize)]
+pub struct Mark {
+    pub at: f64,
+    pub text: String,
+}
+
+/// The percentiles of a route over the last fifteen minutes, in milliseconds.
+#[derive(Debug, Serialize)]
+pub struct RouteTimes {
+    pub count: u64,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+#[derive(Debug)]
+struct TotalsBefore {
+    at: f64,
+    requests: u64,
+    errors: u64,
+    refused: u64,
+}
+
+#[derive(Debug, Default)]
+struct PoolBefore {
+    granted: u64,
+    wait: BucketCounts,
+    work: BucketCounts,
+    /// Since when a restart runs.
+    restarting: bool,
+    /// Starts of workers, by their number.
+    generations: BTreeMap<usize, u64>,
+}
+
+impl History {
+    /// Takes the next sample. To be called each [`STEP`].
+    pub fn sample(&mut self, sources: &Sources) -> Arc<HistorySample> {
+        let at = Timestamp::now().as_millisecond() as f64 / 1000.0;
+        if self.taken == 0 {
+            self.mark(at, "Hostler started".into());
+        }
+        let totals = totals(sources, at);
+        let seconds = self.before.as_ref().map_or(f64::INFINITY, |before| (at - before.at).max(0.001));
+        let rate = |now: u64, before: fn(&TotalsBefore) -> u64| {
+            per_second(now, self.before.as_ref().map_or(now, before), seconds)
+        };
+        let requests = rate(totals.requests, |before| before.requests);
+        let errors = rate(totals.errors, |before| before.errors);
+        let refused = rate(totals.refused, |before| before.refused);
+        self.before = Some(totals);
+        let sources_of_pools = sources.pools.load();
+        self.pools.retain(|name, _| sources_of_pools.iter().any(|source| source.name == *name));
+        let mut marks = Vec::new();
+        let mut pools = BTreeMap::new();
+        for source in sources_of_pools.iter() {
+            let before = self.pools.entry(source.name.clone()).or_default();
+            pools.insert(source.name.clone(), pool_sample(source, before, seconds));
+            marks.append(&mut before.changes(source));
+        }
+        if let Some(reload) = &*sources.last_reload.load()
+            && self.last_reload.replace(reload.at) != Some(reload.at)
+        {
+            marks.push(if reload.ok { "configuration reloaded".into() } else { "a reload failed".into() });
+        }
+        marks.into_iter().for_each(|text| self.mark(at, text));
+        if self.taken % SAMPLES_A_MINUTE == 0 {
+            self.note_routes(sources);
+        }
+        self.taken += 1;
+        let sample = Arc::new(HistorySample { at, requests, errors, refused, pools });
+        push(&mut self.samples, sample.clone(), MOST_SAMPLES);
+        sample
+    }
+
+    pub fn samples(&self) -> Vec<Arc<HistorySample>> {
+        self.samples.iter().cloned().collect()
+    }
+
+    pub fn marks(&self) -> &VecDeque<Mark> {
+        &self.marks
+    }
+
+    /// The percentiles of each configured route.
+    pub fn route_times(&self, sources: &Sources) -> BTreeMap<Arc<str>, RouteTimes> {
+        let routes = sources.routes.load();
+        let times = routes.iter().map(|route| {
+            let now = buckets(&route.counters);
+            let before = self.routes.get(&route.pattern).and_then(VecDeque::front);
+            let lately = before.map_or(now.clone(), |before| since(&now, before));
+            let at = |share| quantile(&lately, share).map(millis);
+            let count = lately.iter().map(|(_, count)| count).sum();
+            (route.pattern.clone(), RouteTimes { count, p50: at(0.5), p90: at(0.9), p99: at(0.99) })
+        });
+        times.collect()
+    }
+
+    fn note_routes(&mut self, sources: &Sources) {
+        let routes = sources.routes.load();
+        self.routes.retain(|pattern, _| routes.iter().any(|route| route.pattern == *pattern));
+        for route in routes.iter() {
+            let moments = self.routes.entry(route.pattern.clone()).or_default();
+            push(moments, buckets(&route.counters), MOST_ROUTE_MOMENTS);
+        }
+    }
+
+    fn mark(&mut self, at: f64, text: String) {
+        push(&mut self.marks, Mark { at, text }, MOST_MARKS);
+    }
+}
+
+impl PoolBefore {
+    /// What happened to the pool's workers since the last call.
+    fn changes(&mut self, source: &PoolSource) -> Vec<String> {
+        let Some(supervisor) = &source.supervisor else { return Vec::new() };
+        let (name, rollout) = (&source.name, supervisor.rollout());
+        let mut changes = Vec::new();
+        let restarts = rollout.running.is_some();
+        match (std::mem::replace(&mut self.restarting, restarts), restarts) {
+            (false, true) => changes.push(format!("{name}: restart began")),
+            (true, false) => {
+                let succeeded = rollout.last.is_none_or(|last| last.succeeded);
+                changes.push(format!("{name}: restart {}", if succeeded { "finished" } else { "failed" }));
+            }
+            _ => {}
+        }
+        for worker in supervisor.snapshot() {
+            let before = self.generations.insert(worker.index, worker.generation);
+            let is_new = before.is_some_and(|before| before < worker.generation);
+            if is_new && !restarts && changes.is_empty() && worker.recycled.is_none() {
+                let why = worker.last_exit.unwrap_or_else(|| "it ended".into());
+                changes.push(format!("{name}/{}: started again ({why})", worker.index));
+            }
+        }
+        changes
+    }
+}
+
+fn pool_sample(source: &PoolSource, before: &mut PoolBefore, seconds: f64) -> PoolSample {
+    let (pool, times) = (source.pool.snapshot(), source.meter.times());
+    let (wait, work) = (times.queue_wait.buckets, times.worker_time.buckets);
+    let of = |now: &BucketCounts, before: &BucketCounts| {
+        let lately = if seconds.is_finite() { since(now, before) } else { Vec::new() };
+        [0.5, 0.99].map(|share| quantile(&lately, share).map(millis))
+    };
+    let sample = PoolSample {
+        rate: per_second(pool.counters.granted, before.granted, seconds),
+        wait: of(&wait, &before.wait),
+        work: of(&work, &before.work),
+        in_use: pool.in_use,
+        slots: pool.slots,
+        queue: pool.queue_length,
+    };
+    (before.granted, before.wait, before.work) = (pool.counters.granted, wait, work);
+    sample
+}
+
+fn totals(sources: &Sources, at: f64) -> TotalsBefore {
+    let routes = sources.routes.load();
+    let all = routes.iter().map(|route| &route.counters).chain([&sources.unrouted]);
+    let mut totals = TotalsBefore { at, requests: 0, errors: 0, refused: 0 };
+    for view in all.map(|counters| counters.view()) {
+        totals.requests += view.answers.values().sum::<u64>();
+        totals.errors += view.answers.get("5xx").copied().unwrap_or_default();
+        totals.refused += view.refusals.values().chain(view.fallbacks.values()).sum::<u64>();
+    }
+    totals
+}
+
+/// The durations of a route's requests of all kinds.
+fn buckets(counters: &hostler_engine::exchange::Counters) -> BucketCounts {
+    let mut views = counters.view().durations.into_iter();
+    let mut sum = views.next().map_or_else(Vec::new, |view| view.buckets);
+    for view in views {
+        sum.iter_mut().zip(view.buckets).for_each(|(sum, more)| sum.1 += more.1);
+    }
+    sum
+}
+
+fn per_second(now: u64, before: u64, seconds: f64) -> f64 {
+    (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0
+}
+
+fn millis(seconds: f64) -> f64 {
+    (seconds * 1e5).round() / 100.0
+}
+
+fn push<T>(ring: &mut VecDeque<T>, value: T, most: usize) {
+    if ring.len() == most {
+        ring.pop_front();
+    }
+    ring.push_back(value);
+}

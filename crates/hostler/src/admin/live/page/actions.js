@@ -1,0 +1,84 @@
+// The commands of the page. Each asks before it is sent, and says what Hostler answered. Knows no figures.
+import { at } from './elements.js';
+import { command, keepToken } from './stream.js';
+
+const ASKED = {
+  restart: (pool) => ['Restart', `New workers take the place of all workers of ${pool}, one after the other. No request is lost.`, `/pools/${encodeURIComponent(pool)}/restart`],
+  pause: (pool) => ['Pause', `Requests for ${pool} wait for at most 60 s, or until you resume the pool.`, `/pools/${encodeURIComponent(pool)}/pause?timeout=60s`],
+  resume: (pool) => ['Resume', `The waiting requests of ${pool} go on.`, `/pools/${encodeURIComponent(pool)}/resume`],
+};
+
+/** Asks, and then sends a command for a pool. */
+export async function askPool(what, pool) {
+  const [verb, text, path] = ASKED[what](pool);
+  await confirm({ title: `${verb} ${pool}?`, text, yes: verb, act: () => command(path) });
+}
+
+/** Asks which stored answers go, and then removes them. */
+export async function askPurge() {
+  const text = 'Hostler forgets the stored answer of this URL. Leave the field empty to forget all stored answers.';
+  const act = (url) => command(`/purge?${url ? `url=${encodeURIComponent(url)}` : 'all=true'}`);
+  await confirm({ title: 'Purge the cache?', text, name: 'URL', yes: 'Purge', act });
+}
+
+/** Asks for the admin token. Resolves to null if the operator gives none. */
+export function askToken() {
+  const text = 'This Hostler has an admin token. The page keeps it until you close this tab.';
+  return confirm({ title: 'Admin token', text, name: 'Token', secret: true, yes: 'Use it', act: null });
+}
+
+/** Forgets the token. */
+export function forgetToken() {
+  keepToken(null);
+}
+
+/** Dialogs wait for each other: a command may ask for a token. */
+let busy = null;
+
+async function confirm(question) {
+  const before = busy;
+  const dialog = at('ask');
+  if (before) dialog.close();
+  busy = question;
+  const answer = await shown(dialog, question);
+  busy = before;
+  if (before && question.secret) present(dialog, before);
+  return answer;
+}
+
+function present(dialog, { title, text, name, secret, yes }) {
+  at('ask-title').textContent = title;
+  at('ask-text').textContent = text;
+  at('ask-name').textContent = name ?? '';
+  at('ask-label').hidden = !name;
+  at('ask-input').type = secret ? 'password' : 'text';
+  at('ask-input').value = '';
+  at('ask-result').textContent = '';
+  at('ask-yes').textContent = yes;
+  at('ask-yes').hidden = false;
+  at('ask-no').textContent = 'Cancel';
+  if (!dialog.open) dialog.showModal();
+}
+
+function shown(dialog, question) {
+  present(dialog, question);
+  return new Promise((resolve) => {
+    const finish = (answer) => {
+      dialog.close();
+      resolve(answer);
+    };
+    at('ask-no').onclick = () => finish(null);
+    dialog.oncancel = () => resolve(null);
+    at('ask-input').onkeydown = (event) => event.key === 'Enter' && at('ask-yes').click();
+    at('ask-yes').onclick = async () => {
+      const typed = at('ask-input').value.trim();
+      if (!question.act) return finish(typed || null);
+      at('ask-yes').hidden = true;
+      at('ask-result').textContent = 'Hostler works on it.';
+      const result = await question.act(typed).catch((error) => ({ text: error.message }));
+      at('ask-result').textContent = result.text;
+      at('ask-no').textContent = 'Close';
+      at('ask-no').onclick = () => finish(result);
+    };
+  });
+}

@@ -1,0 +1,125 @@
+// The requests of one pool as blocks in lanes: when each began and ended, in which track, and how. Draws nothing.
+
+/** Blocks are kept this long after their end, in microseconds. */
+const KEPT = 61e6;
+/** The most blocks of a lane: older ones are dropped. */
+const MOST = 4000;
+const MOST_TRACKS = 64;
+/** A lane of a member that has gone stays this long, unless its worker is still there. */
+const GONE = 2e6;
+
+export class Blocks {
+  lanes = new Map();
+  /** Requests that got no slot: `{ at, reason }`. */
+  refused = [];
+  waiting = [];
+  routes = [];
+
+  /** Takes the pool's part of a picture. */
+  take(pool, ended, now, routes) {
+    this.waiting = pool.waiting.map(([since, route]) => ({ since, route: routes[route] }));
+    for (const seen of pool.lanes) this.#takeLane(seen, now, routes);
+    const ids = new Set(pool.lanes.map(({ id }) => id));
+    for (const [id, lane] of this.lanes) {
+      if (ids.has(id)) continue;
+      lane.gone ??= now;
+      close(lane, new Set(), now);
+      if (now - lane.gone > GONE && !lane.isKept) this.lanes.delete(id);
+    }
+    for (const each of ended) this.#takeEnded(each);
+    this.refused = this.refused.filter(({ at }) => now - at < KEPT);
+    for (const lane of this.lanes.values()) prune(lane, now);
+  }
+
+  /** A worker hung at this moment. The requests that it had then are to blame, or suffered from it. */
+  blame(name, moment) {
+    for (const lane of this.lanes.values()) {
+      if (lane.name !== name) continue;
+      for (const block of lane.blocks) {
+        const end = block.end ?? Infinity;
+        if (block.since < moment && end > moment - 1e6 && end - block.since > 1e6) Object.assign(block, { how: 'error', reason: 'its worker hung' });
+      }
+    }
+  }
+
+  /** The lanes in the order of their names. */
+  get sorted() {
+    return [...this.lanes.values()].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }) || a.id - b.id);
+  }
+
+  #takeLane(seen, now, routes) {
+    const lane = this.lanes.get(seen.id) ?? this.#newLane(seen);
+    Object.assign(lane, { name: seen.name, slots: seen.slots, inUse: seen.in_use, tunnels: seen.tunnels, streams: seen.streams, left: seen.left, out: seen.out, gone: null });
+    const open = new Set(seen.held.map(([since]) => since));
+    close(lane, open, now);
+    for (const [since, route] of seen.held) {
+      if (!lane.byTime.has(since)) add(lane, { since, end: null, how: 'running', route: routes[route] });
+    }
+  }
+
+  /** A worker that is started again goes on in the lane of the one before, if that has no request left. */
+  #newLane(seen) {
+    const before = [...this.lanes.values()].find((lane) => lane.name === seen.name && lane.gone !== null);
+    if (before) this.lanes.delete(before.id);
+    const lane = before ?? { name: seen.name, blocks: [], byTime: new Map(), ends: [] };
+    lane.id = seen.id;
+    this.lanes.set(seen.id, lane);
+    return lane;
+  }
+
+  #takeEnded(ended) {
+    const how = outcome(ended);
+    if (ended.since === null) {
+      if (how === 'refused') this.refused.push({ at: ended.ended, reason: ended.refusal });
+      return;
+    }
+    const lanes = [...this.lanes.values()].filter(({ name }) => name === ended.lane);
+    const lane = lanes.find(({ byTime }) => byTime.has(ended.since)) ?? lanes.at(-1);
+    if (!lane) return;
+    const known = lane.byTime.get(ended.since);
+    const facts = { how, route: ended.route, status: ended.status, reason: ended.refusal, wait: ended.wait, total: ended.total };
+    // Without a hold the worker still works on it.
+    if (known) Object.assign(known, facts, ended.hold === null ? {} : { end: ended.since + ended.hold });
+    else if (ended.hold !== null) add(lane, { since: ended.since, end: ended.since + ended.hold, ...facts });
+  }
+}
+
+/** How a request ended, in one word. */
+export function outcome({ status, refusal, aborted }) {
+  if (refusal && status === 499) return 'left';
+  if (refusal) return 'refused';
+  if (aborted || status === 0) return 'left';
+  if (status >= 500) return 'error';
+  return status >= 400 ? 'client' : 'ok';
+}
+
+function add(lane, block) {
+  let track = lane.ends.findIndex((end) => end <= block.since);
+  if (track < 0) track = Math.min(lane.ends.length, MOST_TRACKS - 1);
+  block.track = track;
+  lane.ends[track] = block.end ?? Infinity;
+  lane.blocks.push(block);
+  lane.byTime.set(block.since, block);
+}
+
+/** Requests that the lane no longer has are over. How they ended is told later, or not at all under high load. */
+function close(lane, open, now) {
+  for (const block of lane.blocks) {
+    if (block.end !== null || open.has(block.since)) continue;
+    block.end = now;
+    if (block.how === 'running') block.how = 'done';
+    if (lane.ends[block.track] === Infinity) lane.ends[block.track] = now;
+  }
+}
+
+function prune(lane, now) {
+  const isOver = (block) => block.end !== null && now - block.end > KEPT;
+  const first = lane.blocks[0];
+  if (!first || (!isOver(first) && lane.blocks.length <= MOST)) return;
+  const kept = lane.blocks.filter((block) => !isOver(block)).slice(-MOST);
+  lane.blocks = kept;
+  lane.byTime = new Map(kept.map((block) => [block.since, block]));
+  // Tracks that were needed once do not stay for ever.
+  const tracks = kept.reduce((most, { track }) => Math.max(most, track + 1), 1);
+  lane.ends.length = Math.min(lane.ends.length, tracks);
+}

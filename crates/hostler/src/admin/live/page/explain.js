@@ -1,0 +1,75 @@
+// Explanations of refusals and workers in a dialog. The texts on refusals are those of the reference.
+import { at, element } from './elements.js';
+import { bytes, micros, millis, percent } from './format.js';
+import { ask } from './stream.js';
+import { askPool } from './actions.js';
+
+const STATES = {
+  booting: 'It starts. It gets requests when it listens and is warm.',
+  warming: 'Its warm-up paths are being requested. It gets requests after that.',
+  ready: 'It gets requests.',
+  standby: 'It is a spare: it is ready and gets requests when a worker is missing.',
+  retiring: 'It gets no new requests and finishes its own.',
+  stopping: 'It has its signal to stop.',
+  'backing off': 'Its last start failed. It waits before it starts again.',
+  stopped: 'It has stopped for good.',
+};
+
+let refusals = null;
+
+/** Says what a refusal means and what to do. */
+export async function explainRefusal(reason) {
+  refusals ??= await (await ask('/live/refusals')).json().catch(() => null);
+  const about = refusals?.[reason];
+  if (!about) return open(`Refusal: ${reason}`, [element('p', {}, 'See docs/reference/refusals.md.')]);
+  const facts = [['status', about.status], ['when', about.when], ['whose fault', about.cause], ['what to do', about.remedy]];
+  open(`Refusal: ${reason}`, [list(facts.filter(([, text]) => text)), element('p', { class: 'quiet' }, 'All refusals: docs/reference/refusals.md')]);
+}
+
+/** Says what a worker does, why, and where it hung last. */
+export function explainWorker(pool, name, about) {
+  const worker = about?.workers?.findLast(({ index }) => String(index) === name);
+  if (!worker) return explainMember(pool, name, about);
+  const facts = [
+    ['state', `${worker.state}. ${STATES[worker.state] ?? ''}`],
+    ['process', worker.pid],
+    ['age', millis(worker.uptime_ms)],
+    ['slots', `${worker.in_use} of ${worker.slots} in use`],
+    ['why so many slots', worker.slots_reason],
+    ['CPUs', worker.cpus],
+    ['why these CPUs', worker.cpus_reason],
+    ['memory', bytes(worker.memory)],
+    ['heap', worker.heap && `${bytes(worker.heap.used)} of ${bytes(worker.heap.limit)}`],
+    ['event loop busy', worker.utilisation == null ? null : percent(worker.utilisation)],
+    ['event loop delay', worker.event_loop_delay && `p50 ${micros(worker.event_loop_delay.p50_us)}, p99 ${micros(worker.event_loop_delay.p99_us)}`],
+    ['restarts', worker.restarts],
+    ['last exit', worker.last_exit],
+    ['last error', worker.last_error],
+    ['recycled because', worker.recycled],
+  ];
+  const parts = [list(facts.filter(([, text]) => text != null && text !== ''))];
+  if (worker.hung_ago_ms != null) {
+    parts.push(element('p', {}, `It hung ${millis(worker.hung_ago_ms)} ago: its event loop did not answer. Hostler took it out of the pool and started it again.`));
+    parts.push(worker.stack ? element('pre', { tabindex: '0', 'aria-label': 'call stack' }, worker.stack.join('\n')) : element('p', {}, 'Its call stack is not known.'));
+    if (worker.stack) parts.push(element('p', { class: 'quiet' }, 'Where it stood then, the innermost call first.'));
+  }
+  parts.push(element('div', { class: 'buttons' }, element('button', { type: 'button', onclick: () => (at('explain').close(), askPool('restart', pool)) }, `Restart the workers of ${pool}`)));
+  open(`Worker ${pool}/${name}`, parts);
+}
+
+function explainMember(pool, name, about) {
+  const check = about?.health_checks?.find(({ member }) => member === name);
+  const facts = [['pool', pool], ['health checks', check && `${check.passed} passed, ${check.failed} failed`], ['last failure', check?.last_failure]];
+  const text = about?.workers ? 'This worker has gone.' : 'Another program serves this address. Hostler sends it requests and does not start it.';
+  open(`Member ${name}`, [element('p', {}, text), list(facts.filter(([, value]) => value))]);
+}
+
+function list(facts) {
+  return element('dl', {}, ...facts.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, String(text))]));
+}
+
+function open(title, parts) {
+  at('explain-title').textContent = title;
+  at('explain-body').replaceChildren(...parts);
+  if (!at('explain').open) at('explain').showModal();
+}

@@ -1,0 +1,97 @@
+// The live page: connects the events of Hostler with the sections. Knows which section takes which event.
+import { at, element, say } from './elements.js';
+import { askPurge, askToken, forgetToken } from './actions.js';
+import { bytes, count, millis } from './format.js';
+import { explainWorker } from './explain.js';
+import { follow, onTokenWanted } from './stream.js';
+import * as plots from './plots.js';
+import * as pools from './pools.js';
+import { show as showTables } from './tables.js';
+
+let last = null;
+
+onTokenWanted(async () => {
+  const token = await askToken();
+  at('token').hidden = !token;
+  return token;
+});
+pools.begin();
+plots.begin();
+at('freeze').addEventListener('click', ({ target }) => {
+  const isFrozen = target.getAttribute('aria-pressed') !== 'true';
+  target.setAttribute('aria-pressed', String(isFrozen));
+  pools.freeze(isFrozen);
+});
+at('token').textContent = 'Forget token';
+at('token').addEventListener('click', () => (forgetToken(), (at('token').hidden = true)));
+at('purge').addEventListener('click', askPurge);
+
+follow('/live/events', (name, data) => TAKES[name]?.(data), (state, why) => {
+  const text = state === 'live' ? 'live' : `no connection${why ? `: ${why}` : ''}`;
+  at('link').className = `pill ${state === 'live' ? 'good' : 'bad'}`;
+  say(at('link'), text);
+});
+
+const TAKES = {
+  frame: pools.take,
+  history: (data) => plots.take(data, true),
+  sample: (data) => plots.take(data, false),
+  status(data) {
+    const { status } = data;
+    facts(status);
+    notices(status);
+    pools.takeStatus(status);
+    showTables(data);
+    if (!last) performance.mark('useful');
+    last = status;
+  },
+};
+
+function facts(status) {
+  say(at('about'), `version ${status.version}, pid ${status.pid}, ${status.state}`);
+  const { process, connections } = status;
+  const cpu = last && last.pid === status.pid ? ((process.cpu_ms - last.process.cpu_ms) / Math.max(1, status.uptime_ms - last.uptime_ms)) * 100 : null;
+  const shown = [
+    ['up', millis(status.uptime_ms)],
+    ['connections', count(connections.open)],
+    ['memory', bytes(status.memory)],
+    ['CPU of Hostler', cpu === null ? '–' : `${cpu.toFixed(1)} %`],
+    ['streams', count(connections.streams)],
+    ['tunnels', count(connections.tunnels)],
+  ];
+  const place = at('facts');
+  if (place.children.length === 0) place.append(...shown.map(([name]) => element('div', {}, element('dt', {}, name), element('dd'))));
+  shown.forEach(([, text], index) => say(place.children[index].lastChild, text));
+}
+
+/** What needs attention, the most urgent first. */
+function notices(status) {
+  const all = [];
+  for (const pool of status.pools) {
+    for (const worker of (pool.workers ?? []).filter(pools.isHung)) {
+      const where = worker.stack?.[0] ? ` in ${worker.stack[0]}` : '';
+      all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
+    }
+    if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Requests that would wait long are refused. Add workers, or make the slowest route faster.`]);
+    if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`]);
+    if (pool.rollout?.running_ms != null) all.push(['warn', `${pool.name} restarts: ${pool.rollout.done} of ${pool.rollout.total} workers are new.`]);
+    if (pool.rollout?.last?.succeeded === false) all.push(['bad', `The last restart of ${pool.name} failed ${millis(pool.rollout.last.ago_ms)} ago: ${pool.rollout.last.result}`]);
+    for (const kept of pool.kept_off) all.push(['warn', `${pool.name}: requests like ${kept.request} are refused for ${millis(kept.for_ms)}, because workers died over them.`]);
+  }
+  if (status.state === 'draining') all.push(['warn', 'Hostler stops: it finishes what it has accepted.']);
+  if (status.last_reload?.ok === false) all.push(['bad', `The last reload failed: ${status.last_reload.text.join('; ')}`]);
+  if (status.log.stuck_ms != null) all.push(['warn', `The reader of the log has read nothing for ${millis(status.log.stuck_ms)}.`]);
+  for (const advice of status.advice ?? []) all.push(['warn', advice.text ?? String(advice)]);
+  const place = at('notices');
+  // A rebuilt button would lose the focus.
+  const key = all.map(([kind, text, name]) => `${kind} ${name ?? ''} ${text.replace(/\d+(\.\d+)? (µs|ms|s|min)/g, '')}`).join('\n');
+  if (place.dataset.key !== key) {
+    place.dataset.key = key;
+    place.replaceChildren(...all.map(([kind, , name]) => element('p', { class: `notice ${kind}` }, ...(name ? [element('button', { type: 'button', class: 'words' }, name), ' '] : []), element('span'))));
+  }
+  all.forEach(([, text, , act], index) => {
+    const node = place.children[index];
+    say(node.lastChild, text);
+    if (act) node.querySelector('button').onclick = act;
+  });
+}

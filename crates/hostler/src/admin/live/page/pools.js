@@ -1,0 +1,192 @@
+// The section of lanes: a part for each pool with its title, its buttons, its labels and its canvas. Knows no other section.
+import { at, element, say } from './elements.js';
+import { Blocks } from './blocks.js';
+import { OUTCOMES, QUEUE_HEIGHT, blockAt, draw, drawSample, laneHeight, readColours } from './lanes.js';
+import { micros, several } from './format.js';
+import { explainWorker } from './explain.js';
+import { askPool } from './actions.js';
+
+/** Pictures come ten times a second. The page is this much behind, so that a block is known before it is drawn. */
+const BEHIND = 250_000;
+/** A worker counts as hung for the page this long after it hung. */
+const HUNG_FOR = 60_000;
+/** Its lane is red for this long, or until it is ready again. */
+const RED_FOR = 10_000;
+const SPANS = [5, 10, 30, 60];
+
+const parts = new Map();
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+let span = 10e6;
+let clock = { now: 0, seen: 0 };
+let frozen = null;
+let workers = new Map();
+
+export function begin() {
+  readColours();
+  const samples = OUTCOMES.map(([how, text]) => [how, element('canvas', { width: 22, height: 12, 'aria-hidden': 'true' }), text]);
+  at('legend').append(...samples.map(([, canvas, text]) => element('li', {}, canvas, text)));
+  const drawSamples = () => samples.forEach(([how, canvas]) => drawSample(canvas, how));
+  drawSamples();
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => (readColours(), drawSamples()));
+  at('windows').append(...SPANS.map((seconds) => element('button', { type: 'button', 'aria-pressed': String(seconds * 1e6 === span), onclick: choose }, `${seconds} s`)));
+  if (still.matches) setInterval(drawAll, 1000);
+  else requestAnimationFrame(animate);
+}
+
+function choose({ target }) {
+  span = parseInt(target.textContent, 10) * 1e6;
+  for (const button of at('windows').children) button.setAttribute('aria-pressed', String(button === target));
+  for (const { from } of parts.values()) say(from, `${span / 1e6} s ago`);
+}
+
+/** Stops and starts the movement of the picture. */
+export function freeze(isFrozen) {
+  frozen = isFrozen ? moment() : null;
+}
+
+/** Takes a picture. */
+export function take(frame) {
+  clock = { now: frame.now, seen: performance.now() };
+  const names = new Set(frame.pools.map(({ name }) => name));
+  for (const [name, part] of parts) if (!names.has(name)) (part.node.remove(), parts.delete(name));
+  if (parts.size === 0) at('pools').replaceChildren();
+  for (const pool of frame.pools) {
+    const part = parts.get(pool.name) ?? add(pool.name);
+    part.blocks.take(pool, frame.ended.filter((each) => each.pool === pool.name), frame.now, frame.routes);
+    part.pool = pool;
+    label(part);
+  }
+  if (still.matches && clock.drawn !== Math.floor(frame.now / 1e6)) drawAll();
+}
+
+/** Takes what the Status says about the workers. */
+export function takeStatus(status) {
+  workers = new Map(status.pools.map((pool) => [pool.name, pool]));
+  for (const [name, part] of parts) {
+    const known = workers.get(name)?.workers;
+    const there = new Set((known ?? []).map(({ index }) => String(index)));
+    for (const lane of part.blocks.lanes.values()) lane.isKept = there.has(lane.name);
+    for (const worker of (known ?? []).filter(isHung)) part.blocks.blame(String(worker.index), clock.now - worker.hung_ago_ms * 1000);
+    part.restart.hidden = !known;
+  }
+}
+
+/** The requests that wait or are at a worker now. */
+export function underWay() {
+  const all = [];
+  for (const [pool, { blocks }] of parts) {
+    for (const { since, route } of blocks.waiting) all.push({ pool, since, route, lane: null });
+    for (const lane of blocks.lanes.values()) {
+      for (const { since, end, route } of lane.blocks) if (end === null) all.push({ pool, since, route, lane: lane.name });
+    }
+  }
+  return all.sort((a, b) => a.since - b.since).map((each) => ({ ...each, age: clock.now - each.since }));
+}
+
+export const isHung = (worker) => worker.hung_ago_ms != null && worker.hung_ago_ms < HUNG_FOR;
+
+const hangs = (worker) => isHung(worker) && (worker.hung_ago_ms < RED_FOR || worker.state !== 'ready');
+
+function add(name) {
+  const [title, figures, badge] = [element('h3', {}, name), element('span', { class: 'figures' }), element('span', { class: 'pill', hidden: '' })];
+  const restart = element('button', { type: 'button', onclick: () => askPool('restart', name) }, 'Restart');
+  const pause = element('button', { type: 'button', onclick: () => askPool(parts.get(name).pool.paused ? 'resume' : 'pause', name) }, 'Pause');
+  for (const button of [restart, pause]) button.setAttribute('aria-description', `pool ${name}`);
+  const [labels, canvas] = [element('ul', { class: 'labels' }), element('canvas', { role: 'img', 'aria-label': `lanes of ${name}` })];
+  const from = element('span', {}, `${span / 1e6} s ago`);
+  const node = element('article', { class: 'pool', 'aria-label': `pool ${name}` },
+    element('div', { class: 'title' }, element('div', {}, title, figures, badge), element('div', { class: 'buttons' }, restart, pause)),
+    element('div', { class: 'picture' }, labels, canvas, element('div', { class: 'axis' }, from, element('span', {}, 'now'))));
+  const part = { name, node, figures, badge, labels, canvas, from, restart, pause, blocks: new Blocks(), height: 26, told: 0 };
+  canvas.addEventListener('pointermove', (event) => tell(part, event));
+  canvas.addEventListener('pointerleave', () => (at('tip').hidden = true));
+  parts.set(name, part);
+  at('pools').append(node);
+  return part;
+}
+
+function label(part) {
+  const { pool, blocks, labels } = part;
+  const lanes = blocks.sorted;
+  const [slots, inUse] = [sum(pool.lanes, 'slots'), sum(pool.lanes, 'in_use')];
+  const more = pool.more_lanes > 0 ? `, ${several(pool.more_lanes, 'member')} not shown` : '';
+  say(part.figures, `${inUse} of ${several(slots, 'slot')} in use, ${pool.queue} waiting (limit ${pool.limit})${more}`);
+  const [text, kind] = pool.overloaded ? ['overloaded', 'bad'] : pool.paused ? ['paused', 'warn'] : ['', ''];
+  part.badge.hidden = !text;
+  part.badge.className = `pill ${kind}`;
+  say(part.badge, text);
+  say(part.pause, pool.paused ? 'Resume' : 'Pause');
+  part.height = laneHeight(lanes);
+  const rows = [{ name: 'queue', state: pool.queue > 0 ? `${pool.queue} waiting` : 'empty', kind: pool.queue > 0 ? 'queue warn' : 'queue', height: QUEUE_HEIGHT }];
+  for (const lane of lanes) rows.push({ name: lane.name, ...stateOf(part, lane), height: part.height + 5, act: () => explainWorker(part.name, lane.name, workers.get(part.name)) });
+  while (labels.children.length > rows.length) labels.lastChild.remove();
+  rows.forEach((row, index) => fillLabel(labels.children[index] ?? labels.appendChild(element('li')), row));
+  if (performance.now() - part.told > 5000) {
+    part.told = performance.now();
+    part.canvas.setAttribute('aria-label', `pool ${part.name}: ${part.figures.textContent}${text ? `, ${text}` : ''}. The tables below have all figures.`);
+  }
+}
+
+function stateOf(part, lane) {
+  const pool = workers.get(part.name);
+  const known = pool?.workers?.filter(({ index }) => String(index) === lane.name) ?? [];
+  const worker = known.find(({ member }) => member === lane.id) ?? known.at(-1);
+  const long = [lane.streams && several(lane.streams, 'stream'), lane.tunnels && several(lane.tunnels, 'tunnel')].filter(Boolean).join(', ');
+  if (worker && hangs(worker)) return { state: 'hung', kind: 'bad' };
+  if (lane.out) return { state: 'out', kind: 'bad' };
+  if (lane.gone !== null) return { state: worker?.state ?? 'gone', kind: 'warn' };
+  if (lane.left) return { state: 'leaving', kind: 'warn' };
+  return { state: `${lane.inUse}/${lane.slots}${long ? `, ${long}` : ''}`, kind: '' };
+}
+
+function fillLabel(item, { name, state, kind, height, act }) {
+  if (item.className !== kind) item.className = kind;
+  const size = `${height}px`;
+  if (item.style.height !== size) item.style.height = size;
+  if (item.children.length === 0) {
+    const first = act ? element('button', { type: 'button', class: 'words', onclick: () => item.act() }) : element('span');
+    item.append(first, element('span', { class: 'state' }));
+  }
+  item.act = act;
+  say(item.children[0], name);
+  say(item.children[1], state);
+}
+
+function moment() {
+  return clock.now + (performance.now() - clock.seen) * 1000 - BEHIND;
+}
+
+function animate() {
+  drawAll();
+  requestAnimationFrame(animate);
+}
+
+function drawAll() {
+  const now = frozen ?? moment();
+  clock.drawn = Math.floor(clock.now / 1e6);
+  for (const part of parts.values()) {
+    const hung = new Set((workers.get(part.name)?.workers ?? []).filter(hangs).map(({ index }) => String(index)));
+    part.view = { now, span, height: part.height, hung };
+    draw(part.canvas, part.blocks, part.view);
+  }
+}
+
+function tell(part, { clientX, clientY }) {
+  const [tip, box] = [at('tip'), part.canvas.getBoundingClientRect()];
+  const found = part.view && blockAt(part.canvas, part.blocks, part.view, clientX - box.left, clientY - box.top);
+  tip.hidden = !found;
+  if (!found) return;
+  const { lane, block } = found;
+  const held = (block.end ?? part.view.now) - block.since;
+  const lines = [`${part.name}/${lane.name}  ${block.route ?? ''}`, `${micros(held)} at the worker${block.wait == null ? '' : `, waited ${micros(block.wait)}`}`];
+  if (block.reason) lines.push(block.how === 'error' ? block.reason : `refused: ${block.reason}`);
+  else if (block.status) lines.push(`status ${block.status}`);
+  else lines.push(block.end === null ? 'not answered yet' : 'its end was not sampled');
+  say(tip, lines.join('\n'));
+  tip.style.left = `${Math.min(clientX + 14, innerWidth - 290)}px`;
+  tip.style.top = `${clientY + 16}px`;
+}
+
+function sum(all, key) {
+  return all.reduce((total, each) => total + each[key], 0);
+}

@@ -1,0 +1,94 @@
+// The connection to Hostler: the events of the page and its commands, with the admin token where one is set. Knows no figures.
+
+const KEY = 'hostler-admin-token';
+const RETRY = 1000;
+
+/** Called when Hostler wants a token. Resolves to the token, or to null. */
+let askForToken = () => Promise.resolve(null);
+
+export function onTokenWanted(ask) {
+  askForToken = ask;
+}
+
+/** The token is kept until the tab is closed. */
+export function keepToken(token) {
+  if (token) sessionStorage.setItem(KEY, token);
+  else sessionStorage.removeItem(KEY);
+}
+
+function fields(more = {}) {
+  const token = sessionStorage.getItem(KEY);
+  return token ? { ...more, authorization: `Bearer ${token}` } : more;
+}
+
+/** Asks Hostler. If it wants a token, asks the operator for one and tries again. */
+export async function ask(path, { method = 'GET', headers = {}, signal } = {}) {
+  for (;;) {
+    const answer = await fetch(path, { method, headers: fields(headers), cache: 'no-store', signal });
+    if (answer.status !== 401) return answer;
+    const token = await askForToken();
+    if (!token) return answer;
+    keepToken(token);
+  }
+}
+
+/** Sends a command and resolves to a sentence about its result. */
+export async function command(path) {
+  const answer = await ask(path, { method: 'POST', headers: { 'hostler-command': '1' } });
+  const text = await answer.text();
+  try {
+    const { done = [], error } = JSON.parse(text);
+    return { ok: answer.ok, text: error ?? (done.join('. ') || 'Done.') };
+  } catch {
+    // Only answers to accepted commands are JSON.
+    return { ok: answer.ok, text: text.trim() || `Hostler answered ${answer.status}.` };
+  }
+}
+
+/**
+ * Reads events while the page is visible, and connects again after a failure. `take(name, data)` gets each event, `show(state)` the
+ * state of the connection. `fetch` instead of EventSource, which cannot send a token.
+ */
+export function follow(path, take, show) {
+  let current = null;
+  const connect = async () => {
+    const abort = new AbortController();
+    current = abort;
+    try {
+      const answer = await ask(path, { signal: abort.signal });
+      if (!answer.ok) throw new Error(answer.status === 401 ? 'a token is needed' : `Hostler answered ${answer.status}`);
+      show('live');
+      await read(answer.body, take);
+      show('lost');
+    } catch (error) {
+      if (!abort.signal.aborted) show('lost', error.message);
+    }
+    if (current === abort) {
+      current = null;
+      if (!document.hidden) setTimeout(() => document.hidden || current || connect(), RETRY);
+    }
+  };
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      // A page that is not looked at costs nothing.
+      current?.abort();
+      current = null;
+    } else if (!current) connect();
+  });
+  if (!document.hidden) connect();
+}
+
+async function read(body, take) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) {
+      const match = /^event: (\w+)\ndata: (.*)$/s.exec(part);
+      if (match) take(match[1], JSON.parse(match[2]));
+    }
+  }
+}

@@ -1,0 +1,105 @@
+// The tables of the page: requests, refusals, workers, members, routes, cache and registrations. Knows no lanes.
+import { at, element, table } from './elements.js';
+import { bytes, count, micros, millis, percent } from './format.js';
+import { explainRefusal, explainWorker } from './explain.js';
+import { isHung, underWay } from './pools.js';
+
+const SHOWN = 10;
+
+/** Shows what has changed since the last Status. */
+export function show({ status, route_times: times, slowest }) {
+  oldest(status);
+  const pool = (name) => status.pools.find((each) => each.name === name);
+  table(at('slowest'), [['route', 'name'], ['worker'], ['total', 'n'], ['waited', 'n'], ['at the worker', 'n'], ['status', 'n']],
+    slowest.map((each) => [each.route ?? '–', worker(each.pool, each.lane, pool(each.pool)), micros(each.total), micros(each.wait), micros(each.hold), status_(each)]),
+    'No request has ended in the last minute.');
+  refusals(status);
+  workers(status);
+  routes(status, times);
+  cache(status);
+  registrations(status);
+}
+
+function oldest(status) {
+  const rows = underWay().slice(0, SHOWN).map(({ pool, lane, route, age }) => {
+    const place = lane === null ? 'waits in the queue' : worker(pool, lane, status.pools.find(({ name }) => name === pool));
+    return [route ?? '–', lane === null ? `${pool}: ${place}` : place, { text: micros(age), kind: age > 1e7 ? 'bad' : age > 1e6 ? 'warn' : '' }];
+  });
+  table(at('oldest'), [['route', 'name'], ['where'], ['age', 'n']], rows, 'No request is under way.');
+}
+
+function worker(pool, lane, about) {
+  return lane === null ? '–' : { text: `${pool}/${lane}`, act: () => explainWorker(pool, lane, about) };
+}
+
+function status_({ status, refusal }) {
+  return refusal ? { text: `${status} ${refusal}`, act: () => explainRefusal(refusal) } : { text: status || 'client left', kind: status >= 500 ? 'bad' : '' };
+}
+
+function refusals({ routes: all, unrouted }) {
+  const reasons = new Map();
+  for (const [pattern, counters] of [...all.map((route) => [route.pattern, route]), ['(no route)', unrouted]]) {
+    for (const kind of ['refusals', 'fallbacks']) {
+      for (const [reason, number] of Object.entries(counters[kind])) {
+        const known = reasons.get(reason) ?? { refusals: 0, fallbacks: 0, routes: new Set() };
+        known[kind] += number;
+        known.routes.add(pattern);
+        reasons.set(reason, known);
+      }
+    }
+  }
+  const sorted = [...reasons].sort(([, a], [, b]) => b.refusals + b.fallbacks - a.refusals - a.fallbacks);
+  table(at('refusals'), [['reason'], ['refused', 'n'], ['with fallback', 'n'], ['routes', 'name']],
+    sorted.map(([reason, each]) => [{ text: reason, act: () => explainRefusal(reason) }, count(each.refusals), count(each.fallbacks), [...each.routes].join(', ')]),
+    'Hostler has refused no request.');
+}
+
+function workers(status) {
+  const rows = status.pools.flatMap((pool) => (pool.workers ? [...pool.workers, ...(pool.spares ?? [])].map((each) => workerRow(pool, each)) : pool.members.map((each) => memberRow(pool, each))));
+  table(at('workers'), [['name'], ['state'], ['slots', 'n'], ['requests', 'n'], ['memory', 'n'], ['heap', 'n'], ['loop busy', 'n'], ['loop delay p99', 'n'], ['restarts', 'n'], ['age', 'n'], ['last exit', 'name']],
+    rows, 'No pool has workers or members.');
+}
+
+function workerRow(pool, each) {
+  const state = isHung(each) ? { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' } : { text: each.state, kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' };
+  const heap = each.heap ? `${bytes(each.heap.used)} of ${bytes(each.heap.limit)}` : '–';
+  const busy = { text: percent(each.utilisation), kind: each.utilisation > 0.9 ? 'warn' : '' };
+  const delay = each.event_loop_delay ? micros(each.event_loop_delay.p99_us) : '–';
+  return [worker(pool.name, String(each.index), pool), state, `${each.in_use}/${each.slots}`, count(each.requests), bytes(each.memory), heap, busy, delay, each.restarts, millis(each.uptime_ms), each.last_exit ?? '–'];
+}
+
+function memberRow(pool, each) {
+  const fault = ['unhealthy', 'ejected', 'unreachable'].find((flag) => each[flag]);
+  const name = typeof each.endpoint === 'string' ? each.endpoint : String(each.id);
+  return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, `${each.in_use}/${each.slots}`, count(each.granted), '–', '–', '–', '–', '–', '–', '–'];
+}
+
+function routes({ routes: all, unrouted }, times) {
+  const row = (name, target, each, time) => {
+    const { answers } = each;
+    const hits = each.cache ?? {};
+    const asked = Object.values(hits).reduce((sum, number) => sum + number, 0);
+    const share = asked ? ((hits.hit ?? 0) + (hits.stale ?? 0) + (hits.collapsed ?? 0)) / asked : null;
+    return [name, target, count(answers['2xx']), count(answers['3xx']), count(answers['4xx']), { text: count(answers['5xx']), kind: answers['5xx'] > 0 ? 'bad' : '' },
+      time(0), time(1), time(2), percent(share)];
+  };
+  const known = (pattern) => (index) => millis(times[pattern]?.[['p50', 'p90', 'p99'][index]]);
+  table(at('routes'), [['route', 'name'], ['to', 'name'], ['2xx', 'n'], ['3xx', 'n'], ['4xx', 'n'], ['5xx', 'n'], ['p50', 'n'], ['p90', 'n'], ['p99', 'n'], ['from cache', 'n']],
+    [...all.map((route) => row(route.pattern, route.target, route, known(route.pattern))), row('(no route)', '', unrouted, () => '–')], '');
+}
+
+function cache({ cache: stored }) {
+  at('cache-section').hidden = !stored;
+  if (!stored) return;
+  const rows = [['memory', count(stored.keys), `${bytes(stored.bytes)} of ${bytes(stored.limit)}`, count(stored.evicted), count(stored.purged), stored.fetching]];
+  for (const server of stored.memcached) rows.push([`memcached ${server.server}`, count(server.stored), server.state, '–', '–', '–']);
+  table(at('cache'), [['store', 'name'], ['answers', 'n'], ['size', 'n'], ['evicted', 'n'], ['purged', 'n'], ['fetches now', 'n']], rows, '');
+}
+
+function registrations({ registrar }) {
+  at('registrations-section').hidden = !registrar;
+  if (!registrar) return;
+  const rows = [[registrar.connected ? 'connected' : { text: 'not connected', kind: 'bad' }, count(registrar.routes), count(registrar.members), count(registrar.pruned), registrar.pruning_suspended ? 'suspended' : 'on']];
+  table(at('registrations'), [['registrar'], ['routes', 'n'], ['members', 'n'], ['removed as silent', 'n'], ['removal']], rows, '');
+  if (!at('registrations').querySelector('a')) at('registrations').append(element('p', { class: 'quiet' }, 'The age of each registration: ', element('a', { href: '/table' }, '/table')));
+}

@@ -1,0 +1,131 @@
+//! The task that takes pictures for all live pages and samples for the history. Knows no page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use hostler_engine::exchange::EndedExchange;
+use serde::Serialize;
+use tokio::sync::broadcast::Sender;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::frame::{EndedPicture, LiveFrame};
+use super::history::{RouteTimes, STEP};
+use super::shared::{Live, event};
+use crate::admin::status::Status;
+
+/// The shortest time between two pictures: at most ten a second.
+const FRAME: Duration = Duration::from_millis(100);
+/// The shortest time between two Statuses.
+const STATUS: Duration = Duration::from_secs(1);
+/// After a picture, the task rests at least this many times as long as the picture took. So pictures take at most a part of one CPU.
+const REST: u32 = 50;
+/// The ended requests that a picture shows, about.
+const SHOWN: usize = 120;
+/// A slow request is shown as one of the slowest for this long.
+const SLOW_FOR: Duration = Duration::from_secs(60);
+const MOST_SLOW: usize = 10;
+
+/// The Status as the page gets it.
+#[derive(Serialize)]
+struct LiveStatus {
+    status: Status,
+    /// Percentiles by route, over the last fifteen minutes.
+    route_times: std::collections::BTreeMap<Arc<str>, RouteTimes>,
+    /// The slowest requests that ended in the last minute, the slowest first.
+    slowest: Vec<EndedPicture>,
+    /// Milliseconds since 1970 of the moment 0 of pictures.
+    began: i64,
+}
+
+/// How many of the ended requests are shown, and which are the slowest.
+struct Sampling {
+    every: u32,
+    slowest: Vec<EndedExchange>,
+}
+
+/// Ends when Hostler stops.
+pub async fn run(live: Arc<Live>) {
+    let mut history = interval(STEP);
+    history.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut sampling = Sampling { every: 1, slowest: Vec::new() };
+    let (mut next_frame, mut next_status) = (Instant::now(), Instant::now());
+    loop {
+        let Some(events) = live.events() else { return };
+        let is_watched = events.receiver_count() > 0;
+        if !is_watched {
+            live.sources.recent.observe(0, Duration::MAX);
+        }
+        // A sender that is kept during the wait would keep the streams open.
+        drop(events);
+        tokio::select! {
+            _ = history.tick() => {
+                let sample = live.with_history(|history| history.sample(&live.sources));
+                let marks = live.with_history(|history| history.marks().clone());
+                if is_watched && let Some(events) = live.events() {
+                    let data = serde_json::json!({ "samples": [sample], "marks": marks });
+                    send(&events, event("sample", &data));
+                }
+            }
+            () = live.opened.notified(), if !is_watched => {
+                let _ = live.sources.recent.take();
+                sampling = Sampling { every: 1, slowest: Vec::new() };
+                live.sources.recent.observe(1, Duration::ZERO);
+                (next_frame, next_status) = (Instant::now(), Instant::now() + STATUS);
+            }
+            () = sleep_until(next_frame), if is_watched => {
+                let Some(events) = live.events() else { return };
+                let began = Instant::now();
+                let ended = sampling.take(&live);
+                let frame = LiveFrame::take(&live.sources, sampling.every, &ended);
+                send(&events, event("frame", &frame));
+                if next_status <= began {
+                    send(&events, status_event(&live, &sampling.slowest));
+                    next_status = began + STATUS;
+                }
+                let took = began.elapsed();
+                next_frame = began + FRAME.max(took * REST);
+            }
+        }
+    }
+}
+
+/// The event with the whole Status.
+pub fn status_event(live: &Live, slowest: &[EndedExchange]) -> Bytes {
+    let sources = &live.sources;
+    let uptime = i64::try_from(sources.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let status = LiveStatus {
+        status: sources.status(),
+        route_times: live.with_history(|history| history.route_times(sources)),
+        slowest: slowest.iter().map(|ended| EndedPicture::of(ended, sources.started)).collect(),
+        began: jiff::Timestamp::now().as_millisecond() - uptime,
+    };
+    event("status", &status)
+}
+
+impl Sampling {
+    /// The requests that ended since the last picture, and from now on as many as a picture shows.
+    fn take(&mut self, live: &Live) -> Vec<EndedExchange> {
+        let ended = live.sources.recent.take();
+        self.slowest.retain(|slow| slow.ended.elapsed() < SLOW_FOR);
+        self.slowest.extend(ended.iter().cloned());
+        self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.total));
+        self.slowest.truncate(MOST_SLOW);
+        self.every = match ended.len() {
+            many if many > SHOWN => (self.every * 2).min(1 << 16),
+            few if few < SHOWN / 4 => (self.every / 2).max(1),
+            _ => self.every,
+        };
+        let is_full = self.slowest.len() == MOST_SLOW;
+        let slow = self.slowest.last().filter(|_| is_full).map_or(Duration::ZERO, |slow| slow.total);
+        // Requests as slow as the slowest ones are all alike: then one of many is enough.
+        let slow = if self.every > 1 { slow * 2 } else { slow }.max(Duration::from_micros(1));
+        live.sources.recent.observe(self.every, slow);
+        ended
+    }
+}
+
+/// An error means that no page is open any more.
+fn send(events: &Sender<Bytes>, event: Bytes) {
+    let _ = events.send(event);
+}

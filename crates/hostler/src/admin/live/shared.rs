@@ -1,0 +1,51 @@
+//! What all live pages and the task that takes pictures share. Takes no picture.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Bytes;
+use serde::Serialize;
+use tokio::sync::{Notify, broadcast};
+
+use super::history::History;
+use crate::admin::status::Sources;
+
+/// Pictures that a slow page may be behind. It misses older ones.
+const MOST_BEHIND: usize = 8;
+
+/// What all pages share.
+pub struct Live {
+    pub sources: Arc<Sources>,
+    history: Mutex<History>,
+    /// None once Hostler stops: then all streams end.
+    events: Mutex<Option<broadcast::Sender<Bytes>>>,
+    /// A page was opened.
+    pub opened: Notify,
+}
+
+impl Live {
+    pub fn new(sources: Arc<Sources>) -> Self {
+        let (events, _) = broadcast::channel(MOST_BEHIND);
+        Self { sources, history: Mutex::default(), events: Mutex::new(Some(events)), opened: Notify::new() }
+    }
+
+    /// Ends the events of all pages, so that the listener can stop.
+    pub fn end(&self) {
+        drop(self.events.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.opened.notify_one();
+    }
+
+    /// None once Hostler stops.
+    pub fn events(&self) -> Option<broadcast::Sender<Bytes>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn with_history<T>(&self, act: impl FnOnce(&mut History) -> T) -> T {
+        act(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// An event as it goes to a page (`text/event-stream`). JSON has no line breaks.
+pub fn event(name: &str, data: &impl Serialize) -> Bytes {
+    let data = serde_json::to_string(data).unwrap_or_default();
+    format!("event: {name}\ndata: {data}\n\n").into()
+}

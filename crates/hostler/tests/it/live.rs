@@ -1,0 +1,131 @@
+//! The live page: its files and its stream of events.
+
+use std::time::Duration;
+
+use hostler_testkit::{Client, Site, client, eventually, upstream};
+use serde_json::Value;
+
+use crate::in_front_of;
+
+/// A live page that has read the first two events.
+async fn page(site: &Site) -> (Client, Value, Value) {
+    let mut page = client(site.admin()).await;
+    page.send("GET /live/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let head = page.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/event-stream"), "{head}");
+    let history = next(&mut page, "history").await;
+    let status = next(&mut page, "status").await;
+    (page, history, status)
+}
+
+/// The data of the next event of this name.
+async fn next(page: &mut Client, name: &str) -> Value {
+    page.read_until(&format!("event: {name}\ndata: ")).await;
+    let data = page.read_until("\n\n").await;
+    // A long event comes in several chunks, whose sizes are between.
+    serde_json::from_str(data.trim()).unwrap_or_else(|error| panic!("{error} in {data}"))
+}
+
+#[tokio::test]
+async fn a_live_page_gets_history_status_and_pictures_of_waiting_and_running_requests() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    // They begin before the page is opened.
+    let running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let waiting = site.begin("/waiting").await;
+    site.settles("app", 1, 1).await;
+
+    let (mut page, history, status) = page(&site).await;
+    assert_eq!(history["marks"][0]["text"], "Hostler started");
+    assert_eq!(status["status"]["pools"][0]["name"], "app");
+    let frame = next(&mut page, "frame").await;
+    let pool = &frame["pools"][0];
+    assert_eq!((&pool["queue"], &pool["lanes"][0]["in_use"]), (&1.into(), &1.into()), "{frame}");
+    let held = &pool["lanes"][0]["held"][0];
+    assert!(held[0].as_u64() < pool["waiting"][0][0].as_u64(), "the running request came first: {frame}");
+    assert_eq!(frame["routes"][held[1].as_u64().unwrap() as usize], "*");
+
+    app.release_all();
+    for mut request in [running, waiting] {
+        request.answer().await.assert_status(200);
+    }
+    let since = held[0].clone();
+    let ended = loop {
+        let frame = next(&mut page, "frame").await;
+        if let Some(ended) = frame["ended"].as_array().unwrap().iter().find(|ended| ended["since"] == since) {
+            break ended.clone();
+        }
+    };
+    assert_eq!((&ended["status"], &ended["lane"]), (&200.into(), &app.address().into()), "{ended}");
+    assert!(ended["hold"].as_u64() > Some(0), "{ended}");
+}
+
+#[tokio::test]
+async fn all_live_pages_get_the_same_pictures() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let (mut first, ..) = page(&site).await;
+    let (mut second, ..) = page(&site).await;
+    let seen = next(&mut second, "frame").await;
+    loop {
+        let frame = next(&mut first, "frame").await;
+        assert!(frame["now"].as_u64() <= seen["now"].as_u64(), "no picture of its own: {seen}");
+        if frame == seen {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_live_pages_is_limited() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut pages = Vec::new();
+    for _ in 0..32 {
+        pages.push(page(&site).await);
+    }
+    let mut admin = client(site.admin()).await;
+    admin.get_of("localhost", "/live/events").await.assert_status(503);
+    pages.clear();
+    eventually("a place for another page", async || {
+        let mut admin = client(site.admin()).await;
+        admin.send("GET /live/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        admin.read_until("\r\n").await.contains("200").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_live_page_that_reads_nothing_does_not_hold_up_the_others_or_the_stop() {
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, "").await;
+    let (mut reading, ..) = page(&site).await;
+    let mut silent = client(site.admin()).await;
+    silent.send("GET /live/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    for _ in 0..20 {
+        next(&mut reading, "frame").await;
+    }
+    let began = tokio::time::Instant::now();
+    site.terminate();
+    reading.rest().await;
+    assert_eq!(site.exit().await, 0);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_file_of_the_page_is_kept_by_browsers_under_its_hash_only() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut admin = client(site.admin()).await;
+    admin.send("GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n").await;
+    let page = admin.answer().await;
+    page.assert_status(200);
+    let policy = page.head.field("content-security-policy").unwrap();
+    assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    let text = page.text();
+    let file = text.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
+    let script = admin.get_of("localhost", file).await;
+    script.assert_status(200).assert_field("cache-control", "public, max-age=31536000, immutable");
+    admin.get_of("localhost", "/live/000000000000/main.js").await.assert_status(404);
+}

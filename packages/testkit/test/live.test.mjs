@@ -1,0 +1,194 @@
+// The live page in Chromium, with real workers under load: lanes, overload, a hung worker, commands, accessibility. Knows only what the page shows.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { eventually, openBrowser, startHostler } from '@hostler/testkit';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const APP = `
+const busy = (ms) => { const until = performance.now() + ms; while (performance.now() < until); };
+function neverEnds() { for (;;) Math.random(); }
+require('node:http').createServer((request, response) => {
+  const url = new URL(request.url, 'http://app');
+  if (url.pathname === '/hang') neverEnds();
+  busy(Number(url.searchParams.get('ms') ?? 10));
+  response.statusCode = url.pathname === '/broken' ? 500 : 200;
+  response.end('done');
+}).listen(process.env.PORT);
+`;
+
+let browser;
+let folder;
+let site;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'hostler-live-'));
+  await writeFile(join(folder, 'app.cjs'), APP);
+  const config = `
+[pools.web]
+command = "node ${join(folder, 'app.cjs')}"
+workers = 2
+concurrency = 1
+queue = { limit = 20 }
+request_timeout = "4s"
+hang_timeout = "5s"
+[[routes]]
+match = "*"
+pool = "web"
+`;
+  [site, browser] = await Promise.all([startHostler({ config }), openBrowser()]);
+});
+after(async () => {
+  await browser?.close();
+  await site?.stop();
+  if (folder) await rm(folder, { recursive: true });
+});
+
+/** Opens the page. `page.complaints` has each message of its console, `page.requested` each URL and the bytes of its answer. */
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.complaints = [];
+  page.requested = new Map();
+  page.on('console', (message) => page.complaints.push(message.text()));
+  page.on('pageerror', (error) => page.complaints.push(String(error)));
+  page.on('response', async (response) => {
+    const isEndless = response.url().endsWith('/live/events');
+    page.requested.set(response.url(), isEndless ? 0 : (await response.body()).length);
+  });
+  await page.goto(`${site.admin}/`);
+  await page.locator('#link.good').waitFor();
+  await page.locator('.pool').first().waitFor();
+  return page;
+}
+
+/** Sends requests, `parallel` at a time, until the returned function is called. */
+function load(parallel, path) {
+  let isOver = false;
+  const send = async () => {
+    while (!isOver) await fetch(site.url + path).then((answer) => answer.arrayBuffer());
+  };
+  const all = Array.from({ length: parallel }, send);
+  return () => {
+    isOver = true;
+    return Promise.all(all);
+  };
+}
+
+const picture = (page) => page.evaluate("document.querySelector('.pool canvas').toDataURL()");
+
+/** How many points of the lanes have this colour of the style sheet. */
+const painted = (page, colour) => page.evaluate(`(() => {
+  const canvas = document.querySelector('.pool canvas');
+  // A copy: Chromium complains when a canvas is read often.
+  const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
+  const context = copy.getContext('2d', { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const probe = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--${colour}').trim();
+  probe.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) found += 1;
+  return found;
+})()`);
+
+test('the lanes move and show what workers answer', async () => {
+  const page = await open();
+  const before = await painted(page, 'ok');
+  assert.equal(before, 0, 'no request has come');
+  const stops = [load(2, '/page'), load(1, '/broken')];
+  await eventually('blocks of answered requests', async () => (await painted(page, 'ok')) > 200);
+  await eventually('blocks of errors', async () => (await painted(page, 'error')) > 20);
+  const first = await picture(page);
+  await eventually('another picture', async () => (await picture(page)) !== first);
+  await eventually('the slowest requests', () => page.locator('#slowest tbody tr').first().isVisible());
+  await page.locator('#freeze').click();
+  const frozen = await picture(page);
+  await page.waitForFunction("new Promise((done) => setTimeout(() => done(true), 300))");
+  assert.equal(await picture(page), frozen, 'a frozen picture stays');
+  await Promise.all(stops.map((stop) => stop()));
+  await eventually('percentiles of the route', async () => /\d ms/.test(await page.locator('#routes tbody tr').first().textContent()));
+
+  const bytes = [...page.requested.values()].reduce((sum, each) => sum + each, 0);
+  assert.ok(bytes > 50_000 && bytes < 150_000, `${bytes} bytes`);
+  for (const url of page.requested.keys()) assert.ok(url.startsWith(site.admin), `it asks ${url}`);
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+});
+
+test('an overloaded pool says so, and each refusal is explained', async () => {
+  const page = await open();
+  const stop = load(60, '/page?ms=100');
+  await page.locator('.pool .pill.bad', { hasText: 'overloaded' }).waitFor({ timeout: 60_000 });
+  await page.locator('.notice.bad', { hasText: 'overloaded' }).waitFor();
+  await page.locator('.labels .queue.warn', { hasText: 'waiting' }).waitFor();
+  await eventually('marks of refused requests', async () => (await painted(page, 'refused')) > 20);
+  await page.locator('#refusals button', { hasText: /queue_full|overloaded/ }).first().click();
+  const dialog = page.locator('#explain');
+  await dialog.getByText('what to do').waitFor();
+  assert.match(await dialog.textContent(), /too many requests/);
+  await page.keyboard.press('Escape');
+  await stop();
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+});
+
+test('a hung worker turns red and shows where it stands', async () => {
+  const page = await open();
+  const lost = fetch(`${site.url}/hang`);
+  await page.locator('#oldest td', { hasText: /web\/\d/ }).first().waitFor();
+  await page.locator('.labels .bad', { hasText: 'hung' }).waitFor({ timeout: 60_000 });
+  await eventually('a red block', async () => (await painted(page, 'error')) > 200);
+  await page.locator('.notice.bad', { hasText: 'neverEnds' }).locator('button').click();
+  assert.match(await page.locator('#explain pre').textContent(), /neverEnds/);
+  await lost;
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+});
+
+test('a command asks first, and asks for the token where one is set', async () => {
+  const page = await open();
+  const sent = [];
+  await page.route('**/pools/web/restart', (route) => {
+    const token = route.request().headers().authorization;
+    sent.push(token ?? null);
+    return token === 'Bearer right' ? route.continue() : route.fulfill({ status: 401, body: 'this request needs the admin token' });
+  });
+  const restart = page.locator('.pool button', { hasText: 'Restart' });
+  await restart.click();
+  await page.locator('#ask-no').click();
+  assert.deepEqual(sent, [], 'nothing is sent before the operator has agreed');
+  await restart.click();
+  await page.locator('#ask-yes').click();
+  await page.locator('#ask-input').fill('right');
+  await page.locator('#ask-yes').click();
+  await page.locator('#ask-result', { hasText: 'workers' }).waitFor({ timeout: 60_000 });
+  assert.deepEqual(sent, [null, 'Bearer right']);
+  assert.equal(await page.evaluate('localStorage.length'), 0, 'the token is kept for this tab only');
+  await page.context().close();
+});
+
+test('axe-core finds nothing, light and dark, and a phone needs no scrolling to the side', async () => {
+  const stop = load(4, '/page');
+  const faults = [];
+  for (const [colorScheme, width] of [['light', 1280], ['dark', 1280], ['light', 390], ['dark', 390]]) {
+    // The page's policy forbids the script that axe-core is.
+    const page = await open({ colorScheme, viewport: { width, height: 844 }, bypassCSP: true });
+    await page.locator('#workers tbody tr').first().waitFor();
+    await page.locator('.plots canvas').first().waitFor();
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate("globalThis.axe.run(document, { resultTypes: ['violations'] })");
+    for (const { id, nodes } of violations) faults.push(`${colorScheme} ${width}: ${id}: ${nodes[0].html.slice(0, 200)}`);
+    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    if (overflow > 0) faults.push(`${width}: ${overflow} pixels too wide`);
+    await page.context().close();
+  }
+  await stop();
+  assert.deepEqual(faults, []);
+});
