@@ -19,6 +19,12 @@ pub fn table(status: &Value) -> String {
         if_any(&status["connections"]["streams"], " streams"),
         bytes(&status["memory"]),
     );
+    for advice in array(&status["advice"]) {
+        let (text, action) = (line(&advice["text"]), line(&advice["action"]));
+        let stop = if text.ends_with('?') { "" } else { "." };
+        let (severity, page) = (super::table::text(&advice["severity"]), super::table::text(&advice["page"]));
+        let _ = writeln!(out, "{severity}: {text}{stop} {action} (docs/{page})");
+    }
     let log = &status["log"];
     if log["dropped"].as_u64() > Some(0) || log["stuck_ms"].is_number() {
         let stuck = match log["stuck_ms"].as_u64() {

@@ -1,6 +1,7 @@
 //! The command line: its arguments, and the commands that need no server. Knows the configuration, and no running parts.
 
 mod admin;
+mod advice;
 mod args;
 mod check;
 mod development;

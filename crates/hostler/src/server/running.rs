@@ -114,6 +114,7 @@ impl RunningServer {
             shared_cache: shared_cache.clone(),
             postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
+            advice: ArcSwap::default(),
         };
         Ok(Self {
             program: Program::of_process(&invocation.surroundings)?,
