@@ -15,7 +15,7 @@ mod process;
 mod routes;
 mod socket;
 mod status;
-mod table;
+pub(crate) mod table;
 mod visitors;
 
 use std::sync::Arc;

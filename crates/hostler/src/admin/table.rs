@@ -212,7 +212,7 @@ fn write_members(out: &mut String, members: &[Value]) {
     write_rows(out, &rows);
 }
 
-fn state_of(member: &Value) -> &'static str {
+pub(crate) fn state_of(member: &Value) -> &'static str {
     let states = [("unhealthy", "unhealthy"), ("ejected", "ejected"), ("unreachable", "unreachable")];
     let state = states.into_iter().find(|(flag, _)| member[*flag] == true);
     state.map_or("ok", |(_, state)| state)
@@ -265,16 +265,16 @@ fn if_any(count: &Value, what: &str) -> String {
     count.as_u64().filter(|count| *count > 0).map_or(String::new(), |count| format!(", {count}{what}"))
 }
 
-pub(super) fn array(value: &Value) -> &[Value] {
+pub(crate) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
 /// Text from a worker or a file, on one line.
-fn line(value: &Value) -> String {
+pub(crate) fn line(value: &Value) -> String {
     text(value).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -286,14 +286,14 @@ fn plain(value: &Value) -> String {
     }
 }
 
-pub(super) fn millis(value: &Value) -> String {
+pub(crate) fn millis(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |ms| match ms {
         0..1000 => format!("{ms}ms"),
         _ => humantime::format_duration(Duration::from_secs(ms / 1000)).to_string(),
     })
 }
 
-fn micros(value: &Value) -> String {
+pub(crate) fn micros(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |us| match us {
         0..1000 => format!("{us}us"),
         1000..1_000_000 => format!("{:.1}ms", us as f64 / 1e3),
@@ -301,6 +301,6 @@ fn micros(value: &Value) -> String {
     })
 }
 
-fn bytes(value: &Value) -> String {
+pub(crate) fn bytes(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0))
 }
