@@ -292,6 +292,14 @@ impl WorkerFigures {
     }
 }
 
+impl PoolFigures {
+    /// Why the number in `concurrency` does not fit the app.
+    pub fn misfit(&self) -> Option<&str> {
+        let reasons = self.workers.iter().flatten().filter_map(|worker| worker.slots_reason.as_deref());
+        reasons.into_iter().find_map(|reason| Some(reason.split_once(": use concurrency")?.0))
+    }
+}
+
 impl RouteFigures {
     fn of(route: &RouteStatus) -> Self {
         let counters = &route.counters;

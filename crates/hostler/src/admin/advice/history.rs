@@ -17,8 +17,8 @@ const LONG: Duration = Duration::from_secs(900);
 /// At most so many of one worker.
 const MOST: usize = 32;
 /// A worker leaks if its memory has grown by this factor and so many bytes.
-const GROWTH: f64 = 1.5;
-const GROWN: u64 = 32 << 20;
+const GROWTH: f64 = 2.0;
+const GROWN: u64 = 64 << 20;
 
 /// The worker's pool and its number.
 pub(super) type WorkerKey = (Arc<str>, usize);
@@ -43,8 +43,9 @@ pub(super) struct View<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkerPast {
     generation: u64,
-    /// The memory of the present process when it was ready first, and its highest.
+    /// The least memory of a ready process of this number. A process that grows fast is seen late.
     base: Option<u64>,
+    /// The highest memory of the present process.
     peak: u64,
     hung_at: Option<Duration>,
     pub deaths: VecDeque<Ended>,
@@ -98,12 +99,14 @@ impl WorkerPast {
         if worker.generation > self.generation {
             self.note_end(pool, worker, now);
             self.generation = worker.generation;
-            (self.base, self.peak) = (None, 0);
+            self.peak = 0;
+            // New code may need more from the beginning.
+            self.base = self.base.filter(|_| !pool.deploying);
         }
         if worker.state == WorkerState::Ready
             && let Some(memory) = worker.memory
         {
-            self.base = self.base.or(Some(memory));
+            self.base = Some(self.base.map_or(memory, |base| base.min(memory)));
             self.peak = self.peak.max(memory);
         }
         if let Some(at) = worker.hung_ago.map(|ago| now.saturating_sub(ago)) {

@@ -55,11 +55,12 @@ fn refused(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
     );
 }
 
-/// An overload that refuses requests has an advice of its own.
+/// An overload that refuses requests has an advice of its own, and so has a number in `concurrency` that is the cause.
 fn long_wait(view: View<'_>, pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
     let refused = pool.counters.refused_overload.saturating_sub(before.counters.refused_overload);
     let queued = pool.counters.queued.saturating_sub(before.counters.queued);
-    if pool.deploying || pool.paused || pool.asleep || refused >= 10 || queued < 20 {
+    if pool.deploying || pool.paused || pool.asleep || pool.misfit().is_some() || refused >= 10 || queued < 20
+    {
         return;
     }
     let wait = pool.queue_wait.since(&before.queue_wait).quantile(0.99);

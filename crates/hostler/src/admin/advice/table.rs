@@ -54,7 +54,7 @@ macro_rules! advice {
 // A row: id, severity, seconds, alert rule; when, what to do, page.
 advice! {
     TOO_FEW_WORKERS: "too_few_workers" Warning 15 "HostlerQueueStands"
-        "In the last minute the 99th percentile of the queue wait was at least 3 times the mean worker time and at least 100 ms, at least 20 requests waited, and the CPUs are not all busy. Not during a restart.",
+        "In the last minute the 99th percentile of the queue wait was at least 3 times the mean worker time and at least 100 ms, at least 20 requests waited, and the CPUs are not all busy. Not during a restart, and not if `concurrency` does not fit.",
         "Add workers (pools.POOL.workers) or members.", "guide/troubleshooting.md#slow";
     CPU_EXHAUSTED: "cpu_exhausted" Warning 15 "HostlerQueueStands"
         "The same queue wait as for `too_few_workers`, and the CPUs were at least 90 % busy in the last minute.",
@@ -81,7 +81,7 @@ advice! {
         "A worker has died at least 3 times in 15 minutes. Restarts and recycling do not count.",
         "Look at the last lines of the worker in the log, and at its last exit in the status.", "guide/troubleshooting.md#restarts";
     WORKER_LEAKS: "worker_leaks" Warning 0 "HostlerWorkerRestarts"
-        "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes, and each time its memory had grown to at least 1.5 times its memory after the boot, by 32 MiB or more.",
+        "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes, and each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
         "Compare two heap snapshots: `hostler heap POOL/WORKER`.", "guide/troubleshooting.md#memory";
     HEAP_FULL: "heap_full" Warning 15 ""
         "The heap of V8 in a worker uses at least 90 % of its limit. At the limit the process ends.",
@@ -89,7 +89,7 @@ advice! {
     EVENT_LOOP_BLOCKED: "event_loop_blocked" Warning 30 ""
         "The 99th percentile of the event loop delay of a worker is at least 200 ms, while it has several requests at once or has tunnels or streams.",
         "Look for the function that computes: `hostler profile POOL/WORKER`. A synchronous call blocks all other requests of the worker.", "guide/troubleshooting.md#slow";
-    CONCURRENCY: "concurrency_does_not_fit" Info 0 ""
+    CONCURRENCY: "concurrency_does_not_fit" Warning 0 ""
         "A pool has a number in `concurrency`, and its workers could do more requests at once, or have too many.",
         "Set pools.POOL.concurrency = \"auto\".", "concepts/concurrency.md#a-number-of-your-own";
     WORKERS_HANG: "workers_hang" Warning 0 ""

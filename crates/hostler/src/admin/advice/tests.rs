@@ -62,6 +62,10 @@ const QUEUES: &[AdviceCase] = &[
                 scene.waited(0.5, 0.05);
                 scene.web().deploying = true;
             },
+            |scene| {
+                scene.waited(0.5, 0.05);
+                scene.first().slots_reason = Some("requests wait: use concurrency = \"auto\"".into());
+            },
         ],
     },
     AdviceCase {

@@ -72,9 +72,8 @@ fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
 
 fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found: &mut Vec<Finding>) {
     let name = &pool.name;
-    let reasons = workers.iter().filter_map(|worker| worker.slots_reason.as_deref());
-    if let Some(reason) = reasons.into_iter().find_map(|reason| reason.split_once(": use concurrency")) {
-        found.push(Finding::of_pool(table::CONCURRENCY, name, &line(reason.0)));
+    if let Some(reason) = pool.misfit() {
+        found.push(Finding::of_pool(table::CONCURRENCY, name, &line(reason)));
     }
     let of_pool = || view.workers.iter().filter(|((pool, _), _)| pool == name);
     let hangs: usize = of_pool().map(|(_, past)| past.hangs.len()).sum();

@@ -18,7 +18,7 @@ const HELP: [&str; 13] = [
     "?                 this help",
     "",
     "wait, work        queue wait and worker time, percentiles since the start",
-    "refused           requests that Hostler refused, in a second",
+    "refused           requests that Hostler refused, in a second; ! before a pool: overloaded",
     "lane              one mark for each slot: # in use, . free",
     "loop              share of time that the event loop works",
     "",
@@ -41,11 +41,25 @@ impl Page<'_> {
     }
 
     fn line(&mut self, text: &str, style: Style) {
-        if self.left() > 0 {
+        if self.left() > 0 && self.area.width > 0 {
             let (x, y) = (self.area.x, self.area.y + self.row);
             self.buffer.set_stringn(x, y, text, usize::from(self.area.width), style);
             self.row += 1;
         }
+    }
+
+    /// On as many lines as it needs, broken between words.
+    fn words(&mut self, text: &str, style: Style) {
+        let width = usize::from(self.area.width);
+        let mut rest = text;
+        while rest.chars().count() > width && width > 20 {
+            let end = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
+            // After the indent of two.
+            let at = rest[2..end].rfind(' ').map_or(end, |at| at + 2);
+            self.line(&rest[..at], style);
+            rest = rest[at..].trim_start();
+        }
+        self.line(rest, style);
     }
 
     fn heading(&mut self, text: &str) {
@@ -88,9 +102,9 @@ pub(super) fn content(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
     pools(state, &mut page);
     // The last lines belong to the refusals.
     let kept = if refused.is_empty() { 0 } else { 2 };
-    page.area.height = page.area.height.saturating_sub(kept);
+    page.area.height = area.height.saturating_sub(kept);
     workers(state, &mut page);
-    page.area.height += kept;
+    page.area.height = area.height;
     if !refused.is_empty() {
         let all: Vec<_> = refused.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         page.heading("refusals since the start");
@@ -103,16 +117,20 @@ fn header(state: &TopState, page: &mut Page<'_>) {
     if !status.is_null() {
         let cpu = state.total_rate(|status| number(&status["process"]["cpu_ms"])) / 10.0;
         let text = format!(
-            "hostler {} pid {} {}, up {}  {:.0} req/s  {} connections  cpu {cpu:.0} %  {}",
+            "hostler {} pid {} {}, up {}",
             text(&status["version"]),
             status["pid"],
             text(&status["state"]),
             millis(&status["uptime_ms"]),
+        );
+        page.line(&text, Style::new().add_modifier(Modifier::BOLD));
+        let text = format!(
+            "{:.0} req/s  {} connections  cpu {cpu:.0} %  {}",
             state.total_rate(answers),
             status["connections"]["open"],
             bytes(&status["memory"]),
         );
-        page.line(&text, Style::new().add_modifier(Modifier::BOLD));
+        page.line(&text, Style::new());
     }
     match &state.error {
         Some(why) => {
@@ -137,8 +155,8 @@ fn advice(state: &TopState, page: &mut Page<'_>) {
         };
         let (what, action) = (line(&one["text"]), line(&one["action"]));
         let stop = if what.ends_with('?') { "" } else { "." };
-        page.line(&format!("{severity}: {what}{stop}"), style);
-        page.line(&format!("  {action}"), Style::new());
+        page.words(&format!("{severity}: {what}{stop}"), style);
+        page.words(&format!("  {action}"), Style::new());
     }
     if all.len() > most {
         page.line(&format!("and {} more: hostler status", all.len() - most), Style::new());
@@ -148,7 +166,7 @@ fn advice(state: &TopState, page: &mut Page<'_>) {
 fn pools(state: &TopState, page: &mut Page<'_>) {
     let pools = state.pools();
     page.heading(&format!(
-        "  {:<14}{:>9}{:>10}{:>7} {:>8}{:>8}{:>8}{:>8}{:>8}",
+        "  {:<12}{:>8}{:>9}{:>7}{:>9}{:>8}{:>9}{:>8}{:>8}",
         "pool", "slots", "queue", "req/s", "wait p50", "p99", "work p50", "p99", "refused"
     ));
     let (chosen, room) = (state.chosen_pool(), (page.left() / 3).max(1));
@@ -169,9 +187,10 @@ fn pools(state: &TopState, page: &mut Page<'_>) {
         };
         let times = |time: &str, key: &str| micros(&pool["times"][time][key]);
         let text = format!(
-            "{} {:<14}{:>9}{:>10}{:>7.0} {:>8}{:>8}{:>8}{:>8}{:>8.0}{}",
+            "{}{}{:<12}{:>8}{:>9}{:>7.0}{:>9}{:>8}{:>9}{:>8}{:>8.0}{}",
             if at == chosen { '>' } else { ' ' },
-            cut(text(&pool["name"]), 13),
+            if pool["overloaded"] == true { '!' } else { ' ' },
+            cut(text(&pool["name"]), 11),
             format!("{}/{}", pool["in_use"], pool["slots"]),
             format!("{}/{}", pool["queue_length"], pool["queue_limit"]),
             state.pool_rate(pool, GRANTED),

@@ -40,10 +40,12 @@ fn drawn(state: &mut TopState, width: u16, height: u16) -> String {
 fn a_small_terminal_shows_advice_pools_lanes_and_refusals() {
     let shown = drawn(&mut seen(), 80, 24);
     for part in [
-        "hostler 0.1.0 pid 77 running, up 1m 30s  50 req/s  9 connections  cpu 5 %",
+        "hostler 0.1.0 pid 77 running, up 1m 30s",
+        "50 req/s  9 connections  cpu 5 %  32.0 MiB",
         "warning: web: queue wait p99 is 5 x the worker time.",
-        "> web                 2/4     3/100     50    1.2ms 480.0ms  45.0ms  90.0ms       5",
+        "> web              2/4    3/100     50    1.2ms 480.0ms   45.0ms  90.0ms       5",
         "> 1               ready            1/2     50   25%  64.0 MiB        0  #.",
+        " !api              2/4   80/100",
         "overloaded 7",
         "q quit",
     ] {
@@ -67,7 +69,7 @@ fn the_arrows_choose_a_pool_and_then_its_worker() {
     let mut state = seen();
     press(&mut state, KeyCode::Down);
     press(&mut state, KeyCode::Down);
-    assert!(drawn(&mut state, 80, 24).contains("> api"));
+    assert!(drawn(&mut state, 80, 24).contains(">!api"));
     press(&mut state, KeyCode::Tab);
     press(&mut state, KeyCode::Down);
     let shown = drawn(&mut state, 80, 24);
