@@ -44,10 +44,10 @@ type AdviceKey = (&'static str, Option<Arc<str>>, Option<usize>, Option<String>)
 
 /// All advice that was found lately.
 #[derive(Debug, Default)]
-pub(super) struct AdviceBoard(BTreeMap<AdviceKey, Held>);
+pub(super) struct AdviceBoard(BTreeMap<AdviceKey, HeldAdvice>);
 
 #[derive(Debug)]
-struct Held {
+struct HeldAdvice {
     finding: Finding,
     found_since: Duration,
     found_last: Duration,
@@ -74,7 +74,7 @@ impl AdviceBoard {
         if self.0.len() >= MOST * 4 && !self.0.contains_key(&key) {
             return;
         }
-        let held = self.0.entry(key).or_insert_with(|| Held {
+        let held = self.0.entry(key).or_insert_with(|| HeldAdvice {
             finding: finding.clone(),
             found_since: now,
             found_last: now,
@@ -99,7 +99,7 @@ impl AdviceBoard {
     }
 }
 
-impl Held {
+impl HeldAdvice {
     fn step(&mut self, now: Duration) -> Option<AdviceLine> {
         let row = self.finding.row;
         let holds = Duration::from_secs(row.holds);

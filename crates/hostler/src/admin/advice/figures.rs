@@ -79,7 +79,7 @@ pub struct PoolFigures {
     pub queue_wait: TimeFigures,
     pub worker_time: TimeFigures,
     /// Members that other programs serve.
-    pub members: Vec<MemberState>,
+    pub members: Vec<MemberOut>,
     /// None: the pool has members, and no workers.
     pub workers: Option<Vec<WorkerFigures>>,
     /// Spares, ready or not.
@@ -97,7 +97,7 @@ pub struct PoolFigures {
 
 /// A member that another program serves.
 #[derive(Debug, Clone, Default)]
-pub struct MemberState {
+pub struct MemberOut {
     pub name: Arc<str>,
     /// Why it gets no requests.
     pub out: Option<String>,
@@ -237,7 +237,7 @@ impl PoolFigures {
     }
 }
 
-fn members(pool: &PoolStatus) -> Vec<MemberState> {
+fn members(pool: &PoolStatus) -> Vec<MemberOut> {
     let members = pool.queue.members.iter().filter(|member| !member.figures.left);
     let state = members.map(|member| {
         let figures = &member.figures;
@@ -252,7 +252,7 @@ fn members(pool: &PoolStatus) -> Vec<MemberState> {
             (.., true) => Some("unreachable".to_owned()),
             _ => None,
         };
-        MemberState { name: member.endpoint.clone(), out }
+        MemberOut { name: member.endpoint.clone(), out }
     });
     state.collect()
 }

@@ -48,13 +48,13 @@ pub(super) struct WorkerPast {
     /// The highest memory of the present process.
     peak: u64,
     hung_at: Option<Duration>,
-    pub deaths: VecDeque<Ended>,
+    pub deaths: VecDeque<WorkerEnd>,
     pub hangs: VecDeque<Duration>,
 }
 
 /// The end of a worker's process that was not ordered by an operator.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
+pub(super) struct WorkerEnd {
     pub at: Duration,
     /// It was recycled because of its memory.
     pub recycled: bool,
@@ -135,12 +135,12 @@ impl WorkerPast {
         let is_grown = |base: u64| self.peak as f64 >= base as f64 * GROWTH && self.peak - base >= GROWN;
         let grown_to = self.base.filter(|base| is_grown(*base)).map(|_| self.peak);
         for _ in 0..(worker.generation - self.generation).min(MOST as u64) {
-            self.deaths.push_back(Ended { at: now, recycled: !died, grown_to });
+            self.deaths.push_back(WorkerEnd { at: now, recycled: !died, grown_to });
         }
     }
 
     /// How many processes have ended, and the mean time from one end to the next.
-    pub fn rhythm(&self, ends: &[Ended]) -> Option<(usize, Duration)> {
+    pub fn rhythm(&self, ends: &[WorkerEnd]) -> Option<(usize, Duration)> {
         let (first, last) = (ends.first()?, ends.last()?);
         let spans = u32::try_from(ends.len().saturating_sub(1)).ok().filter(|spans| *spans > 0)?;
         Some((ends.len(), last.at.saturating_sub(first.at) / spans))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hostler_worker::WorkerState;
 
-use super::figures::{Figures, MemberState, PoolFigures};
+use super::figures::{Figures, MemberOut, PoolFigures};
 use super::finding::{Finding, line, time};
 use super::history::View;
 use super::table;
@@ -112,7 +112,7 @@ fn standing(pool: &PoolFigures, found: &mut Vec<Finding>) {
 }
 
 fn members(pool: &PoolFigures, found: &mut Vec<Finding>) {
-    let out: Vec<&MemberState> = pool.members.iter().filter(|member| member.out.is_some()).collect();
+    let out: Vec<&MemberOut> = pool.members.iter().filter(|member| member.out.is_some()).collect();
     let Some(first) = out.first() else { return };
     let why = first.out.as_deref().unwrap_or_default();
     let text = format!(

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::figures::{
     CacheFigures, Figures, MemcachedFigures, PoolFigures, RouteFigures, TimeFigures, WorkerFigures,
 };
-use super::history::{Ended, History, View, WorkerPast};
+use super::history::{History, View, WorkerEnd, WorkerPast};
 use super::table::AdviceRow;
 
 /// The figures of two moments, and what is remembered of worker 1 of pool `web`.
@@ -65,8 +65,10 @@ impl Scene {
     /// Worker 1 died at these seconds before now, after it had grown.
     pub fn died(&mut self, ago: &[u64], grown_to: Option<u64>, recycled: bool) {
         let now = self.now.uptime;
-        self.past.deaths =
-            ago.iter().map(|ago| Ended { at: now - Duration::from_secs(*ago), recycled, grown_to }).collect();
+        self.past.deaths = ago
+            .iter()
+            .map(|ago| WorkerEnd { at: now - Duration::from_secs(*ago), recycled, grown_to })
+            .collect();
     }
 
     /// What the rules find: id and text.

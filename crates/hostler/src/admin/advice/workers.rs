@@ -6,7 +6,7 @@ use hostler_worker::WorkerState;
 
 use super::figures::{PoolFigures, WorkerFigures};
 use super::finding::{Finding, bytes, line, percent, time};
-use super::history::{Ended, View, WorkerPast};
+use super::history::{View, WorkerEnd, WorkerPast};
 use super::table;
 
 const BLOCKED: Duration = Duration::from_millis(200);
@@ -26,8 +26,8 @@ pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
 
 fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerPast, found: &mut Vec<Finding>) {
     let (name, index) = (&pool.name, worker.index);
-    let all: Vec<Ended> = past.deaths.iter().copied().collect();
-    let deaths: Vec<Ended> = all.iter().copied().filter(|end| !end.recycled).collect();
+    let all: Vec<WorkerEnd> = past.deaths.iter().copied().collect();
+    let deaths: Vec<WorkerEnd> = all.iter().copied().filter(|end| !end.recycled).collect();
     let last: Vec<u64> = all.iter().rev().take(3).filter_map(|end| end.grown_to).collect();
     if let Some((3.., every)) = past.rhythm(&all)
         && last.len() == 3

@@ -28,14 +28,14 @@ const HELP: [&str; 13] = [
 const LANE: usize = 16;
 
 /// Writes lines from the top until the area is full.
-struct Page<'a> {
+struct TopPage<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
     row: u16,
     is_coloured: bool,
 }
 
-impl Page<'_> {
+impl TopPage<'_> {
     fn left(&self) -> usize {
         usize::from(self.area.height.saturating_sub(self.row))
     }
@@ -75,7 +75,7 @@ impl Page<'_> {
 pub(super) fn screen(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
     let body = Rect { height: area.height.saturating_sub(1), ..area };
     if state.helps {
-        let mut page = Page { buffer: &mut *buffer, area: body, row: 0, is_coloured: state.is_coloured };
+        let mut page = TopPage { buffer: &mut *buffer, area: body, row: 0, is_coloured: state.is_coloured };
         page.heading("hostler top");
         HELP.iter().for_each(|text| page.line(text, Style::new()));
     } else {
@@ -86,13 +86,13 @@ pub(super) fn screen(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
         notes.insert_str(0, "PAUSED  ");
     }
     let footer = Rect { y: area.y + body.height, height: area.height.min(1), ..area };
-    let mut page = Page { buffer, area: footer, row: 0, is_coloured: state.is_coloured };
+    let mut page = TopPage { buffer, area: footer, row: 0, is_coloured: state.is_coloured };
     page.line(&notes, Style::new().add_modifier(Modifier::DIM));
 }
 
 /// Everything but the keys.
 pub(super) fn content(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
-    let mut page = Page { buffer, area, row: 0, is_coloured: state.is_coloured };
+    let mut page = TopPage { buffer, area, row: 0, is_coloured: state.is_coloured };
     header(state, &mut page);
     if state.now.is_none() {
         return;
@@ -112,7 +112,7 @@ pub(super) fn content(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn header(state: &TopState, page: &mut Page<'_>) {
+fn header(state: &TopState, page: &mut TopPage<'_>) {
     let status = state.status();
     if !status.is_null() {
         let cpu = state.total_rate(|status| number(&status["process"]["cpu_ms"])) / 10.0;
@@ -142,7 +142,7 @@ fn header(state: &TopState, page: &mut Page<'_>) {
     }
 }
 
-fn advice(state: &TopState, page: &mut Page<'_>) {
+fn advice(state: &TopState, page: &mut TopPage<'_>) {
     let all = array(&state.status()["advice"]);
     // On a small screen the pools and the workers need the room.
     let most = (page.left() / 8).max(1);
@@ -163,7 +163,7 @@ fn advice(state: &TopState, page: &mut Page<'_>) {
     }
 }
 
-fn pools(state: &TopState, page: &mut Page<'_>) {
+fn pools(state: &TopState, page: &mut TopPage<'_>) {
     let pools = state.pools();
     page.heading(&format!(
         "  {:<12}{:>8}{:>9}{:>7}{:>9}{:>8}{:>9}{:>8}{:>8}",
@@ -214,7 +214,7 @@ fn flags(pool: &Value) -> String {
     all.into_iter().filter(|(key, _)| pool[*key] == true).map(|(_, flag)| flag).collect()
 }
 
-fn workers(state: &TopState, page: &mut Page<'_>) {
+fn workers(state: &TopState, page: &mut TopPage<'_>) {
     let workers = state.workers();
     let Some(chosen) = state.chosen_worker() else { return };
     page.heading(&format!(

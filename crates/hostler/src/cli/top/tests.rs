@@ -1,3 +1,5 @@
+//! The screen of `hostler top` and its keys, with statuses made here.
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
