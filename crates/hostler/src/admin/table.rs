@@ -19,12 +19,7 @@ pub fn table(status: &Value) -> String {
         if_any(&status["connections"]["streams"], " streams"),
         bytes(&status["memory"]),
     );
-    for advice in array(&status["advice"]) {
-        let (text, action) = (line(&advice["text"]), line(&advice["action"]));
-        let stop = if text.ends_with('?') { "" } else { "." };
-        let (severity, page) = (super::table::text(&advice["severity"]), super::table::text(&advice["page"]));
-        let _ = writeln!(out, "{severity}: {text}{stop} {action} (docs/{page})");
-    }
+    write_advice(&mut out, array(&status["advice"]));
     let log = &status["log"];
     if log["dropped"].as_u64() > Some(0) || log["stuck_ms"].is_number() {
         let stuck = match log["stuck_ms"].as_u64() {
@@ -68,6 +63,16 @@ pub fn table(status: &Value) -> String {
     }
     write_routes(&mut out, status);
     out
+}
+
+/// What is wrong, and what to do.
+fn write_advice(out: &mut String, all: &[Value]) {
+    for advice in all {
+        let (what, action) = (line(&advice["text"]), line(&advice["action"]));
+        let stop = if what.ends_with('?') { "" } else { "." };
+        let (severity, page) = (text(&advice["severity"]), text(&advice["page"]));
+        let _ = writeln!(out, "{severity}: {what}{stop} {action} (docs/{page})");
+    }
 }
 
 fn write_pool(out: &mut String, pool: &Value) {

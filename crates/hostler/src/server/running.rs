@@ -71,6 +71,7 @@ pub(super) struct RunningServer {
 
 impl RunningServer {
     /// Starts the pools. Nothing is accepted yet.
+    #[expect(clippy::too_many_lines, reason = "one line for each part of the program")]
     pub fn start(
         (config, invocation, options): (Config, Invocation, RunOptions),
         listeners: Listeners,

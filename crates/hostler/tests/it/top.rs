@@ -69,7 +69,7 @@ async fn top_shows_the_status_in_a_terminal_until_q() {
     site.get("/").await.assert_ok("ok");
     let mut terminal = Terminal::open(&site.admin().to_string());
     terminal.shows(&format!("pid {}", site.pid())).await;
-    terminal.shows(&app.address()).await;
+    terminal.shows(app.address()).await;
     terminal.keyboard.write_all(b"?").unwrap();
     // One word: where the screen was blank before, the program sends no spaces.
     terminal.shows("figures").await;

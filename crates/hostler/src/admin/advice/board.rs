@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_advice_is_raised_after_its_time_and_ends_a_minute_after_its_cause() {
-        let log = log(table::TOO_FEW_WORKERS, &[100..200], 400);
+        let log = log(table::TOO_FEW_WORKERS, &[100..200, 900..901], 400);
         assert_eq!(log.len(), 2, "{log:?}");
         let raised =
             "115 advice too_few_workers: web: slow. Add workers (pools.web.workers) or members. (docs/";

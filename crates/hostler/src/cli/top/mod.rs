@@ -8,7 +8,7 @@ mod tests;
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hostler_config::Surroundings;
 use hostler_engine::proxy::ask;
@@ -18,6 +18,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::Rect;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 use super::admin::Admin;
 use super::{TopArgs, print};

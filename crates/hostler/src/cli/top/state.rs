@@ -1,8 +1,7 @@
 //! What `hostler top` shows: the last two statuses, and what the user has chosen. Does not know how it looks.
 
-use std::time::Instant;
-
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::admin::table::{array, text};
 

@@ -1,8 +1,9 @@
 //! The screen of `hostler top` and its keys, with statuses made here.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::*;
 
