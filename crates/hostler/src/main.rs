@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Check(args) => cli::check(&args),
         Command::Schema => cli::schema(),
         Command::Status(args) => cli::status(&args),
+        Command::Top(args) => cli::top(&args),
         Command::Routes(args) => cli::routes(&args),
         Command::Restart(args) => cli::restart(&args),
         Command::Purge(args) => cli::purge(&args),

@@ -45,6 +45,11 @@ impl Spool {
         Arc::new(Self { space, answers: AtomicU64::new(0), folder })
     }
 
+    /// The folder of new files.
+    pub fn folder(&self) -> Arc<PathBuf> {
+        self.folder.load_full()
+    }
+
     /// Changes limit and folder. Existing files stay.
     pub fn update(&self, limit: u64, folder: PathBuf) {
         self.space.resize(limit);

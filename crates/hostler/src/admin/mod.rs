@@ -1,6 +1,7 @@
 //! The admin listener: it answers questions about the Status and takes commands. Knows no requests of clients.
 
 mod access;
+mod advice;
 mod cache;
 mod commands;
 mod front;
@@ -8,13 +9,14 @@ mod health;
 mod http;
 mod inspect;
 mod live;
+mod machine;
 mod metrics;
 pub mod note;
 mod process;
 mod routes;
 mod socket;
 mod status;
-mod table;
+pub(crate) mod table;
 mod visitors;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use tokio::net::{TcpListener, UnixListener};
 use access::AdminClient;
 
 pub use access::{AccessRules, AdminAccess};
+pub use advice::{ADVICE, AdviceRow, AdviceView, watch as watch_for_advice};
 pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use inspect::InspectionFrame;

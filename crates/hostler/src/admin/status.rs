@@ -25,7 +25,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::advice::AdviceView;
 use super::cache::CacheReport;
+use super::machine::MachineStatus;
 use super::process::ProcessStatus;
 
 /// The parts that the Status reads.
@@ -64,6 +66,8 @@ pub struct Sources {
     pub postal: ArcSwapOption<Postal>,
     /// The certificates that TLS clients are shown.
     pub tls: Option<Arc<Terminator>>,
+    /// What is wrong now, as found at the last look.
+    pub advice: ArcSwap<Vec<AdviceView>>,
 }
 
 /// The registrar's part of the Status.
@@ -121,6 +125,8 @@ pub struct Status {
     pub uptime_ms: u64,
     pub memory: Option<u64>,
     pub process: ProcessStatus,
+    pub machine: MachineStatus,
+    pub advice: Vec<AdviceView>,
     pub connections: ConnectionStatus,
     pub request_memory: MemoryView,
     pub answer_memory: MemoryView,
@@ -220,6 +226,8 @@ impl Sources {
             uptime_ms: self.started.elapsed().as_millis() as u64,
             memory: resident_bytes(std::process::id()),
             process: ProcessStatus::now(self.started.elapsed()),
+            machine: MachineStatus::now(&self.spool.folder()),
+            advice: self.advice.load().to_vec(),
             connections: ConnectionStatus {
                 open: self.connections.open(),
                 tunnels: self.connections.tunnels(),

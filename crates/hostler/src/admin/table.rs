@@ -19,6 +19,7 @@ pub fn table(status: &Value) -> String {
         if_any(&status["connections"]["streams"], " streams"),
         bytes(&status["memory"]),
     );
+    write_advice(&mut out, array(&status["advice"]));
     let log = &status["log"];
     if log["dropped"].as_u64() > Some(0) || log["stuck_ms"].is_number() {
         let stuck = match log["stuck_ms"].as_u64() {
@@ -62,6 +63,16 @@ pub fn table(status: &Value) -> String {
     }
     write_routes(&mut out, status);
     out
+}
+
+/// What is wrong, and what to do.
+fn write_advice(out: &mut String, all: &[Value]) {
+    for advice in all {
+        let (what, action) = (line(&advice["text"]), line(&advice["action"]));
+        let stop = if what.ends_with('?') { "" } else { "." };
+        let (severity, page) = (text(&advice["severity"]), text(&advice["page"]));
+        let _ = writeln!(out, "{severity}: {what}{stop} {action} (docs/{page})");
+    }
 }
 
 fn write_pool(out: &mut String, pool: &Value) {
@@ -206,7 +217,7 @@ fn write_members(out: &mut String, members: &[Value]) {
     write_rows(out, &rows);
 }
 
-fn state_of(member: &Value) -> &'static str {
+pub(crate) fn state_of(member: &Value) -> &'static str {
     let states = [("unhealthy", "unhealthy"), ("ejected", "ejected"), ("unreachable", "unreachable")];
     let state = states.into_iter().find(|(flag, _)| member[*flag] == true);
     state.map_or("ok", |(_, state)| state)
@@ -259,16 +270,16 @@ fn if_any(count: &Value, what: &str) -> String {
     count.as_u64().filter(|count| *count > 0).map_or(String::new(), |count| format!(", {count}{what}"))
 }
 
-pub(super) fn array(value: &Value) -> &[Value] {
+pub(crate) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
 /// Text from a worker or a file, on one line.
-fn line(value: &Value) -> String {
+pub(crate) fn line(value: &Value) -> String {
     text(value).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -280,14 +291,14 @@ fn plain(value: &Value) -> String {
     }
 }
 
-pub(super) fn millis(value: &Value) -> String {
+pub(crate) fn millis(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |ms| match ms {
         0..1000 => format!("{ms}ms"),
         _ => humantime::format_duration(Duration::from_secs(ms / 1000)).to_string(),
     })
 }
 
-fn micros(value: &Value) -> String {
+pub(crate) fn micros(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |us| match us {
         0..1000 => format!("{us}us"),
         1000..1_000_000 => format!("{:.1}ms", us as f64 / 1e3),
@@ -295,6 +306,6 @@ fn micros(value: &Value) -> String {
     })
 }
 
-fn bytes(value: &Value) -> String {
+pub(crate) fn bytes(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0))
 }

@@ -72,6 +72,11 @@ pub enum Command {
     /// Finds the admin address as `hostler start` does: in the file, or in HOSTLER_SERVER_ADMIN. Without both, finds the
     /// Hostler that was started in this folder, or else the only one of this user.
     Status(StatusArgs),
+    /// Watch the status of a running Hostler in the terminal.
+    ///
+    /// Shows pools, workers, queues, rates, refusals and advice, again each second. The key `?` shows the keys. Honours
+    /// NO_COLOR.
+    Top(TopArgs),
     /// Show the routes of a running Hostler, with their targets and members.
     ///
     /// Shows the routes of the configuration first. Then it shows the registered routes, with the age of each
@@ -209,6 +214,17 @@ pub struct StatusArgs {
     /// Print the whole status as JSON
     #[arg(long)]
     pub json: bool,
+    /// The running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler top`
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// Print one snapshot as text, measured over a second
+    #[arg(long)]
+    pub once: bool,
     /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,

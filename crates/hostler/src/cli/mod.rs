@@ -1,6 +1,7 @@
 //! The command line: its arguments, and the commands that need no server. Knows the configuration, and no running parts.
 
 mod admin;
+mod advice;
 mod args;
 mod check;
 mod development;
@@ -17,10 +18,13 @@ mod routes;
 mod schema;
 mod start;
 mod status;
+mod top;
 
 pub use args::{
     Args, Ask, Check, Command, HeapArgs, Pack, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume,
     RoutesArgs, Run, Start, StatusArgs,
+    Args, Ask, Check, Command, Pack, PauseArgs, PurgeArgs, Restart, Resume, RoutesArgs, Run, Start,
+    StatusArgs, TopArgs,
 };
 pub use check::{check, summary};
 pub use help_files::{completions, man_pages};
@@ -32,6 +36,7 @@ pub use routes::routes;
 pub use schema::schema;
 pub use start::{run, start};
 pub use status::status;
+pub use top::top;
 
 /// Prints the output of a command. Unlike `print!` it does not panic if the reader closes the pipe (`| head`).
 fn print(text: &str) {

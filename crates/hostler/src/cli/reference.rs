@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::CommandFactory;
 use hostler_config::reference;
 
-use super::{Args, metrics, refusals};
+use super::{Args, advice, metrics, refusals};
 
 const INTRODUCTION: &str = "\
 <!-- Generated from crates/hostler/src/cli/args.rs; refresh with: UPDATE=1 cargo test --workspace --test reference -->
@@ -19,13 +19,14 @@ Exit codes: 0 after success, 1 after a failure, 2 for wrong arguments or a wrong
 ";
 
 /// Every generated file.
-pub fn files() -> [(&'static str, String); 5] {
+pub fn files() -> [(&'static str, String); 6] {
     [
         ("config.md", reference::markdown()),
         ("hostler.schema.json", reference::json_schema()),
         ("cli.md", commands()),
         ("refusals.md", refusals::markdown()),
         ("metrics.md", metrics::markdown()),
+        ("advice.md", advice::markdown()),
     ]
 }
 

@@ -259,6 +259,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         &running.sources,
     )?;
     tokio::spawn(tls_watch::watch(running.clone()));
+    tokio::spawn(admin::watch_for_advice(running.sources.clone()));
     tokio::spawn(watch::watch::<Geo>(running.clone()));
     tokio::spawn(watch::watch::<Postal>(running.clone()));
     let (commands, received) = mpsc::unbounded_channel();

@@ -71,6 +71,7 @@ pub(super) struct RunningServer {
 
 impl RunningServer {
     /// Starts the pools. Nothing is accepted yet.
+    #[expect(clippy::too_many_lines, reason = "one line for each part of the program")]
     pub fn start(
         (config, invocation, options): (Config, Invocation, RunOptions),
         listeners: Listeners,
@@ -112,6 +113,7 @@ impl RunningServer {
             shared_cache: shared_cache.clone(),
             postal: ArcSwapOption::new(lookups.postal.clone()),
             tls: tls.as_ref().map(|tls| tls.terminator.clone()),
+            advice: ArcSwap::default(),
         };
         Ok(Self {
             admin_access: Arc::new(AdminAccess::new(rules, journal.clone())),

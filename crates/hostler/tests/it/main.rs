@@ -80,6 +80,7 @@ mod reloading;
 mod seeing;
 mod sticky;
 mod stopping;
+mod top;
 mod upgrading;
 
 use hostler_testkit::{Client, Site, SitePlan, Upstream};

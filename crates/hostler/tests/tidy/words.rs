@@ -12,6 +12,7 @@ const PAGES: &[&str] = &[
     "docs/guide/deploys.md",
     "docs/guide/lookups.md",
     "docs/guide/router.md",
+    "docs/guide/advice.md",
 ];
 
 /// Structures that are written as JSON elsewhere, and where: their fields are no words of the status or the log.

@@ -1,0 +1,378 @@
+//! The figures that advice needs, taken from one Status. Small enough to be kept for a minute. Knows no advice.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_dispatch::PoolCounters;
+use hostler_engine::exchange::{ClientsView, CutView, MemoryView, SpoolView};
+use hostler_engine::proxy::Spread;
+use hostler_worker::{Boots, HeapUse, WorkerMemory, WorkerState};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::super::cache::CacheReport;
+use super::super::machine::MachineStatus;
+use super::super::status::{LastReload, PoolStatus, RouteStatus, Status, WorkerReportView};
+
+/// One Status, as far as advice needs it.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// The clock of all advice: the time since Hostler began to serve.
+    pub uptime: Duration,
+    pub time: Timestamp,
+    pub draining: bool,
+    pub machine: MachineStatus,
+    pub open_files: Option<u64>,
+    pub max_files: Option<u64>,
+    pub log_dropped: u64,
+    pub log_stuck: Option<Duration>,
+    pub health_failed: u64,
+    pub not_ready: Vec<String>,
+    pub connections_refused: u64,
+    pub flooded: u64,
+    pub cut: CutView,
+    pub clients: ClientsView,
+    pub handshakes: u64,
+    pub handshakes_failed: BTreeMap<&'static str, u64>,
+    pub request_memory: MemoryView,
+    pub spool: SpoolView,
+    pub cache: Option<CacheFigures>,
+    pub worker_memory: Option<WorkerMemory>,
+    pub pools: Vec<PoolFigures>,
+    pub routes: Vec<RouteFigures>,
+    /// Whether the registrar is connected to NATS. None: there is no registrar.
+    pub registrar: Option<bool>,
+    pub registered_routes: u64,
+    pub last_reload: Option<LastReload>,
+    /// The files of certificates, and until when each is valid.
+    pub certificates: Vec<(PathBuf, Timestamp)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct CacheFigures {
+    pub bytes: u64,
+    pub limit: u64,
+    pub evicted: u64,
+    pub memcached: Vec<MemcachedFigures>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct MemcachedFigures {
+    pub server: Box<str>,
+    pub away: Option<Box<str>>,
+    /// Lookups with an answer.
+    pub answered: u64,
+    pub slow: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct PoolFigures {
+    pub name: Arc<str>,
+    pub counters: PoolCounters,
+    pub queue_length: usize,
+    pub queue_limit: usize,
+    pub oldest_wait: Duration,
+    pub paused: bool,
+    pub asleep: bool,
+    pub queue_wait: TimeFigures,
+    pub worker_time: TimeFigures,
+    /// Members that other programs serve.
+    pub members: Vec<MemberOut>,
+    /// None: the pool has members, and no workers.
+    pub workers: Option<Vec<WorkerFigures>>,
+    /// Spares, ready or not.
+    pub spares: usize,
+    /// A restart is under way, or ended less than a minute ago.
+    pub deploying: bool,
+    /// Why the last restart failed.
+    pub failed_restart: Option<String>,
+    /// The most workers of a range, if the range is used up.
+    pub at_most: Option<usize>,
+    pub boots: Boots,
+    /// Requests that are refused because workers died of them.
+    pub kept_off: Vec<Arc<str>>,
+}
+
+/// A member that another program serves.
+#[derive(Debug, Clone, Default)]
+pub struct MemberOut {
+    pub name: Arc<str>,
+    /// Why it gets no requests.
+    pub out: Option<String>,
+}
+
+/// The newest process of a worker's number.
+#[derive(Debug, Clone)]
+pub struct WorkerFigures {
+    pub index: usize,
+    pub generation: u64,
+    pub state: WorkerState,
+    pub crashes: u32,
+    pub last_exit: Option<String>,
+    pub last_error: Option<String>,
+    pub recycled: Option<Arc<str>>,
+    pub memory: Option<u64>,
+    pub stack: Option<String>,
+    pub hung_ago: Option<Duration>,
+    pub loop_delay: Option<Duration>,
+    pub heap: Option<HeapUse>,
+    pub in_use: usize,
+    /// Tunnels and streams.
+    pub long_lived: usize,
+    pub slots_reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct RouteFigures {
+    pub pattern: Arc<str>,
+    /// All answers.
+    pub answers: u64,
+    /// Those with a status of 500 and more.
+    pub failed: u64,
+    pub refusals: BTreeMap<&'static str, u64>,
+    pub fallbacks: BTreeMap<&'static str, u64>,
+    pub cache: BTreeMap<&'static str, u64>,
+}
+
+/// One of the three times of a pool, counted since the start.
+#[derive(Debug, Clone, Default)]
+pub struct TimeFigures {
+    pub count: u64,
+    /// Of all times, in seconds.
+    pub sum: f64,
+    /// Upper bounds in seconds, and how many times are in each bucket.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+impl Figures {
+    pub fn of(status: &Status) -> Self {
+        let uptime = Duration::from_millis(status.uptime_ms);
+        let elapsed = SignedDuration::try_from(uptime).unwrap_or_default();
+        let registrar = status.registrar.as_ref();
+        let certificates = status.certificates.iter();
+        Self {
+            uptime,
+            time: status.process.started.saturating_add(elapsed).unwrap_or_default(),
+            draining: status.state == "draining",
+            machine: status.machine.clone(),
+            open_files: status.process.open_files.map(|files| files as u64),
+            max_files: status.process.max_files,
+            log_dropped: status.log.dropped,
+            log_stuck: status.log.stuck_ms.map(Duration::from_millis),
+            health_failed: status.health.failed,
+            not_ready: status.health.why.clone(),
+            connections_refused: status.connections.refused as u64,
+            flooded: status.connections.flooded as u64,
+            cut: status.connections.cut,
+            clients: status.connections.clients,
+            handshakes: status.connections.handshakes.completed,
+            handshakes_failed: status.connections.handshakes.failed.clone(),
+            request_memory: status.request_memory,
+            spool: status.spool,
+            cache: status.cache.as_ref().map(CacheFigures::of),
+            worker_memory: status.worker_memory,
+            pools: status.pools.iter().map(PoolFigures::of).collect(),
+            routes: status.routes.iter().map(RouteFigures::of).collect(),
+            registrar: registrar.and_then(|registrar| registrar["connected"].as_bool()),
+            registered_routes: registrar.and_then(|registrar| registrar["routes"].as_u64()).unwrap_or(0),
+            last_reload: status.last_reload.clone(),
+            certificates: certificates.filter_map(|one| Some((one.file.clone(), one.valid_until?))).collect(),
+        }
+    }
+
+    pub fn pool(&self, name: &str) -> Option<&PoolFigures> {
+        self.pools.iter().find(|pool| *pool.name == *name)
+    }
+
+    pub fn route(&self, pattern: &str) -> Option<&RouteFigures> {
+        self.routes.iter().find(|route| *route.pattern == *pattern)
+    }
+}
+
+impl CacheFigures {
+    fn of(report: &CacheReport) -> Self {
+        let memcached = report.memcached.iter().map(|server| {
+            let count = |name: &str| server.counts.get(name).and_then(Value::as_u64).unwrap_or(0);
+            MemcachedFigures {
+                server: server.server.clone(),
+                away: server.why.clone(),
+                answered: count("hits") + count("misses"),
+                slow: count("slow"),
+            }
+        });
+        let (bytes, limit, evicted) = (report.bytes, report.limit, report.evicted);
+        Self { bytes, limit, evicted, memcached: memcached.collect() }
+    }
+}
+
+impl PoolFigures {
+    fn of(pool: &PoolStatus) -> Self {
+        const LATELY: Duration = Duration::from_secs(60);
+        let queue = &pool.queue;
+        let rollout = pool.rollout.as_ref();
+        let last = rollout.and_then(|rollout| rollout.last.as_ref());
+        let scaling = pool.scaling.as_ref();
+        Self {
+            name: pool.name.clone(),
+            counters: queue.counters,
+            queue_length: queue.queue_length,
+            queue_limit: queue.queue_limit,
+            oldest_wait: queue.oldest_wait.unwrap_or_default(),
+            paused: queue.paused,
+            asleep: queue.asleep,
+            queue_wait: TimeFigures::of(&pool.times.queue_wait),
+            worker_time: TimeFigures::of(&pool.times.worker_time),
+            members: if pool.workers.is_none() { members(pool) } else { Vec::new() },
+            workers: pool.workers.as_ref().map(|workers| newest(workers)),
+            spares: pool.spares.len(),
+            deploying: rollout.is_some_and(|rollout| rollout.running.is_some())
+                || last.is_some_and(|last| last.ago < LATELY),
+            failed_restart: last.filter(|last| !last.succeeded).map(|last| last.result.clone()),
+            at_most: scaling.filter(|scaling| scaling.wanted >= scaling.max).map(|scaling| scaling.max),
+            boots: pool.boots.unwrap_or_default(),
+            kept_off: pool.kept_off.iter().map(|kept_off| kept_off.request.clone()).collect(),
+        }
+    }
+}
+
+fn members(pool: &PoolStatus) -> Vec<MemberOut> {
+    let members = pool.queue.members.iter().filter(|member| !member.figures.left);
+    let state = members.map(|member| {
+        let figures = &member.figures;
+        let failure = || {
+            let checked = pool.health_checks.iter().find(|checked| checked.member == member.endpoint);
+            let why = checked.and_then(|checked| checked.last_failure.as_deref());
+            why.map_or("unhealthy".to_owned(), |why| format!("unhealthy: {why}"))
+        };
+        let out = match (figures.unhealthy, figures.ejected, figures.unreachable) {
+            (true, ..) => Some(failure()),
+            (_, true, _) => Some("ejected after timeouts".to_owned()),
+            (.., true) => Some("unreachable".to_owned()),
+            _ => None,
+        };
+        MemberOut { name: member.endpoint.clone(), out }
+    });
+    state.collect()
+}
+
+/// While a worker is replaced, the status lists both.
+fn newest(workers: &[WorkerReportView]) -> Vec<WorkerFigures> {
+    let mut newest: BTreeMap<usize, WorkerFigures> = BTreeMap::new();
+    for figures in workers.iter().map(WorkerFigures::of) {
+        let is_newer = newest.get(&figures.index).is_none_or(|other| other.generation < figures.generation);
+        if is_newer {
+            newest.insert(figures.index, figures);
+        }
+    }
+    newest.into_values().collect()
+}
+
+impl WorkerFigures {
+    fn of(view: &WorkerReportView) -> Self {
+        let worker = &view.worker;
+        Self {
+            index: worker.index,
+            generation: worker.generation,
+            state: worker.state,
+            crashes: worker.crashes,
+            last_exit: worker.last_exit.clone(),
+            last_error: worker.last_error.clone(),
+            recycled: worker.recycled.clone(),
+            memory: worker.memory,
+            stack: worker.stack.as_ref().and_then(|stack| stack.first().cloned()),
+            hung_ago: worker.hung_ago,
+            loop_delay: worker.node.event_loop_delay.map(|delay| delay.p99),
+            heap: worker.node.heap,
+            in_use: view.in_use,
+            long_lived: view.tunnels + view.streams,
+            slots_reason: worker.slots_reason.clone(),
+        }
+    }
+}
+
+impl PoolFigures {
+    /// Why the number in `concurrency` does not fit the app.
+    pub fn misfit(&self) -> Option<&str> {
+        let reasons = self.workers.iter().flatten().filter_map(|worker| worker.slots_reason.as_deref());
+        reasons.into_iter().find_map(|reason| Some(reason.split_once(": use concurrency")?.0))
+    }
+}
+
+impl RouteFigures {
+    fn of(route: &RouteStatus) -> Self {
+        let counters = &route.counters;
+        Self {
+            pattern: route.pattern.clone(),
+            answers: counters.answers.values().sum(),
+            failed: counters.answers.get("5xx").copied().unwrap_or(0),
+            refusals: counters.refusals.clone(),
+            fallbacks: counters.fallbacks.clone(),
+            cache: counters.cache.clone(),
+        }
+    }
+}
+
+impl TimeFigures {
+    fn of(spread: &Spread) -> Self {
+        Self { count: spread.count, sum: spread.sum, buckets: spread.buckets.clone() }
+    }
+
+    /// Only the times since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        let earlier = |at: usize| before.buckets.get(at).map_or(0, |(_, count)| *count);
+        let buckets = self.buckets.iter().enumerate();
+        Self {
+            count: self.count.saturating_sub(before.count),
+            sum: (self.sum - before.sum).max(0.0),
+            buckets: buckets
+                .map(|(at, (bound, count))| (*bound, count.saturating_sub(earlier(at))))
+                .collect(),
+        }
+    }
+
+    pub fn mean(&self) -> Duration {
+        Duration::from_secs_f64(if self.count == 0 { 0.0 } else { self.sum / self.count as f64 })
+    }
+
+    /// The time that so large a share of all times do not exceed. Within a bucket the times count as evenly spread.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let wanted = share * self.buckets.iter().map(|(_, count)| count).sum::<u64>() as f64;
+        let (mut seen, mut lower) = (0.0, 0.0);
+        for (bound, count) in &self.buckets {
+            let count = *count as f64;
+            if count > 0.0 && seen + count >= wanted {
+                let upper = if bound.is_finite() { *bound } else { lower };
+                return Duration::from_secs_f64(lower + (upper - lower) * (wanted - seen).max(0.0) / count);
+            }
+            seen += count;
+            lower = if bound.is_finite() { *bound } else { lower };
+        }
+        Duration::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_lies_in_its_bucket() {
+        let buckets = vec![(0.1, 50), (0.2, 40), (1.0, 10), (f64::INFINITY, 0)];
+        let times = TimeFigures { count: 100, sum: 20.0, buckets };
+        let millis = |share| times.quantile(share).as_millis();
+        assert_eq!((millis(0.5), millis(0.7), millis(0.95)), (100, 150, 600));
+        assert_eq!(times.mean(), Duration::from_millis(200));
+        assert_eq!(TimeFigures::default().quantile(0.99), Duration::ZERO);
+    }
+
+    #[test]
+    fn only_the_times_since_then_count() {
+        let before = TimeFigures { count: 10, sum: 1.0, buckets: vec![(0.1, 10), (1.0, 0)] };
+        let now = TimeFigures { count: 14, sum: 4.0, buckets: vec![(0.1, 10), (1.0, 4)] };
+        let since = now.since(&before);
+        assert_eq!((since.count, since.mean()), (4, Duration::from_millis(750)));
+        assert!(since.quantile(0.5) > Duration::from_millis(100));
+    }
+}

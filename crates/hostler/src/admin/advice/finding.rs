@@ -1,0 +1,81 @@
+//! What a rule finds, and how it is worded. Knows no rules.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::table::AdviceRow;
+
+/// One row of the table that holds now.
+#[derive(Debug, Clone)]
+pub(super) struct Finding {
+    pub row: &'static AdviceRow,
+    pub pool: Option<Arc<str>>,
+    pub worker: Option<usize>,
+    /// What else it is about: a route, a file, a server.
+    pub about: Option<String>,
+    pub text: String,
+}
+
+impl Finding {
+    pub fn new(row: &'static AdviceRow, text: String) -> Self {
+        Self { row, pool: None, worker: None, about: None, text }
+    }
+
+    /// The text begins with the pool.
+    pub fn of_pool(row: &'static AdviceRow, pool: &Arc<str>, text: &str) -> Self {
+        Self { pool: Some(pool.clone()), ..Self::new(row, format!("{pool}: {text}")) }
+    }
+
+    /// The text begins with the worker.
+    pub fn of_worker(row: &'static AdviceRow, pool: &Arc<str>, worker: usize, text: &str) -> Self {
+        let text = format!("{pool}/{worker} {text}");
+        Self { pool: Some(pool.clone()), worker: Some(worker), ..Self::new(row, text) }
+    }
+
+    /// The text begins with what it is about.
+    pub fn about(row: &'static AdviceRow, about: &str, text: &str) -> Self {
+        Self { about: Some(about.to_owned()), ..Self::new(row, format!("{about}: {text}")) }
+    }
+
+    /// What to do, with the names of this finding.
+    pub fn action(&self) -> String {
+        let worker = self.worker.map(|worker| worker.to_string());
+        let action = self.row.action.replace("POOL", self.pool.as_deref().unwrap_or("NAME"));
+        action.replace("WORKER", worker.as_deref().unwrap_or("N"))
+    }
+}
+
+/// `1.5 s`, `480 ms`, `40 s`, `3 min`.
+pub(super) fn time(time: Duration) -> String {
+    match time.as_millis() {
+        millis @ 0..1000 => format!("{millis} ms"),
+        millis @ 1000..10_000 => format!("{:.1} s", millis as f64 / 1e3),
+        millis @ 10_000..120_000 => format!("{} s", millis / 1000),
+        millis @ 120_000..7_200_000 => format!("{} min", millis / 60_000),
+        millis @ 7_200_000..172_800_000 => format!("{} h", millis / 3_600_000),
+        millis => format!("{} days", millis / 86_400_000),
+    }
+}
+
+/// `480 MiB`, `1.5 GiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    match bytes >> 20 {
+        mib @ 0..1024 => format!("{mib} MiB"),
+        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    }
+}
+
+/// A share in percent, of nothing: 0.
+pub(super) fn percent(part: u64, whole: u64) -> u64 {
+    if whole == 0 { 0 } else { (part.min(whole) as f64 * 100.0 / whole as f64) as u64 }
+}
+
+/// Foreign text on one line, of limited length.
+pub(super) fn line(text: &str) -> String {
+    text.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+pub(super) fn file(path: &Path) -> String {
+    line(&path.display().to_string())
+}

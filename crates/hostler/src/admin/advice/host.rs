@@ -1,0 +1,93 @@
+//! Advice about what Hostler itself needs: files, memory, disk, log, configuration. Knows no pools and no clients.
+
+use super::finding::{Finding, bytes, file, line, percent, time};
+use super::history::View;
+use super::table;
+
+const DAY: i64 = 86_400;
+const LITTLE_DISK: u64 = 256 << 20;
+
+pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
+    process(view, found);
+    memory(view, found);
+    configuration(view, found);
+}
+
+fn process(view: View<'_>, found: &mut Vec<Finding>) {
+    let (now, before) = (view.now, view.before);
+    let failed = now.health_failed.saturating_sub(before.health_failed);
+    if let Some(why) = now.not_ready.first().filter(|_| failed > 0) {
+        let text = format!("health checks get 503: {}", line(why));
+        found.push(Finding::new(table::NOT_READY, text));
+    }
+    if let (Some(open), Some(most)) = (now.open_files, now.max_files)
+        && percent(open, most) >= 80
+    {
+        let text = format!("{open} of {most} file descriptors are open");
+        found.push(Finding::new(table::DESCRIPTORS_LOW, text));
+    }
+    let dropped = now.log_dropped.saturating_sub(before.log_dropped);
+    if dropped > 0 {
+        let text = format!("{dropped} lines of the log were lost in the last minute: its reader is too slow");
+        found.push(Finding::new(table::LOG_DROPPED, text));
+    } else if let Some(stuck) = now.log_stuck.filter(|stuck| stuck.as_secs() >= 10) {
+        let text = format!("the reader of the log has read nothing for {}", time(stuck));
+        found.push(Finding::new(table::LOG_DROPPED, text));
+    }
+}
+
+fn memory(view: View<'_>, found: &mut Vec<Finding>) {
+    let (now, before) = (view.now, view.before);
+    if let (Some(used), Some(limit)) = (now.machine.memory_used, now.machine.memory_limit)
+        && percent(used, limit) >= 90
+    {
+        let text = format!("{} of {} memory are in use", bytes(used), bytes(limit));
+        found.push(Finding::new(table::MEMORY_LOW, text));
+    }
+    if let Some(workers) = now.worker_memory.filter(|memory| percent(memory.used, memory.limit) >= 95) {
+        let text =
+            format!("workers use {} of {} (server.worker_memory)", bytes(workers.used), bytes(workers.limit));
+        found.push(Finding::new(table::WORKER_MEMORY_FULL, text));
+    }
+    let may_take = now.spool.limit.saturating_sub(now.spool.used);
+    if let Some(free) = now.machine.temp_free.filter(|free| *free < LITTLE_DISK && *free < may_take) {
+        let text = format!("the disk of server.temp_dir has {} left", bytes(free));
+        found.push(Finding::new(table::DISK_LOW, text));
+    }
+    let full = now.spool.full.saturating_sub(before.spool.full);
+    if full >= 5 {
+        let limit = bytes(now.spool.limit);
+        let text = format!(
+            "the temporary files had no room {full} times in the last minute (server.spool_size {limit})"
+        );
+        found.push(Finding::new(table::SPOOL_FULL, text));
+    }
+    let refused = now.request_memory.refused.saturating_sub(before.request_memory.refused);
+    if refused >= 10 {
+        let limit = bytes(now.request_memory.limit);
+        let text = format!(
+            "{refused} request bodies of the last minute found no room in memory (server.request_memory {limit})"
+        );
+        found.push(Finding::new(table::REQUEST_MEMORY_FULL, text));
+    }
+}
+
+fn configuration(view: View<'_>, found: &mut Vec<Finding>) {
+    let now = view.now;
+    for (path, until) in &now.certificates {
+        let left = until.as_second() - now.time.as_second();
+        let name = file(path);
+        let text = match left / DAY {
+            _ if left <= 0 => "the certificate has expired".to_owned(),
+            0 => format!("the certificate expires in {} hours", left / 3600),
+            days @ ..14 => format!("the certificate expires in {days} days"),
+            _ => continue,
+        };
+        found.push(Finding::about(table::CERTIFICATE_EXPIRES, &name, &text));
+    }
+    if let Some(reload) = now.last_reload.as_ref().filter(|reload| !reload.ok) {
+        let why = reload.text.first().map_or(String::new(), |why| format!(": {}", line(why)));
+        let text = format!("the last reload was not applied{why}");
+        found.push(Finding::new(table::RELOAD_FAILED, text));
+    }
+}

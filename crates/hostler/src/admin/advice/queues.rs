@@ -1,0 +1,127 @@
+//! Advice about queues: waiting requests, and what they wait for. Knows no single worker.
+
+use std::time::Duration;
+
+use hostler_worker::WorkerState;
+
+use super::figures::{Figures, MemberOut, PoolFigures};
+use super::finding::{Finding, line, time};
+use super::history::View;
+use super::table;
+
+/// The CPUs count as used up from this share on.
+const BUSY: f64 = 0.9;
+const NOTICEABLE: Duration = Duration::from_millis(100);
+
+pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
+    for pool in &view.now.pools {
+        let Some(before) = view.before.pool(&pool.name) else { continue };
+        refused(pool, before, found);
+        long_wait(view, pool, before, found);
+        standing(pool, found);
+        members(pool, found);
+    }
+}
+
+fn refused(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
+    let (now, before) = (&pool.counters, &before.counters);
+    let mut add = |row, count: u64, least: u64, what: &str| {
+        if count >= least {
+            found.push(Finding::of_pool(
+                row,
+                &pool.name,
+                &format!("{count} requests of the last minute {what}"),
+            ));
+        }
+    };
+    let overload = now.refused_overload.saturating_sub(before.refused_overload);
+    add(table::OVERLOADED, overload, 10, "were refused, because more work comes than the pool can do");
+    let full = now.refused_full.saturating_sub(before.refused_full);
+    let what = format!("found the queue full (limit {})", pool.queue_limit);
+    add(table::QUEUE_FULL, full, 10, &what);
+    add(
+        table::QUEUE_TIMEOUT,
+        now.expired.saturating_sub(before.expired),
+        10,
+        "waited for a slot until their time was over",
+    );
+    let long_lived = (now.refused_tunnels + now.refused_streams)
+        .saturating_sub(before.refused_tunnels + before.refused_streams);
+    add(
+        table::TOO_MANY_TUNNELS,
+        long_lived,
+        5,
+        "were refused, because each worker has its most tunnels or streams",
+    );
+}
+
+/// An overload that refuses requests has an advice of its own, and so has a number in `concurrency` that is the cause.
+fn long_wait(view: View<'_>, pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
+    let refused = pool.counters.refused_overload.saturating_sub(before.counters.refused_overload);
+    let queued = pool.counters.queued.saturating_sub(before.counters.queued);
+    if pool.deploying || pool.paused || pool.asleep || pool.misfit().is_some() || refused >= 10 || queued < 20
+    {
+        return;
+    }
+    let wait = pool.queue_wait.since(&before.queue_wait).quantile(0.99);
+    let work = pool.worker_time.since(&before.worker_time).mean().max(Duration::from_micros(100));
+    let factor = wait.as_secs_f64() / work.as_secs_f64();
+    if wait < NOTICEABLE || factor < 3.0 {
+        return;
+    }
+    let figures =
+        format!("queue wait p99 is {factor:.0} x the worker time ({} and {})", time(wait), time(work));
+    match cpu_busy(view.before, view.now) {
+        Some(busy) if busy >= BUSY => {
+            let text = format!("{figures}, and the CPUs are {:.0} % busy", busy * 100.0);
+            found.push(Finding::of_pool(table::CPU_EXHAUSTED, &pool.name, &text));
+        }
+        _ => {
+            let most = pool.at_most.map_or(String::new(), |most| format!(", with workers.max = {most}"));
+            let text = format!("{figures}{most}");
+            found.push(Finding::of_pool(table::TOO_FEW_WORKERS, &pool.name, &text));
+        }
+    }
+}
+
+/// The share of the usable CPUs that was busy.
+fn cpu_busy(before: &Figures, now: &Figures) -> Option<f64> {
+    let span = now.uptime.saturating_sub(before.uptime).as_millis() as f64;
+    let cpus = now.machine.cpus.filter(|_| span > 0.0)?;
+    let share = |now: Option<u64>, before: Option<u64>| {
+        now.zip(before).map(|(now, before)| now.saturating_sub(before) as f64 / span / cpus)
+    };
+    let group = share(now.machine.group_cpu_ms, before.machine.group_cpu_ms);
+    // Without a limit of the control group, `cpus` are those of the machine.
+    group.or(share(now.machine.busy_ms, before.machine.busy_ms))
+}
+
+fn standing(pool: &PoolFigures, found: &mut Vec<Finding>) {
+    if pool.paused && pool.queue_length > 0 {
+        let (waiting, oldest) = (pool.queue_length, time(pool.oldest_wait));
+        let text = format!("the pool is paused, and {waiting} requests wait, the oldest for {oldest}");
+        found.push(Finding::of_pool(table::POOL_PAUSED, &pool.name, &text));
+    }
+    let workers = pool.workers.as_deref().unwrap_or_default();
+    let serves = |state| matches!(state, WorkerState::Ready | WorkerState::Retiring);
+    if !pool.asleep && !workers.is_empty() && !workers.iter().any(|worker| serves(worker.state)) {
+        let why = workers.iter().find_map(|worker| worker.last_error.as_ref().or(worker.last_exit.as_ref()));
+        let why = why.map_or(String::new(), |why| format!(": {}", line(why)));
+        found.push(Finding::of_pool(table::NO_READY_WORKER, &pool.name, &format!("no worker is ready{why}")));
+    }
+}
+
+fn members(pool: &PoolFigures, found: &mut Vec<Finding>) {
+    let out: Vec<&MemberOut> = pool.members.iter().filter(|member| member.out.is_some()).collect();
+    let Some(first) = out.first() else { return };
+    let why = first.out.as_deref().unwrap_or_default();
+    let text = format!(
+        "{} of {} members get no requests: {} ({}){}",
+        out.len(),
+        pool.members.len(),
+        first.name,
+        line(why),
+        if out.len() > 1 { " and others" } else { "" },
+    );
+    found.push(Finding::of_pool(table::MEMBERS_OUT, &pool.name, &text));
+}

@@ -1,0 +1,112 @@
+//! Advice about workers: how they end, what they take, and what their event loops do. Knows no queue.
+
+use std::time::Duration;
+
+use hostler_worker::WorkerState;
+
+use super::figures::{PoolFigures, WorkerFigures};
+use super::finding::{Finding, bytes, line, percent, time};
+use super::history::{View, WorkerEnd, WorkerPast};
+use super::table;
+
+const BLOCKED: Duration = Duration::from_millis(200);
+
+pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
+    for pool in &view.now.pools {
+        let Some(workers) = &pool.workers else { continue };
+        for worker in workers {
+            if let Some(past) = view.workers.get(&(pool.name.clone(), worker.index)) {
+                ends(pool, worker, past, found);
+            }
+            now(pool, worker, found);
+        }
+        together(view, pool, workers, found);
+    }
+}
+
+fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerPast, found: &mut Vec<Finding>) {
+    let (name, index) = (&pool.name, worker.index);
+    let all: Vec<WorkerEnd> = past.deaths.iter().copied().collect();
+    let deaths: Vec<WorkerEnd> = all.iter().copied().filter(|end| !end.recycled).collect();
+    let last: Vec<u64> = all.iter().rev().take(3).filter_map(|end| end.grown_to).collect();
+    if let Some((3.., every)) = past.rhythm(&all)
+        && last.len() == 3
+    {
+        let most = bytes(last.iter().sum::<u64>() / 3);
+        let text = format!("restarts every {} after {most}: a leak?", time(every));
+        found.push(Finding::of_worker(table::WORKER_LEAKS, name, index, &text));
+    } else if let Some((count @ 3.., every)) = past.rhythm(&deaths) {
+        let exit = worker.last_exit.as_deref().map_or(String::new(), |exit| format!(" ({})", line(exit)));
+        let text = format!("died {count} times in 15 minutes, every {}{exit}", time(every));
+        found.push(Finding::of_worker(table::WORKER_RESTARTS, name, index, &text));
+    }
+}
+
+fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
+    let (name, index) = (&pool.name, worker.index);
+    let others_serve = pool.workers.iter().flatten().any(|other| other.state == WorkerState::Ready);
+    if worker.crashes >= 3 && worker.state != WorkerState::Ready && others_serve {
+        let why = worker.last_error.as_ref().or(worker.last_exit.as_ref());
+        let why = why.map_or(String::new(), |why| format!(": {}", line(why)));
+        let text = format!("did not stay up {} times in a row{why}", worker.crashes);
+        found.push(Finding::of_worker(table::BOOTS_FAIL, name, index, &text));
+    }
+    if worker.state != WorkerState::Ready {
+        return;
+    }
+    if let Some(heap) = worker.heap
+        && heap.limit > 0
+        && percent(heap.used, heap.limit) >= 90
+    {
+        let (share, limit) = (percent(heap.used, heap.limit), bytes(heap.limit));
+        let text = format!("uses {share} % of its heap limit {limit}: at the limit it ends");
+        found.push(Finding::of_worker(table::HEAP_FULL, name, index, &text));
+    }
+    // With one slot and nothing beside it, a busy event loop holds up no other request. Without requests the figures are old.
+    let shares = worker.in_use > 1 || worker.long_lived > 0;
+    if let Some(delay) = worker.loop_delay.filter(|delay| shares && *delay >= BLOCKED) {
+        let text = format!("blocks its event loop: 1 of 100 answers takes {} or longer", time(delay));
+        found.push(Finding::of_worker(table::EVENT_LOOP_BLOCKED, name, index, &text));
+    }
+}
+
+fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found: &mut Vec<Finding>) {
+    let name = &pool.name;
+    if let Some(reason) = pool.misfit() {
+        found.push(Finding::of_pool(table::CONCURRENCY, name, &line(reason)));
+    }
+    let of_pool = || view.workers.iter().filter(|((pool, _), _)| pool == name);
+    let hangs: usize = of_pool().map(|(_, past)| past.hangs.len()).sum();
+    let last = workers.iter().filter(|worker| worker.hung_ago.is_some()).min_by_key(|worker| worker.hung_ago);
+    if let Some(last) = last.filter(|_| hangs >= 2) {
+        let place = last.stack.as_deref().map_or(String::new(), |place| format!(" in {}", line(place)));
+        let index = last.index;
+        let text = format!("workers hung {hangs} times in 15 minutes, {name}/{index} last{place}");
+        found.push(Finding::of_pool(table::WORKERS_HANG, name, &text));
+    }
+    if let Some(request) = pool.kept_off.first() {
+        let others = match pool.kept_off.len() {
+            1 => String::new(),
+            count => format!(" and {} others", count - 1),
+        };
+        let text = format!("workers died of {}{others}, so Hostler refuses it", line(request));
+        found.push(Finding::of_pool(table::REQUESTS_KILL, name, &text));
+    }
+    let died = of_pool().any(|(_, past)| past.deaths.iter().any(|end| !end.recycled));
+    if workers.len() == 1 && pool.spares == 0 && died && !pool.deploying {
+        let text = "the only worker died, and requests waited until it had booted again";
+        found.push(Finding::of_pool(table::ONE_WORKER, name, text));
+    }
+    let held_up = view.before.pool(name).map_or(0, |before| before.boots.held_up);
+    let held_up = pool.boots.held_up.saturating_sub(held_up);
+    if held_up >= 3 {
+        let text = format!(
+            "{held_up} boots of the last minute had to wait, because boots after deaths use up restart_cpu"
+        );
+        found.push(Finding::of_pool(table::BOOTS_HELD_UP, name, &text));
+    }
+    if let Some(why) = &pool.failed_restart {
+        let text = format!("the last restart failed, and the old workers stay: {}", line(why));
+        found.push(Finding::of_pool(table::RESTART_FAILED, name, &text));
+    }
+}

@@ -1,0 +1,168 @@
+//! What the kernel says about the CPUs, the memory and the disk that Hostler and its workers share. Knows no pools.
+
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+use serde::Serialize;
+
+/// The machine, or the control group that limits Hostler. Times are counters that only grow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct MachineStatus {
+    /// CPUs that Hostler and its workers may use: those of the machine, or the limit of the control group.
+    pub cpus: Option<f64>,
+    /// Time in which these CPUs were busy since the machine started, with the work of other programs.
+    pub busy_ms: Option<u64>,
+    /// CPU time of the control group, if it has a limit of CPU.
+    pub group_cpu_ms: Option<u64>,
+    /// Bytes in use of the machine or, if it has a limit, of the control group, without what the kernel can free at once.
+    pub memory_used: Option<u64>,
+    /// How many bytes there are.
+    pub memory_limit: Option<u64>,
+    /// Free bytes of the disk of `server.temp_dir`.
+    pub temp_free: Option<u64>,
+}
+
+/// Where the kernel's files are.
+struct MachineFiles {
+    proc: PathBuf,
+    cgroups: PathBuf,
+}
+
+impl MachineStatus {
+    /// The figures of this moment.
+    pub fn now(temp_dir: &Path) -> Self {
+        let files = MachineFiles { proc: "/proc".into(), cgroups: "/sys/fs/cgroup".into() };
+        let temp = rustix::fs::statvfs(temp_dir).ok();
+        Self { temp_free: temp.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)), ..files.read() }
+    }
+}
+
+impl MachineFiles {
+    fn read(&self) -> MachineStatus {
+        let (cpus, busy_ms) = self.cpus().unzip();
+        let limited = self.groups().into_iter().filter_map(|group| cpu_of(&group));
+        let (limit, group_cpu_ms) = limited.reduce(|a, b| if b.0 < a.0 { b } else { a }).unzip();
+        let (memory_used, memory_limit) = self.memory().unzip();
+        let cpus = limit.into_iter().chain(cpus).reduce(f64::min);
+        MachineStatus { cpus, busy_ms, group_cpu_ms, memory_used, memory_limit, temp_free: None }
+    }
+
+    /// The number of usable CPUs, and the time in which they were busy.
+    fn cpus(&self) -> Option<(f64, u64)> {
+        let usable = sched_getaffinity(None).ok();
+        let is_usable =
+            |cpu: usize| usable.as_ref().is_none_or(|set| cpu < CpuSet::MAX_CPU && set.is_set(cpu));
+        let stat = read_to_string(self.proc.join("stat")).ok()?;
+        let (mut cpus, mut busy) = (0_u32, 0);
+        for line in stat.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let cpu = words.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+            if cpu.is_some_and(is_usable) {
+                // user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and the fifth are work.
+                let ticks: Vec<u64> = words.take(8).filter_map(|ticks| ticks.parse().ok()).collect();
+                busy += ticks.iter().sum::<u64>() - ticks.iter().skip(3).take(2).sum::<u64>();
+                cpus += 1;
+            }
+        }
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        (cpus > 0).then(|| (f64::from(cpus), busy * 1000 / ticks_per_second.max(1)))
+    }
+
+    /// Used bytes and the limit: of the machine or of the control group, whichever has less left.
+    fn memory(&self) -> Option<(u64, u64)> {
+        let meminfo = read_to_string(self.proc.join("meminfo")).unwrap_or_default();
+        let total = kibibytes(&meminfo, "MemTotal:");
+        let of_machine = total
+            .zip(kibibytes(&meminfo, "MemAvailable:"))
+            .map(|(total, available)| (total.saturating_sub(available), total));
+        let of_groups = self.groups().into_iter().filter_map(|group| memory_of(&group));
+        of_machine.into_iter().chain(of_groups).min_by_key(|(used, limit)| limit.saturating_sub(*used))
+    }
+
+    /// The control groups (version 2) of this process: its own, and those that hold it.
+    fn groups(&self) -> Vec<PathBuf> {
+        let own = read_to_string(self.proc.join("self/cgroup")).unwrap_or_default();
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
+        let own = own.map(|own| self.cgroups.join(own));
+        let all = own.iter().flat_map(|own| own.ancestors());
+        all.take_while(|group| group.starts_with(&self.cgroups)).map(Path::to_owned).collect()
+    }
+}
+
+/// The limit of CPUs of a control group, and its CPU time in milliseconds. None: it has no limit.
+fn cpu_of(group: &Path) -> Option<(f64, u64)> {
+    let limit = read_to_string(group.join("cpu.max")).ok()?;
+    let (quota, period) = limit.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    let stat = read_to_string(group.join("cpu.stat")).ok()?;
+    Some((quota / period, field(&stat, "usage_usec")? / 1000))
+}
+
+/// Used bytes and the limit of a control group. Files in the page cache that nothing has used lately do not count.
+fn memory_of(group: &Path) -> Option<(u64, u64)> {
+    let read = |name: &str| read_to_string(group.join(name)).ok();
+    let limit = read("memory.max")?.trim().parse().ok()?;
+    let used: u64 = read("memory.current")?.trim().parse().ok()?;
+    let inactive = read("memory.stat").and_then(|stat| field(&stat, "inactive_file")).unwrap_or(0);
+    Some((used.saturating_sub(inactive), limit))
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+}
+
+fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(all: &[(&str, &str)]) -> MachineStatus {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in all {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        MachineFiles { proc: folder.path().join("proc"), cgroups: folder.path().join("cgroups") }.read()
+    }
+
+    const MEMINFO: (&str, &str) =
+        ("proc/meminfo", "MemTotal:       4096 kB\nMemFree: 1 kB\nMemAvailable: 1024 kB\n");
+
+    #[test]
+    fn the_lower_limit_counts_of_the_machine_and_its_control_groups() {
+        let of_machine = read(&[MEMINFO]);
+        assert_eq!((of_machine.memory_used, of_machine.memory_limit), (Some(3 << 20), Some(4 << 20)));
+        let limited = read(&[
+            MEMINFO,
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("cgroups/a/b/memory.max", "max\n"),
+            ("cgroups/a/memory.max", "1000000\n"),
+            ("cgroups/a/memory.current", "900000\n"),
+            ("cgroups/a/memory.stat", "anon 1\ninactive_file 300000\n"),
+            ("cgroups/a/b/cpu.max", "50000 100000\n"),
+            ("cgroups/a/b/cpu.stat", "usage_usec 7000000\nuser_usec 1\n"),
+        ]);
+        assert_eq!((limited.memory_used, limited.memory_limit), (Some(600_000), Some(1_000_000)));
+        assert_eq!((limited.cpus, limited.group_cpu_ms), (Some(0.5), Some(7000)));
+    }
+
+    #[test]
+    fn missing_files_give_no_figures() {
+        assert_eq!(read(&[]), MachineStatus::default());
+    }
+
+    #[test]
+    fn this_machine_has_cpus_memory_and_a_disk() {
+        let machine = MachineStatus::now(&std::env::temp_dir());
+        assert!(machine.cpus.unwrap() > 0.0 && machine.busy_ms.unwrap() > 0);
+        assert!(machine.memory_used.unwrap() < machine.memory_limit.unwrap());
+        assert!(machine.temp_free.is_some());
+    }
+}

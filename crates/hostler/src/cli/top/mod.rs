@@ -1,0 +1,176 @@
+//! `hostler top`: the status in a terminal, again each second. Knows how to ask and which keys there are, not how it looks.
+
+mod draw;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::io::{IsTerminal, stdout};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use hostler_config::Surroundings;
+use hostler_engine::proxy::ask;
+use hostler_wire::Address;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use super::admin::Admin;
+use super::{TopArgs, print};
+use state::TopState;
+
+/// The time between two questions.
+const SECOND: Duration = Duration::from_secs(1);
+/// The time limit of a question.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+/// How long a key may wait for its effect.
+const KEY_WAIT: Duration = Duration::from_millis(100);
+/// The size of a snapshot.
+const SNAPSHOT: (u16, u16) = (120, 200);
+
+/// What the thread that asks tells the one that draws.
+enum TopNews {
+    Asked(Instant, Result<Value, String>),
+    /// A signal that ends a program.
+    End,
+}
+
+/// Shows the status until `q`. Exit code 1 if no Hostler answers to `--once`, and 2 if there is no terminal.
+pub fn top(args: &TopArgs) -> ExitCode {
+    let admin = match Admin::find("top", &args.ask) {
+        Ok(admin) => admin,
+        Err(code) => return code,
+    };
+    let (sender, news) = channel();
+    let address = admin.address();
+    let name = address.to_string();
+    std::thread::spawn(move || ask_each_second(&address, &sender));
+    let surroundings = Surroundings::of_process();
+    let is_coloured = surroundings.environment.get("NO_COLOR").is_none_or(String::is_empty);
+    if args.once {
+        return once(&admin, TopState::new(name, false), &news);
+    }
+    if !stdout().is_terminal() {
+        eprintln!(
+            "hostler top: standard output is no terminal; `hostler top --once` prints one snapshot as text"
+        );
+        return ExitCode::from(2);
+    }
+    // Also puts the terminal back after a panic.
+    let outcome = ratatui::try_init().and_then(|mut terminal| {
+        let outcome = show(&mut terminal, TopState::new(name, is_coloured), &news);
+        ratatui::restore();
+        outcome
+    });
+    outcome.map_or_else(|error| admin.failed(&error.to_string()), |()| ExitCode::SUCCESS)
+}
+
+/// Prints two looks, a second apart, as one text: rates need both.
+fn once(admin: &Admin, mut state: TopState, news: &Receiver<TopNews>) -> ExitCode {
+    for _ in 0..2 {
+        match news.recv() {
+            Ok(TopNews::Asked(at, Ok(status))) => state.take(at, Ok(status)),
+            Ok(TopNews::Asked(_, Err(why))) => {
+                return admin.failed(&format!("no Hostler answers on {}: {why}", state.address));
+            }
+            Ok(TopNews::End) | Err(_) => return ExitCode::FAILURE,
+        }
+    }
+    print(&snapshot(&mut state, SNAPSHOT));
+    ExitCode::SUCCESS
+}
+
+/// The screen as text, without the keys and without empty lines at the end.
+fn snapshot(state: &mut TopState, (width, height): (u16, u16)) -> String {
+    let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
+    draw::content(state, screen.area, &mut screen);
+    let lines = (0..height).map(|y| {
+        let line: String = (0..width).map(|x| screen[(x, y)].symbol()).collect();
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
+}
+
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    mut state: TopState,
+    news: &Receiver<TopNews>,
+) -> std::io::Result<()> {
+    loop {
+        while let Ok(told) = news.try_recv() {
+            match told {
+                TopNews::Asked(at, outcome) => state.take(at, outcome),
+                TopNews::End => return Ok(()),
+            }
+        }
+        terminal.draw(|frame| {
+            let area = frame.area();
+            draw::screen(&mut state, area, frame.buffer_mut());
+        })?;
+        if event::poll(KEY_WAIT)?
+            && let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            let is_interrupt =
+                key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+            if is_interrupt || !press(&mut state, key.code) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// False: the program ends.
+fn press(state: &mut TopState, key: KeyCode) -> bool {
+    match key {
+        KeyCode::Esc if state.helps => state.helps = false,
+        KeyCode::Char('q') | KeyCode::Esc => return false,
+        KeyCode::Up | KeyCode::Char('k') => state.choose(-1),
+        KeyCode::Down | KeyCode::Char('j') => state.choose(1),
+        KeyCode::Tab | KeyCode::Left | KeyCode::Right => state.in_workers = !state.in_workers,
+        KeyCode::Char('s') => state.sort = state.sort.next(),
+        KeyCode::Char('p' | ' ') => state.paused = !state.paused,
+        KeyCode::Char('?' | 'h') => state.helps = !state.helps,
+        _ => {}
+    }
+    true
+}
+
+fn ask_each_second(address: &Address, sender: &Sender<TopNews>) {
+    let asking = async {
+        let (Ok(mut end), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        else {
+            return;
+        };
+        let mut ticks = tokio::time::interval(SECOND);
+        loop {
+            tokio::select! {
+                _ = end.recv() => break,
+                _ = hangup.recv() => break,
+                _ = ticks.tick() => {}
+            }
+            let outcome = status(address).await;
+            if sender.send(TopNews::Asked(Instant::now(), outcome)).is_err() {
+                return;
+            }
+        }
+    };
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        runtime.block_on(asking);
+    }
+    // The other thread may have ended.
+    let _ = sender.send(TopNews::End);
+}
+
+async fn status(address: &Address) -> Result<Value, String> {
+    let asked = ask(address, "/status", TIME_LIMIT).await?;
+    match asked.status {
+        200 => serde_json::from_slice(&asked.body).map_err(|error| error.to_string()),
+        other => Err(format!("status {other}")),
+    }
+}

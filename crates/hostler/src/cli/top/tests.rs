@@ -1,0 +1,125 @@
+//! The screen of `hostler top` and its keys, with statuses made here.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+
+fn status(granted: u64) -> Value {
+    let worker = |index: u64| {
+        json!({ "index": index, "pid": 4000 + index, "state": "ready", "uptime_ms": 60_000, "in_use": 1, "slots": 2, "tunnels": 0,
+                "streams": 0, "requests": granted / index, "restarts": 0, "memory": index << 26, "utilisation": 0.25, "last_exit": null })
+    };
+    let pool = |name: &str, queue: u64| {
+        json!({ "name": name, "in_use": 2, "slots": 4, "queue_length": queue, "queue_limit": 100, "overloaded": queue > 50,
+                "counters": { "granted": granted, "refused_overload": granted / 10 },
+                "times": { "queue_wait": { "p50_us": 1200, "p99_us": 480_000 }, "worker_time": { "p50_us": 45_000, "p99_us": 90_000 } },
+                "workers": [worker(1), worker(2)] })
+    };
+    json!({ "version": "0.1.0", "pid": 77, "state": "running", "uptime_ms": 90_000, "memory": 1 << 25,
+            "connections": { "open": 9 }, "process": { "cpu_ms": granted }, "pools": [pool("web", 3), pool("api", 80)],
+            "advice": [{ "severity": "warning", "text": "web: queue wait p99 is 5 x the worker time", "action": "Add workers." }],
+            "routes": [{ "answers": { "2xx": granted }, "refusals": { "overloaded": 7 } }], "unrouted": { "answers": {}, "refusals": {} } })
+}
+
+fn seen() -> TopState {
+    let mut state = TopState::new("127.0.0.1:8081".into(), true);
+    let start = Instant::now();
+    state.take(start, Ok(status(1000)));
+    state.take(start + Duration::from_secs(2), Ok(status(1100)));
+    state
+}
+
+fn drawn(state: &mut TopState, width: u16, height: u16) -> String {
+    let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
+    draw::screen(state, screen.area, &mut screen);
+    let rows = (0..height).map(|y| (0..width).map(|x| screen[(x, y)].symbol()).collect::<String>());
+    rows.map(|row| row.trim_end().to_owned() + "\n").collect()
+}
+
+#[test]
+fn a_small_terminal_shows_advice_pools_lanes_and_refusals() {
+    let shown = drawn(&mut seen(), 80, 24);
+    for part in [
+        "hostler 0.1.0 pid 77 running, up 1m 30s",
+        "50 req/s  9 connections  cpu 5 %  32.0 MiB",
+        "warning: web: queue wait p99 is 5 x the worker time.",
+        "> web              2/4    3/100     50    1.2ms 480.0ms   45.0ms  90.0ms       5",
+        "> 1               ready            1/2     50   25%  64.0 MiB        0  #.",
+        " !api              2/4   80/100",
+        "overloaded 7",
+        "q quit",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+}
+
+#[test]
+fn every_size_can_be_drawn() {
+    for (width, height) in [(0, 0), (1, 1), (10, 3), (80, 24), (300, 100)] {
+        let mut state = seen();
+        drawn(&mut state, width, height);
+        state.helps = true;
+        drawn(&mut state, width, height);
+    }
+    drawn(&mut TopState::new("x".into(), false), 80, 24);
+}
+
+#[test]
+fn the_arrows_choose_a_pool_and_then_its_worker() {
+    let mut state = seen();
+    press(&mut state, KeyCode::Down);
+    press(&mut state, KeyCode::Down);
+    assert!(drawn(&mut state, 80, 24).contains(">!api"));
+    press(&mut state, KeyCode::Tab);
+    press(&mut state, KeyCode::Down);
+    let shown = drawn(&mut state, 80, 24);
+    assert!(shown.contains("> 2  ") && shown.contains("pid 4002"), "{shown}");
+    assert!(!press(&mut state, KeyCode::Char('q')));
+}
+
+#[test]
+fn the_order_changes_by_a_key() {
+    let mut state = seen();
+    press(&mut state, KeyCode::Char('s'));
+    press(&mut state, KeyCode::Char('s'));
+    let names: Vec<_> = state.pools().iter().map(|pool| pool["name"].clone()).collect();
+    assert_eq!(names, ["api", "web"], "the longest queue first");
+    let numbers: Vec<_> = state.workers().iter().map(|worker| worker["index"].clone()).collect();
+    assert_eq!(numbers, [2, 1], "the most memory first");
+}
+
+#[test]
+fn a_server_that_is_away_keeps_its_last_figures_on_the_screen() {
+    let mut state = seen();
+    state.take(Instant::now(), Err("connection refused".into()));
+    let shown = drawn(&mut state, 80, 24);
+    assert!(shown.contains("127.0.0.1:8081 is not reachable, trying again: connection refused"), "{shown}");
+    assert!(shown.contains("> web"), "{shown}");
+    let mut successor = status(5);
+    successor["pid"] = json!(78);
+    state.take(Instant::now() + Duration::from_secs(5), Ok(successor));
+    assert_eq!(state.total_rate(super::state::answers), 0.0, "another process counts from 0");
+    assert!(!drawn(&mut state, 80, 24).contains("not reachable"));
+}
+
+#[test]
+fn a_pause_keeps_the_figures() {
+    let mut state = seen();
+    press(&mut state, KeyCode::Char('p'));
+    state.take(Instant::now(), Ok(status(9999)));
+    assert_eq!(state.status()["process"]["cpu_ms"], 1100);
+    assert!(drawn(&mut state, 80, 24).contains("PAUSED"));
+}
+
+#[test]
+fn a_snapshot_is_text_without_keys() {
+    let text = snapshot(&mut seen(), SNAPSHOT);
+    assert!(
+        text.starts_with("hostler 0.1.0") && text.contains("> web") && !text.contains("q quit"),
+        "{text}"
+    );
+    assert!(!text.contains('\x1b') && text.ends_with("7\n"), "{text}");
+}

@@ -1,0 +1,115 @@
+//! Advice and `hostler top`, with the running program.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use hostler_testkit::{eventually, upstream};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::in_front_of;
+
+/// `hostler top` in a terminal of 80 columns and 24 lines.
+struct Terminal {
+    top: Child,
+    keyboard: File,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn open(admin: &str) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let name = name.to_str().unwrap();
+        let sized = Command::new("stty").args(["-F", name, "rows", "24", "cols", "80"]).status().unwrap();
+        assert!(sized.success());
+        let slave = File::options().read(true).write(true).open(name).unwrap();
+        let side = || Stdio::from(slave.try_clone().unwrap());
+        let top = Command::new(env!("CARGO_BIN_EXE_hostler"))
+            .args(["top", "--admin", admin])
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm-256color")
+            .stdin(side())
+            .stdout(side())
+            .stderr(side())
+            .spawn()
+            .unwrap();
+        let keyboard = File::from(master.try_clone().unwrap());
+        let shown = Arc::<Mutex<String>>::default();
+        let writing = shown.clone();
+        std::thread::spawn(move || {
+            let (mut master, mut buffer) = (File::from(master), [0; 4096]);
+            while let Ok(read @ 1..) = master.read(&mut buffer) {
+                writing.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+        });
+        Self { top, keyboard, shown }
+    }
+
+    async fn shows(&self, part: &str) {
+        eventually(part, async || self.shown.lock().unwrap().contains(part).then_some(())).await;
+    }
+
+    /// The exit code, after the terminal was put back: the alternate screen is left, and the cursor is shown.
+    async fn ends(&mut self) -> Option<i32> {
+        let status = eventually("top ends", async || self.top.try_wait().unwrap()).await;
+        self.shows("\u{1b}[?1049l").await;
+        self.shows("\u{1b}[?25h").await;
+        status.code()
+    }
+}
+
+#[tokio::test]
+async fn top_shows_the_status_in_a_terminal_until_q() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    site.get("/").await.assert_ok("ok");
+    let mut terminal = Terminal::open(&site.admin().to_string());
+    terminal.shows(&format!("pid {}", site.pid())).await;
+    terminal.shows(app.address()).await;
+    terminal.keyboard.write_all(b"?").unwrap();
+    // One word: where the screen was blank before, the program sends no spaces.
+    terminal.shows("figures").await;
+    terminal.keyboard.write_all(b"q").unwrap();
+    assert_eq!(terminal.ends().await, Some(0));
+}
+
+#[tokio::test]
+async fn top_stays_while_hostler_is_away_and_puts_the_terminal_back_after_sigterm() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    let mut terminal = Terminal::open(&site.admin().to_string());
+    terminal.shows(&format!("pid {}", site.pid())).await;
+    drop(site);
+    terminal.shows("not reachable, trying").await;
+    let pid = rustix::process::Pid::from_child(&terminal.top);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(terminal.ends().await, Some(0));
+}
+
+#[tokio::test]
+async fn top_without_a_terminal_prints_one_snapshot_or_says_why_not() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    let refused = site.command(&["top"]).await;
+    refused.assert_exit(2);
+    assert!(refused.stderr.contains("hostler top --once"), "{}", refused.stderr);
+    let once = site.command(&["top", "--once"]).await;
+    once.assert_exit(0);
+    assert!(once.stdout.contains("pool") && once.stdout.contains("app"), "{}", once.stdout);
+    assert!(!once.stdout.contains('\u{1b}'), "{}", once.stdout);
+}
+
+#[tokio::test]
+async fn a_failed_reload_raises_advice_in_the_status() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    assert_eq!(site.status().await["advice"].as_array().map(Vec::len), Some(0));
+    site.rewrite("[server]\nheader_timout = '1s'\n");
+    site.command(&["reload"]).await;
+    let advice =
+        eventually("advice", async || site.status().await["advice"].as_array()?.first().cloned()).await;
+    assert_eq!((&advice["id"], &advice["severity"]), (&"reload_failed".into(), &"warning".into()));
+    let shown = site.command(&["status"]).await;
+    assert!(shown.stdout.contains("warning: the last reload was not applied"), "{}", shown.stdout);
+}
