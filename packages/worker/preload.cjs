@@ -10,6 +10,8 @@ const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.du
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
 const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT'];
 
+const SECRET_INSPECTOR = '--inspect-publish-uid=stderr'; // spawn.rs sets it directly before our --require
+
 const fs = require('fs');
 const { env } = process;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
@@ -166,7 +168,7 @@ function tellOwnPort(server, why, tellAs = warn) {
  * later --inspect there would lose its own port.
  */
 function freeInspectorPort() {
-  const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`;
+  const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`.replace(SECRET_INSPECTOR, '');
   if (/--(?:inspect|debug[-_]port)/.test(options)) return; // the operator has chosen the port
   try {
     process.debugPort = 0;
@@ -276,14 +278,18 @@ function cleanEnvironment() {
   else env.NODE_OPTIONS = options;
 }
 
-/** Removes our own --require from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
+/** Removes our own --require and the option before it from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
 function withoutPreload(options) {
   const words = options.match(/(?:"(?:\\.|[^"\\])*"|[^ "])+/g) ?? [];
   const kept = [];
   for (let i = 0; i < words.length; i += 1) {
     const isOurs = (words[i] === '--require' || words[i] === '-r') && isThisFile(words[i + 1]);
-    if (isOurs) i += 1;
-    else kept.push(words[i]);
+    if (!isOurs) {
+      kept.push(words[i]);
+      continue;
+    }
+    i += 1;
+    if (kept.at(-1) === SECRET_INSPECTOR) kept.pop();
   }
   return kept.join(' ');
 }
@@ -404,6 +410,9 @@ function obey(message) {
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
   else if (message.act === 'inspect') openInspector();
+  else if (message.act === 'uninspect') closeInspector();
+  else if (message.act === 'profile') profile(message.path, message.micros);
+  else if (message.act === 'heap') writeHeap(message.path);
   return true;
 }
 
@@ -448,6 +457,58 @@ function openInspector() {
   } catch (error) {
     warn(`the inspector does not open: ${error.message}`);
   }
+}
+
+/**
+ * Closes an inspector that a signal has opened during an endless loop. Two turns later, because Node keeps the signal also for the next turn of its event
+ * loop, and would open the inspector again there.
+ */
+function closeInspector() {
+  const close = () => require('inspector').close();
+  setImmediate(() => setImmediate(close));
+}
+
+/**
+ * Takes a CPU profile of this thread until Hostler closes its half of the connection at `path`. The session is inside the process, so it opens no port.
+ * It is not in a thread of its own (connectToMainThread()): Node 20 then aborted the process when the thread ended under load.
+ */
+function profile(path, micros) {
+  tell({ act: 'inspecting' });
+  const { Session } = require('inspector');
+  const session = new Session();
+  const socket = require('net').connect({ path, allowHalfOpen: true }).unref();
+  const say = (text) => socket.write(`${text}\n`);
+  socket.on('error', () => session.disconnect()); // Hostler does not want the profile any more
+  socket.once('connect', () => {
+    try {
+      session.connect();
+    } catch (error) {
+      return say(`failed: ${error.message}`);
+    }
+    session.post('Profiler.enable');
+    session.post('Profiler.setSamplingInterval', { interval: micros });
+    session.post('Profiler.start', (error) => say(error ? `failed: ${error.message}` : 'began'));
+  });
+  socket.resume().once('end', () => {
+    session.post('Profiler.stop', (error, result) => {
+      socket.end(error ? '' : JSON.stringify(result.profile));
+      session.disconnect();
+    });
+  });
+}
+
+/** Writes a heap snapshot to the pipe at `path`. Each write waits for Hostler, so nothing of it piles up in memory. */
+function writeHeap(path) {
+  tell({ act: 'inspecting' });
+  // In the next turn, so that Hostler hears first that this process has begun.
+  setImmediate(() => {
+    try {
+      require('v8').writeHeapSnapshot(path);
+      tell({ act: 'inspected' });
+    } catch (error) {
+      tell({ act: 'inspected', error: error.message });
+    }
+  });
 }
 
 let gc = null;

@@ -58,7 +58,7 @@ async fn read_messages(stream: UnixStream, wire: Wire) {
                 },
             },
             Some(message) = outgoing.recv() => {
-                if writer.write_all(message.line()).await.is_err() {
+                if writer.write_all(&message.line()).await.is_err() {
                     break;
                 }
             }

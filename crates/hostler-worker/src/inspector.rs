@@ -30,8 +30,8 @@ const HALT: Duration = Duration::from_millis(200);
 const FRAMES: usize = 8;
 /// The most characters of a function's name, and of a file's name.
 const NAME_LIMIT: usize = 200;
-/// The frames include variables, which may be large.
-const MESSAGE_LIMIT: usize = 8 * 1024 * 1024;
+/// The frames include variables, which may be large, and a profile has all its samples.
+const MESSAGE_LIMIT: usize = 128 * 1024 * 1024;
 /// A line longer than this belongs to a bundle, so its number is of no use and is left out.
 const LONG_LINE: u32 = 400;
 
@@ -75,6 +75,10 @@ struct Inner {
     address: watch::Sender<Option<String>>,
     /// After our signal, messages about the inspector are not part of the app's output.
     are_ours: AtomicBool,
+    /// The last connection has ended. Node prints one more line about it.
+    is_closing: AtomicBool,
+    /// Hostler was the first to open it.
+    is_ours: AtomicBool,
 }
 
 impl Notices {
@@ -93,7 +97,29 @@ impl Notices {
             || line.starts_with("For help, see: https://nodejs.org/")
             // Node may print this after we disconnect and before the SIGKILL.
             || line.starts_with("Debugger ending on ws://");
-        (!(is_notice && self.are_ours())).then_some(line)
+        let is_ours = is_notice && self.are_ours();
+        if line.starts_with("Debugger ending on ws://") {
+            self.0.is_closing.store(true, Ordering::Relaxed);
+        } else if line.starts_with("For help, see: ") && self.0.is_closing.swap(false, Ordering::Relaxed) {
+            // If it opens again, the operator may have opened it.
+            self.0.are_ours.store(false, Ordering::Relaxed);
+        }
+        (!is_ours).then_some(line)
+    }
+
+    /// Whether the inspector was opened by someone else, before Hostler asked for it.
+    pub fn is_operators(&self) -> bool {
+        self.0.address.borrow().is_some() && !self.0.is_ours.load(Ordering::Relaxed)
+    }
+
+    /// Opens the inspector of this process by a signal, if it is not open. The process must be Node, as the signal ends other programs.
+    pub async fn open(&self, pid: u32) -> Option<String> {
+        let pid = Pid::from_raw(pid.cast_signed())?;
+        if self.0.address.borrow().is_none() {
+            self.0.is_ours.store(true, Ordering::Relaxed);
+        }
+        // A process that is gone does not answer either.
+        self.address(|| _ = kill_process(pid, Signal::USR1)).await
     }
 
     fn are_ours(&self) -> bool {
@@ -117,19 +143,30 @@ impl Notices {
 /// Finds out where a process is stuck. The process must be Node, as the signal ends other programs. Takes at most
 /// [`LIMIT`].
 pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
-    let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return Diagnosis::Unasked };
     let limit = Instant::now() + LIMIT;
     let halting = async {
-        // A process that is gone does not answer either.
-        let signal = || _ = kill_process(pid, Signal::USR1);
-        let address = notices.address(signal).await?;
+        let address = notices.open(pid).await?;
         InspectorSession::open(&address).await?.halt().await
     };
     timeout_at(limit, halting).await.ok().flatten().unwrap_or(Diagnosis::Blocked)
 }
 
-struct InspectorSession {
-    socket: WebSocketStream<TcpStream>,
+/// A connection to an inspector.
+pub(super) type InspectorSocket = WebSocketStream<TcpStream>;
+
+/// Connects to the inspector. `None` if the address is not an inspector on loopback.
+async fn connect(address: &str) -> Option<InspectorSocket> {
+    let authority = address.strip_prefix("ws://")?.split('/').next()?;
+    let authority: SocketAddr = authority.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback())?;
+    let stream = TcpStream::connect(authority).await.ok()?;
+    let config =
+        WebSocketConfig::default().max_message_size(Some(MESSAGE_LIMIT)).max_frame_size(Some(MESSAGE_LIMIT));
+    let (socket, _) = client_async_with_config(address, stream, Some(config)).await.ok()?;
+    Some(socket)
+}
+
+pub(super) struct InspectorSession {
+    pub socket: InspectorSocket,
     /// The URL of each script by its number.
     scripts: HashMap<String, String>,
 }
@@ -171,20 +208,12 @@ const PAUSE: &str = r#"{"id":2,"method":"Debugger.pause"}"#;
 const PAUSE_ID: u32 = 2;
 
 impl InspectorSession {
-    /// Connects to the inspector. `None` if the address is not an inspector on loopback.
-    async fn open(address: &str) -> Option<Self> {
-        let authority = address.strip_prefix("ws://")?.split('/').next()?;
-        let authority: SocketAddr = authority.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback())?;
-        let stream = TcpStream::connect(authority).await.ok()?;
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(MESSAGE_LIMIT))
-            .max_frame_size(Some(MESSAGE_LIMIT));
-        let (socket, _) = client_async_with_config(address, stream, Some(config)).await.ok()?;
-        Some(Self { socket, scripts: HashMap::new() })
+    pub async fn open(address: &str) -> Option<Self> {
+        Some(Self { socket: connect(address).await?, scripts: HashMap::new() })
     }
 
-    /// Stops the process. It stays stopped, because it is killed next.
-    async fn halt(mut self) -> Option<Diagnosis> {
+    /// Stops the process. It stays stopped: it is killed next, or the caller resumes it.
+    pub async fn halt(&mut self) -> Option<Diagnosis> {
         self.socket.send(Message::text(ENABLE)).await.ok()?;
         self.socket.send(Message::text(PAUSE)).await.ok()?;
         let mut limit = Instant::now() + LIMIT;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped     (a spare: Standby <-> Ready)
+//!                                  (during a heap snapshot: Ready -> Aside -> Ready)
 //!   ^          |          |         |          |           |
 //!   |          |          |         +----------+--> Diagnosing (a hung one)
 //!   |          |          |         |          |           |
@@ -53,6 +54,7 @@ impl Lifecycle {
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
+            | LifecycleState::Aside { .. }
             | LifecycleState::Stopped => None,
         }
     }
@@ -68,6 +70,18 @@ impl Lifecycle {
                 self.stop(now)
             }
             LifecycleEvent::Finished if self.state == LifecycleState::SteppingBack => self.joins_if_needed(),
+            LifecycleEvent::Finished if self.state == (LifecycleState::Aside { finished: false }) => {
+                self.state = LifecycleState::Aside { finished: true };
+                vec![]
+            }
+            LifecycleEvent::SetAside if self.can_go_aside() => {
+                self.state = LifecycleState::Aside { finished: false };
+                vec![Action::Withdraw]
+            }
+            LifecycleEvent::PutBack if matches!(self.state, LifecycleState::Aside { .. }) => {
+                self.state = LifecycleState::Ready;
+                vec![Action::Join]
+            }
             LifecycleEvent::StepIn | LifecycleEvent::StepBack => self.steps(event == LifecycleEvent::StepIn),
             LifecycleEvent::Kill => self.kill_for_good(now),
             LifecycleEvent::Exited(death) => self.exited(death, now),
@@ -83,6 +97,8 @@ impl Lifecycle {
             LifecycleEvent::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
             LifecycleEvent::Turn
             | LifecycleEvent::Finished
+            | LifecycleEvent::SetAside
+            | LifecycleEvent::PutBack
             | LifecycleEvent::Hung
             | LifecycleEvent::Diagnosed
             | LifecycleEvent::Orphaned => vec![],
@@ -196,6 +212,7 @@ impl Lifecycle {
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
+            | LifecycleState::Aside { .. }
             | LifecycleState::Stopped => vec![],
         }
     }

@@ -1,6 +1,10 @@
 //! The messages between Hostler and a worker (protocol/README.md), as one line of text each. Knows no channel.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
+
 use serde::Deserialize;
+use serde_json::json;
 
 use super::node_figures::{GarbageCollections, HeapUse};
 
@@ -28,6 +32,10 @@ pub(super) enum FromWorker {
     Flushed,
     /// Garbage was collected.
     Collected { kind: Garbage, micros: u64 },
+    /// A profile or a heap snapshot begins.
+    Inspecting,
+    /// The heap snapshot is written. With `error`, a profile or a snapshot has failed.
+    Inspected { error: Option<String> },
 }
 
 /// What a Node process has done since it started.
@@ -106,6 +114,10 @@ enum Act {
         kind: Garbage,
         micros: u64,
     },
+    Inspecting,
+    Inspected {
+        error: Option<String>,
+    },
 }
 
 impl FromWorker {
@@ -126,12 +138,14 @@ impl FromWorker {
             }
             Act::Flushed => Self::Flushed,
             Act::Collected { kind, micros } => Self::Collected { kind, micros },
+            Act::Inspecting => Self::Inspecting,
+            Act::Inspected { error } => Self::Inspected { error },
         })
     }
 }
 
 /// A message to a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ToWorker {
     /// Stop, in the way of PM2.
     Shutdown,
@@ -143,12 +157,18 @@ pub(super) enum ToWorker {
     Collect(Garbage),
     /// Open Node's inspector.
     Inspect,
+    /// Close Node's inspector.
+    Uninspect,
+    /// Take a CPU profile, and write it to the socket at this path.
+    Profile { path: PathBuf, micros: u64 },
+    /// Write a heap snapshot to the named pipe at this path.
+    Heap { path: PathBuf },
 }
 
 impl ToWorker {
     /// The line to write, with its end.
-    pub fn line(self) -> &'static [u8] {
-        match self {
+    pub fn line(&self) -> Cow<'static, [u8]> {
+        let line: &'static [u8] = match self {
             Self::Shutdown => b"\"shutdown\"\n",
             Self::Report => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"report\"}\n",
             Self::Flush => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"flush\"}\n",
@@ -159,7 +179,17 @@ impl ToWorker {
             Self::Collect(Garbage::Major) => {
                 b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"major\"}\n"
             }
-        }
+            Self::Uninspect => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"uninspect\"}\n",
+            Self::Profile { path, micros } => {
+                let line = json!({ "cmd": CMD, "act": "profile", "path": path, "micros": micros });
+                return Cow::Owned(format!("{line}\n").into_bytes());
+            }
+            Self::Heap { path } => {
+                let line = json!({ "cmd": CMD, "act": "heap", "path": path });
+                return Cow::Owned(format!("{line}\n").into_bytes());
+            }
+        };
+        Cow::Borrowed(line)
     }
 }
 
@@ -206,12 +236,17 @@ mod tests {
                 "report_of_a_cluster" => Some(FromWorker::Report(None)),
                 "flushed" => Some(FromWorker::Flushed),
                 "collected" => Some(FromWorker::Collected { kind: Garbage::Minor, micros: 1850 }),
+                "inspecting" => Some(FromWorker::Inspecting),
+                "inspected" => Some(FromWorker::Inspected { error: None }),
+                "inspected_badly" => {
+                    Some(FromWorker::Inspected { error: Some("EPIPE: broken pipe".to_owned()) })
+                }
                 "the_apps_own" => None,
                 other => panic!("the contract has an example that is new here: {other}"),
             };
             assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
         }
-        assert_eq!(examples.len(), 12);
+        assert_eq!(examples.len(), 15);
     }
 
     #[test]
@@ -224,11 +259,14 @@ mod tests {
             ("collect_minor", ToWorker::Collect(Garbage::Minor)),
             ("collect_major", ToWorker::Collect(Garbage::Major)),
             ("inspect", ToWorker::Inspect),
+            ("uninspect", ToWorker::Uninspect),
+            ("profile", ToWorker::Profile { path: "/run/hostler/web-1-9.cpu".into(), micros: 1000 }),
+            ("heap", ToWorker::Heap { path: "/run/hostler/web-1-9.heap".into() }),
         ];
-        for (name, message) in all {
+        for (name, message) in &all {
             assert!(message.line().ends_with(b"\n"));
-            let said: Value = serde_json::from_slice(message.line()).unwrap();
-            assert_eq!(examples[name], said);
+            let said: Value = serde_json::from_slice(&message.line()).unwrap();
+            assert_eq!(examples[*name], said);
         }
         assert_eq!(examples.len(), all.len());
     }

@@ -40,6 +40,8 @@ pub(super) enum WorkerNews {
     Warmed,
     /// The result of the question where it is stuck.
     Diagnosed(Diagnosis),
+    /// The profile or heap snapshot has ended, well or badly.
+    Inspected,
     /// It has requests and has not answered for too long.
     Silent,
 }

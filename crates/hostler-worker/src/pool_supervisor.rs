@@ -10,6 +10,7 @@ use hostler_dispatch::MemberId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
+use super::inspection::{self, InspectionOrder};
 use super::lifecycle::Standing;
 use super::log::{WorkerEvent, WorkerLog};
 use super::recycling::{self, Reason, Wear};
@@ -31,6 +32,8 @@ pub(super) enum SupervisorCommand {
     Hung(MemberId),
     Restart(oneshot::Sender<Result<Restarted, RestartError>>),
     RestartAnew { answer: oneshot::Sender<Result<Restarted, RestartError>>, reached: oneshot::Sender<()> },
+    Inspect(Option<usize>, InspectionOrder),
+    Replace(usize),
 }
 
 pub(super) struct PoolSupervisor<E> {
@@ -151,12 +154,31 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                 self.restart(RolloutEvent::RestartAnew, answer, Some(reached));
             }
             Some(SupervisorCommand::Hung(member)) => self.order_all(&WorkerCommand::Hung(member)),
+            Some(SupervisorCommand::Inspect(worker, order)) => self.inspect(worker, order),
+            Some(SupervisorCommand::Replace(worker)) => self.replace(worker),
             Some(SupervisorCommand::Stop) => self.end(&WorkerCommand::Stop),
             Some(SupervisorCommand::Kill) => self.end(&WorkerCommand::Kill),
             None => {
                 self.abandoned = true;
                 self.end(&WorkerCommand::Kill);
             }
+        }
+    }
+
+    fn inspect(&self, worker: Option<usize>, order: InspectionOrder) {
+        let chosen =
+            inspection::choose(&self.shared.board.borrow(), self.shared.pool.name(), worker, order.kind);
+        match chosen {
+            Ok(task) => self.order(task, WorkerCommand::Inspect(order)),
+            Err(why) => order.refuse(why),
+        }
+    }
+
+    /// Replaces one worker, as if it was due for recycling.
+    fn replace(&mut self, worker: usize) {
+        let task = inspection::regular(&self.shared.board.borrow(), worker).map(|place| place.task);
+        if let Some(task) = task {
+            self.decide(RolloutEvent::Due(task, Reason::Inspected));
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) enum Reason {
     Requests(u64),
     Age(Duration),
     Memory(u64),
+    /// A heap snapshot of it was taken, and it was to be replaced then.
+    Inspected,
 }
 
 /// A random number between 0.8 and 1, drawn at each start: the part of `max_requests` and `max_age` at which this worker
@@ -47,6 +49,7 @@ pub(super) fn reason(limits: Recycling, wear: Wear) -> Option<Reason> {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Inspected => f.write_str("a heap snapshot of it was taken"),
             Self::Requests(requests) => write!(f, "{requests} requests"),
             Self::Age(age) => write!(f, "{} s old", age.as_secs()),
             Self::Memory(bytes) => write!(f, "{:.1} MiB resident", *bytes as f64 / f64::from(1 << 20)),

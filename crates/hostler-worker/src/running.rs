@@ -15,6 +15,7 @@ use super::compile_cache::Flushing;
 use super::exit_watch::ExitNotifier;
 use super::health;
 use super::heartbeat::Heartbeat;
+use super::inspection::{Inspectable, PreloadReply};
 use super::inspector::{self, Diagnosis, Notices};
 use super::lifecycle::Why;
 use super::log::{OutputStream, Tail, WorkerLog};
@@ -70,6 +71,7 @@ pub(super) struct RunningProcess {
     reports: Option<mpsc::Sender<Option<Report>>>,
     collected: Option<mpsc::Sender<Duration>>,
     flushed: Option<mpsc::Sender<()>>,
+    inspection: Option<mpsc::Sender<PreloadReply>>,
     /// Sends messages to the app, if it listens for them.
     app: Option<Speaker>,
     ways: Ways,
@@ -130,6 +132,7 @@ impl RunningProcess {
             reports: None,
             collected: None,
             flushed: None,
+            inspection: None,
             app: None,
             ways: spawned.ways,
         })
@@ -253,6 +256,39 @@ impl RunningProcess {
             // If the heartbeat has not read the last four reports, it does not need this one.
             let _ = reports.try_send(report);
         }
+    }
+
+    /// The preload has answered about a profile or a heap snapshot.
+    pub fn told_of_inspection(&self, reply: PreloadReply) {
+        if let Some(inspection) = &self.inspection {
+            let _ = inspection.try_send(reply);
+        }
+    }
+
+    /// What is needed to take a profile or a heap snapshot. `Err`: why none can be taken.
+    pub fn inspectable(&mut self) -> Result<Inspectable, &'static str> {
+        let Ways::Socket { own, .. } = &self.ways else {
+            return Err(
+                "it runs with bind = \"port\", so it has no preload, which takes the profile or snapshot",
+            );
+        };
+        let Some(preload) = self.preload.clone().filter(Speaker::is_open) else {
+            return Err("it has no preload, or has closed its channel to Hostler, so it cannot be asked");
+        };
+        if self.has_cluster {
+            return Err(
+                "its app runs Node's cluster, and Hostler reaches only the primary process, which serves no requests",
+            );
+        }
+        let (sender, replies) = mpsc::channel(4);
+        self.inspection = Some(sender);
+        Ok(Inspectable {
+            preload,
+            replies,
+            node: self.listener.filter(|pid| !self.in_thread && self.process.includes(*pid)),
+            notices: self.notices.clone(),
+            place: own.clone(),
+        })
     }
 
     /// The worker has collected garbage.

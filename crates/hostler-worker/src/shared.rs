@@ -13,6 +13,7 @@ use super::compile_cache::CacheFlushes;
 use super::concurrency::ConcurrencyTuner;
 use super::context::SupervisorContext;
 use super::failed_boot::FailedBoot;
+use super::inspection::InspectionOrder;
 use super::lifecycle::SETTLED_AFTER;
 use super::rollout::{WorkerReport, WorkerTaskId};
 use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
@@ -32,6 +33,8 @@ pub(super) enum WorkerCommand {
     StepIn,
     /// The spare stands by.
     StepBack,
+    /// A profile or a heap snapshot is taken of the worker.
+    Inspect(InspectionOrder),
 }
 
 /// What the workers of one pool share.

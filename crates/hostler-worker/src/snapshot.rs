@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::capacity::Capacity;
 use super::cpus::ShownPlace;
+use super::inspection::InspectionKind;
 use super::lifecycle::Standing;
 use super::node_figures::NodeFigures;
 use super::rollout::WorkerTaskId;
@@ -28,6 +29,8 @@ pub enum WorkerState {
     Ready,
     /// A spare: it is ready and gets no requests until a worker is missing.
     Standby,
+    /// It gets no requests while a heap snapshot is taken, and then gets requests again.
+    OutOfRotation,
     /// It gets no more requests and finishes its running ones.
     Retiring,
     /// It is stopping.
@@ -40,11 +43,12 @@ pub enum WorkerState {
 
 impl WorkerState {
     /// All states, in the order of a worker's life.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Booting,
         Self::Warming,
         Self::Ready,
         Self::Standby,
+        Self::OutOfRotation,
         Self::Retiring,
         Self::Stopping,
         Self::BackingOff,
@@ -58,6 +62,7 @@ impl WorkerState {
             Self::Warming => "warming",
             Self::Ready => "ready",
             Self::Standby => "standby",
+            Self::OutOfRotation => "out of rotation",
             Self::Retiring => "retiring",
             Self::Stopping => "stopping",
             Self::BackingOff => "backing off",
@@ -83,6 +88,8 @@ pub struct WorkerSnapshot {
     pub pid: Option<u32>,
     /// Its state.
     pub state: WorkerState,
+    /// What is taken of it: `profile` or `heap snapshot`.
+    pub inspection: Option<&'static str>,
     /// The time since its process was started.
     #[serde(rename = "uptime_ms", serialize_with = "milliseconds")]
     pub uptime: Option<Duration>,
@@ -216,6 +223,7 @@ pub(super) struct WorkerStatus {
     pub generation: u64,
     pub pid: Option<u32>,
     pub state: WorkerState,
+    pub inspection: Option<InspectionKind>,
     pub started: Option<Instant>,
     pub crashes: u32,
     /// Boots in a row that have failed.
@@ -250,6 +258,7 @@ impl WorkerStatus {
             generation: 0,
             pid: None,
             state: WorkerState::Booting,
+            inspection: None,
             started: None,
             crashes: 0,
             failed_boots: 0,
@@ -275,6 +284,7 @@ impl WorkerStatus {
             generation: self.generation,
             pid: self.pid,
             state: self.state,
+            inspection: self.inspection.map(InspectionKind::name),
             uptime: self.started.map(|started| now.saturating_duration_since(started)),
             restarts: self.generation.saturating_sub(1),
             crashes: self.crashes,

@@ -102,7 +102,8 @@ impl Spawn<'_> {
         let given = self.given_port(command)?;
         let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
         let before = format!("{before}{}", self.settings.development.node_options());
-        command.env("NODE_OPTIONS", with_preload(before.trim_start(), self.context.preload()));
+        let before = with_secret_inspector(before.trim_start());
+        command.env("NODE_OPTIONS", with_preload(&before, self.context.preload()));
         let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _stem: stem };
         Ok((ways, listener.into()))
     }
@@ -146,6 +147,16 @@ fn is_ours(name: &str) -> bool {
         || name == "HOSTLER_APP_PORT"
         || name == "HOSTLER_GIVEN_PORT"
         || name.starts_with("NODE_CHANNEL_")
+}
+
+/// An inspector that a signal opens does not tell its address over HTTP. So only Hostler, which reads the worker's output, can use it: its
+/// URL has a random part. Directly before our `--require`, because the preload removes both. Unless the operator has options for the inspector.
+fn with_secret_inspector(before: &str) -> String {
+    match (before.contains("--inspect"), before) {
+        (true, _) => before.to_owned(),
+        (false, "") => "--inspect-publish-uid=stderr".to_owned(),
+        (false, _) => format!("{before} --inspect-publish-uid=stderr"),
+    }
 }
 
 /// `NODE_OPTIONS` with our `--require` at the end, quoted as Node reads it: `"` and `\` get a `\` before them.

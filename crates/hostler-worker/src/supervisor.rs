@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::budget::{Boots, Budget};
 use super::context::SupervisorContext;
 use super::failed_boot::{self, FailedBoot, NeverReady};
+use super::inspection::{InspectionEvent, InspectionKind, InspectionOrder};
 use super::lifecycle::Standing;
 use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
 use super::rollout::{RestartError, Restarted};
@@ -170,6 +171,19 @@ impl Supervisor {
             // All worker tasks have ended, because this Hostler stops.
             None => std::future::pending().await,
         }
+    }
+
+    /// Takes a profile or a heap snapshot of the worker with this number; without a number, of the busiest one. What comes of it is read from the
+    /// channel. The inspection ends if the channel is dropped. A channel that ends without a result means that the workers are being stopped.
+    pub fn inspect(&self, worker: Option<usize>, kind: InspectionKind) -> mpsc::Receiver<InspectionEvent> {
+        let (order, events) = InspectionOrder::new(kind);
+        self.command(SupervisorCommand::Inspect(worker, order));
+        events
+    }
+
+    /// Replaces one worker: a new one boots and takes over, then the old one finishes its requests and stops.
+    pub fn replace(&self, worker: usize) {
+        self.command(SupervisorCommand::Replace(worker));
     }
 
     /// Applies new settings as far as possible without a restart. Returns whether the rest needs a [`Self::restart`].

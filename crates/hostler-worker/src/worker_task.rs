@@ -4,6 +4,7 @@ mod act;
 mod cpus;
 mod development;
 mod hear;
+mod inspect;
 mod look;
 mod state;
 mod tell;
@@ -74,6 +75,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let state = self.life.state();
         if !matches!(state, LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
             self.turn = None;
+        }
+        if state == (LifecycleState::Aside { finished: true }) && before != state {
+            self.requests_have_ended();
         }
         let has_ended = matches!(
             state,

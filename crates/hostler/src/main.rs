@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         Command::Pause(args) => cli::pause(&args),
         Command::Resume(args) => cli::resume(&args),
         Command::Upgrade(ask) => cli::upgrade(&ask),
+        Command::Profile(args) => cli::profile(&args),
+        Command::Heap(args) => cli::heap(&args),
         Command::Pack(args) => cli::pack(&args),
         Command::Guard { .. } => guard::run(),
         Command::Reference { folder } => match cli::reference::write(&folder) {

@@ -1,6 +1,7 @@
 //! Sends one request to one member and reads the answer. Knows no routes, no queue and no retries: it gets a lease and reports how the call
 //! went.
 
+mod arriving;
 mod ask;
 mod call;
 mod call_box;
@@ -32,6 +33,7 @@ use crate::exchange::{Body, Downstream, Exchange};
 
 pub use crate::exchange::Instance;
 
+pub use arriving::ArrivingAnswer;
 pub use ask::{WholeAnswer, ask, ask_with, post};
 pub use call::{Call, CallSettings};
 pub use call_box::CallBox;

@@ -23,6 +23,7 @@ impl Lifecycle {
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
+            | LifecycleState::Aside { .. }
             | LifecycleState::Diagnosing { .. }
             | LifecycleState::Killed { for_good: false, .. } => self.crashed(death, now),
             LifecycleState::Killed { for_good: true, .. }
@@ -106,6 +107,7 @@ impl Lifecycle {
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
+            | LifecycleState::Aside { .. }
             | LifecycleState::Retiring { .. }
             | LifecycleState::Diagnosing { .. }
             | LifecycleState::Stopping { .. } => self.kill(Why::Ordered, now),
@@ -120,7 +122,9 @@ impl Lifecycle {
     pub(super) fn retire(&mut self, now: Instant) -> Vec<Action> {
         self.standing = Standing::Retired;
         match self.state {
-            LifecycleState::Ready | LifecycleState::SteppingBack => {
+            LifecycleState::Ready
+            | LifecycleState::SteppingBack
+            | LifecycleState::Aside { finished: false } => {
                 let is_member = self.state == LifecycleState::Ready;
                 self.state = LifecycleState::Retiring { until: now + self.settings.retire_timeout() };
                 if is_member { vec![Action::Withdraw] } else { vec![] }
@@ -153,6 +157,7 @@ impl Lifecycle {
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
+            | LifecycleState::Aside { .. }
             | LifecycleState::Retiring { .. } => {
                 let timeout = self.settings.stop_timeout;
                 let (term_at, how) = match self.hears {

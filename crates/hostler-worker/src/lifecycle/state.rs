@@ -22,6 +22,10 @@ pub enum LifecycleState {
     Standby,
     /// A spare that has left the pool and finishes its requests before it stands by again.
     SteppingBack,
+    /// It has left the pool for a heap snapshot and comes back. First it finishes its requests.
+    Aside {
+        finished: bool,
+    },
     Retiring {
         until: Instant,
     },
@@ -126,7 +130,10 @@ impl Lifecycle {
     pub(super) fn is_alive(&self) -> bool {
         matches!(
             self.state,
-            LifecycleState::Booting { .. } | LifecycleState::Warming { .. } | LifecycleState::Standby
+            LifecycleState::Booting { .. }
+                | LifecycleState::Warming { .. }
+                | LifecycleState::Standby
+                | LifecycleState::Aside { .. }
         ) || self.is_at_work()
             || self.is_diagnosed()
     }
@@ -138,7 +145,15 @@ impl Lifecycle {
     pub(super) fn is_at_work(&self) -> bool {
         matches!(
             self.state,
-            LifecycleState::Ready | LifecycleState::SteppingBack | LifecycleState::Retiring { .. }
+            LifecycleState::Ready
+                | LifecycleState::SteppingBack
+                | LifecycleState::Aside { finished: false }
+                | LifecycleState::Retiring { .. }
         )
+    }
+
+    /// Whether it can leave the pool for a heap snapshot.
+    pub fn can_go_aside(&self) -> bool {
+        self.state == LifecycleState::Ready && self.standing == Standing::Regular
     }
 }

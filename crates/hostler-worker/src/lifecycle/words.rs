@@ -42,6 +42,10 @@ pub(crate) enum LifecycleEvent {
     StepIn,
     /// The pool has all its workers, and this spare stands by again.
     StepBack,
+    /// Leave the pool for a heap snapshot, and finish the running requests.
+    SetAside,
+    /// The heap snapshot has ended.
+    PutBack,
     /// Stop for good.
     Stop,
     /// Finish the running requests, then stop for good.

@@ -171,7 +171,7 @@ impl Tenant {
             let own = pid.and_then(own_bytes).unwrap_or(0);
             let (used, leaving) = match state {
                 WorkerState::Booting | WorkerState::Warming => (own.max(expected), 0),
-                WorkerState::Ready | WorkerState::Standby => (own, 0),
+                WorkerState::Ready | WorkerState::Standby | WorkerState::OutOfRotation => (own, 0),
                 WorkerState::Retiring | WorkerState::Stopping => (own, own),
                 WorkerState::BackingOff | WorkerState::Stopped => (0, 0),
             };

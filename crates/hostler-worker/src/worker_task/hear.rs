@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::state::WorkerTask;
+use crate::inspection::PreloadReply;
 use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
 use crate::log::WorkerEvent;
 use crate::message::FromWorker;
@@ -39,7 +40,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             Some(WorkerCommand::StepIn) => Some(LifecycleEvent::StepIn),
             Some(WorkerCommand::StepBack) => Some(LifecycleEvent::StepBack),
-            Some(WorkerCommand::Hung(id)) => (self.member() == Some(id)).then_some(LifecycleEvent::Hung),
+            Some(WorkerCommand::Hung(id)) => (self.member() == Some(id))
+                .then_some(LifecycleEvent::Hung)
+                .and_then(|hung| self.put_off(hung)),
+            Some(WorkerCommand::Inspect(order)) => self.inspect(order),
             None => {
                 self.abandoned = true;
                 Some(LifecycleEvent::Kill)
@@ -88,6 +92,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             self.note_end(exit, &running.tail);
         }
         self.status.last_exit = Some(exit.to_string());
+        self.inspection_fails(&exit.to_string());
         LifecycleEvent::Exited(self.death(exit))
     }
 
@@ -138,8 +143,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             WorkerNews::Silent => {
                 running.silent = true;
-                Some(LifecycleEvent::Hung)
+                self.put_off(LifecycleEvent::Hung)
             }
+            WorkerNews::Inspected => self.inspected(),
             WorkerNews::Turn(_) => None,
         }
     }
@@ -177,6 +183,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             FromWorker::Collected { micros, .. } => {
                 self.running.as_ref()?.collected(Duration::from_micros(micros));
+                None
+            }
+            FromWorker::Inspecting => {
+                self.running.as_ref()?.told_of_inspection(PreloadReply::Begins);
+                None
+            }
+            FromWorker::Inspected { error } => {
+                self.running.as_ref()?.told_of_inspection(PreloadReply::Ended(error));
                 None
             }
         }

@@ -8,6 +8,7 @@ use hostler_dispatch::{MemberId, Membership};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::inspect::Inspection;
 use crate::boot_gate::BootTurn;
 use crate::cpus::CpuUser;
 use crate::lifecycle::{Lifecycle, Standing};
@@ -62,6 +63,8 @@ pub struct WorkerTask<E> {
     pub(super) cpu: Option<CpuUser>,
     pub(super) membership: Option<Membership<E>>,
     pub(super) leaving: Option<Leaving>,
+    /// The profile or heap snapshot that is being taken.
+    pub(super) inspection: Option<Inspection>,
 }
 
 /// A worker that has left the pool and finishes its requests.
@@ -103,6 +106,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             cpu: None,
             membership: None,
             leaving: None,
+            inspection: None,
             shared,
         }
     }

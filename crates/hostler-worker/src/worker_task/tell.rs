@@ -35,6 +35,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             LifecycleState::Retiring { .. } => format!("{how} before it had finished its requests"),
             LifecycleState::Standby => format!("{how} while it stood by"),
             LifecycleState::Diagnosing { .. } => format!("{how} while it hung"),
+            LifecycleState::Aside { .. } => format!("{how} while it was out of rotation for a heap snapshot"),
             _ => how,
         };
         let failed_boots = self.life.failed_boots();
@@ -53,6 +54,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             LifecycleState::Ready => WorkerState::Ready,
             LifecycleState::Standby => WorkerState::Standby,
             LifecycleState::Retiring { .. } | LifecycleState::SteppingBack => WorkerState::Retiring,
+            LifecycleState::Aside { .. } => WorkerState::OutOfRotation,
             LifecycleState::Diagnosing { .. }
             | LifecycleState::Stopping { .. }
             | LifecycleState::Killed { .. } => WorkerState::Stopping,
@@ -69,6 +71,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.status.pid = self.running.as_ref().map(RunningProcess::pid);
         self.status.started = self.running.as_ref().map(|running| running.started);
         self.status.member = self.member();
+        self.status.inspection = self.inspection.as_ref().map(|inspection| inspection.kind);
         let is_ready = matches!(state, LifecycleState::Ready | LifecycleState::Standby);
         match (is_ready, self.status.ready_at) {
             (true, None) => {

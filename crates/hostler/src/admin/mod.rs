@@ -6,6 +6,7 @@ mod commands;
 mod front;
 mod health;
 mod http;
+mod inspect;
 mod metrics;
 pub mod note;
 mod process;
@@ -29,6 +30,7 @@ use access::AdminClient;
 pub use access::{AccessRules, AdminAccess};
 pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, PendingCommand, Purging};
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
+pub use inspect::InspectionFrame;
 pub use metrics::{Kind, METRICS};
 pub use routes::as_text;
 pub use socket::{AdminSocket, remove_if_dead};
@@ -52,7 +54,8 @@ pub async fn serve(
         .route("/purge", post(cache::purge))
         .route("/reload", post(http::reload))
         .route("/upgrade", post(http::upgrade))
-        .with_state(commands);
+        .with_state(commands)
+        .merge(inspect::routes(sources.clone()));
     let questions = Router::new()
         .route("/", get(front::front))
         .route("/status", get(status))

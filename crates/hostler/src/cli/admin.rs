@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, Surroundings};
-use hostler_engine::proxy::{WholeAnswer, ask_with, post};
+use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask_with, post};
 use hostler_wire::Address;
 use serde_json::Value;
 
@@ -69,6 +69,21 @@ impl Admin {
         let mut fields = fields(authorization.as_deref());
         fields.push((COMMAND_FIELD, "1"));
         self.ask(async { post(&self.address(), path, &fields, time_limit).await })
+    }
+
+    /// Sends POST with the token, and reads the answer as it arrives.
+    pub fn post_and_read<T>(
+        &self,
+        path: &str,
+        reading: impl AsyncFnOnce(ArrivingAnswer) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let authorization = self.authorization();
+        let mut fields = fields(authorization.as_deref());
+        fields.push((COMMAND_FIELD, "1"));
+        self.ask(async {
+            let answer = ArrivingAnswer::post(&self.address(), path, &fields).await?;
+            Ok(reading(answer).await)
+        })?
     }
 
     /// The value of `Authorization`.

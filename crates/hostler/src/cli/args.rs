@@ -107,6 +107,16 @@ pub enum Command {
     /// its clients have left. If the new process is not ready within server.upgrade_timeout, nothing changes. SIGUSR2
     /// does the same.
     Upgrade(Ask),
+    /// Take a CPU profile of a running worker, while it serves requests.
+    ///
+    /// Writes two files: `.cpuprofile` for the developer tools of Chrome, VS Code or speedscope, and a page with a flame graph. Prints
+    /// the ten functions with the most CPU time. The app needs no change. It also works while the worker hangs in an endless loop.
+    Profile(ProfileArgs),
+    /// Take a heap snapshot of a running worker.
+    ///
+    /// Takes the worker out of rotation, waits until its requests have ended, and writes a `.heapsnapshot` for the developer tools of
+    /// Chrome. Then the worker gets requests again. The file has all strings in the worker's memory, secrets too.
+    Heap(HeapArgs),
     /// Convert files of postal codes into one pack, which Hostler maps into memory.
     ///
     /// With a pack Hostler starts at once, and several processes share its memory. The command replaces an older pack
@@ -253,6 +263,51 @@ pub struct PurgeArgs {
     /// Remove all responses
     #[arg(long, group = "what")]
     pub all: bool,
+    /// The running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler profile`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hostler profile web/2 --seconds 10")]
+pub struct ProfileArgs {
+    /// Pool and number of the worker, such as web/2; without a number, the busiest worker
+    #[arg(value_name = "POOL[/N]")]
+    pub worker: String,
+    /// Length of the profile in seconds; at most 60
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub seconds: f64,
+    /// Time between two samples in microseconds, from 100 to 1000000. A shorter time shows short functions, and costs the worker more
+    #[arg(long, value_name = "MICROSECONDS", default_value = "1000")]
+    pub interval: u64,
+    /// Folder for the files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// The running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler heap`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hostler heap web/2 --out /var/tmp")]
+pub struct HeapArgs {
+    /// Pool and number of the worker, such as web/2
+    #[arg(value_name = "POOL/N")]
+    pub worker: String,
+    /// Folder for the file
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// Time that the requests of the worker have to end
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    pub wait: std::time::Duration,
+    /// Also if the pool has no other worker that is ready. Its requests wait meanwhile
+    #[arg(long)]
+    pub force: bool,
+    /// Replace the worker afterwards, because a snapshot leaves it with more memory than before
+    #[arg(long)]
+    pub replace: bool,
     /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,

@@ -5,6 +5,7 @@ mod args;
 mod check;
 mod development;
 mod init;
+mod inspect;
 mod key_flags;
 mod metrics;
 mod order;
@@ -17,11 +18,12 @@ mod start;
 mod status;
 
 pub use args::{
-    Args, Ask, Check, Command, Pack, PauseArgs, PurgeArgs, Restart, Resume, RoutesArgs, Run, Start,
-    StatusArgs,
+    Args, Ask, Check, Command, HeapArgs, Pack, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume,
+    RoutesArgs, Run, Start, StatusArgs,
 };
 pub use check::{check, summary};
 pub use init::{Init, init};
+pub use inspect::{heap, profile};
 pub use order::{pause, purge, reload, restart, resume, upgrade};
 pub use pack::pack;
 pub use routes::routes;

@@ -28,6 +28,7 @@ mod mute;
 mod paths;
 mod poison;
 mod proc;
+mod profiles;
 mod site;
 mod slots;
 mod slow;

@@ -1,0 +1,99 @@
+//! What the ways of taking a profile or a heap snapshot share: the replies of the preload, and the way of the result. Decides nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::InspectionEvent;
+use crate::inspector::Notices;
+use crate::speaker::Speaker;
+
+/// How long the reader of a result may take nothing. Meanwhile a heap snapshot stops its worker.
+const STALL: Duration = Duration::from_secs(30);
+const PIECE: usize = 64 * 1024;
+
+/// The reader of the result has left. It needs no error.
+pub(crate) const LEFT: &str = "the command has ended";
+
+/// What the preload says about an inspection.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PreloadReply {
+    /// Its event loop turns, and it begins.
+    Begins,
+    /// It has ended, or has failed for this reason.
+    Ended(Option<String>),
+}
+
+/// A running process, as an inspection needs it.
+pub(crate) struct Inspectable {
+    pub preload: Speaker,
+    pub replies: mpsc::Receiver<PreloadReply>,
+    /// The process whose main thread serves the requests, if there is one. It is Node.
+    pub node: Option<u32>,
+    pub notices: Notices,
+    /// The beginning of paths that are removed with the worker.
+    pub place: PathBuf,
+}
+
+/// One inspection of one process.
+pub(crate) struct Taking {
+    pub process: Inspectable,
+    pub events: mpsc::Sender<InspectionEvent>,
+}
+
+impl Taking {
+    /// Tells the operator what happens. The error is [`LEFT`].
+    pub async fn progress(&self, text: impl Into<String>) -> Result<(), String> {
+        let told = self.events.send(InspectionEvent::Progress(text.into())).await;
+        told.map_err(|_| LEFT.to_owned())
+    }
+
+    pub async fn data(&self, bytes: Vec<u8>) -> Result<(), String> {
+        match timeout(STALL, self.events.send(InspectionEvent::Data(bytes))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(LEFT.to_owned()),
+            Err(_) => Err(format!("the command has taken no data for {} s", STALL.as_secs())),
+        }
+    }
+
+    /// Passes on the next piece. Returns its length: 0 at the end.
+    pub async fn pass(&self, from: &mut (impl AsyncRead + Unpin)) -> Result<usize, String> {
+        let mut bytes = Vec::with_capacity(PIECE);
+        let read = from.read_buf(&mut bytes).await.map_err(|error| error.to_string())?;
+        if read > 0 {
+            self.data(bytes).await?;
+        }
+        Ok(read)
+    }
+
+    /// The next reply of the preload. `None` if it does not come in time.
+    pub async fn reply(&mut self, limit: Duration) -> Option<PreloadReply> {
+        timeout(limit, self.process.replies.recv()).await.ok().flatten()
+    }
+
+    /// A path that no other inspection uses.
+    pub fn path(&self, ending: &str) -> TemporaryPath {
+        let path = self.process.place.with_added_extension(ending);
+        // The preload connects or writes only to what lies there now.
+        let _ = std::fs::remove_file(&path);
+        TemporaryPath(path)
+    }
+}
+
+/// The path of a socket or pipe. It is removed when this value is dropped.
+pub(crate) struct TemporaryPath(PathBuf);
+
+impl TemporaryPath {
+    pub fn get(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryPath {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

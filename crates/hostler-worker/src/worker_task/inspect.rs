@@ -1,0 +1,130 @@
+//! Begins and ends a profile or a heap snapshot of the worker. Does not know how it is taken.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::state::WorkerTask;
+use crate::inspection::{self, InspectionEvent, InspectionKind, InspectionOrder, Taking};
+use crate::lifecycle::{LifecycleEvent, LifecycleState};
+use crate::log::WorkerEvent;
+use crate::news::WorkerNews;
+
+/// An inspection that is under way.
+pub struct Inspection {
+    pub(super) kind: InspectionKind,
+    events: mpsc::Sender<InspectionEvent>,
+    /// Hears that the worker has finished its requests.
+    finished: Option<oneshot::Sender<()>>,
+    /// The worker hangs. It is killed when the profile, which shows where, is complete.
+    hangs: Option<LifecycleEvent>,
+}
+
+impl<E: Send + Sync + 'static> WorkerTask<E> {
+    pub(super) fn inspect(&mut self, order: InspectionOrder) -> Option<LifecycleEvent> {
+        let (kind, events) = (order.kind, order.events.clone());
+        let process = match self.can_inspect(kind) {
+            Ok(process) => process,
+            Err(why) => {
+                order.refuse(format!("{}/{} {why}", self.shared.pool.name(), self.status.index));
+                return None;
+            }
+        };
+        let running = self.running.as_mut()?;
+        let began = InspectionEvent::Began { worker: self.status.index, pid: running.pid() };
+        // The first event, so there is room.
+        events.try_send(began).ok()?;
+        let taking = Taking { process, events: events.clone() };
+        let (finished, ended) = oneshot::channel();
+        let wire = self.wire.of_generation(self.status.generation);
+        let (to, log) = (events.clone(), self.log.clone());
+        running.tasks.spawn(async move {
+            let taken = match kind {
+                InspectionKind::Profile { length, interval } => {
+                    inspection::profile(taking, length, interval).await
+                }
+                InspectionKind::Heap { wait, .. } => inspection::heap(taking, wait, ended).await,
+            };
+            let (last, text) = match taken {
+                Ok(()) => (InspectionEvent::Done, format!("{}: done", kind.name())),
+                Err(why) => (InspectionEvent::Failed(why.clone()), format!("{}: {why}", kind.name())),
+            };
+            log.event(WorkerEvent::Note { text });
+            // First the worker is put back: its reader may be slow.
+            wire.send(WorkerNews::Inspected).await;
+            let _ = to.send(last).await;
+        });
+        let text = match kind {
+            InspectionKind::Profile { length, .. } => {
+                format!("a profile of {} s is taken", length.as_secs_f64())
+            }
+            InspectionKind::Heap { .. } => "out of rotation: a heap snapshot is taken".to_owned(),
+        };
+        self.log.event(WorkerEvent::Note { text });
+        let is_heap = matches!(kind, InspectionKind::Heap { .. });
+        self.inspection = Some(Inspection { kind, events, finished: Some(finished), hangs: None });
+        self.publish();
+        is_heap.then_some(LifecycleEvent::SetAside)
+    }
+
+    /// `Err`: why not, to be read after the worker's name.
+    fn can_inspect(&mut self, kind: InspectionKind) -> Result<inspection::Inspectable, String> {
+        if let Some(inspection) = &self.inspection {
+            return Err(format!("is busy: a {} of it is being taken", inspection.kind.name()));
+        }
+        let state = self.status.state.name();
+        let is_possible = match kind {
+            InspectionKind::Profile { .. } => matches!(
+                self.life.state(),
+                LifecycleState::Ready | LifecycleState::Retiring { .. } | LifecycleState::Aside { .. }
+            ),
+            InspectionKind::Heap { .. } => self.life.can_go_aside(),
+        };
+        match &mut self.running {
+            Some(running) if is_possible => {
+                running.inspectable().map_err(|why| format!("cannot be inspected: {why}"))
+            }
+            _ => Err(format!("is not ready; its state is: {state}")),
+        }
+    }
+
+    /// The worker has left the pool, and its last request has ended.
+    pub(super) fn requests_have_ended(&mut self) {
+        if let Some(finished) = self.inspection.as_mut().and_then(|inspection| inspection.finished.take()) {
+            let _ = finished.send(());
+        }
+    }
+
+    /// The inspection has ended, well or badly.
+    pub(super) fn inspected(&mut self) -> Option<LifecycleEvent> {
+        let inspection = self.inspection.take()?;
+        self.publish();
+        match inspection.kind {
+            InspectionKind::Profile { .. } => inspection.hangs,
+            InspectionKind::Heap { .. } => Some(LifecycleEvent::PutBack),
+        }
+    }
+
+    /// The process has ended, and the inspection with it.
+    pub(super) fn inspection_fails(&mut self, how: &str) {
+        let Some(Inspection { kind, events, .. }) = self.inspection.take() else { return };
+        let hint = match kind {
+            InspectionKind::Profile { .. } => "",
+            InspectionKind::Heap { .. } => {
+                ". If it ran out of memory: a snapshot needs about as much memory again as the heap"
+            }
+        };
+        let why = format!("the worker has ended while a {} of it was taken ({how}){hint}", kind.name());
+        // The reader may be slow, and the worker task must not wait.
+        tokio::spawn(async move { events.send(InspectionEvent::Failed(why)).await });
+    }
+
+    /// A profile shows why a worker hangs, so the worker lives until it is complete.
+    pub(super) fn put_off(&mut self, hung: LifecycleEvent) -> Option<LifecycleEvent> {
+        match &mut self.inspection {
+            Some(Inspection { kind: InspectionKind::Profile { .. }, hangs, .. }) => {
+                *hangs = Some(hung);
+                None
+            }
+            _ => Some(hung),
+        }
+    }
+}
