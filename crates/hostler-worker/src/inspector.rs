@@ -155,7 +155,7 @@ pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
 pub(super) type InspectorSocket = WebSocketStream<TcpStream>;
 
 /// Connects to the inspector. `None` if the address is not an inspector on loopback.
-pub(super) async fn connect(address: &str) -> Option<InspectorSocket> {
+async fn connect(address: &str) -> Option<InspectorSocket> {
     let authority = address.strip_prefix("ws://")?.split('/').next()?;
     let authority: SocketAddr = authority.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback())?;
     let stream = TcpStream::connect(authority).await.ok()?;
@@ -165,8 +165,8 @@ pub(super) async fn connect(address: &str) -> Option<InspectorSocket> {
     Some(socket)
 }
 
-struct InspectorSession {
-    socket: InspectorSocket,
+pub(super) struct InspectorSession {
+    pub socket: InspectorSocket,
     /// The URL of each script by its number.
     scripts: HashMap<String, String>,
 }
@@ -208,12 +208,12 @@ const PAUSE: &str = r#"{"id":2,"method":"Debugger.pause"}"#;
 const PAUSE_ID: u32 = 2;
 
 impl InspectorSession {
-    async fn open(address: &str) -> Option<Self> {
+    pub async fn open(address: &str) -> Option<Self> {
         Some(Self { socket: connect(address).await?, scripts: HashMap::new() })
     }
 
-    /// Stops the process. It stays stopped, because it is killed next.
-    async fn halt(mut self) -> Option<Diagnosis> {
+    /// Stops the process. It stays stopped: it is killed next, or the caller resumes it.
+    pub async fn halt(&mut self) -> Option<Diagnosis> {
         self.socket.send(Message::text(ENABLE)).await.ok()?;
         self.socket.send(Message::text(PAUSE)).await.ok()?;
         let mut limit = Instant::now() + LIMIT;

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::taking::{LEFT, Taking};
-use crate::inspector::{InspectorSocket, connect};
+use crate::inspector::{InspectorSession, InspectorSocket};
 use crate::message::ToWorker;
 
 /// How long Node may need to open its inspector, and to answer.
@@ -33,10 +33,11 @@ pub(super) async fn profile(taking: Taking, length: Duration, interval: Duration
         .progress("its event loop hangs, so the profile is taken through the inspector that SIGUSR1 opens")
         .await?;
     let is_operators = taking.process.notices.is_operators();
-    let opened = timeout(ANSWER, async { connect(&taking.process.notices.open(pid).await?).await });
+    let opened =
+        timeout(ANSWER, async { InspectorSession::open(&taking.process.notices.open(pid).await?).await });
     let taken = match opened.await.ok().flatten() {
-        Some(socket) => tokio::select! {
-            taken = take(socket, length, interval) => taken,
+        Some(session) => tokio::select! {
+            taken = take(&taking, session, length, interval) => taken,
             () = taking.events.closed() => Err(LEFT.to_owned()),
         },
         None => Err(BLOCKED.to_owned()),
@@ -48,13 +49,26 @@ pub(super) async fn profile(taking: Taking, length: Duration, interval: Duration
     taking.data(taken?).await
 }
 
-async fn take(mut socket: InspectorSocket, length: Duration, interval: Duration) -> Result<Vec<u8>, String> {
+async fn take(
+    taking: &Taking,
+    mut session: InspectorSession,
+    length: Duration,
+    interval: Duration,
+) -> Result<Vec<u8>, String> {
+    // V8 gives the time of a function that was optimised before the profile to its caller. The stack is exact.
+    if let Ok(Some(diagnosis)) = timeout(ANSWER, session.halt()).await {
+        taking.progress(format!("it is {diagnosis}")).await?;
+    }
+    let mut socket = session.socket;
+    // It fails if the process has not stopped, because it waits. Then there is nothing to resume.
+    let _ = call(&mut socket, 11, "Debugger.resume", json!({})).await;
+    call(&mut socket, 12, "Debugger.disable", json!({})).await?;
     let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
-    call(&mut socket, 1, "Profiler.enable", json!({})).await?;
-    call(&mut socket, 2, "Profiler.setSamplingInterval", json!({ "interval": micros })).await?;
-    call(&mut socket, 3, "Profiler.start", json!({})).await?;
+    call(&mut socket, 21, "Profiler.enable", json!({})).await?;
+    call(&mut socket, 22, "Profiler.setSamplingInterval", json!({ "interval": micros })).await?;
+    call(&mut socket, 23, "Profiler.start", json!({})).await?;
     sleep(length).await;
-    let mut result = call(&mut socket, 4, "Profiler.stop", json!({})).await?;
+    let mut result = call(&mut socket, 24, "Profiler.stop", json!({})).await?;
     // The process may not answer a Close.
     drop(socket);
     serde_json::to_vec(&result["profile"].take()).map_err(|error| error.to_string())

@@ -71,12 +71,19 @@ impl Admin {
         self.ask(async { post(&self.address(), path, &fields, time_limit).await })
     }
 
-    /// Sends POST with the token. The body of the answer has not come yet.
-    pub async fn begin_post(&self, path: &str) -> Result<ArrivingAnswer, String> {
+    /// Sends POST with the token, and reads the answer as it arrives.
+    pub fn post_and_read<T>(
+        &self,
+        path: &str,
+        reading: impl AsyncFnOnce(ArrivingAnswer) -> Result<T, String>,
+    ) -> Result<T, String> {
         let authorization = self.authorization();
         let mut fields = fields(authorization.as_deref());
         fields.push((COMMAND_FIELD, "1"));
-        ArrivingAnswer::post(&self.address(), path, &fields).await
+        self.ask(async {
+            let answer = ArrivingAnswer::post(&self.address(), path, &fields).await?;
+            Ok(reading(answer).await)
+        })?
     }
 
     /// The value of `Authorization`.
@@ -86,9 +93,9 @@ impl Admin {
     }
 
     /// Why the request was refused, and what to do.
-    pub fn complaint(&self, status: u16, body: &[u8]) -> String {
-        let text = String::from_utf8_lossy(body);
-        match (status, &self.token, text.trim()) {
+    pub fn complaint(&self, answer: &WholeAnswer) -> String {
+        let text = String::from_utf8_lossy(&answer.body);
+        match (answer.status, &self.token, text.trim()) {
             (401, Ok(Some(AdminToken { source, .. })), _) => format!("the admin token in {source} is wrong"),
             (401, Err(why), _) => format!("this Hostler wants its admin token: {why}"),
             (401, Ok(None), _) => format!(
@@ -102,7 +109,7 @@ impl Admin {
     }
 
     /// Asks, in a separate runtime.
-    pub fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let answered = runtime.map_err(|error| error.to_string())?.block_on(asking);
         answered.map_err(|error| format!("no Hostler answers on {}: {error}", self.address))
@@ -129,7 +136,7 @@ impl Admin {
         let answer = self.get(path)?;
         match answer.status {
             200 => String::from_utf8(answer.body).map_err(|error| error.to_string()),
-            _ => Err(self.complaint(answer.status, &answer.body)),
+            _ => Err(self.complaint(&answer)),
         }
     }
 

@@ -65,9 +65,10 @@ fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
         Ok(admin) => admin,
         Err(code) => return code,
     };
-    let answered: Answered = match admin.post(path, TIME_LIMIT).and_then(|asked| {
-        serde_json::from_slice(&asked.body).map_err(|_| admin.complaint(asked.status, &asked.body))
-    }) {
+    let answered: Answered = match admin
+        .post(path, TIME_LIMIT)
+        .and_then(|asked| serde_json::from_slice(&asked.body).map_err(|_| admin.complaint(&asked)))
+    {
         Ok(answered) => answered,
         Err(why) => return admin.failed(&why),
     };

@@ -1,6 +1,6 @@
 //! Reads a profile or a heap snapshot from a running Hostler, frame by frame. Does not know what the bytes mean.
 
-use hostler_engine::proxy::ArrivingAnswer;
+use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer};
 
 use crate::admin::{Answered, InspectionFrame};
 use crate::cli::admin::Admin;
@@ -21,13 +21,12 @@ pub(super) fn receive(
     pool: &str,
     take: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<InspectedWorker, String> {
-    admin.ask(async {
-        let answer = admin.begin_post(path).await?;
-        Ok(tokio::select! {
+    admin.post_and_read(path, async |answer| {
+        tokio::select! {
             read = read(admin, answer, pool, take) => read,
             _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
-        })
-    })?
+        }
+    })
 }
 
 async fn read(
@@ -40,7 +39,9 @@ async fn read(
     if answer.status != 200 {
         while !answer.piece(&mut inbox).await? {}
         let why = serde_json::from_slice::<Answered>(&inbox).ok().and_then(|answered| answered.error);
-        return Err(why.unwrap_or_else(|| admin.complaint(answer.status, &inbox)));
+        return Err(
+            why.unwrap_or_else(|| admin.complaint(&WholeAnswer { status: answer.status, body: inbox }))
+        );
     }
     let mut frames = Frames::default();
     let mut worker = None;
