@@ -22,9 +22,7 @@ mod top;
 
 pub use args::{
     Args, Ask, Check, Command, HeapArgs, Pack, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume,
-    RoutesArgs, Run, Start, StatusArgs,
-    Args, Ask, Check, Command, Pack, PauseArgs, PurgeArgs, Restart, Resume, RoutesArgs, Run, Start,
-    StatusArgs, TopArgs,
+    RoutesArgs, Run, Start, StatusArgs, TopArgs,
 };
 pub use check::{check, summary};
 pub use help_files::{completions, man_pages};
