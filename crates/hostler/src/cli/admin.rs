@@ -49,7 +49,7 @@ impl Admin {
         })
     }
 
-    fn address(&self) -> Address {
+    pub fn address(&self) -> Address {
         match &self.address {
             ListenAddress::Tcp(address) => Address::Tcp(address.ip().to_string(), address.port()),
             ListenAddress::Unix(path) => Address::Unix(path.clone()),
@@ -61,6 +61,12 @@ impl Admin {
         let authorization = self.authorization();
         let fields = fields(authorization.as_deref());
         self.ask(async { ask_with(&self.address(), path, &fields, TIME_LIMIT).await })
+    }
+
+    /// Sends GET with the token, in the runtime of the caller.
+    pub async fn look(&self, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
+        let authorization = self.authorization();
+        ask_with(&self.address(), path, &fields(authorization.as_deref()), time_limit).await
     }
 
     /// Sends POST with the token.

@@ -7,12 +7,11 @@ mod tests;
 
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use hostler_config::Surroundings;
-use hostler_engine::proxy::ask;
-use hostler_wire::Address;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -47,9 +46,10 @@ pub fn top(args: &TopArgs) -> ExitCode {
         Err(code) => return code,
     };
     let (sender, news) = channel();
-    let address = admin.address();
-    let name = address.to_string();
-    std::thread::spawn(move || ask_each_second(&address, &sender));
+    let admin = Arc::new(admin);
+    let asked = admin.clone();
+    let name = admin.address().to_string();
+    std::thread::spawn(move || ask_each_second(&asked, &sender));
     let surroundings = Surroundings::of_process();
     let is_coloured = surroundings.environment.get("NO_COLOR").is_none_or(String::is_empty);
     if args.once {
@@ -141,7 +141,7 @@ fn press(state: &mut TopState, key: KeyCode) -> bool {
     true
 }
 
-fn ask_each_second(address: &Address, sender: &Sender<TopNews>) {
+fn ask_each_second(admin: &Admin, sender: &Sender<TopNews>) {
     let asking = async {
         let (Ok(mut end), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
         else {
@@ -154,7 +154,7 @@ fn ask_each_second(address: &Address, sender: &Sender<TopNews>) {
                 _ = hangup.recv() => break,
                 _ = ticks.tick() => {}
             }
-            let outcome = status(address).await;
+            let outcome = status(admin).await;
             if sender.send(TopNews::Asked(Instant::now(), outcome)).is_err() {
                 return;
             }
@@ -167,10 +167,10 @@ fn ask_each_second(address: &Address, sender: &Sender<TopNews>) {
     let _ = sender.send(TopNews::End);
 }
 
-async fn status(address: &Address) -> Result<Value, String> {
-    let asked = ask(address, "/status", TIME_LIMIT).await?;
+async fn status(admin: &Admin) -> Result<Value, String> {
+    let asked = admin.look("/status", TIME_LIMIT).await?;
     match asked.status {
         200 => serde_json::from_slice(&asked.body).map_err(|error| error.to_string()),
-        other => Err(format!("status {other}")),
+        _ => Err(admin.complaint(&asked)),
     }
 }
