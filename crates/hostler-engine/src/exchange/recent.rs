@@ -16,6 +16,8 @@ const MOST_KEPT: usize = 256;
 pub struct RecentExchanges {
     /// One of so many exchanges is kept. 0: none, because there is no observer.
     every: AtomicU32,
+    /// The same for exchanges that got no slot. There may be many more of them under overload.
+    every_without_slot: AtomicU32,
     /// Each exchange that took at least this long is kept, in microseconds.
     slow: AtomicU64,
     threads: Box<[RecentOfThread]>,
@@ -26,6 +28,7 @@ pub struct RecentExchanges {
 #[repr(align(128))]
 struct RecentOfThread {
     seen: AtomicU32,
+    seen_without_slot: AtomicU32,
     kept: Mutex<Vec<EndedExchange>>,
 }
 
@@ -59,11 +62,14 @@ impl RecentExchanges {
     /// For this many data-plane threads, without an observer.
     pub fn new(threads: usize) -> Arc<Self> {
         let threads = (0..threads).map(|_| RecentOfThread::default()).collect();
-        Arc::new(Self { every: AtomicU32::new(0), slow: AtomicU64::new(u64::MAX), threads })
+        let (every, every_without_slot) = (AtomicU32::new(0), AtomicU32::new(1));
+        Arc::new(Self { every, every_without_slot, slow: AtomicU64::new(u64::MAX), threads })
     }
 
-    /// An observer takes one of `every` exchanges from now on, and each that takes at least as long as `slow`. 0: no exchange.
-    pub fn observe(&self, every: u32, slow: Duration) {
+    /// An observer takes one of `every` exchanges from now on, one of `every_without_slot` that got no slot, and each that takes at least as
+    /// long as `slow`. `every` is 0: no exchange.
+    pub fn observe(&self, every: u32, every_without_slot: u32, slow: Duration) {
+        self.every_without_slot.store(every_without_slot.max(1), Ordering::Relaxed);
         self.slow.store(u64::try_from(slow.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.every.store(every, Ordering::Relaxed);
     }
@@ -91,10 +97,14 @@ impl RecentExchanges {
         let Some(pool) = &facts.pool else { return };
         let now = clock::now();
         let total = now.saturating_duration_since(timings.started);
-        let seen = thread.seen.load(Ordering::Relaxed).wrapping_add(1);
-        thread.seen.store(seen, Ordering::Relaxed);
+        let (seen, every) = match timings.slot_since {
+            Some(_) => (&thread.seen, every),
+            None => (&thread.seen_without_slot, self.every_without_slot.load(Ordering::Relaxed)),
+        };
+        let number = seen.load(Ordering::Relaxed).wrapping_add(1);
+        seen.store(number, Ordering::Relaxed);
         let is_slow = total.as_micros() >= u128::from(self.slow.load(Ordering::Relaxed));
-        if !is_slow && seen % every != 0 {
+        if !is_slow && !number.is_multiple_of(every) {
             return;
         }
         let mut kept = thread.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,6 +138,7 @@ mod tests {
         let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
         exchange.log_facts.pool = Some("app".into());
         exchange.timings.started = began;
+        exchange.timings.slot_since = Some(began);
         exchange
     }
 
@@ -137,10 +148,10 @@ mod tests {
         let exchange = exchange(Instant::now());
         recent.note(0, &exchange);
         assert!(recent.take().is_empty());
-        recent.observe(1, Duration::MAX);
+        recent.observe(1, 1, Duration::MAX);
         recent.note(0, &exchange);
         assert_eq!(recent.take().len(), 1);
-        recent.observe(0, Duration::ZERO);
+        recent.observe(0, 1, Duration::ZERO);
         recent.note(0, &exchange);
         assert!(recent.take().is_empty());
     }
@@ -148,7 +159,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_of_many_is_kept_and_each_slow_one() {
         let recent = RecentExchanges::new(2);
-        recent.observe(10, Duration::from_secs(1));
+        recent.observe(10, 1, Duration::from_secs(1));
         let (fast, slow) = (exchange(Instant::now()), exchange(Instant::now()));
         (0..50).for_each(|_| recent.note(0, &fast));
         assert_eq!(recent.take().len(), 5);
@@ -158,9 +169,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn requests_without_a_slot_do_not_displace_those_with_one() {
+        let recent = RecentExchanges::new(1);
+        recent.observe(1, 10, Duration::MAX);
+        let (served, mut refused) = (exchange(Instant::now()), exchange(Instant::now()));
+        refused.timings.slot_since = None;
+        (0..50).for_each(|_| recent.note(0, &refused));
+        (0..5).for_each(|_| recent.note(0, &served));
+        let taken = recent.take();
+        assert_eq!(taken.iter().filter(|ended| ended.slot_since.is_none()).count(), 5);
+        assert_eq!(taken.len(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_observer_that_takes_nothing_makes_the_list_no_longer() {
         let recent = RecentExchanges::new(1);
-        recent.observe(1, Duration::ZERO);
+        recent.observe(1, 1, Duration::ZERO);
         let exchange = exchange(Instant::now());
         (0..10 * MOST_KEPT).for_each(|_| recent.note(0, &exchange));
         assert_eq!(recent.take().len(), MOST_KEPT);
@@ -169,7 +193,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_exchange_that_asked_no_pool_is_not_kept() {
         let recent = RecentExchanges::new(1);
-        recent.observe(1, Duration::ZERO);
+        recent.observe(1, 1, Duration::ZERO);
         let mut exchange = exchange(Instant::now());
         exchange.log_facts.pool = None;
         recent.note(0, &exchange);

@@ -20,6 +20,8 @@ const FRAME: Duration = Duration::from_millis(100);
 const STATUS: Duration = Duration::from_secs(1);
 /// After a picture, the task rests at least this many times as long as the picture took. So pictures take at most a part of one CPU.
 const REST: u32 = 50;
+/// The longest rest. A machine with too much work may delay one picture for long.
+const LONGEST_REST: Duration = Duration::from_millis(500);
 /// The ended requests that a picture shows, about.
 const SHOWN: usize = 120;
 /// A slow request is shown as one of the slowest for this long.
@@ -41,6 +43,7 @@ struct LiveStatus {
 /// How many of the ended requests are shown, and which are the slowest.
 struct Sampling {
     every: u32,
+    every_without_slot: u32,
     slowest: Vec<EndedExchange>,
 }
 
@@ -48,13 +51,13 @@ struct Sampling {
 pub async fn run(live: Arc<Live>) {
     let mut history = interval(STEP);
     history.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut sampling = Sampling { every: 1, slowest: Vec::new() };
+    let mut sampling = Sampling::new();
     let (mut next_frame, mut next_status) = (Instant::now(), Instant::now());
     loop {
         let Some(events) = live.events() else { return };
         let is_watched = events.receiver_count() > 0;
         if !is_watched {
-            live.sources.recent.observe(0, Duration::MAX);
+            live.sources.recent.observe(0, 1, Duration::MAX);
         }
         // A sender that is kept during the wait would keep the streams open.
         drop(events);
@@ -69,8 +72,8 @@ pub async fn run(live: Arc<Live>) {
             }
             () = live.opened.notified(), if !is_watched => {
                 let _ = live.sources.recent.take();
-                sampling = Sampling { every: 1, slowest: Vec::new() };
-                live.sources.recent.observe(1, Duration::ZERO);
+                sampling = Sampling::new();
+                live.sources.recent.observe(1, 1, Duration::ZERO);
                 (next_frame, next_status) = (Instant::now(), Instant::now() + STATUS);
             }
             () = sleep_until(next_frame), if is_watched => {
@@ -79,12 +82,12 @@ pub async fn run(live: Arc<Live>) {
                 let ended = sampling.take(&live);
                 let frame = LiveFrame::take(&live.sources, sampling.every, &ended);
                 send(&events, event("frame", &frame));
+                next_frame = began + FRAME.max((began.elapsed() * REST).min(LONGEST_REST));
                 if next_status <= began {
+                    let began = Instant::now();
                     send(&events, status_event(&live, &sampling.slowest));
-                    next_status = began + STATUS;
+                    next_status = began + STATUS.max((began.elapsed() * REST).min(STATUS * 3));
                 }
-                let took = began.elapsed();
-                next_frame = began + FRAME.max(took * REST);
             }
         }
     }
@@ -104,6 +107,10 @@ pub fn status_event(live: &Live, slowest: &[EndedExchange]) -> Bytes {
 }
 
 impl Sampling {
+    fn new() -> Self {
+        Self { every: 1, every_without_slot: 1, slowest: Vec::new() }
+    }
+
     /// The requests that ended since the last picture, and from now on as many as a picture shows.
     fn take(&mut self, live: &Live) -> Vec<EndedExchange> {
         let ended = live.sources.recent.take();
@@ -111,17 +118,24 @@ impl Sampling {
         self.slowest.extend(ended.iter().cloned());
         self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.total));
         self.slowest.truncate(MOST_SLOW);
-        self.every = match ended.len() {
-            many if many > SHOWN => (self.every * 2).min(1 << 16),
-            few if few < SHOWN / 4 => (self.every / 2).max(1),
-            _ => self.every,
-        };
+        let with_slot = ended.iter().filter(|ended| ended.slot_since.is_some()).count();
+        self.every = fitting(self.every, with_slot);
+        self.every_without_slot = fitting(self.every_without_slot, ended.len() - with_slot);
         let is_full = self.slowest.len() == MOST_SLOW;
         let slow = self.slowest.last().filter(|_| is_full).map_or(Duration::ZERO, |slow| slow.total);
         // Requests as slow as the slowest ones are all alike: then one of many is enough.
         let slow = if self.every > 1 { slow * 2 } else { slow }.max(Duration::from_micros(1));
-        live.sources.recent.observe(self.every, slow);
+        live.sources.recent.observe(self.every, self.every_without_slot, slow);
         ended
+    }
+}
+
+/// The next `every`, after so many exchanges were shown with this one.
+fn fitting(every: u32, shown: usize) -> u32 {
+    match shown {
+        many if many > SHOWN => (every * 2).min(1 << 16),
+        few if few < SHOWN / 4 => (every / 2).max(1),
+        _ => every,
     }
 }
 

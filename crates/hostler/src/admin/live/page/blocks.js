@@ -7,6 +7,9 @@ const MOST = 4000;
 const MOST_TRACKS = 64;
 /** A lane of a member that has gone stays this long, unless its worker is still there. */
 const GONE = 2e6;
+const SLACK = 400;
+/** A new block is compared with this many of a track. */
+const RECENT = 24;
 
 export class Blocks {
   lanes = new Map();
@@ -61,8 +64,9 @@ export class Blocks {
   #newLane(seen) {
     const before = [...this.lanes.values()].find((lane) => lane.name === seen.name && lane.gone !== null);
     if (before) this.lanes.delete(before.id);
-    const lane = before ?? { name: seen.name, blocks: [], byTime: new Map(), ends: [] };
+    const lane = before ?? { name: seen.name, blocks: [], byTime: new Map(), tracks: [] };
     lane.id = seen.id;
+    lane.slots = seen.slots;
     this.lanes.set(seen.id, lane);
     return lane;
   }
@@ -93,13 +97,23 @@ export function outcome({ status, refusal, aborted }) {
   return status >= 400 ? 'client' : 'ok';
 }
 
+/** Puts a block into the first track where it overlaps no other. News come late and in any order, so a small overlap is none. */
 function add(lane, block) {
-  let track = lane.ends.findIndex((end) => end <= block.since);
-  if (track < 0) track = Math.min(lane.ends.length, MOST_TRACKS - 1);
-  block.track = track;
-  lane.ends[track] = block.end ?? Infinity;
+  const most = Math.max(1, Math.min(lane.slots, MOST_TRACKS));
+  const isFree = (track) => track.slice(-RECENT).every((other) => (other.end ?? Infinity) - SLACK <= block.since || (block.end ?? Infinity) - SLACK <= other.since);
+  let index = lane.tracks.findIndex(isFree);
+  if (index < 0) index = Math.min(lane.tracks.length, most - 1);
+  if (most === 1) cut(lane.tracks[0] ?? [], block);
+  block.track = index;
+  (lane.tracks[index] ??= []).push(block);
   lane.blocks.push(block);
   lane.byTime.set(block.since, block);
+}
+
+/** A worker with one slot has one request: when the next began, the one before was over. */
+function cut(track, block) {
+  const before = track.at(-1);
+  if (before?.how === 'done' && before.end > block.since) before.end = Math.max(before.since, block.since);
 }
 
 /** Requests that the lane no longer has are over. How they ended is told later, or not at all under high load. */
@@ -108,7 +122,6 @@ function close(lane, open, now) {
     if (block.end !== null || open.has(block.since)) continue;
     block.end = now;
     if (block.how === 'running') block.how = 'done';
-    if (lane.ends[block.track] === Infinity) lane.ends[block.track] = now;
   }
 }
 
@@ -120,6 +133,6 @@ function prune(lane, now) {
   lane.blocks = kept;
   lane.byTime = new Map(kept.map((block) => [block.since, block]));
   // Tracks that were needed once do not stay for ever.
-  const tracks = kept.reduce((most, { track }) => Math.max(most, track + 1), 1);
-  lane.ends.length = Math.min(lane.ends.length, tracks);
+  lane.tracks = lane.tracks.map((track) => track.filter((block) => lane.byTime.has(block.since)));
+  while (lane.tracks.at(-1)?.length === 0) lane.tracks.pop();
 }

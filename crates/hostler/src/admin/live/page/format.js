@@ -46,5 +46,13 @@ export function several(number, noun) {
 
 /** The time of day of a number of seconds since 1970. */
 export function clock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+}
+
+/** With this many slots the event loop decides how many requests a worker gets, and the number says nothing. */
+export const MANY = 1000;
+
+/** `3/4`: slots in use and all. */
+export function used(inUse, slots) {
+  return slots >= MANY ? String(inUse) : `${inUse}/${slots}`;
 }

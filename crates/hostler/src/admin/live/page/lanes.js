@@ -25,7 +25,7 @@ export function readColours() {
 
 /** The height of a lane: more for workers that have many requests at once. */
 export function laneHeight(lanes) {
-  const tracks = Math.max(1, ...lanes.map(({ ends }) => ends.length));
+  const tracks = Math.max(1, ...lanes.map(({ tracks }) => tracks.length));
   return tracks === 1 ? 26 : Math.min(64, Math.max(28, tracks * 6 + 4));
 }
 
@@ -48,7 +48,7 @@ export function blockAt(canvas, blocks, { now, span, height }, pointX, pointY) {
   if (!lane) return null;
   const time = now - ((canvas.clientWidth - pointX) / canvas.clientWidth) * span;
   const slack = (span / canvas.clientWidth) * 2;
-  const tracks = Math.max(1, lane.ends.length);
+  const tracks = Math.max(1, lane.tracks.length);
   const track = Math.floor((pointY - QUEUE_HEIGHT - index * (height + GAP)) / (height / tracks));
   const block = lane.blocks.findLast(({ since, end, track: own }) => own === track && since - slack <= time && (end ?? now) + slack >= time);
   return block ? { lane, block } : null;
@@ -97,7 +97,7 @@ function drawQueue(context, { waiting, refused }, x, width) {
 }
 
 function drawLane(context, lane, top, height, x, width, isHung) {
-  const tracks = Math.max(1, lane.ends.length);
+  const tracks = Math.max(1, lane.tracks.length);
   const each = height / tracks;
   const gap = each > 4 ? 1 : 0;
   for (const { since, end, how, track } of lane.blocks) {

@@ -1,6 +1,6 @@
 // The plots of the last fifteen minutes, drawn by uPlot. Knows samples and no Status.
 import { at, element, say } from './elements.js';
-import { clock, count, millis } from './format.js';
+import { MANY, clock, count, millis } from './format.js';
 import { readColours } from './lanes.js';
 
 const MOST = 180;
@@ -11,7 +11,7 @@ const PLOTS = [
   ['Requests a second', count, [['all', 'ok', (sample) => sample.requests], ['5xx', 'error', (sample) => sample.errors], ['refused', 'refused', (sample) => sample.refused, true]]],
   ['Queue wait', millis, [['p50', 'ok', (_, pool) => pool?.wait[0]], ['p99', 'wait', (_, pool) => pool?.wait[1], true]]],
   ['Worker time', millis, [['p50', 'ok', (_, pool) => pool?.work[0]], ['p99', 'client', (_, pool) => pool?.work[1], true]]],
-  ['Slots', count, [['in use', 'ok', (_, pool) => pool?.in_use], ['slots', 'left', (_, pool) => pool?.slots, true], ['waiting', 'wait', (_, pool) => pool?.queue]]],
+  ['Slots', count, [['in use', 'ok', (_, pool) => pool?.in_use], ['slots', 'left', (_, pool) => (pool?.slots < MANY ? pool.slots : null), true], ['waiting', 'wait', (_, pool) => pool?.queue]]],
 ];
 
 let samples = [];
@@ -62,7 +62,7 @@ function options({ node, lines, write }, colours) {
   return {
     width: node.clientWidth, height: 150, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
     scales: { x: { time: true, range: () => range() }, y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
-    axes: [{ ...axis, space: 90, values: (_, all) => all.map((each) => clock(each).slice(0, 5)) }, { ...axis, size: 58, values: (_, all) => all.map(write) }],
+    axes: [{ ...axis, space: 90, size: 26, values: (_, all) => all.map((each) => clock(each).slice(0, 5)) }, { ...axis, size: 58, values: (_, all) => all.map(write) }],
     series: [{}, ...series],
     hooks: { draw: [(plot) => drawMarks(plot, colours)] },
   };

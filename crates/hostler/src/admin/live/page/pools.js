@@ -2,7 +2,7 @@
 import { at, element, say } from './elements.js';
 import { Blocks } from './blocks.js';
 import { OUTCOMES, QUEUE_HEIGHT, blockAt, draw, drawSample, laneHeight, readColours } from './lanes.js';
-import { micros, several } from './format.js';
+import { MANY, micros, several, used } from './format.js';
 import { explainWorker } from './explain.js';
 import { askPool } from './actions.js';
 
@@ -110,7 +110,8 @@ function label(part) {
   const lanes = blocks.sorted;
   const [slots, inUse] = [sum(pool.lanes, 'slots'), sum(pool.lanes, 'in_use')];
   const more = pool.more_lanes > 0 ? `, ${several(pool.more_lanes, 'member')} not shown` : '';
-  say(part.figures, `${inUse} of ${several(slots, 'slot')} in use, ${pool.queue} waiting (limit ${pool.limit})${more}`);
+  const held = slots >= MANY ? `${several(inUse, 'slot')} in use` : `${inUse} of ${several(slots, 'slot')} in use`;
+  say(part.figures, `${held}, ${pool.queue} waiting (limit ${pool.limit})${more}`);
   const [text, kind] = pool.overloaded ? ['overloaded', 'bad'] : pool.paused ? ['paused', 'warn'] : ['', ''];
   part.badge.hidden = !text;
   part.badge.className = `pill ${kind}`;
@@ -136,7 +137,7 @@ function stateOf(part, lane) {
   if (lane.out) return { state: 'out', kind: 'bad' };
   if (lane.gone !== null) return { state: worker?.state ?? 'gone', kind: 'warn' };
   if (lane.left) return { state: 'leaving', kind: 'warn' };
-  return { state: `${lane.inUse}/${lane.slots}${long ? `, ${long}` : ''}`, kind: '' };
+  return { state: `${used(lane.inUse, lane.slots)}${long ? `, ${long}` : ''}`, kind: '' };
 }
 
 function fillLabel(item, { name, state, kind, height, act }) {

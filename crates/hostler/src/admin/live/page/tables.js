@@ -1,6 +1,6 @@
 // The tables of the page: requests, refusals, workers, members, routes, cache and registrations. Knows no lanes.
 import { at, element, table } from './elements.js';
-import { bytes, count, micros, millis, percent } from './format.js';
+import { bytes, count, micros, millis, percent, used } from './format.js';
 import { explainRefusal, explainWorker } from './explain.js';
 import { isHung, underWay } from './pools.js';
 
@@ -65,13 +65,13 @@ function workerRow(pool, each) {
   const heap = each.heap ? `${bytes(each.heap.used)} of ${bytes(each.heap.limit)}` : '–';
   const busy = { text: percent(each.utilisation), kind: each.utilisation > 0.9 ? 'warn' : '' };
   const delay = each.event_loop_delay ? micros(each.event_loop_delay.p99_us) : '–';
-  return [worker(pool.name, String(each.index), pool), state, `${each.in_use}/${each.slots}`, count(each.requests), bytes(each.memory), heap, busy, delay, each.restarts, millis(each.uptime_ms), each.last_exit ?? '–'];
+  return [worker(pool.name, String(each.index), pool), state, used(each.in_use, each.slots), count(each.requests), bytes(each.memory), heap, busy, delay, each.restarts, millis(each.uptime_ms), each.last_exit ?? '–'];
 }
 
 function memberRow(pool, each) {
   const fault = ['unhealthy', 'ejected', 'unreachable'].find((flag) => each[flag]);
   const name = typeof each.endpoint === 'string' ? each.endpoint : String(each.id);
-  return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, `${each.in_use}/${each.slots}`, count(each.granted), '–', '–', '–', '–', '–', '–', '–'];
+  return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, used(each.in_use, each.slots), count(each.granted), '–', '–', '–', '–', '–', '–', '–'];
 }
 
 function routes({ routes: all, unrouted }, times) {
@@ -83,9 +83,15 @@ function routes({ routes: all, unrouted }, times) {
     return [name, target, count(answers['2xx']), count(answers['3xx']), count(answers['4xx']), { text: count(answers['5xx']), kind: answers['5xx'] > 0 ? 'bad' : '' },
       time(0), time(1), time(2), percent(share)];
   };
-  const known = (pattern) => (index) => millis(times[pattern]?.[['p50', 'p90', 'p99'][index]]);
+  const known = (pattern) => (index) => routeTime(times[pattern]?.[['p50', 'p90', 'p99'][index]]);
   table(at('routes'), [['route', 'name'], ['to', 'name'], ['2xx', 'n'], ['3xx', 'n'], ['4xx', 'n'], ['5xx', 'n'], ['p50', 'n'], ['p90', 'n'], ['p99', 'n'], ['from cache', 'n']],
     [...all.map((route) => row(route.pattern, route.target, route, known(route.pattern))), row('(no route)', '', unrouted, () => '–')], '');
+}
+
+/** Routes count times in buckets: of the first and the last only the bound is known. */
+function routeTime(ms) {
+  if (ms != null && ms < 5) return '< 5 ms';
+  return ms >= 10_000 ? '> 10 s' : millis(ms);
 }
 
 function cache({ cache: stored }) {
