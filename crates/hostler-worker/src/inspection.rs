@@ -3,10 +3,9 @@
 
 mod heap;
 mod hung;
+mod kind;
 mod profile;
 mod taking;
-
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -14,40 +13,12 @@ use super::lifecycle::Standing;
 use super::rollout::WorkerTaskId;
 use super::snapshot::{WorkerState, WorkerStatus};
 pub(super) use heap::heap;
+pub use kind::InspectionKind;
 pub(super) use profile::profile;
 pub(super) use taking::{Inspectable, PreloadReply, Taking};
 
 /// How many events lie unread. Then the worker waits, so a slow reader costs no memory.
 const UNREAD: usize = 4;
-
-/// What is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InspectionKind {
-    /// A CPU profile, in the format of `.cpuprofile`.
-    Profile {
-        /// How long.
-        length: Duration,
-        /// The time between two samples.
-        interval: Duration,
-    },
-    /// A heap snapshot, in the format of `.heapsnapshot`. The worker is out of its pool meanwhile.
-    Heap {
-        /// How long its running requests may take.
-        wait: Duration,
-        /// Even if no other worker of the pool is ready.
-        force: bool,
-    },
-}
-
-impl InspectionKind {
-    /// The name in the status.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Profile { .. } => "profile",
-            Self::Heap { .. } => "heap snapshot",
-        }
-    }
-}
 
 /// What comes of an inspection. The first event is `Began` or `Refused`; the last one is `Done`, `Failed` or `Refused`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod cpus;
 mod development;
 mod hear;
 mod inspect;
+mod inspection;
 mod look;
 mod state;
 mod tell;

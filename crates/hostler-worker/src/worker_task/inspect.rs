@@ -1,22 +1,13 @@
 //! Begins and ends a profile or a heap snapshot of the worker. Does not know how it is taken.
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
+use super::inspection::Inspection;
 use super::state::WorkerTask;
 use crate::inspection::{self, InspectionEvent, InspectionKind, InspectionOrder, Taking};
 use crate::lifecycle::{LifecycleEvent, LifecycleState};
 use crate::log::WorkerEvent;
 use crate::news::WorkerNews;
-
-/// An inspection that is under way.
-pub struct Inspection {
-    pub(super) kind: InspectionKind,
-    events: mpsc::Sender<InspectionEvent>,
-    /// Hears that the worker has finished its requests.
-    finished: Option<oneshot::Sender<()>>,
-    /// The worker hangs. It is killed when the profile, which shows where, is complete.
-    hangs: Option<LifecycleEvent>,
-}
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn inspect(&mut self, order: InspectionOrder) -> Option<LifecycleEvent> {

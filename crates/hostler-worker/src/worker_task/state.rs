@@ -8,7 +8,7 @@ use hostler_dispatch::{MemberId, Membership};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::inspect::Inspection;
+use super::inspection::Inspection;
 use crate::boot_gate::BootTurn;
 use crate::cpus::CpuUser;
 use crate::lifecycle::{Lifecycle, Standing};

@@ -165,8 +165,9 @@ async fn inspect(
     match events.recv().await.unwrap_or_else(stopping) {
         InspectionEvent::Began { worker, pid } => {
             let replaced = replace.then_some((supervisor, worker));
-            let reading = Reading { events, next: Some(InspectionEvent::Began { worker, pid }), replaced };
-            let body = Body::from_stream(stream::unfold(reading, Reading::frame));
+            let reading =
+                InspectionAnswer { events, next: Some(InspectionEvent::Began { worker, pid }), replaced };
+            let body = Body::from_stream(stream::unfold(reading, InspectionAnswer::frame));
             let kind = (header::CONTENT_TYPE, "application/octet-stream");
             ([kind, (header::CACHE_CONTROL, "no-store")], body).into_response()
         }
@@ -189,14 +190,14 @@ fn supervisor(sources: &Sources, name: &str) -> Result<Arc<Supervisor>, CommandE
 }
 
 /// An answer that is being sent. Dropping it ends the inspection.
-struct Reading {
+struct InspectionAnswer {
     events: mpsc::Receiver<InspectionEvent>,
     next: Option<InspectionEvent>,
     /// The worker to replace when the file is complete.
     replaced: Option<(Arc<Supervisor>, usize)>,
 }
 
-impl Reading {
+impl InspectionAnswer {
     async fn frame(mut self) -> Option<(Result<Bytes, std::convert::Infallible>, Self)> {
         let event = match self.next.take() {
             Some(event) => event,

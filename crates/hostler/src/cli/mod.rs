@@ -1,6 +1,7 @@
 //! The command line: its arguments, and the commands that need no server. Knows the configuration, and no running parts.
 
 mod admin;
+mod admin_args;
 mod advice;
 mod args;
 mod check;
@@ -20,10 +21,10 @@ mod start;
 mod status;
 mod top;
 
-pub use args::{
-    Args, Ask, Check, Command, HeapArgs, Pack, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume,
-    RoutesArgs, Run, Start, StatusArgs, TopArgs,
+pub use admin_args::{
+    Ask, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs, TopArgs,
 };
+pub use args::{Args, Check, Command, Pack, Run, Start};
 pub use check::{check, summary};
 pub use help_files::{completions, man_pages};
 pub use init::{Init, init};

@@ -41,6 +41,8 @@ const OTHER_JSON: &[(&str, &str)] = &[
     ("MemberRow", "GET /table, whose columns `hostler routes` shows"),
     ("Answered", "the answer to an admin command, for `hostler` itself"),
     ("Problem", "a refusal as problem details, in the words of RFC 9457"),
+    ("CallNode", "the page with the flame graph, for its script"),
+    ("ProfiledFunction", "the page with the flame graph, for its script"),
     ("Purpose", "a listening socket, from one Hostler to its successor"),
     ("Stamped", "has its content's fields, and `time`"),
     ("Kinded", "has its content's fields, and `event`"),

@@ -37,7 +37,7 @@ pub(super) async fn forward<D: Downstream>(
         };
         let outcome = match begin(exchange, lease, permit, settings, thread) {
             Ok(call) => call.head(exchange, client).await,
-            Err(failed) => Err(failed),
+            Err(failed) => Err(*failed),
         };
         match outcome {
             // A member may close a connection while a request is on its way to it. That is not the member's failure, so the same lease
@@ -92,17 +92,17 @@ fn begin(
     permit: StreamPermit,
     settings: &CallSettings,
     thread: usize,
-) -> Result<CallBox, (Failure, Option<Lease<Endpoint>>)> {
+) -> Result<CallBox, Box<(Failure, Option<Lease<Endpoint>>)>> {
     let upload = Upload::unframed(exchange);
     let Some(head) = head_for(exchange, &lease, upload.as_ref()) else {
-        return Err((Failure::Unspeakable, Some(lease)));
+        return Err(Box::new((Failure::Unspeakable, Some(lease))));
     };
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {
             let stream = Box::new(stream);
             Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, settings, thread)))
         }
-        Err(error) => Err((Failure::Unprocessed(error.to_string()), Some(lease))),
+        Err(error) => Err(Box::new((Failure::Unprocessed(error.to_string()), Some(lease)))),
     }
 }
 

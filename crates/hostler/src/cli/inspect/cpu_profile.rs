@@ -15,7 +15,7 @@ const NAME_LIMIT: usize = 200;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct ProfileFile {
     nodes: Vec<WrittenNode>,
     start_time: f64,
     end_time: f64,
@@ -75,7 +75,7 @@ pub(super) struct CpuProfile {
 
 impl CpuProfile {
     pub fn parse(json: &[u8]) -> Result<Self, String> {
-        let written: Written = serde_json::from_slice(json)
+        let written: ProfileFile = serde_json::from_slice(json)
             .map_err(|error| format!("the worker's profile is not understood: {error}"))?;
         let places: HashMap<u64, usize> =
             written.nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();

@@ -43,7 +43,7 @@ async fn read(
             why.unwrap_or_else(|| admin.complaint(&WholeAnswer { status: answer.status, body: inbox }))
         );
     }
-    let mut frames = Frames::default();
+    let mut frames = FrameReader::default();
     let mut worker = None;
     loop {
         let is_last = answer.piece(&mut inbox).await?;
@@ -80,12 +80,12 @@ enum Piece {
 
 /// Finds the frames in the bytes as they arrive.
 #[derive(Default)]
-struct Frames {
+struct FrameReader {
     /// How many bytes of the file still follow.
     owed: usize,
 }
 
-impl Frames {
+impl FrameReader {
     /// Takes the next piece off the front of `inbox`. `None`: more must arrive first.
     fn next(&mut self, inbox: &mut Vec<u8>) -> Result<Option<Piece>, String> {
         if self.owed > 0 {
@@ -115,7 +115,7 @@ mod tests {
     fn frames_are_found_however_the_bytes_are_cut() {
         let all = b"{\"began\":{\"worker\":2,\"pid\":7}}\n{\"data\":5}\nab\ncd{\"done\":true}\n";
         for size in 1..all.len() {
-            let (mut frames, mut inbox) = (Frames::default(), Vec::new());
+            let (mut frames, mut inbox) = (FrameReader::default(), Vec::new());
             let (mut file, mut seen) = (Vec::new(), Vec::new());
             for piece in all.chunks(size) {
                 inbox.extend_from_slice(piece);
@@ -131,6 +131,6 @@ mod tests {
             assert_eq!(seen, [began, InspectionFrame::Data(5), InspectionFrame::Done(true)]);
         }
         let mut other = b"<html>\n".to_vec();
-        assert!(Frames::default().next(&mut other).is_err());
+        assert!(FrameReader::default().next(&mut other).is_err());
     }
 }
