@@ -23,7 +23,7 @@ type BucketCounts = Vec<(f64, u64)>;
 
 /// The samples of all pools.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct LiveHistory {
     samples: VecDeque<Arc<HistorySample>>,
     marks: VecDeque<Mark>,
     before: Option<TotalsBefore>,
@@ -91,7 +91,7 @@ struct PoolBefore {
     generations: BTreeMap<usize, u64>,
 }
 
-impl History {
+impl LiveHistory {
     /// Takes the next sample. To be called each [`STEP`].
     pub fn sample(&mut self, sources: &Sources) -> Arc<HistorySample> {
         let at = Timestamp::now().as_millisecond() as f64 / 1000.0;

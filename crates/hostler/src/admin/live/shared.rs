@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use serde::Serialize;
 use tokio::sync::{Notify, broadcast};
 
-use super::history::History;
+use super::history::LiveHistory;
 use crate::admin::status::Sources;
 
 /// Pictures that a slow page may be behind. It misses older ones.
@@ -15,7 +15,7 @@ const MOST_BEHIND: usize = 8;
 /// What all pages share.
 pub struct Live {
     pub sources: Arc<Sources>,
-    history: Mutex<History>,
+    history: Mutex<LiveHistory>,
     /// None once Hostler stops: then all streams end.
     events: Mutex<Option<broadcast::Sender<Bytes>>>,
     /// A page was opened.
@@ -39,7 +39,7 @@ impl Live {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn with_history<T>(&self, act: impl FnOnce(&mut History) -> T) -> T {
+    pub fn with_history<T>(&self, act: impl FnOnce(&mut LiveHistory) -> T) -> T {
         act(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
