@@ -81,7 +81,7 @@ function notices(status) {
   if (status.state === 'draining') all.push(['warn', 'Hostler stops: it finishes what it has accepted.']);
   if (status.last_reload?.ok === false) all.push(['bad', `The last reload failed: ${status.last_reload.text.join('; ')}`]);
   if (status.log.stuck_ms != null) all.push(['warn', `The reader of the log has read nothing for ${millis(status.log.stuck_ms)}.`]);
-  for (const advice of status.advice ?? []) all.push(['warn', advice.text ?? String(advice)]);
+  for (const { severity, text, action, page } of status.advice ?? []) all.push([severity === 'critical' ? 'bad' : 'warn', `${text}${/[.?]$/.test(text) ? '' : '.'} ${action} (docs/${page})`]);
   const place = at('notices');
   // A rebuilt button would lose the focus.
   const key = all.map(([kind, text, name]) => `${kind} ${name ?? ''} ${text.replace(/\d+(\.\d+)? (µs|ms|s|min)/g, '')}`).join('\n');
