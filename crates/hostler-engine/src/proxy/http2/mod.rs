@@ -86,13 +86,16 @@ async fn permit(
     outcome
 }
 
+/// Why a call has not begun, and its lease.
+type FailedStart = (Failure, Option<Lease<Endpoint>>);
+
 fn begin(
     exchange: &Exchange,
     lease: Lease<Endpoint>,
     permit: StreamPermit,
     settings: &CallSettings,
     thread: usize,
-) -> Result<CallBox, Box<(Failure, Option<Lease<Endpoint>>)>> {
+) -> Result<CallBox, Box<FailedStart>> {
     let upload = Upload::unframed(exchange);
     let Some(head) = head_for(exchange, &lease, upload.as_ref()) else {
         return Err(Box::new((Failure::Unspeakable, Some(lease))));
