@@ -122,7 +122,7 @@ impl LiveHistory {
             marks.push(if reload.ok { "configuration reloaded".into() } else { "a reload failed".into() });
         }
         marks.into_iter().for_each(|text| self.mark(at, text));
-        if self.taken % SAMPLES_A_MINUTE == 0 {
+        if self.taken.is_multiple_of(SAMPLES_A_MINUTE) {
             self.note_routes(sources);
         }
         self.taken += 1;
