@@ -117,6 +117,8 @@ fn unknown(board: &[WorkerStatus], pool: &str, worker: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const HEAP: InspectionKind = InspectionKind::Heap { wait: Duration::from_secs(1), force: false };
