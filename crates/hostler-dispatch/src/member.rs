@@ -99,12 +99,11 @@ pub(super) struct Grant<E> {
     pub alone: bool,
     /// What may follow the lease.
     pub long_lived: Option<LongLived>,
-    pub kind: Option<WorkKind>,
-    /// How many other slots of the member were in use at the grant.
-    pub beside: u32,
+    /// How many other slots of the member were in use at the grant, up to 65535.
+    pub beside: u16,
     /// The place of the member among the members at the grant. It may have changed.
     pub place: u32,
-    /// The key of the slot in [`MemberState::held`].
+    /// The key of the slot in [`MemberState::held`], where its kind is. A grant is kept small.
     pub held: u32,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,

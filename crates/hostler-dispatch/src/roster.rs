@@ -193,7 +193,7 @@ impl<E> Roster<E> {
         self.edit_at(index, |state| {
             debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
             state.lease_time(now);
-            let beside = u32::try_from(state.in_use).unwrap_or(u32::MAX);
+            let beside = u16::try_from(state.in_use).unwrap_or(u16::MAX);
             state.in_use += 1;
             let held = u32::try_from(state.held.insert(HeldSlot { since: now, kind })).unwrap_or(u32::MAX);
             if let Some(long_lived) = long_lived {
@@ -210,7 +210,7 @@ impl<E> Roster<E> {
             }
             let unsent = AtomicBool::new(state.event_loop.is_some());
             let (member, place) = (Arc::clone(&state.member), u32::try_from(index).unwrap_or(u32::MAX));
-            Grant { member, since: now, trial, wary, alone, long_lived, kind, beside, unsent, place, held }
+            Grant { member, since: now, trial, wary, alone, long_lived, beside, unsent, place, held }
         })
     }
 
@@ -246,6 +246,11 @@ impl<E> Roster<E> {
             // Neither the sums nor the index depend on this.
             self.states[index].granted += 1;
         }
+    }
+
+    /// The kind of the request that has a grant.
+    pub fn kind(&self, grant: &Grant<E>) -> Option<WorkKind> {
+        self.states[self.index_of_grant(grant)?].held.get(grant.held as usize)?.kind
     }
 
     /// Whether the member of a grant has not left.

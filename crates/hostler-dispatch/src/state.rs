@@ -174,7 +174,7 @@ impl<E> PoolState<E> {
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.is_present(grant) {
-            self.admission.observe(grant.kind, now.saturating_duration_since(grant.since));
+            self.admission.observe(self.roster.kind(grant), now.saturating_duration_since(grant.since));
         }
         self.roster.release(grant, now);
     }
