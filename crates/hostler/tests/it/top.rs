@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -19,24 +20,7 @@ struct Terminal {
 
 impl Terminal {
     fn open(admin: &str) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let name = name.to_str().unwrap();
-        let sized = Command::new("stty").args(["-F", name, "rows", "24", "cols", "80"]).status().unwrap();
-        assert!(sized.success());
-        let slave = File::options().read(true).write(true).open(name).unwrap();
-        let side = || Stdio::from(slave.try_clone().unwrap());
-        let top = Command::new(env!("CARGO_BIN_EXE_hostler"))
-            .args(["top", "--admin", admin])
-            .env_remove("NO_COLOR")
-            .env("TERM", "xterm-256color")
-            .stdin(side())
-            .stdout(side())
-            .stderr(side())
-            .spawn()
-            .unwrap();
+        let (top, master) = start(admin);
         let keyboard = File::from(master.try_clone().unwrap());
         let shown = Arc::<Mutex<String>>::default();
         let writing = shown.clone();
@@ -60,6 +44,29 @@ impl Terminal {
         self.shows("\u{1b}[?25h").await;
         status.code()
     }
+}
+
+/// Starts `hostler top`, and returns the other end of its terminal.
+fn start(admin: &str) -> (Child, OwnedFd) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let name = name.to_str().unwrap();
+    let sized = Command::new("stty").args(["-F", name, "rows", "24", "cols", "80"]).status().unwrap();
+    assert!(sized.success());
+    let slave = File::options().read(true).write(true).open(name).unwrap();
+    let side = || Stdio::from(slave.try_clone().unwrap());
+    let top = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .args(["top", "--admin", admin])
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm-256color")
+        .stdin(side())
+        .stdout(side())
+        .stderr(side())
+        .spawn()
+        .unwrap();
+    (top, master)
 }
 
 #[tokio::test]
@@ -87,6 +94,20 @@ async fn top_stays_while_hostler_is_away_and_puts_the_terminal_back_after_sigter
     let pid = rustix::process::Pid::from_child(&terminal.top);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(terminal.ends().await, Some(0));
+}
+
+#[tokio::test]
+async fn top_ends_when_its_terminal_is_gone() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    let (mut top, master) = start(&site.admin().to_string());
+    let (mut terminal, mut shown, mut buffer) = (File::from(master), String::new(), [0; 4096]);
+    while !shown.contains(&format!("pid {}", site.pid())) {
+        let read = terminal.read(&mut buffer).unwrap();
+        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+    }
+    drop(terminal);
+    let status = eventually("top ends", async || top.try_wait().unwrap()).await;
+    assert!(!status.success(), "{status}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,6 +15,7 @@ use hostler_config::Surroundings;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
@@ -49,7 +50,8 @@ pub fn top(args: &TopArgs) -> ExitCode {
     let admin = Arc::new(admin);
     let asked = admin.clone();
     let name = admin.address().to_string();
-    std::thread::spawn(move || ask_each_second(&asked, &sender));
+    let has_terminal = !args.once && stdin().is_terminal();
+    std::thread::spawn(move || ask_each_second(&asked, has_terminal, &sender));
     let surroundings = Surroundings::of_process();
     let is_coloured = surroundings.environment.get("NO_COLOR").is_none_or(String::is_empty);
     if args.once {
@@ -141,7 +143,7 @@ fn press(state: &mut TopState, key: KeyCode) -> bool {
     true
 }
 
-fn ask_each_second(admin: &Admin, sender: &Sender<TopNews>) {
+fn ask_each_second(admin: &Admin, has_terminal: bool, sender: &Sender<TopNews>) {
     let asking = async {
         let (Ok(mut end), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
         else {
@@ -154,6 +156,10 @@ fn ask_each_second(admin: &Admin, sender: &Sender<TopNews>) {
                 _ = hangup.recv() => break,
                 _ = ticks.tick() => {}
             }
+            if has_terminal && is_terminal_gone() {
+                // The thread that reads keys would read an end of file for ever: crossterm does not tell it.
+                std::process::exit(1);
+            }
             let outcome = status(admin).await;
             if sender.send(TopNews::Asked(Instant::now(), outcome)).is_err() {
                 return;
@@ -165,6 +171,14 @@ fn ask_each_second(admin: &Admin, sender: &Sender<TopNews>) {
     }
     // The other thread may have ended.
     let _ = sender.send(TopNews::End);
+}
+
+/// The other end of the terminal is closed: its window, or the connection to the machine.
+fn is_terminal_gone() -> bool {
+    let input = stdin();
+    let mut asked = [PollFd::new(&input, PollFlags::empty())];
+    let is_told = poll(&mut asked, Some(&Timespec::default())).is_ok();
+    is_told && asked[0].revents().contains(PollFlags::HUP)
 }
 
 async fn status(admin: &Admin) -> Result<Value, String> {
