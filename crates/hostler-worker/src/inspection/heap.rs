@@ -42,7 +42,7 @@ pub(crate) async fn heap(
         .open_receiver(path.get())
         .map_err(|error| format!("no pipe for the snapshot: {error}"))?;
     if !taking.process.preload.tell(ToWorker::Heap { path: path.get().to_owned() }) {
-        return Err("its channel is full, so it cannot be asked".into());
+        return Err(taking.unasked().into());
     }
     match taking.reply(ANSWER).await {
         Some(PreloadReply::Begins) => {}

@@ -24,7 +24,7 @@ pub(crate) async fn profile(mut taking: Taking, length: Duration, interval: Dura
         UnixListener::bind(path.get()).map_err(|error| format!("no socket for the profile: {error}"))?;
     let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
     if !hung::ask(&taking, micros, path.get()) {
-        return Err("its channel is full, so it cannot be asked".into());
+        return Err(taking.unasked().into());
     }
     match taking.reply(ANSWER).await {
         Some(PreloadReply::Begins) => {}

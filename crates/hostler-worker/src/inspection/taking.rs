@@ -74,6 +74,15 @@ impl Taking {
         timeout(limit, self.process.replies.recv()).await.ok().flatten()
     }
 
+    /// Why the preload could not be asked.
+    pub fn unasked(&self) -> &'static str {
+        if self.process.preload.is_open() {
+            "too many messages to it are unread, so it cannot be asked"
+        } else {
+            "it has closed its connection to Hostler, so it cannot be asked"
+        }
+    }
+
     /// A path that no other inspection uses.
     pub fn path(&self, ending: &str) -> TemporaryPath {
         let path = self.process.place.with_added_extension(ending);

@@ -1,6 +1,9 @@
 //! Begins and ends a profile or a heap snapshot of the worker. Does not know how it is taken.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use super::inspection::Inspection;
 use super::state::WorkerTask;
@@ -8,6 +11,9 @@ use crate::inspection::{self, InspectionEvent, InspectionKind, InspectionOrder, 
 use crate::lifecycle::{LifecycleEvent, LifecycleState};
 use crate::log::WorkerEvent;
 use crate::news::WorkerNews;
+
+/// How long after the connection of its preload a process has ended, at the latest.
+const EXIT: Duration = Duration::from_secs(2);
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn inspect(&mut self, order: InspectionOrder) -> Option<LifecycleEvent> {
@@ -27,6 +33,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let (finished, ended) = oneshot::channel();
         let wire = self.wire.of_generation(self.status.generation);
         let (to, log) = (events.clone(), self.log.clone());
+        let preload = taking.process.preload.clone();
         running.tasks.spawn(async move {
             let taken = match kind {
                 InspectionKind::Profile { length, interval } => {
@@ -34,6 +41,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 InspectionKind::Heap { wait, .. } => inspection::heap(taking, wait, ended).await,
             };
+            if taken.is_err() && !preload.is_open() {
+                // The process ends, most likely. Then its end is the reason, `inspection_fails` reports it, and this task is dropped.
+                sleep(EXIT).await;
+            }
             let (last, text) = match taken {
                 Ok(()) => (InspectionEvent::Done, format!("{}: done", kind.name())),
                 Err(why) => (InspectionEvent::Failed(why.clone()), format!("{}: {why}", kind.name())),
