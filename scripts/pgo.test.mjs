@@ -17,11 +17,27 @@ writeFileSync(compiler, `#!/bin/sh\nif [ "$*" = -vV ]; then cat '${folder}/versi
 
 function passedOn(args, { version = readFileSync(join(root, 'pgo/rustc.txt')), env = {} } = {}) {
   writeFileSync(join(folder, 'version.txt'), version);
-  return execFileSync(join(folder, 'rustc.sh'), [compiler, ...args], { encoding: 'utf8', env: { ...process.env, HOSTLER_PGO: '', ...env } }).trim().split('\n');
+  const crate = { CARGO_PKG_NAME: 'h2', CARGO_PKG_VERSION: '0.4.12', CARGO_CRATE_NAME: 'h2' };
+  return execFileSync(join(folder, 'rustc.sh'), [compiler, ...args], { encoding: 'utf8', env: { ...process.env, HOSTLER_PGO: '', ...crate, ...env } }).trim().split('\n');
 }
 
 test('an optimised build by the same compiler gets the profile', () => {
   assert.deepEqual(passedOn(OPTIMISED), [...OPTIMISED, `-Cprofile-use=${folder}/hostler.profdata`, '-Cllvm-args=-no-pgo-warn-mismatch']);
+});
+
+test('the profile serves each host and target', () => {
+  const version = readFileSync(join(root, 'pgo/rustc.txt'), 'utf8').replace('commit-hash', 'host: aarch64-unknown-linux-gnu\ncommit-hash');
+  assert.ok(passedOn(OPTIMISED, { version }).includes(`-Cprofile-use=${folder}/hostler.profdata`));
+});
+
+test('a crate keeps its name whatever it depends on', () => {
+  const named = (args) => passedOn(['-C', 'opt-level=3', ...args], { env: { HOSTLER_PGO: 'off' } });
+  const library = ['--crate-type', 'lib', '-C'];
+  assert.deepEqual(named([...library, 'metadata=0123', '-C', 'extra-filename=-0123']), ['-C', 'opt-level=3', ...library, 'metadata=h2-0.4.12-h2-lib', '-C', 'extra-filename=-0123']);
+  assert.deepEqual(named([...library, 'metadata=4567']).at(-1), 'metadata=h2-0.4.12-h2-lib');
+  // A library, a program of the same name, and a test of it are linked into one program or lie beside each other.
+  const kinds = [['--crate-type', 'lib'], ['--crate-type', 'bin'], ['--test']].map((kind) => named([...kind, '-C', 'metadata=0123']).at(-1));
+  assert.equal(new Set(kinds).size, 3);
 });
 
 test('all other builds stay as they are', () => {
