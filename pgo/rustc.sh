@@ -1,11 +1,11 @@
 #!/bin/sh
 # Cargo calls this in place of rustc (build.rustc-wrapper in .cargo/config.toml). It gives each crate of an optimised build a name that
-# stays, and adds the profile if the compiler is the one of rustc.txt. It changes no other build. HOSTLER_PGO=off builds without the profile.
+# stays, and adds the profile to what is built for speed, if the compiler is the one of rustc.txt. It changes no other build. HOSTLER_PGO=off builds without the profile.
 here=${0%/*}
 compiler=$1
 shift
 case " $* " in
-*" opt-level=3 "*) ;;
+*" opt-level="*) ;;
 *) exec "$compiler" "$@" ;;
 esac
 # The name of a function contains a hash of "metadata". Cargo makes that from all dependencies, their features and the target, so a
@@ -30,7 +30,7 @@ done
 same() { [ "$("$compiler" -vV | grep -v '^host:')" = "$(cat "$here/rustc.txt")" ]; }
 case " $* " in
 *profile-generate* | *profile-use*) ;; # the caller has a profile of its own
-*)
+*" opt-level=3 "*)
 	if [ "${HOSTLER_PGO-}" != off ] && same; then
 		# Functions that have changed since then are compiled without a profile. That is no reason for a warning.
 		set -- "$@" "-Cprofile-use=$here/hostler.profdata" -Cllvm-args=-no-pgo-warn-mismatch
