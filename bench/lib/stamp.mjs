@@ -10,7 +10,7 @@ export function stamp() {
     date: new Date().toISOString(),
     commit: git('rev-parse', 'HEAD'),
     // The files that the bench writes do not make a tree dirty.
-    dirty: git('status', '--porcelain', '--', '.', ':!bench/results', ':!bench/RESULTS.md') !== '',
+    dirty: git('status', '--porcelain', '--', '.', ':!bench/results', ':!bench/RESULTS.md', ':!docs/benchmarks.md', ':!docs/benchmarks') !== '',
     // The commit of such a program is not known.
     ...(process.env.HOSTLER_BIN ? { binary: process.env.HOSTLER_BIN } : {}),
     machine: {
