@@ -21,12 +21,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// The limit for the whole procedure. Node needs about 70 ms, most of it to name every loaded script.
-pub(super) const LIMIT: Duration = Duration::from_millis(600);
+/// The limit for the whole procedure. Node needs about 70 ms, most of it to name every loaded script, and longer if all CPUs are busy.
+pub(super) const LIMIT: Duration = Duration::from_millis(1500);
 /// An inspector that the operator has opened before prints nothing new at the signal.
-const OPENING: Duration = Duration::from_millis(150);
+const OPENING: Duration = Duration::from_millis(400);
 /// A process that runs JavaScript stops at once. If it stops later, something else woke it.
-const HALT: Duration = Duration::from_millis(200);
+const HALT: Duration = Duration::from_millis(500);
 const FRAMES: usize = 8;
 /// The most characters of a function's name, and of a file's name.
 const NAME_LIMIT: usize = 200;
