@@ -5,7 +5,7 @@ const KEPT = 61e6;
 /** The most blocks of a lane: older ones are dropped. */
 const MOST = 4000;
 const MOST_TRACKS = 64;
-/** A lane of a member that has gone stays this long, unless its worker is still there. */
+/** A lane of a member that has gone stays this long, or until its worker has another lane. */
 const GONE = 2e6;
 const SLACK = 400;
 /** A new block is compared with this many of a track. */
@@ -21,13 +21,18 @@ export class Blocks {
   /** Takes the pool's part of a picture. */
   take(pool, ended, now, routes) {
     this.waiting = pool.waiting.map(([since, route]) => ({ since, route: routes[route] }));
-    for (const seen of pool.lanes) this.#takeLane(seen, now, routes);
     const ids = new Set(pool.lanes.map(({ id }) => id));
+    // First the lanes that have gone: a worker can be started again between two pictures, and then goes on in its lane.
     for (const [id, lane] of this.lanes) {
       if (ids.has(id)) continue;
       lane.gone ??= now;
       close(lane, new Set(), now);
-      if (now - lane.gone > GONE && !lane.isKept) this.lanes.delete(id);
+    }
+    for (const seen of pool.lanes) this.#takeLane(seen, now, routes);
+    const there = new Set(pool.lanes.map(({ name }) => name));
+    for (const [id, lane] of this.lanes) {
+      const isKept = lane.isKept && !there.has(lane.name);
+      if (lane.gone !== null && now - lane.gone > GONE && !isKept) this.lanes.delete(id);
     }
     for (const each of ended) this.#takeEnded(each);
     this.refused = this.refused.filter(({ at }) => now - at < KEPT);

@@ -1,0 +1,34 @@
+// The lanes of the live page, without a browser: which lanes there are after pictures of a worker that starts again. Knows no canvas.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Blocks } from '../../../crates/hostler/src/admin/live/page/blocks.js';
+
+const SECOND = 1e6;
+const lane = (id, held = [], more = {}) => ({ id, name: '1', slots: 1, in_use: held.length, tunnels: 0, streams: 0, left: false, out: false, held, ...more });
+
+/** The lanes after each of these pictures. The Status knows a worker 1 all the time. */
+function lanesAfter(...pictures) {
+  const blocks = new Blocks();
+  for (const { at, lanes } of pictures) {
+    blocks.take({ waiting: [], lanes }, [], at, ['/']);
+    for (const each of blocks.lanes.values()) each.isKept = true;
+  }
+  return blocks.sorted.map(({ id, blocks: held }) => ({ id, blocks: held.length }));
+}
+
+test('a worker that starts again between two pictures goes on in its lane', () => {
+  const found = lanesAfter({ at: SECOND, lanes: [lane(7, [[0, 0]])] }, { at: 2 * SECOND, lanes: [lane(8, [[1.5 * SECOND, 0]])] });
+  assert.deepEqual(found, [{ id: 8, blocks: 2 }]);
+});
+
+test('a worker that boots keeps its lane', () => {
+  const found = lanesAfter({ at: SECOND, lanes: [lane(7, [[0, 0]])] }, { at: 2 * SECOND, lanes: [] }, { at: 60 * SECOND, lanes: [] });
+  assert.deepEqual(found, [{ id: 7, blocks: 1 }]);
+});
+
+test('the lane of a predecessor goes two seconds after its last request', () => {
+  const both = { at: SECOND, lanes: [lane(7, [[0, 0]], { left: true }), lane(8)] };
+  const after = (at) => lanesAfter(both, { at: 2 * SECOND, lanes: [lane(8)] }, { at, lanes: [lane(8)] }).map(({ id }) => id);
+  assert.deepEqual(after(3 * SECOND), [7, 8]);
+  assert.deepEqual(after(5 * SECOND), [8]);
+});
