@@ -82,6 +82,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         done.push("registrar: needs hostler upgrade".into());
         newer.registrar.clone_from(&older.registrar);
     }
+    if older.traces != newer.traces {
+        done.push("traces: needs hostler upgrade".into());
+        newer.traces.clone_from(&older.traces);
+    }
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
