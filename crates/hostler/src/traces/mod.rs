@@ -81,8 +81,8 @@ impl Tracer {
     /// Sends what is left, for a limited time. Later requests are dropped.
     pub async fn end(&self) {
         self.end.send_replace(true);
-        // The exporter drops its half of the queue when all is sent.
-        let _ = timeout(END_LIMIT, self.queue.closed()).await;
+        // The exporter drops its receiver when all is sent.
+        let _ = timeout(END_LIMIT, self.end.closed()).await;
     }
 
     /// Counters for the Status.
