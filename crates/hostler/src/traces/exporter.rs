@@ -1,7 +1,6 @@
 //! Sends spans to a collector in batches, by OTLP over HTTP. Knows no requests.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::Counts;
+use super::counts::TraceCounts;
 use super::spans::text;
 
 /// A batch has the spans of so many requests at most.
@@ -81,13 +80,13 @@ struct SendError {
 pub struct Exporter {
     collector: Collector,
     journal: Journal,
-    counts: Arc<Counts>,
+    counts: Arc<TraceCounts>,
     /// The last attempt has failed, and the log says so.
     is_failing: bool,
 }
 
 impl Exporter {
-    pub fn new(collector: Collector, journal: Journal, counts: Arc<Counts>) -> Self {
+    pub fn new(collector: Collector, journal: Journal, counts: Arc<TraceCounts>) -> Self {
         Self { collector, journal, counts, is_failing: false }
     }
 
@@ -126,11 +125,11 @@ impl Exporter {
             self.note(&sent);
             match sent {
                 Ok(()) => {
-                    self.counts.exported.fetch_add(requests, Ordering::Relaxed);
+                    self.counts.note_exported(requests);
                     return;
                 }
                 Err(error) if error.is_final || *ending.borrow() => {
-                    self.counts.dropped.fetch_add(requests, Ordering::Relaxed);
+                    self.counts.note_dropped(requests);
                     return;
                 }
                 Err(_) => tokio::select! {

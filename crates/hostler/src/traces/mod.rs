@@ -1,21 +1,23 @@
 //! Traces: which requests are exported, and the bounded queue to the exporter. Knows no listeners and no pools.
 
+mod counts;
 mod exporter;
 mod spans;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hostler_config::Traces;
 use hostler_engine::exchange::{Exchange, TraceContext};
 use hostler_engine::journal::Journal;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use counts::TraceCounts;
 use exporter::{Collector, Exporter};
+
+pub use counts::TracesView;
 
 /// So many requests wait for the exporter. Further ones are dropped and counted.
 const QUEUE: usize = 1024;
@@ -29,23 +31,7 @@ pub struct Tracer {
     parent_based: bool,
     queue: mpsc::Sender<Vec<Span>>,
     end: watch::Sender<bool>,
-    counts: Arc<Counts>,
-}
-
-/// What has become of the traces of requests.
-#[derive(Default)]
-struct Counts {
-    exported: AtomicU64,
-    dropped: AtomicU64,
-}
-
-/// The counts at one moment.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct TracesView {
-    /// Requests whose spans the collector has taken.
-    pub exported: u64,
-    /// Requests whose spans were dropped, because the collector did not take them in time.
-    pub dropped: u64,
+    counts: Arc<TraceCounts>,
 }
 
 impl Tracer {
@@ -54,7 +40,7 @@ impl Tracer {
         let collector = Collector::new(settings.endpoint.clone()?);
         let (queue, received) = mpsc::channel(QUEUE);
         let (end, ending) = watch::channel(false);
-        let counts = Arc::<Counts>::default();
+        let counts = Arc::<TraceCounts>::default();
         let exporter = Exporter::new(collector, journal.clone(), counts.clone());
         tokio::spawn(exporter.run(received, ending));
         let Traces { sample, slow, parent_based, .. } = *settings;
@@ -74,7 +60,7 @@ impl Tracer {
             || exchange.log_facts.refusal.is_some()
             || exchange.timings.started.elapsed() >= self.slow;
         if is_exported && self.queue.try_send(spans::of(exchange, context)).is_err() {
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            self.counts.note_dropped(1);
         }
     }
 
@@ -87,7 +73,6 @@ impl Tracer {
 
     /// Counters for the Status.
     pub fn view(&self) -> TracesView {
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        TracesView { exported: get(&self.counts.exported), dropped: get(&self.counts.dropped) }
+        self.counts.view()
     }
 }

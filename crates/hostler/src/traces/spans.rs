@@ -33,7 +33,7 @@ fn attribute(key: &str, value: Value) -> KeyValue {
 
 /// The span of the request first, then those of queue, slot and worker as far as the request has got.
 pub fn of(exchange: &Exchange, context: &TraceContext) -> Vec<Span> {
-    let times = Times::now(exchange);
+    let times = SpanTimes::now(exchange);
     let base = |name: &str, kind: SpanKind, (from, to): (Instant, Instant)| Span {
         trace_id: context.trace_id.to_vec(),
         name: name.into(),
@@ -80,13 +80,13 @@ pub fn of(exchange: &Exchange, context: &TraceContext) -> Vec<Span> {
 }
 
 /// The facts give times by the clock that never jumps; spans need the time of day.
-struct Times {
+struct SpanTimes {
     started: Instant,
     end: Instant,
     end_unix: u64,
 }
 
-impl Times {
+impl SpanTimes {
     fn now(exchange: &Exchange) -> Self {
         let end_unix = u64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or_default();
         let started = exchange.timings.started;

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::in_front_of;
 
@@ -147,9 +147,10 @@ async fn without_sampling_only_refusals_and_slow_requests_are_exported() {
 
 #[tokio::test]
 async fn a_collector_that_is_down_holds_up_no_request_and_gets_the_spans_later() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Bound and not listening: it refuses connections, and keeps the port from others.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
     let app = upstream().start().await;
     let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
     for _ in 0..1500 {
@@ -159,7 +160,7 @@ async fn a_collector_that_is_down_holds_up_no_request_and_gets_the_spans_later()
     assert!(site.status().await["traces"]["dropped"].as_u64().unwrap() > 0);
 
     let collector = Collector::default();
-    collector.serve(TcpListener::bind(address).await.unwrap());
+    collector.serve(socket.listen(16).unwrap());
     site.says("takes spans again").await;
     let told = |what: &str| site.lines().iter().filter(|line| line.contains(what)).count();
     assert_eq!((told("takes no spans"), told("takes spans again")), (1, 1));
