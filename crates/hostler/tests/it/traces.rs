@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::http2::{get, talk};
 use crate::in_front_of;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -193,4 +194,41 @@ async fn what_is_left_is_sent_when_hostler_stops() {
     site.terminate();
     assert_eq!(site.exit().await, 0);
     assert_eq!(collector.paths(), ["/last"]);
+}
+
+#[tokio::test]
+async fn an_http2_request_has_a_trace_of_its_own() {
+    let (collector, address) = Collector::start().await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
+    let mut client = talk(&site).await;
+    client.ask(get("/first")).await;
+    client.ask(get("/second")).await;
+    let (first, second) = (collector.of("/first").await, collector.of("/second").await);
+    assert_ne!(first[0].trace_id, second[0].trace_id);
+    assert_eq!(attribute(&first[0], "network.protocol.version").as_deref(), Some("2"));
+    assert!(app.requests()[0].field("traceparent").unwrap().contains(&hex(&first[3].span_id)));
+}
+
+#[tokio::test]
+async fn a_websocket_has_a_trace_that_ends_with_it() {
+    let (collector, address) = Collector::start().await;
+    let app = upstream()
+        .script(|_| {
+            text(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                  Sec-WebSocket-Accept: xyz\r\n\r\n",
+            )
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
+    let mut client = site.connect().await;
+    let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n";
+    client.send(format!("GET /socket HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
+    client.next_head().await.unwrap();
+    drop(client);
+    let spans = collector.of("/socket").await;
+    assert_eq!(attribute(&spans[0], "http.response.status_code").as_deref(), Some("101"));
+    assert!(app.requests()[0].field("traceparent").unwrap().contains(&hex(&spans[3].span_id)));
 }
