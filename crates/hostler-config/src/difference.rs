@@ -22,6 +22,8 @@ pub struct Difference<'a> {
     pub cache: Vec<&'static str>,
     /// Whether `[log]` has changed.
     pub log: bool,
+    /// Whether `[traces]` has changed.
+    pub traces: bool,
     /// Whether `[registrar]` has changed.
     pub registrar: bool,
 }
@@ -60,6 +62,7 @@ impl Config {
                 .collect(),
             cache: changed_cache(&self.cache, &newer.cache),
             log: self.log != newer.log,
+            traces: self.traces != newer.traces,
             registrar: self.registrar != newer.registrar,
         }
     }
@@ -73,7 +76,7 @@ impl Config {
 impl Difference<'_> {
     /// Whether both configurations mean the same.
     pub fn is_empty(&self) -> bool {
-        let sections = self.platform || self.registrar || self.routes || self.log;
+        let sections = self.platform || self.registrar || self.routes || self.log || self.traces;
         let sections = sections || !self.lookups.is_empty() || !self.cache.is_empty();
         self.server.is_empty() && self.tls.is_empty() && self.pools.is_empty() && !sections
     }

@@ -42,7 +42,7 @@ use resolve::Resolver;
 pub use resolved::{
     Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
     LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue,
-    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
+    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls, Traces,
 };
 pub use source::{Given, Setting};
 pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};

@@ -11,6 +11,7 @@ mod pool;
 mod registrar;
 mod server;
 mod sticky;
+mod traces;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ pub use pool::{Endpoint, Members, Poison, Pool, PoolMembers, Queue};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
 pub use sticky::Sticky;
+pub use traces::Traces;
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +56,8 @@ pub struct Config {
     pub cache: Cache,
     /// What the log has.
     pub log: Log,
+    /// Which requests have traces, and where these go.
+    pub traces: Traces,
     /// The data of location lookups. It exists if a route has `geo`.
     pub geo: Option<Geo>,
     /// The data of postal codes. It exists if a route has `postal`.

@@ -9,3 +9,4 @@ pub mod cli;
 mod html;
 pub mod listen;
 pub mod server;
+pub mod traces;

@@ -32,6 +32,7 @@ const ROWS: &[&[&str]] = &[
     &["cli"],
     &["server"],
     &["listen", GOROUTER, "admin"],
+    &["traces"],
     &["gateway"],
     &["route", "files", "proxy", "cache"],
     &["exchange", "journal", "html"],

@@ -23,6 +23,7 @@ mod section;
 mod server;
 mod sticky;
 mod tls;
+mod traces;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, Server};
 pub use sticky::{SameSite, StickyBy, StickySwitch, StickyTable, is_token};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
+pub use traces::Traces;
 pub use workers::{NumberOfWorkers, WorkerRange};
 
 /// Hostler's configuration file, `hostler.toml`.
@@ -86,6 +88,8 @@ pub struct File {
     pub cache: Cache,
     /// Which lines the log has, and what they must not show. `server.access_log` is the format.
     pub log: Log,
+    /// Traces of requests for an OpenTelemetry collector. Without `endpoint` there are none.
+    pub traces: Traces,
     /// The data for location lookups of IP addresses. Routes with `geo = true` answer them.
     #[schemars(with = "Geo")]
     pub geo: Option<Geo>,

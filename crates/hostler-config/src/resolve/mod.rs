@@ -28,6 +28,7 @@ mod route;
 mod server;
 mod sticky;
 mod tls;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -56,6 +57,7 @@ impl Resolver<'_> {
         self.warn_of_unused_data(&file, &routes);
         let cache = self.cache(&file.cache);
         let log = self.log(&file.log);
+        let traces = self.traces(&file.traces);
         self.warn_of_unused_cache(&cache, &routes);
         let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
         let registrar = self.registrar(&file, &server);
@@ -75,6 +77,7 @@ impl Resolver<'_> {
             platform,
             cache,
             log,
+            traces,
             geo,
             postal,
             warnings,

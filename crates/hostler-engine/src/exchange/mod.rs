@@ -17,6 +17,7 @@ pub mod memory;
 pub mod pending_end;
 mod recent;
 pub mod spool;
+pub mod trace;
 pub mod transfer_rate;
 pub mod via;
 
@@ -49,6 +50,7 @@ pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use recent::{EndedExchange, RecentExchanges};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
+pub use trace::TraceContext;
 pub use transfer_rate::TransferRate;
 
 /// One request and its answer. A connection uses the same exchange again for each request.
@@ -96,6 +98,8 @@ pub struct Exchange {
     /// The request, if the client's requests are counted.
     pub under_way: Option<ClientRequest>,
     pub id: RequestId,
+    /// The trace that the request belongs to. None if Hostler makes no traces.
+    pub trace: Option<Box<TraceContext>>,
     /// When queue and answer must be over.
     pub deadline: Deadline,
     pub timings: Timings,
@@ -215,6 +219,7 @@ impl Exchange {
             place: None,
             under_way: None,
             id: RequestId::none(),
+            trace: None,
             deadline,
             timings: Timings::now(),
             log_facts: LogFacts::default(),
@@ -305,6 +310,7 @@ impl Exchange {
         self.client = ClientAddress::of(self.peer());
         self.under_way = None;
         self.id = RequestId::none();
+        self.trace = None;
         self.timings = Timings::now();
         self.log_facts = LogFacts::default();
         self.route = None;

@@ -15,6 +15,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
     Access {
         time: jiff::Timestamp::now(),
         id: exchange.id.as_str(),
+        trace_id: exchange.trace.as_ref().map(|trace| trace.id()),
         client: Some(exchange.client.ip),
         client_doubtful: exchange.client.doubtful,
         protocol: protocol(exchange),

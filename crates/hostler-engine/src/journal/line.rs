@@ -35,6 +35,9 @@ pub enum Level {
 pub struct Access<'a> {
     pub time: jiff::Timestamp,
     pub id: &'a str,
+    /// The trace that the request belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<&'a str>,
     /// None if no client has asked, as for a refresh of the cache.
     pub client: Option<IpAddr>,
     /// The forwarding header was invalid before its end: this is the last proxy up to which it was valid.

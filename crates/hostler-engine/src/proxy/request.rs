@@ -7,6 +7,7 @@ use hostler_wire::{
     BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
 };
 
+use crate::exchange::trace::{TRACEPARENT, TRACESTATE};
 use crate::exchange::{Edits, Exchange, via};
 
 /// Tells the app that a request of its client went to another member than the ones before, and why.
@@ -70,7 +71,9 @@ fn fate_of_special(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate
         return FieldFate::None;
     }
     if field.known == Name::Other
-        && (is_moved(field.own, name) || is_underscore_alias(name, &exchange.to_member))
+        && (is_moved(field.own, name)
+            || is_traced(exchange, name)
+            || is_underscore_alias(name, &exchange.to_member))
     {
         return FieldFate::None;
     }
@@ -91,6 +94,14 @@ fn fate_of_special(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate
 /// Only Hostler says this. Proxies pass on what their clients have sent, so it counts from none of them.
 fn is_moved(own: bool, name: &[u8]) -> bool {
     !own && name.len() == MOVED.len() && name.eq_ignore_ascii_case(MOVED.as_bytes())
+}
+
+/// The worker gets Hostler's span as parent. A `tracestate` without a valid `traceparent` says nothing.
+fn is_traced(exchange: &Exchange, name: &[u8]) -> bool {
+    exchange.trace.as_ref().is_some_and(|trace| {
+        name.eq_ignore_ascii_case(TRACEPARENT.as_bytes())
+            || trace.parent.is_none() && name.eq_ignore_ascii_case(TRACESTATE.as_bytes())
+    })
 }
 
 /// Which fields of a trusted proxy are passed on unchanged.
@@ -139,6 +150,11 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
         write_field(out, b"X-Forwarded-Host", host);
     }
     write_field(out, b"X-Request-Id", exchange.id.as_bytes());
+    if let Some(trace) = &exchange.trace
+        && exchange.to_member.keeps(TRACEPARENT.as_bytes())
+    {
+        write_field(out, TRACEPARENT.as_bytes(), trace.for_member().as_bytes());
+    }
     // RFC 9110 section 7.6.3 requires that a gateway adds `Via`.
     write_field(out, b"Via", via::value(exchange.protocol));
 }

@@ -30,6 +30,7 @@ use super::cache::CacheReport;
 use super::machine::MachineStatus;
 use super::process::ProcessStatus;
 
+use crate::traces::{Tracer, TracesView};
 /// The parts that the Status reads.
 pub struct Sources {
     /// When the program began to listen.
@@ -44,6 +45,8 @@ pub struct Sources {
     /// What health checks are told.
     pub health: Arc<Health>,
     pub journal: Journal,
+    /// Exports traces. None if they are off.
+    pub tracer: Option<Arc<Tracer>>,
     /// Counters of compression.
     pub encoding: Arc<EncoderMemory>,
     /// The files for bodies and answers that do not fit into memory.
@@ -132,6 +135,9 @@ pub struct Status {
     pub answer_memory: MemoryView,
     pub health: HealthView,
     pub log: journal::WriterUsage,
+    /// Traces of requests. None if they are off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces: Option<TracesView>,
     pub compression: Usage,
     pub spool: SpoolView,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,6 +248,7 @@ impl Sources {
             answer_memory: self.answer_memory.view(),
             health: self.health.view(),
             log: self.journal.usage(),
+            traces: self.tracer.as_ref().map(|tracer| tracer.view()),
             compression: self.encoding.usage(),
             spool: self.spool.view(),
             cache: super::cache::status(&self.shared_cache),

@@ -201,6 +201,7 @@ impl Shard {
                 }
                 Err(refusal) => {
                     exchange.begin_unread();
+                    self.trace(&mut exchange);
                     self.gateway.enter_unread(&mut exchange);
                     client.forbid_reuse();
                     let delivered = match client.speaks_another_protocol() {
@@ -234,6 +235,7 @@ impl Shard {
         let checked = check::check(&mut exchange.head);
         let wants_keep = wants_keep_alive(exchange);
         exchange.begin(&client.settings.trust);
+        self.trace(exchange);
         let answer = match checked {
             Ok(length) => {
                 exchange.length = length;

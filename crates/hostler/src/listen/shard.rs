@@ -11,6 +11,7 @@ use hostler_engine::journal::Journal;
 
 use super::h2::StreamTasks;
 use super::settings::Settings;
+use crate::traces::Tracer;
 
 /// What the connections of one data-plane thread share.
 pub struct Shard {
@@ -24,6 +25,8 @@ pub struct Shard {
     pub gateway: Arc<Gateway>,
     /// The access log.
     pub journal: Journal,
+    /// Exports traces. None if they are off.
+    pub tracer: Option<Arc<Tracer>>,
     /// Client connections of all shards.
     pub connections: Arc<Connections>,
     /// Keeps ended exchanges for the live page while one is open.
@@ -72,6 +75,13 @@ impl Shard {
         self.connections.is_draining()
     }
 
+    /// Finds the trace of a request that begins.
+    pub(super) fn trace(&self, exchange: &mut Exchange) {
+        if let Some(tracer) = &self.tracer {
+            tracer.begin(exchange);
+        }
+    }
+
     /// Counts an exchange that has ended, and writes its lines in the logs.
     pub(super) fn settle(&self, exchange: &mut Exchange) {
         exchange.under_way = None;
@@ -82,6 +92,9 @@ impl Shard {
         self.gateway.settle(exchange);
         if exchange.is_health_check && !self.settings.load().log_health_checks {
             return;
+        }
+        if let Some(tracer) = &self.tracer {
+            tracer.settle(exchange);
         }
         self.journal.access(|| access_line(exchange));
         if let Some(write) = self.gateway.access_format {

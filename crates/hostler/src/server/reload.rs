@@ -78,10 +78,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         done.push(format!("cache.{key}: needs hostler upgrade"));
     }
     (newer.cache.memory, newer.cache.max_entry) = (older.cache.memory, older.cache.max_entry);
-    if older.registrar != newer.registrar {
-        done.push("registrar: needs hostler upgrade".into());
-        newer.registrar.clone_from(&older.registrar);
-    }
+    keep_sections(&older, &mut newer, &mut done);
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
@@ -140,6 +137,18 @@ async fn lookups(
     let opened =
         tokio::task::spawn_blocking(move || LookupServices::open(&newer, Some((&older, &data)))).await;
     opened.map_err(|error| error.to_string())?
+}
+
+/// A reload cannot change these sections.
+fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
+    if older.registrar != newer.registrar {
+        done.push("registrar: needs hostler upgrade".into());
+        newer.registrar.clone_from(&older.registrar);
+    }
+    if older.traces != newer.traces {
+        done.push("traces: needs hostler upgrade".into());
+        newer.traces.clone_from(&older.traces);
+    }
 }
 
 /// A reload cannot change TLS listeners, nor add or remove them.

@@ -29,6 +29,7 @@ use super::tls::TlsFiles;
 use super::{cache, settings};
 use crate::admin::{AdminAccess, Sources};
 use crate::listen;
+use crate::traces::Tracer;
 
 pub(super) struct RunningServer {
     pub invocation: Invocation,
@@ -104,6 +105,7 @@ impl RunningServer {
             spool,
             health,
             journal: journal.clone(),
+            tracer: Tracer::start(&config.traces, &journal),
             pools: ArcSwap::from_pointee(pools.iter().map(RunningPool::source).collect()),
             routes: ArcSwap::from_pointee(listed),
             unrouted: gateway.unrouted.clone(),

@@ -40,6 +40,7 @@ impl DataPlane {
                 settings: settings.clone(),
                 gateway: gateway.clone(),
                 journal: journal.clone(),
+                tracer: sources.tracer.clone(),
                 connections: sources.connections.clone(),
                 recent: sources.recent.clone(),
                 encoding: Allowance::new(sources.encoding.clone()),

@@ -81,6 +81,7 @@ mod seeing;
 mod sticky;
 mod stopping;
 mod top;
+mod traces;
 mod upgrading;
 
 use hostler_testkit::{Client, Site, SitePlan, Upstream};

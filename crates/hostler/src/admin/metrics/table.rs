@@ -107,6 +107,8 @@ metrics! {
     BUFFER_LIMIT: Gauge "hostler_buffer_limit_bytes" ["buffer"] "The limit of the buffer, in bytes";
     BUFFER_REFUSALS: Counter "hostler_buffer_refusals" ["buffer"] "How many times a connection asked for more than its share of the buffer";
     LOG_DROPPED: Counter "hostler_log_dropped_lines" [] "Log lines that were dropped because the reader of the log was too slow";
+    TRACES_EXPORTED: Counter "hostler_traces_exported" [] "Requests whose spans the collector has taken";
+    TRACES_DROPPED: Counter "hostler_traces_dropped" [] "Requests whose spans were dropped because the collector did not take them in time";
     CACHE_KEYS: Gauge "hostler_cache_keys" [] "Responses in the cache";
     CACHE_BYTES: Gauge "hostler_cache_bytes" [] "Bytes of the responses in the cache";
     CACHE_LIMIT: Gauge "hostler_cache_limit_bytes" [] "How many bytes the cache may have";

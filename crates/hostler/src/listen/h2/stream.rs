@@ -115,6 +115,7 @@ pub(super) fn begin(
             Err(refusal)
         }
     };
+    common.shard.trace(exchange);
     NewRequest { length, key, awaits_continue, body: request.into_body(), respond }
 }
 

@@ -1,0 +1,176 @@
+//! The trace context of a request by W3C Trace Context: continued from `traceparent`, or begun. Knows no spans and no collector.
+
+use std::fmt::Write;
+
+use hostler_wire::Fields;
+
+/// The field with the context.
+pub const TRACEPARENT: &str = "traceparent";
+/// The field with what vendors add. It is only valid together with a valid `traceparent`.
+pub const TRACESTATE: &str = "tracestate";
+/// The length of a `traceparent` of version 00: `00-` trace id `-` parent id `-` flags.
+const LENGTH: usize = 55;
+
+/// The trace that a request belongs to, and the ids of Hostler's own spans in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    pub trace_id: [u8; 16],
+    /// The client's span. None: the trace begins here.
+    pub parent: Option<[u8; 8]>,
+    /// The span of the request.
+    pub server_span: [u8; 8],
+    /// The span of the call to the worker. The worker's spans have it as their parent.
+    pub client_span: [u8; 8],
+    /// The trace is recorded whatever comes of the request.
+    pub is_sampled: bool,
+    /// The trace id as text, for the log.
+    text: Box<str>,
+}
+
+impl TraceContext {
+    /// Continues the client's trace, or begins one. `sample`: one of so many requests is sampled, 0: none.
+    pub fn of(fields: &Fields, sample: u32, parent_based: bool) -> Self {
+        let mut lines = fields.values(TRACEPARENT);
+        let given = lines.next().filter(|_| lines.next().is_none()).and_then(parsed);
+        let by_chance = || sample > 0 && fastrand::u32(..sample) == 0;
+        let (trace_id, parent, is_sampled) = match given {
+            Some((id, parent, flag)) => (id, Some(parent), if parent_based { flag } else { by_chance() }),
+            None => (fastrand::u128(1..).to_be_bytes(), None, by_chance()),
+        };
+        let mut text = String::with_capacity(32);
+        write_hex(&mut text, &trace_id);
+        let (server_span, client_span) = (span_id(), span_id());
+        Self { trace_id, parent, server_span, client_span, is_sampled, text: text.into() }
+    }
+
+    /// The trace id in lower case hexadecimal digits.
+    pub fn id(&self) -> &str {
+        &self.text
+    }
+
+    /// The value of `traceparent` for the worker.
+    pub fn for_member(&self) -> String {
+        let mut value = String::with_capacity(LENGTH);
+        value.push_str("00-");
+        value.push_str(&self.text);
+        value.push('-');
+        write_hex(&mut value, &self.client_span);
+        value.push_str(if self.is_sampled { "-01" } else { "-00" });
+        value
+    }
+}
+
+/// A new id of a span. An id of zeros is not valid.
+pub fn span_id() -> [u8; 8] {
+    fastrand::u64(1..).to_be_bytes()
+}
+
+/// Trace id, parent id and the sampled flag. None if the value is not valid: then a new trace begins.
+fn parsed(value: &[u8]) -> Option<([u8; 16], [u8; 8], bool)> {
+    let (first, rest) = value.split_at_checked(LENGTH)?;
+    let [version] = hex(&first[..2])?;
+    // A later version may have more at its end. Version ff is not allowed.
+    let has_right_end = rest.is_empty() || (version > 0 && rest[0] == b'-');
+    let has_dashes = [2, 35, 52].iter().all(|at| first[*at] == b'-');
+    if version == 0xff || !has_right_end || !has_dashes {
+        return None;
+    }
+    let (trace, parent) = (hex(&first[3..35])?, hex(&first[36..52])?);
+    let [flags] = hex(&first[53..])?;
+    (trace != [0; 16] && parent != [0; 8]).then_some((trace, parent, flags & 1 == 1))
+}
+
+/// Bytes from lower case digits. The specification allows no upper case.
+fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn write_hex(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to memory does not fail.
+        let _ = write!(out, "{byte:02x}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::{Limits, RequestHead};
+
+    use super::*;
+
+    const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    fn context(lines: &[&str], sample: u32, parent_based: bool) -> TraceContext {
+        let mut head = RequestHead::default();
+        let lines: String = lines.iter().map(|line| format!("traceparent: {line}\r\n")).collect();
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+        head.parse(text.as_bytes(), &Limits::default()).unwrap();
+        TraceContext::of(&head.fields, sample, parent_based)
+    }
+
+    #[test]
+    fn a_valid_context_is_continued_with_a_span_of_hostlers_own() {
+        let context = context(&[VALID], 0, true);
+        assert_eq!(context.id(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(context.parent, Some([0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]));
+        assert!(context.is_sampled);
+        let told = context.for_member();
+        assert!(told.starts_with(&VALID[..36]) && told.ends_with("-01") && told.len() == 55, "{told}");
+        assert!(!told.contains("00f067aa0ba902b7"), "{told}");
+    }
+
+    #[test]
+    fn the_sampled_flag_decides_only_if_the_configuration_says_so() {
+        let unsampled = &[&*VALID.replace("-01", "-00")];
+        assert!(!context(unsampled, 1, true).is_sampled);
+        assert!(context(unsampled, 1, false).is_sampled);
+        assert!(!context(&[VALID], 0, false).is_sampled);
+        assert!(context(&[], 1, true).is_sampled);
+        assert!(!context(&[], 0, true).is_sampled);
+    }
+
+    #[test]
+    fn a_later_version_is_continued_as_far_as_it_is_known() {
+        for value in
+            ["01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03", &format!("cc{}-more", &VALID[2..])]
+        {
+            assert_eq!(context(&[value], 0, true).id(), "4bf92f3577b34da6a3ce929d0e0e4736", "{value}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_context_begins_a_new_trace() {
+        let zeros = "0".repeat(32);
+        for bad in [
+            "",
+            "00",
+            &VALID[..54],
+            &format!("{VALID}0"),
+            &format!("{VALID}-more"),
+            &format!("01{}0", &VALID[2..]),
+            &VALID.to_uppercase(),
+            &VALID.replace("4bf9", "4BF9"),
+            &VALID.replace("4bf92f3577b34da6a3ce929d0e0e4736", &zeros),
+            &VALID.replace("00f067aa0ba902b7", "0000000000000000"),
+            &format!("ff{}", &VALID[2..]),
+            &VALID.replace('-', "_"),
+            &VALID.replace("4bf9", "4bg9"),
+            &"a".repeat(4000),
+        ] {
+            let context = context(&[bad], 0, true);
+            assert_eq!((context.parent, context.is_sampled), (None, false), "{bad}");
+            assert_ne!(context.id(), "4bf92f3577b34da6a3ce929d0e0e4736", "{bad}");
+        }
+        // Two fields: it is not known which one counts.
+        assert_eq!(context(&[VALID, VALID], 0, true).parent, None);
+    }
+}

@@ -1,0 +1,202 @@
+//! The spans of a request, made from the facts that the access log has. Knows no collector.
+
+use std::time::Duration;
+
+use hostler_engine::exchange::trace::{TRACESTATE, span_id};
+use hostler_engine::exchange::{Exchange, Protocol, TraceContext, clock};
+use hostler_wire::Version;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use tokio::time::Instant;
+
+/// The methods that the semantic conventions know. A client could invent others without end.
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+/// The W3C flags of a span: sampled, and it is known whether the parent is another program's.
+const FLAGS: u32 = 0x101;
+const PARENT_IS_REMOTE: u32 = 0x200;
+
+/// An attribute with a text.
+pub fn text(key: &str, value: impl Into<String>) -> KeyValue {
+    attribute(key, Value::StringValue(value.into()))
+}
+
+fn number(key: &str, value: impl Into<i64>) -> KeyValue {
+    attribute(key, Value::IntValue(value.into()))
+}
+
+fn attribute(key: &str, value: Value) -> KeyValue {
+    KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+/// The span of the request first, then those of queue, slot and worker as far as the request has got.
+pub fn of(exchange: &Exchange, context: &TraceContext) -> Vec<Span> {
+    let times = SpanTimes::now(exchange);
+    let base = |name: &str, kind: SpanKind, (from, to): (Instant, Instant)| Span {
+        trace_id: context.trace_id.to_vec(),
+        name: name.into(),
+        kind: kind as i32,
+        start_time_unix_nano: times.unix(from),
+        end_time_unix_nano: times.unix(to.max(from)),
+        flags: FLAGS,
+        ..Span::default()
+    };
+    let mut server = base(&name(exchange), SpanKind::Server, (times.started, times.end));
+    server.span_id = context.server_span.to_vec();
+    if let Some(parent) = context.parent {
+        server.parent_span_id = parent.to_vec();
+        server.flags |= PARENT_IS_REMOTE;
+        server.trace_state = trace_state(exchange);
+    }
+    server.attributes = server_attributes(exchange);
+    server.status = status(exchange);
+    let child = |name: &str, kind, parent: &[u8], id: [u8; 8], during| {
+        let (parent_span_id, span_id) = (parent.to_vec(), id.to_vec());
+        Span { parent_span_id, span_id, trace_state: server.trace_state.clone(), ..base(name, kind, during) }
+    };
+    let mut spans = Vec::with_capacity(4);
+    let pool = exchange.log_facts.pool.as_deref();
+    if let Some(length) = exchange.log_facts.queue_length {
+        let mut queue =
+            child("queue", SpanKind::Internal, &context.server_span, span_id(), times.queue(exchange));
+        queue.attributes.push(number("hostler.queue_length", i64::try_from(length).unwrap_or(i64::MAX)));
+        queue.attributes.extend(pool.map(|pool| text("hostler.pool", pool)));
+        spans.push(queue);
+    }
+    if let Some(during) = times.slot(exchange) {
+        let mut slot = child("slot", SpanKind::Internal, &context.server_span, span_id(), during);
+        slot.attributes.extend(pool.map(|pool| text("hostler.pool", pool)));
+        let worker_during = times.worker(exchange, during);
+        let mut worker =
+            child(method(exchange), SpanKind::Client, &slot.span_id, context.client_span, worker_during);
+        worker.attributes = worker_attributes(exchange);
+        worker.status = status(exchange);
+        spans.extend([slot, worker]);
+    }
+    spans.insert(0, server);
+    spans
+}
+
+/// The facts give times by the clock that never jumps; spans need the time of day.
+struct SpanTimes {
+    started: Instant,
+    end: Instant,
+    end_unix: u64,
+}
+
+impl SpanTimes {
+    fn now(exchange: &Exchange) -> Self {
+        let end_unix = u64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or_default();
+        let started = exchange.timings.started;
+        Self { started, end: clock::now().max(Instant::now()).max(started), end_unix }
+    }
+
+    fn unix(&self, at: Instant) -> u64 {
+        let before = self.end.saturating_duration_since(at).as_nanos();
+        self.end_unix.saturating_sub(u64::try_from(before).unwrap_or(u64::MAX))
+    }
+
+    /// All waits as one. It ends where the last slot begins.
+    fn queue(&self, exchange: &Exchange) -> (Instant, Instant) {
+        let to = exchange.timings.slot_since.unwrap_or(self.end);
+        let from = to.checked_sub(exchange.timings.queue_wait).unwrap_or(self.started);
+        (from.max(self.started), to)
+    }
+
+    /// The last slot. It may end after the client has left, and a slot that is still held has no end yet.
+    fn slot(&self, exchange: &Exchange) -> Option<(Instant, Instant)> {
+        let since = exchange.timings.slot_since?;
+        let to = exchange.timings.slot_hold.map_or(self.end, |hold| since + hold);
+        Some((since, to.min(self.end)))
+    }
+
+    /// From the first byte to the worker until the head of its answer.
+    fn worker(&self, exchange: &Exchange, (since, to): (Instant, Instant)) -> (Instant, Instant) {
+        let connecting =
+            if exchange.log_facts.attempts > 1 { Duration::ZERO } else { exchange.timings.connecting };
+        let from = (since + connecting).min(to);
+        (from, exchange.timings.worker_time.map_or(to, |time| (from + time).min(self.end)))
+    }
+}
+
+fn name(exchange: &Exchange) -> String {
+    match &exchange.log_facts.route {
+        Some(route) => format!("{} {route}", method(exchange)),
+        None => method(exchange).into(),
+    }
+}
+
+fn method(exchange: &Exchange) -> &'static str {
+    let sent = exchange.head.method();
+    METHODS.into_iter().find(|known| known.as_bytes() == sent).unwrap_or("HTTP")
+}
+
+fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
+    let facts = &exchange.log_facts;
+    let lossy = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let version = match (exchange.protocol, exchange.head.version) {
+        (Protocol::Http2, _) => "2",
+        (_, Version::Http10) => "1.0",
+        (_, Version::Http11) => "1.1",
+    };
+    // Without the query: secrets are there.
+    let mut list = vec![
+        request_method(exchange),
+        text("url.path", lossy(exchange.path())),
+        text("url.scheme", exchange.scheme.as_str()),
+        text("server.address", lossy(exchange.host())),
+        text("client.address", exchange.client.ip.to_string()),
+        text("network.protocol.version", version),
+        text("hostler.request_id", exchange.id.as_str()),
+    ];
+    let some = |key, value: Option<&str>| value.map(|value| text(key, value));
+    list.extend(some("http.route", facts.route.as_deref()));
+    list.extend(some("hostler.pool", facts.pool.as_deref()));
+    list.extend(some("hostler.refusal", facts.refusal));
+    list.extend(some("hostler.cache", facts.cached()));
+    list.extend(some("hostler.aborted", facts.aborted));
+    list.extend(outcome(exchange));
+    list
+}
+
+fn worker_attributes(exchange: &Exchange) -> Vec<KeyValue> {
+    let facts = &exchange.log_facts;
+    let mut list = vec![request_method(exchange)];
+    list.extend(facts.member.as_deref().map(|member| text("server.address", member)));
+    if facts.attempts > 1 {
+        list.push(number("http.request.resend_count", facts.attempts - 1));
+    }
+    list.extend(outcome(exchange));
+    list
+}
+
+fn request_method(exchange: &Exchange) -> KeyValue {
+    let known = method(exchange);
+    text("http.request.method", if known == "HTTP" { "_OTHER" } else { known })
+}
+
+/// The status that was sent, and the kind of the error if there was one.
+fn outcome(exchange: &Exchange) -> Vec<KeyValue> {
+    let facts = &exchange.log_facts;
+    let sent = (facts.status > 0).then(|| number("http.response.status_code", facts.status));
+    let kind = match facts.refusal.or(facts.aborted) {
+        Some(word) => Some(text("error.type", word)),
+        None if facts.status >= 500 => Some(text("error.type", facts.status.to_string())),
+        None => None,
+    };
+    sent.into_iter().chain(kind).collect()
+}
+
+/// A server's span is an error for 5xx only, by the semantic conventions.
+fn status(exchange: &Exchange) -> Option<Status> {
+    let facts = &exchange.log_facts;
+    let is_error = facts.status >= 500 || facts.aborted.is_some();
+    is_error.then(|| Status { code: StatusCode::Error as i32, message: String::new() })
+}
+
+fn trace_state(exchange: &Exchange) -> String {
+    let lines = exchange.head.fields.values(TRACESTATE).filter_map(|line| std::str::from_utf8(line).ok());
+    lines.collect::<Vec<_>>().join(",")
+}
