@@ -37,6 +37,7 @@ mod sticky;
 mod stopping;
 mod streaming;
 mod streams;
+mod traces;
 mod tunnels;
 mod upgrades;
 mod visitors;
