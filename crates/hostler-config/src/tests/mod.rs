@@ -18,6 +18,7 @@ mod sources;
 mod sticky;
 mod targets;
 mod tls;
+mod traces;
 
 use std::path::{Path, PathBuf};
 
