@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::exchange::Exchange;
-use crate::journal::redacted_by_default;
+use crate::journal::Journal;
 
 /// The longest part of a URL that is kept for logs and status.
 const MAX_URL: usize = 200;
@@ -59,14 +59,14 @@ impl Keyring {
         ]
     }
 
-    /// The keys and their names.
-    pub fn identity(&self, exchange: &Exchange) -> RequestIdentity {
+    /// The keys and their names. The names have no secrets that the log would not show.
+    pub fn identity(&self, exchange: &Exchange, journal: &Journal) -> RequestIdentity {
         let [method, host, target] = [exchange.head.method(), exchange.host(), exchange.head.target()]
             .map(|bytes| String::from_utf8_lossy(bytes));
         let url = |path: &str| -> String { host.chars().chain(path.chars()).take(MAX_URL).collect() };
         let route = exchange.log_facts.route.as_deref().unwrap_or_default();
         let names = [
-            format!("{method} {}", url(&redacted_by_default(&target))),
+            format!("{method} {}", url(&journal.redacted(&target))),
             format!("{method} {} (with any query)", url(&String::from_utf8_lossy(&pattern(exchange.path())))),
             format!("route {route}"),
             format!("client {}", network_name(exchange.client.ip)),

@@ -272,7 +272,7 @@ impl Poison {
     }
 
     pub(super) fn identity(&self, exchange: &Exchange) -> RequestIdentity {
-        self.keyring.identity(exchange)
+        self.keyring.identity(exchange, &self.journal)
     }
 
     fn pending_end(&self, exchange: &mut Exchange) -> Option<PendingEnd> {

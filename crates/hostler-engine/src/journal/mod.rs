@@ -13,6 +13,7 @@ mod printable;
 mod rules;
 mod writer;
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,7 +26,7 @@ use arc_swap::ArcSwap;
 pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
 pub use line::{Access, Level, LogFormat, WorkerLine};
-pub use rules::{LogRules, redacted_by_default};
+pub use rules::LogRules;
 pub use writer::WriterUsage;
 
 use writer::Writer;
@@ -109,6 +110,11 @@ impl Journal {
             LogFormat::Pretty { coloured } => pretty::worker_line(&mut text, &line, coloured),
         }
         self.writer.append(|out| out.extend_from_slice(&text));
+    }
+
+    /// The URL as the log shows it, for texts that also appear elsewhere.
+    pub fn redacted<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        self.rules.load().redacted(url)
     }
 
     /// Counters for the Status.

@@ -58,6 +58,17 @@ async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool(
 }
 
 #[tokio::test]
+async fn the_url_of_a_convicted_request_is_shown_without_secrets() {
+    let site = workers(3).option("log.redact=['invite']").started().await;
+    site.get("/exit?x=1&Invite=hidden-1&token=hidden-2").await.assert_refused(502, "poison");
+    let line = site.logged("poison request GET ").await;
+    assert!(line.contains("/exit?x=1&Invite=[redacted]&token=[redacted]"), "{line}");
+    let told = site.status().await.to_string() + &site.lines().join("\n");
+    assert!(told.contains("Invite=[redacted]") && !told.contains("hidden-"), "{told}");
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_that_dies_behind_a_living_parent_counts_as_a_death() {
     let diary = repository().join("crates/hostler/tests/node/apps/diary.cjs");
     let parent = format!(
