@@ -32,3 +32,15 @@ test('the lane of a predecessor goes two seconds after its last request', () => 
   assert.deepEqual(after(3 * SECOND), [7, 8]);
   assert.deepEqual(after(5 * SECOND), [8]);
 });
+
+test('a copy stays as it is while requests go on', () => {
+  const blocks = new Blocks();
+  blocks.take({ waiting: [[0, 0]], lanes: [lane(7, [[0, 0]])] }, [], SECOND, ['/']);
+  const copy = blocks.copy();
+  const before = structuredClone(copy);
+  const answer = { pool: 'web', lane: '1', since: 0, hold: SECOND, ended: SECOND, status: 200, refusal: null, aborted: false };
+  const refusal = { ...answer, since: null, status: 503, refusal: 'queue_full' };
+  blocks.take({ waiting: [], lanes: [lane(7, [[1.5 * SECOND, 0]], { out: true })] }, [answer, refusal], 2 * SECOND, ['/']);
+  assert.deepEqual(copy, before);
+  assert.notDeepEqual(blocks.copy(), before);
+});

@@ -73,16 +73,19 @@ impl Hostler {
         eventually(format!("{count} servers to be here"), look).await;
     }
 
-    /// Stores an entry as if it had been fetched just now.
-    pub fn stores(&self, key: &str, entry: Arc<Entry<String>>) {
-        self.stores_what_was_asked(key, entry, self.tier.mark_fetch(key.as_bytes()));
+    /// Stores an entry as if it had been fetched just now. Returns false if a purge came in the same millisecond or
+    /// later.
+    pub fn stores(&self, key: &str, entry: Arc<Entry<String>>) -> bool {
+        self.stores_what_was_asked(key, entry, self.tier.mark_fetch(key.as_bytes()))
     }
 
-    pub fn stores_what_was_asked(&self, key: &str, entry: Arc<Entry<String>>, asked: FetchMark) {
+    pub fn stores_what_was_asked(&self, key: &str, entry: Arc<Entry<String>>, asked: FetchMark) -> bool {
         let entry = Arc::new(Entry { asked, ..Arc::into_inner(entry).unwrap() });
-        if self.cache.keep(key.as_bytes(), entry) {
+        let is_kept = self.cache.keep(key.as_bytes(), entry);
+        if is_kept {
             self.tier.put(key.as_bytes(), self.cache.look(key.as_bytes()).unwrap());
         }
+        is_kept
     }
 
     /// Waits until this entry is gone.

@@ -55,6 +55,12 @@ export class Blocks {
     return [...this.lanes.values()].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }) || a.id - b.id);
   }
 
+  /** A copy to draw that no later picture changes. */
+  copy() {
+    const lanes = this.sorted.map(({ name, out, blocks, tracks }) => ({ name, out, blocks: blocks.map((block) => ({ ...block })), tracks: [...tracks] }));
+    return { sorted: lanes, waiting: this.waiting, refused: [...this.refused] };
+  }
+
   #takeLane(seen, now, routes) {
     const lane = this.lanes.get(seen.id) ?? this.#newLane(seen);
     Object.assign(lane, { name: seen.name, slots: seen.slots, inUse: seen.in_use, tunnels: seen.tunnels, streams: seen.streams, left: seen.left, out: seen.out, gone: null });

@@ -39,9 +39,11 @@ function choose({ target }) {
   for (const { from } of parts.values()) say(from, `${span / 1e6} s ago`);
 }
 
-/** Stops and starts the movement of the picture. */
+/** Stops and starts the movement of the picture. What comes meanwhile is taken, but not drawn. */
 export function freeze(isFrozen) {
   frozen = isFrozen ? moment() : null;
+  for (const part of parts.values()) part.still = isFrozen ? { blocks: part.blocks.copy(), hung: hungIn(part) } : null;
+  drawAll();
 }
 
 /** Takes a picture. */
@@ -97,7 +99,7 @@ function add(name) {
   const node = element('article', { class: 'pool', 'aria-label': `pool ${name}` },
     element('div', { class: 'title' }, element('div', {}, title, figures, badge), element('div', { class: 'buttons' }, restart, pause)),
     element('div', { class: 'picture' }, labels, canvas, element('div', { class: 'axis' }, from, element('span', {}, 'now'))));
-  const part = { name, node, figures, badge, labels, canvas, from, restart, pause, blocks: new Blocks(), height: 26, told: 0 };
+  const part = { name, node, figures, badge, labels, canvas, from, restart, pause, blocks: new Blocks(), still: null, height: 26, told: 0 };
   canvas.addEventListener('pointermove', (event) => tell(part, event));
   canvas.addEventListener('pointerleave', () => (at('tip').hidden = true));
   parts.set(name, part);
@@ -106,8 +108,7 @@ function add(name) {
 }
 
 function label(part) {
-  const { pool, blocks, labels } = part;
-  const lanes = blocks.sorted;
+  const { pool } = part;
   const [slots, inUse] = [sum(pool.lanes, 'slots'), sum(pool.lanes, 'in_use')];
   const more = pool.more_lanes > 0 ? `, ${several(pool.more_lanes, 'member')} not shown` : '';
   const held = slots >= MANY ? `${several(inUse, 'slot')} in use` : `${inUse} of ${several(slots, 'slot')} in use`;
@@ -117,15 +118,21 @@ function label(part) {
   part.badge.className = `pill ${kind}`;
   say(part.badge, text);
   say(part.pause, pool.paused ? 'Resume' : 'Pause');
+  if (!part.still) labelLanes(part, part.blocks.sorted);
+  if (performance.now() - part.told > 5000) {
+    part.told = performance.now();
+    part.canvas.setAttribute('aria-label', `pool ${part.name}: ${part.figures.textContent}${text ? `, ${text}` : ''}. The tables below have all figures.`);
+  }
+}
+
+/** The labels beside the canvas, one for each lane. */
+function labelLanes(part, lanes) {
+  const { pool, labels } = part;
   part.height = laneHeight(lanes);
   const rows = [{ name: 'queue', state: pool.queue > 0 ? `${pool.queue} waiting` : 'empty', kind: pool.queue > 0 ? 'queue warn' : 'queue', height: QUEUE_HEIGHT }];
   for (const lane of lanes) rows.push({ name: lane.name, ...stateOf(part, lane), height: part.height + 5, act: () => explainWorker(part.name, lane.name, workers.get(part.name)) });
   while (labels.children.length > rows.length) labels.lastChild.remove();
   rows.forEach((row, index) => fillLabel(labels.children[index] ?? labels.appendChild(element('li')), row));
-  if (performance.now() - part.told > 5000) {
-    part.told = performance.now();
-    part.canvas.setAttribute('aria-label', `pool ${part.name}: ${part.figures.textContent}${text ? `, ${text}` : ''}. The tables below have all figures.`);
-  }
 }
 
 function stateOf(part, lane) {
@@ -166,15 +173,24 @@ function drawAll() {
   const now = frozen ?? moment();
   clock.drawn = Math.floor(clock.now / 1e6);
   for (const part of parts.values()) {
-    const hung = new Set((workers.get(part.name)?.workers ?? []).filter(hangs).map(({ index }) => String(index)));
-    part.view = { now, span, height: part.height, hung };
-    draw(part.canvas, part.blocks, part.view);
+    part.view = { now, span, height: part.height, hung: part.still?.hung ?? hungIn(part) };
+    draw(part.canvas, drawn(part), part.view);
   }
+}
+
+/** The names of the lanes whose worker hangs. */
+function hungIn(part) {
+  return new Set((workers.get(part.name)?.workers ?? []).filter(hangs).map(({ index }) => String(index)));
+}
+
+/** What the picture shows: the blocks as they are, or as they were when it was frozen. */
+function drawn(part) {
+  return part.still?.blocks ?? part.blocks;
 }
 
 function tell(part, { clientX, clientY }) {
   const [tip, box] = [at('tip'), part.canvas.getBoundingClientRect()];
-  const found = part.view && blockAt(part.canvas, part.blocks, part.view, clientX - box.left, clientY - box.top);
+  const found = part.view && blockAt(part.canvas, drawn(part), part.view, clientX - box.left, clientY - box.top);
   tip.hidden = !found;
   if (!found) return;
   const { lane, block } = found;
