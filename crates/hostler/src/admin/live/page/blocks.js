@@ -57,8 +57,8 @@ export class Blocks {
 
   /** A copy to draw that no later picture changes. */
   copy() {
-    const lanes = this.sorted.map(({ name, out, blocks, tracks }) => ({ name, out, blocks: blocks.map((block) => ({ ...block })), tracks: [...tracks] }));
-    return { sorted: lanes, waiting: this.waiting, refused: [...this.refused] };
+    const { sorted, waiting, refused } = this;
+    return structuredClone({ sorted, waiting, refused });
   }
 
   #takeLane(seen, now, routes) {
