@@ -71,17 +71,22 @@ impl AdmissionControl {
             return Judgement::Waits;
         };
         let (detector, now) = (&mut self.detectors[priority.index()], span.since);
-        let wait = match span.preference.bound {
-            None => detector.expected_wait(pool.queue.work_of(priority), &pace, now),
+        let (wait, wait_of_all) = match span.preference.bound {
+            None => {
+                let wait = detector.expected_wait(pool.queue.work_before(priority, span.work), &pace, now);
+                (wait, detector.expected_wait(pool.queue.work_of(priority), &pace, now))
+            }
             Some(id) => {
                 let waiting = pool.queue.len_bound_to(priority, id);
                 let share = pace.slots() / pool.roster.totals().members.max(1) as f64;
                 let fixed =
                     pool.roster.state(id).filter(|_| pace.is_certain()).map(|state| state.parallel() as f64);
-                pace.hold().mul_f64(waiting as f64 / fixed.unwrap_or(share).max(1.0))
+                let wait = pace.hold().mul_f64(waiting as f64 / fixed.unwrap_or(share).max(1.0));
+                (wait, wait)
             }
         };
-        let judgement = detector.arrives(NewWait { work: span.work.time, wait, time_limit }, &pace, now);
+        let judgement =
+            detector.arrives(NewWait { work: span.work.time, wait, wait_of_all, time_limit }, &pace, now);
         if self.is_stuck(pool, span, &pace) && judgement == Judgement::Waits {
             Judgement::Refused
         } else {

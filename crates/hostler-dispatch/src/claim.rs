@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::fair::FairKey;
 use super::kinds::WorkKind;
 
 /// An arrival number. With it a request keeps its position in the queue when it tries again.
@@ -58,6 +59,8 @@ pub struct Claim {
     pub preference: MemberPreference,
     /// Requests of one kind cost about as much. `None`: it costs as much as the pool's average.
     pub kind: Option<WorkKind>,
+    /// Under which key it takes its share, if the pool shares its slots fairly. `None`: under one key with all others without.
+    pub fair: Option<FairKey>,
 }
 
 /// Which members may serve a claim. By default, any member.

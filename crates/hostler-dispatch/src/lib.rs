@@ -15,7 +15,8 @@
 //!   member whose event loop is observed becomes free without an event: `recheck` asks the pool again.
 //!
 //! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most
-//! (`queue`). Within a class the oldest request is served first. Under overload (`overload`), a request that would wait long is
+//! (`queue`). Within a class the oldest request is served first or, in a fair pool, that of the key whose requests have cost
+//! the least (`fair`). Under overload (`overload`), a request that would wait long is
 //! refused on arrival. Measured service times (`service`, `kinds`) tell how long it would wait. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
 
@@ -29,11 +30,13 @@ mod counters;
 mod doubt;
 mod eject;
 mod event_loop;
+mod fair;
 mod free_index;
 mod gauge;
 pub mod json;
 mod kinds;
 mod lease;
+mod line;
 mod long_lived;
 mod member;
 mod membership;
@@ -64,6 +67,7 @@ pub use claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority, 
 pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use event_loop::EventLoop;
+pub use fair::FairKey;
 pub use gauge::{Gauge, Hold, Load};
 pub use kinds::WorkKind;
 pub use lease::{Lease, LeaseEnding};

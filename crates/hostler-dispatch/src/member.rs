@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
 use super::event_loop::LoopState;
+use super::fair::Charge;
 use super::kinds::WorkKind;
 use super::settings::PoolSettings;
 
@@ -107,6 +108,8 @@ pub(super) struct Grant<E> {
     pub held: u32,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,
+    /// What the key of the request was charged, in a fair pool.
+    pub charge: Option<Charge>,
 }
 
 impl<E> Grant<E> {

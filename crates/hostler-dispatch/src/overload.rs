@@ -68,6 +68,8 @@ pub(super) struct NewWait {
     pub work: Duration,
     /// How long it will wait for it.
     pub wait: Duration,
+    /// How long a request would wait behind all that wait. In a fair pool that is longer than `wait`.
+    pub wait_of_all: Duration,
     /// How long it can wait.
     pub time_limit: Duration,
 }
@@ -98,7 +100,7 @@ impl OverloadDetector {
 
     pub fn arrives(&mut self, arrival: NewWait, pace: &Pace, now: Instant) -> Judgement {
         self.done.get_or_insert(WorkDone { since: now, work: 0.0 });
-        let NewWait { work, wait, time_limit } = arrival;
+        let NewWait { work, wait, wait_of_all, time_limit } = arrival;
         let is_long = wait > pace.target(time_limit);
         if self.overload.is_some_and(|overload| overload.until <= now) {
             *self = Self { done: self.done, ..Self::default() };
@@ -109,12 +111,15 @@ impl OverloadDetector {
             }
             return if is_long { Judgement::Refused } else { Judgement::Waits };
         }
-        if !is_long {
+        if wait_of_all <= pace.target(time_limit) {
             self.standing = None;
             return Judgement::Waits;
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
         standing.come += pace.usual(work).as_secs_f64();
+        if !is_long {
+            return Judgement::Waits;
+        }
         // A measured speed can be that of other work. So it says that a request will be too late only after a burst would have ended.
         let is_sure = pace.is_certain() || standing.stood(now) >= time_limit / SHARE_OF_BURST;
         let is_too_late = wait > time_limit && is_sure;

@@ -1,16 +1,16 @@
 //! The waiting requests in their order, and the results of waits that their owners have not polled yet. Knows neither
 //! members nor when a pool is overloaded.
 
-use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
 use tokio::time::Instant;
 
-use super::bound_line::BoundLine;
 use super::claim::{LongLived, MemberId, MemberPreference, Priority};
+use super::fair::{FairKey, FairShares};
 use super::kinds::WorkKind;
+use super::line::{Line, Waiter};
 use super::place::QueuePosition;
 
 /// While a class waits, at most this many slots in a row go to other classes.
@@ -35,11 +35,19 @@ impl QueueSpan {
     }
 }
 
-/// What a request costs: its kind, and for how long it is expected to hold its slot.
+/// What a request costs: its kind, for how long it is expected to hold its slot, and who is charged for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
     pub kind: Option<WorkKind>,
     pub time: Duration,
+    pub fair: Option<FairKey>,
+}
+
+impl Work {
+    /// Requests without a key share one.
+    pub fn key(self) -> FairKey {
+        self.fair.unwrap_or(FairKey::of(0))
+    }
 }
 
 /// Why a request gets no lease.
@@ -106,74 +114,34 @@ pub(super) struct FreeSlots {
 /// left, however many come and go while every member is stuck.
 pub(super) struct Queue<G> {
     lines: [Line; Priority::COUNT],
+    /// The order of the newcomers that wait for any member, if it is not that of arrival.
+    pub fair: Option<Box<FairShares>>,
     len: usize,
     /// By serial number. A hash map keeps its memory, so a hand-over allocates nothing.
     ended: HashMap<u64, (QueuePosition, WaitOutcome<G>)>,
 }
 
-/// The waiting requests of one class.
-#[derive(Default)]
-struct Line {
-    newcomers: BTreeMap<QueuePosition, Waiter>,
-    /// Requests that lost their member. They do not count against the queue limit.
-    returned: BTreeMap<QueuePosition, Waiter>,
-    /// Requests that are bound to a member. They hold up no other request, and no other request holds them up.
-    bound: BoundLine<Waiter>,
-    /// The sum of what the requests cost that wait for any member.
-    work: Duration,
-    /// How many slots in a row went to other classes while a request waited here.
-    passed_over: u32,
-}
-
-struct Waiter {
-    waker: Waker,
-    span: QueueSpan,
-}
-
-impl Line {
-    fn side(&mut self, place: QueuePosition) -> &mut BTreeMap<QueuePosition, Waiter> {
-        if place.returns() { &mut self.returned } else { &mut self.newcomers }
-    }
-
-    /// Whether no request waits here for any member. Requests that are bound to one member do not count.
-    fn is_empty(&self) -> bool {
-        self.newcomers.is_empty() && self.returned.is_empty()
-    }
-
-    /// A bound request comes to those that wait for any member.
-    fn admit(&mut self, place: QueuePosition, mut waiter: Waiter) {
-        waiter.span.preference.bound = None;
-        self.insert(place, waiter);
-    }
-
-    fn insert(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
-        self.work += waiter.span.work.time;
-        self.side(place).insert(place, waiter)
-    }
-
-    fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
-        let waiter = self.side(place).remove(&place)?;
-        self.work = self.work.saturating_sub(waiter.span.work.time);
-        Some(waiter)
-    }
-
-    fn waiter_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {
-        // Not `side(place).get_mut(..).or_else(..)`: that would borrow the line twice.
-        if self.side(place).contains_key(&place) {
-            return self.side(place).get_mut(&place);
-        }
-        self.bound.get_mut(place)
-    }
-
-    fn first(&self) -> Option<(&QueuePosition, &Waiter)> {
-        let (newcomer, returned) = (self.newcomers.first_key_value(), self.returned.first_key_value());
-        newcomer.into_iter().chain(returned).min_by_key(|(place, _)| **place)
-    }
-}
-
 impl<G> Queue<G> {
     pub fn new() -> Self {
-        Self { lines: Default::default(), len: 0, ended: HashMap::new() }
+        Self { lines: Default::default(), fair: None, len: 0, ended: HashMap::new() }
+    }
+
+    /// Shares the slots fairly among keys from now on, or serves in order of arrival.
+    pub fn share_fairly(&mut self, is_fair: bool, now: Instant) {
+        if self.fair.is_some() == is_fair {
+            return;
+        }
+        self.fair = is_fair.then(|| Box::new(FairShares::new(now)));
+        let Some(fair) = &mut self.fair else { return };
+        for (place, waiter) in self.lines.iter().flat_map(|line| &line.newcomers) {
+            fair.insert(*place, waiter.span.work.key(), waiter.span.work.time);
+        }
+    }
+
+    /// What waits in a class before a new request that may use any member.
+    pub fn work_before(&self, priority: Priority, work: Work) -> Duration {
+        let all = self.work_of(priority);
+        self.fair.as_ref().map_or(all, |fair| fair.work_ahead(priority, work.key(), work.time, all))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -224,18 +192,30 @@ impl<G> Queue<G> {
 
     /// The requests that wait for this member wait for any member from now on, at their places.
     pub fn unbind_all(&mut self, member: MemberId) {
-        for line in &mut self.lines {
-            for (place, waiter) in line.bound.take_all(member) {
-                line.admit(place, waiter);
+        for index in 0..self.lines.len() {
+            for (place, waiter) in self.lines[index].bound.take_all(member) {
+                self.admit(place, waiter);
             }
         }
     }
 
+    /// A bound request comes to those that wait for any member.
+    fn admit(&mut self, place: QueuePosition, mut waiter: Waiter) {
+        waiter.span.preference.bound = None;
+        self.line_up(place, waiter);
+    }
+
+    fn line_up(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
+        if let Some(fair) = self.fair.as_mut().filter(|_| !place.returns()) {
+            fair.insert(place, waiter.span.work.key(), waiter.span.work.time);
+        }
+        self.lines[place.priority.index()].insert(place, waiter)
+    }
+
     /// The request waits for any member from now on, at its place.
     pub fn unbind(&mut self, place: QueuePosition) {
-        let line = &mut self.lines[place.priority.index()];
-        if let Some(waiter) = line.bound.remove(place) {
-            line.admit(place, waiter);
+        if let Some(waiter) = self.lines[place.priority.index()].bound.remove(place) {
+            self.admit(place, waiter);
         }
     }
 
@@ -273,10 +253,10 @@ impl<G> Queue<G> {
     }
 
     pub fn push(&mut self, place: QueuePosition, span: QueueSpan, waker: Waker) {
-        let (line, waiter) = (&mut self.lines[place.priority.index()], Waiter { waker, span });
+        let waiter = Waiter { waker, span };
         let before = match span.preference.bound {
-            Some(member) => line.bound.insert(member, place, waiter),
-            None => line.insert(place, waiter),
+            Some(member) => self.lines[place.priority.index()].bound.insert(member, place, waiter),
+            None => self.line_up(place, waiter),
         };
         debug_assert!(before.is_none(), "a place is taken once");
         self.len += 1;
@@ -298,11 +278,22 @@ impl<G> Queue<G> {
     /// a free slot, whichever comes first.
     pub fn next_free_of(&self, priority: Priority, free: &FreeSlots) -> Option<(QueuePosition, QueueSpan)> {
         let line = &self.lines[priority.index()];
-        let any = if free.any { line.first() } else { None };
+        let any = if free.any { self.first_for_any(priority) } else { None };
         let any = any.map(|(place, waiter)| (*place, waiter));
         let bound = free.awaited.iter().filter_map(|member| line.bound.first_of(*member));
         let next = any.into_iter().chain(bound).min_by_key(|(place, _)| *place);
         next.map(|(place, waiter)| (place, waiter.span))
+    }
+
+    /// The request of a class that is next of those that wait for any member. One that lost its member has had its turn.
+    fn first_for_any(&self, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
+        let line = &self.lines[priority.index()];
+        let fair =
+            self.fair.as_ref().filter(|_| line.returned.is_empty()).and_then(|fair| fair.first(priority));
+        match fair {
+            Some(place) => line.newcomers.get_key_value(&place),
+            None => line.first(),
+        }
     }
 
     /// Hands a grant to a waiting request. The caller wakes the returned waker after unlocking.
@@ -360,6 +351,7 @@ impl<G> Queue<G> {
 
     pub fn drain(&mut self) -> Vec<Waker> {
         self.len = 0;
+        self.fair = None;
         self.lines.iter_mut().for_each(|line| line.work = Duration::ZERO);
         let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.bound.drain()).collect();
         let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
@@ -368,8 +360,20 @@ impl<G> Queue<G> {
 
     fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
         let line = &mut self.lines[place.priority.index()];
-        let waiter = line.remove(place).or_else(|| line.bound.remove(place))?;
+        let unbound = line.remove(place);
+        if let (Some(fair), Some(waiter), false) = (&mut self.fair, &unbound, place.returns()) {
+            fair.remove(place, waiter.span.work.key(), waiter.span.work.time);
+        }
+        let waiter = unbound.or_else(|| line.bound.remove(place))?;
         self.len -= 1;
         Some(waiter)
+    }
+
+    /// Checks that the fair order has exactly the newcomers.
+    #[cfg(test)]
+    pub fn check_fair(&self) {
+        if let Some(fair) = &self.fair {
+            fair.check(self.lines.each_ref().map(|line| line.newcomers.keys().copied().collect()));
+        }
     }
 }

@@ -210,7 +210,19 @@ impl<E> Roster<E> {
             }
             let unsent = AtomicBool::new(state.event_loop.is_some());
             let (member, place) = (Arc::clone(&state.member), u32::try_from(index).unwrap_or(u32::MAX));
-            Grant { member, since: now, trial, wary, alone, long_lived, beside, unsent, place, held }
+            Grant {
+                member,
+                since: now,
+                trial,
+                wary,
+                alone,
+                long_lived,
+                beside,
+                unsent,
+                place,
+                held,
+                charge: None,
+            }
         })
     }
 

@@ -15,6 +15,8 @@ pub struct PoolSettings {
     pub queue_limit: usize,
     /// In which order waiting requests are served, and when they are refused.
     pub policy: Policy,
+    /// Share the slots fairly among the keys of the claims, by what their requests cost.
+    pub fair: bool,
     /// How long a member that could not be reached gets no requests.
     pub backoff: BackoffSettings,
     /// When and for how long a member is ejected because requests time out on it.
@@ -33,6 +35,7 @@ impl Default for PoolSettings {
             choice: MemberChoice::default(),
             queue_limit: 100,
             policy: Policy::default(),
+            fair: false,
             backoff: BackoffSettings::default(),
             eject: EjectSettings::default(),
             max_tunnels: usize::MAX,

@@ -26,6 +26,10 @@ pub(super) struct WaitingGauge {
     pub ever: u64,
 }
 
+/// What a request is charged in a fair pool, besides its time, if its member ended it without an answer: a member that has
+/// died needs about this long to start again.
+const COST_OF_DEATH: Duration = Duration::from_secs(1);
+
 /// A pause runs.
 const PAUSED: u64 = u64::MAX;
 
@@ -129,7 +133,7 @@ impl<E> PoolInner<E> {
 
     /// Returns a slot that no request has used.
     fn untake(&self, grant: &Grant<E>) {
-        self.change(|state, now| state.roster.release(grant, now));
+        self.change(|state, now| state.take_unused(grant, now));
     }
 
     /// The member could not be reached: returns the slot, and the end of the ejection if the member is ejected.
@@ -138,7 +142,7 @@ impl<E> PoolInner<E> {
             state.counters.member_failures += 1;
             let backoff = state.settings.backoff;
             let until = state.roster.back_off(grant, backoff, now);
-            state.roster.release(grant, now);
+            state.take_unused(grant, now);
             let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
         })
@@ -151,6 +155,7 @@ impl<E> PoolInner<E> {
         self.change(|state, now| {
             let until = now + SUSPENSE;
             state.roster.suspend(grant.member.id, until);
+            state.settle(grant, now.saturating_duration_since(grant.since) + COST_OF_DEATH);
             state.roster.release(grant, now);
             (until, state.take_back(grant.member.id, now))
         })

@@ -1,6 +1,7 @@
 //! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
 
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -9,6 +10,7 @@ use super::bound;
 use super::chooser::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference};
 use super::counters::PoolCounters;
+use super::fair::Charge;
 use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
 use super::member::Grant;
@@ -43,9 +45,11 @@ pub(super) struct Now {
 
 impl<E> PoolState<E> {
     pub fn new(settings: PoolSettings) -> Self {
+        let mut queue = Queue::new();
+        queue.share_fairly(settings.fair, Instant::now());
         Self {
             settings,
-            queue: Queue::new(),
+            queue,
             roster: Roster::new(settings),
             counters: PoolCounters::default(),
             pause: Pause::default(),
@@ -90,11 +94,12 @@ impl<E> PoolState<E> {
             self.dispatch(now, woken);
         }
         let now = self.at(now);
+        self.rest(now);
         if self.queue.len_of(place.priority) == 0 {
             self.admission.found_empty(place.priority, now.served);
         }
         if self.queue.is_empty_for(&preference)
-            && let Some(grant) = self.grant(now, claim.long_lived, &preference, claim.kind)
+            && let Some(grant) = self.grant_at_once(claim, &preference, now)
         {
             return Poll::Ready(Ok(self.taken(grant)));
         }
@@ -111,9 +116,10 @@ impl<E> PoolState<E> {
             return Poll::Ready(Err(self.counters.refuse(kind)));
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let work = Work { kind: claim.kind, time: self.admission.time_of(claim.kind) };
+        let work = self.work_of(claim);
         let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, work };
         if !place.returns() {
+            self.make_room(place, work, woken);
             let (admission, counters, pool) = self.judged();
             admission.admit(&pool, counters, place.priority, span)?;
         }
@@ -130,8 +136,10 @@ impl<E> PoolState<E> {
         }
         while !self.queue.is_empty()
             && let Some((place, span)) = self.next(now, woken)
-            && let Some(grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
+            && let Some(mut grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
         {
+            let is_next = span.preference.bound.is_none() && !place.returns();
+            grant.charge = self.charge(span.work, is_next);
             woken.extend(self.queue.hand(place, grant));
             let (admission, counters, pool) = self.judged();
             counters.overloads += u64::from(admission.served(&pool, place, span, now.served));
@@ -172,6 +180,7 @@ impl<E> PoolState<E> {
 
     /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
+        self.settle(grant, now.saturating_duration_since(grant.since));
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.is_present(grant) {
             self.admission.observe(self.roster.kind(grant), now.saturating_duration_since(grant.since));
@@ -186,9 +195,47 @@ impl<E> PoolState<E> {
         self.admission.interrupt(self.at(now).served);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
-            self.roster.release(grant, now);
+            self.take_unused(grant, now);
         }
         untaken
+    }
+
+    /// Takes back a slot that no request has used.
+    pub fn take_unused(&mut self, grant: &Grant<E>, now: Instant) {
+        self.settle(grant, Duration::ZERO);
+        self.roster.release(grant, now);
+    }
+
+    /// The request of a grant has cost this much.
+    pub fn settle(&mut self, grant: &Grant<E>, cost: Duration) {
+        if let (Some(fair), Some(charge)) = (&mut self.queue.fair, grant.charge) {
+            fair.settle(charge, cost);
+        }
+    }
+
+    fn charge(&mut self, work: Work, is_next: bool) -> Option<Charge> {
+        let fair = self.queue.fair.as_mut()?;
+        Some(fair.charge(work.key(), work.time, is_next))
+    }
+
+    fn rest(&mut self, now: Now) {
+        if let Some(fair) = &mut self.queue.fair {
+            fair.rest(now.served, self.roster.totals().parallel);
+        }
+    }
+
+    fn work_of(&self, claim: &Claim) -> Work {
+        Work { kind: claim.kind, time: self.admission.time_of(claim.kind), fair: claim.fair }
+    }
+
+    /// If the queue of a fair pool is full, the last request of the dearest key gives way to that of a cheaper one.
+    fn make_room(&mut self, place: QueuePosition, work: Work, woken: &mut Wakers) {
+        let limit = self.settings.queue_limit;
+        let Some(fair) = self.queue.fair.as_ref().filter(|_| self.queue.newcomers() >= limit) else { return };
+        if let Some(dearest) = fair.dearest(place.priority, work.key(), work.time) {
+            self.counters.refused_full += 1;
+            woken.extend(self.queue.refuse(dearest, AcquireError::QueueFull { limit }));
+        }
     }
 
     /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.
@@ -221,10 +268,11 @@ impl<E> PoolState<E> {
     }
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
-    pub fn update(&mut self, settings: PoolSettings) {
-        if settings.policy != self.settings.policy {
+    pub fn update(&mut self, settings: PoolSettings, now: Instant) {
+        if settings.policy != self.settings.policy || settings.fair != self.settings.fair {
             self.admission.forget_overload();
         }
+        self.queue.share_fairly(settings.fair, self.at(now).served);
         self.roster.update(settings);
         self.settings = settings;
     }
@@ -276,6 +324,14 @@ impl<E> PoolState<E> {
                 return Some(place);
             }
         }
+    }
+
+    fn grant_at_once(&mut self, claim: &Claim, preference: &MemberPreference, now: Now) -> Option<Grant<E>> {
+        let mut grant = self.grant(now, claim.long_lived, preference, claim.kind)?;
+        if self.queue.fair.is_some() {
+            grant.charge = self.charge(self.work_of(claim), false);
+        }
+        Some(grant)
     }
 
     fn grant(

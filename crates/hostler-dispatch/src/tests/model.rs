@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::{Membership, Policy, Priority, Ticket, TunnelGuard};
+use crate::{FairKey, Membership, Policy, Priority, Ticket, TunnelGuard};
 
 const MAX_TUNNELS: usize = 2;
 
@@ -65,6 +65,8 @@ struct World {
     leases: Vec<(Claim, Lease<&'static str>)>,
     tunnel_guards: Vec<TunnelGuard<&'static str>>,
     policy: Policy,
+    keys: u64,
+    arrived: u64,
     /// From the first pause on, deadlines are later by the pauses.
     was_paused: bool,
     /// A member left with slots that were handed over and not taken. Their requests wait again, behind those that already
@@ -120,7 +122,9 @@ impl World {
             Step::Arrive(priority, time_limit, tunnel) => {
                 let deadline = time_limit.map(|time| Instant::now() + Duration::from_millis(time));
                 let long_lived = tunnel.then_some(LongLived::Tunnel);
-                self.arrive(Claim { priority, deadline, long_lived, ..Claim::default() });
+                self.arrived += 1;
+                let fair = Some(FairKey::of(self.arrived % self.keys.max(1)));
+                self.arrive(Claim { priority, deadline, long_lived, fair, ..Claim::default() });
             }
             Step::Pause => {
                 self.was_paused = true;
@@ -165,6 +169,7 @@ impl World {
 
     fn check(&self) {
         super::free_index::check(&self.pool);
+        self.pool.shared.lock().queue.check_fair();
         let figures = self.pool.snapshot();
         let handed = figures.in_use - self.leases.len();
         assert!(figures.queue_length + handed <= self.waiting.len(), "no request is counted twice");
@@ -213,7 +218,7 @@ impl World {
             self.waiting.len(),
             "everybody waits or has been handed one"
         );
-        if std::mem::take(&mut self.taken_back) || self.policy != Policy::Fifo {
+        if std::mem::take(&mut self.taken_back) || self.policy != Policy::Fifo || self.keys > 1 {
             return;
         }
         for class in Priority::ALL {
@@ -227,15 +232,32 @@ impl World {
 }
 
 /// Runs one history and checks the rules on the way.
-async fn live(steps: Vec<Step>, pause: usize, policy: Policy) {
+async fn live(steps: Vec<Step>, pause: usize, policy: Policy, keys: u64) {
     let pool = Pool::new(
         "test",
-        PoolSettings { queue_limit: 6, policy, max_tunnels: MAX_TUNNELS, ..PoolSettings::default() },
+        PoolSettings {
+            queue_limit: 6,
+            policy,
+            fair: keys > 0,
+            max_tunnels: MAX_TUNNELS,
+            ..PoolSettings::default()
+        },
     );
     let members = vec![pool.join("a", 2)];
     let (waiting, leases, tunnel_guards) = (vec![], vec![], vec![]);
-    let mut world =
-        World { pool, members, waiting, leases, tunnel_guards, policy, taken_back: false, was_paused: false };
+    let (arrived, taken_back, was_paused) = (0, false, false);
+    let mut world = World {
+        pool,
+        members,
+        waiting,
+        leases,
+        tunnel_guards,
+        policy,
+        keys,
+        arrived,
+        taken_back,
+        was_paused,
+    };
     for (index, step) in steps.into_iter().enumerate() {
         world.apply(step).await;
         world.check();
@@ -260,8 +282,10 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         pause in 1..12usize,
         policy in prop_oneof![Just(Policy::Fifo), Just(Policy::Adaptive)],
+        // 0: the pool is not fair. 1: all claims have the same key, so a fair pool serves them in order of arrival.
+        keys in 0..4u64,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(live(steps, pause, policy));
+        runtime.block_on(live(steps, pause, policy, keys));
     }
 }

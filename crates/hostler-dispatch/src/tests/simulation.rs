@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::{Membership, Policy, Priority};
+use crate::{FairKey, Membership, Policy, Priority};
 
 /// The request's own timer fires this much late, as the gateway's may do.
 const TIMER_LATE: Duration = Duration::from_millis(30);
@@ -62,6 +62,8 @@ pub struct SlowSpell {
 pub struct Story {
     pub arrived: Duration,
     pub priority: Priority,
+    /// The key under which it takes its share.
+    pub key: u64,
     pub deadline: Duration,
     pub granted: Option<Duration>,
     pub answered: Option<Duration>,
@@ -86,7 +88,8 @@ impl Story {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Arrive(Priority),
+    /// With this key.
+    Arrive(Priority, u64),
     Finish(usize),
     GiveUp(usize),
 }
@@ -135,6 +138,16 @@ impl World {
 
     pub fn seeded(policy: Policy, slots: usize, holding: Holding, time_limit: Duration, seed: u64) -> Self {
         let settings = PoolSettings { policy, queue_limit: 100_000, ..PoolSettings::default() };
+        Self::with(settings, slots, holding, time_limit, seed)
+    }
+
+    pub fn with(
+        settings: PoolSettings,
+        slots: usize,
+        holding: Holding,
+        time_limit: Duration,
+        seed: u64,
+    ) -> Self {
         let pool = Pool::new("simulated", settings);
         let members = (0..slots).map(|_| pool.join((), 1)).collect();
         Self {
@@ -175,11 +188,23 @@ impl World {
 
     /// Random arrivals at this multiple of the capacity, from now on for this time.
     pub fn pour(&mut self, load: f64, time: Duration, priority: Priority) {
+        self.pour_for(load, time, priority, |_| 0);
+    }
+
+    /// As [`Self::pour`]. `key` gives each request its key, with the help of the dice.
+    pub fn pour_for(
+        &mut self,
+        load: f64,
+        time: Duration,
+        priority: Priority,
+        key: impl Fn(&mut fastrand::Rng) -> u64,
+    ) {
         let gap = Duration::from_secs_f64(1.0 / (load * self.capacity()));
         let mut at = self.now() + exponential(gap, &mut self.dice);
         let end = self.now() + time;
         while at < end {
-            self.plan(at, Event::Arrive(priority));
+            let key = key(&mut self.dice);
+            self.plan(at, Event::Arrive(priority, key));
             at += exponential(gap, &mut self.dice);
         }
     }
@@ -187,7 +212,7 @@ impl World {
     /// This many requests at once, now.
     pub fn burst(&mut self, count: usize) {
         for _ in 0..count {
-            self.plan(self.now(), Event::Arrive(Priority::Normal));
+            self.plan(self.now(), Event::Arrive(Priority::Normal, 0));
         }
     }
 
@@ -200,7 +225,7 @@ impl World {
             let Some(Reverse((at, _, event))) = self.events.pop() else { break };
             self.go_to(at).await;
             match event {
-                Event::Arrive(priority) => self.arrive(priority),
+                Event::Arrive(priority, key) => self.arrive(priority, key),
                 Event::Finish(index) => {
                     self.stories[index].answered = Some(at);
                     self.leases[index] = None;
@@ -232,16 +257,18 @@ impl World {
         self.events.push(Reverse((at, self.serial, event)));
     }
 
-    fn arrive(&mut self, priority: Priority) {
+    fn arrive(&mut self, priority: Priority, key: u64) {
         let (index, now) = (self.stories.len(), self.now());
         let deadline = now + self.time_limit;
-        let claim = Claim { priority, deadline: Some(self.start + deadline), ..Claim::default() };
+        let fair = Some(FairKey::of(key));
+        let claim = Claim { priority, fair, deadline: Some(self.start + deadline), ..Claim::default() };
         self.waiting.push(Some(self.pool.acquire(claim)));
         self.leases.push(None);
         self.holds.push(self.holding.roll(&mut self.dice));
         self.stories.push(Story {
             arrived: now,
             priority,
+            key,
             deadline,
             granted: None,
             answered: None,
@@ -280,7 +307,10 @@ impl World {
 
     fn again(&mut self, index: usize) {
         if self.comes_again {
-            self.plan(self.now() + Duration::from_millis(1), Event::Arrive(self.stories[index].priority));
+            self.plan(
+                self.now() + Duration::from_millis(1),
+                Event::Arrive(self.stories[index].priority, self.stories[index].key),
+            );
         }
     }
 

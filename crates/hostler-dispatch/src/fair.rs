@@ -1,0 +1,258 @@
+//! Whose request is next when a pool shares its slots fairly among keys: that of the key whose requests have cost the least
+//! (start-time fair queueing). Knows neither members nor time limits.
+//!
+//! Each key has a virtual time: the worker time that it has used. The pool has one, too: that of the request that got a slot
+//! last. A key without a request keeps up with the pool's time, so it can save nothing up. A request that gets a slot is
+//! charged with what such requests cost on average, and at its end with what it has really cost. The key with the least
+//! virtual time is next.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use foldhash::{HashMap, HashMapExt};
+use tokio::time::Instant;
+
+use super::claim::Priority;
+use super::place::QueuePosition;
+
+/// The most keys with a debt that are remembered while they have no request.
+const MOST_DEBTORS: usize = 16_384;
+
+/// The key under which a request takes its share, such as the network of its client. The pool only compares keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FairKey(NonZeroU64);
+
+impl FairKey {
+    /// The key with this hash. Two keys with one hash share.
+    pub fn of(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))
+    }
+}
+
+/// Worker time in nanoseconds.
+type VirtualTime = u128;
+
+/// What a request was charged when it got its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Charge {
+    key: FairKey,
+    micros: u32,
+}
+
+/// The keys of a pool with what they have used, and their waiting requests.
+pub(super) struct FairShares {
+    shares: HashMap<FairKey, Share>,
+    /// The virtual time of the pool.
+    now: VirtualTime,
+    /// When `now` was last brought forward because no request waited.
+    rested: Instant,
+    lines: [FairLine; Priority::COUNT],
+    /// Keys without a request that have used more than the others, by their virtual time.
+    debtors: BTreeSet<(VirtualTime, FairKey)>,
+}
+
+/// The keys that wait in one class.
+#[derive(Default)]
+struct FairLine {
+    /// By virtual time, then by arrival.
+    next: BTreeSet<(VirtualTime, QueuePosition, FairKey)>,
+    /// By the virtual time after all their waiting requests.
+    ends: BTreeSet<(VirtualTime, FairKey)>,
+}
+
+#[derive(Default)]
+struct Share {
+    /// The virtual time of the key.
+    time: VirtualTime,
+    running: u32,
+    waiting: [KeyLine; Priority::COUNT],
+}
+
+/// The requests of one key that wait in one class, in order of arrival.
+#[derive(Default)]
+struct KeyLine {
+    places: BTreeSet<QueuePosition>,
+    work: Duration,
+}
+
+impl Share {
+    fn is_waiting(&self) -> bool {
+        self.waiting.iter().any(|line| !line.places.is_empty())
+    }
+}
+
+impl FairShares {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            shares: HashMap::new(),
+            now: 0,
+            rested: now,
+            lines: Default::default(),
+            debtors: BTreeSet::new(),
+        }
+    }
+
+    /// A request waits from now on.
+    pub fn insert(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
+        self.edit(key, |share, now| {
+            if !share.is_waiting() {
+                share.time = share.time.max(now);
+            }
+            let line = &mut share.waiting[place.priority.index()];
+            line.places.insert(place);
+            line.work += work;
+        });
+    }
+
+    /// A request waits no more.
+    pub fn remove(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
+        self.edit(key, |share, _| {
+            let line = &mut share.waiting[place.priority.index()];
+            if line.places.remove(&place) {
+                line.work =
+                    if line.places.is_empty() { Duration::ZERO } else { line.work.saturating_sub(work) };
+            }
+        });
+    }
+
+    /// The waiting request of a class that is next.
+    pub fn first(&self, priority: Priority) -> Option<QueuePosition> {
+        self.lines[priority.index()].next.first().map(|(_, place, _)| *place)
+    }
+
+    /// A request gets a slot, and will cost about this much. `has_waited`: it was the next of those that wait.
+    pub fn charge(&mut self, key: FairKey, estimate: Duration, has_waited: bool) -> Charge {
+        let micros = u32::try_from(estimate.as_micros()).unwrap_or(u32::MAX);
+        let mut began = 0;
+        self.edit(key, |share, now| {
+            began = share.time.max(now);
+            share.time = began + virtual_time(micros);
+            share.running += 1;
+        });
+        if has_waited {
+            self.advance(began);
+        }
+        Charge { key, micros }
+    }
+
+    /// The slot of a request came back: it has cost this much.
+    pub fn settle(&mut self, charge: Charge, cost: Duration) {
+        self.edit(charge.key, |share, _| {
+            share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
+            share.running = share.running.saturating_sub(1);
+        });
+    }
+
+    /// While no request waits, debts go as fast as a pool with this many slots works.
+    pub fn rest(&mut self, now: Instant, slots: usize) {
+        let rested = now.saturating_duration_since(std::mem::replace(&mut self.rested, now));
+        if self.lines.iter().all(|line| line.next.is_empty()) {
+            self.advance(self.now + rested.as_nanos() * slots.max(1) as u128);
+        }
+    }
+
+    /// How much of the work that waits in a class is done before a new request of this key. Every key gets the same share, so
+    /// it is what the key itself has to wait for, once for each key, but not more than all.
+    pub fn work_ahead(&self, priority: Priority, key: FairKey, work: Duration, all: Duration) -> Duration {
+        let share = self.shares.get(&key);
+        let owed = share.map_or(0, |share| share.time.saturating_sub(self.now));
+        let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
+        let is_new = share.is_none_or(|share| share.waiting[priority.index()].places.is_empty());
+        let keys = self.lines[priority.index()].next.len() + usize::from(is_new);
+        let until_its_end = owed + (own + work).as_nanos();
+        let ahead = (until_its_end * keys as u128).saturating_sub(work.as_nanos());
+        if ahead >= all.as_nanos() {
+            all
+        } else {
+            Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX))
+        }
+    }
+
+    /// The request that gives way to a new one when the queue is full: the last one of the key that would be served last, in
+    /// this class or a lower one. `None` if that is the new request itself.
+    pub fn dearest(&self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
+        let share = self.shares.get(&key);
+        let begin = share.map_or(self.now, |share| share.time.max(self.now));
+        let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
+        let end = begin + (own + work).as_nanos();
+        let same_or_lower = Priority::ALL.into_iter().filter(|other| *other >= priority);
+        let last =
+            |class: Priority| self.lines[class.index()].ends.last().map(|(end, key)| (*end, *key, class));
+        let (last_end, dearest, class) = same_or_lower.filter_map(last).max()?;
+        if last_end <= end || dearest == key {
+            return None;
+        }
+        self.shares.get(&dearest)?.waiting[class.index()].places.last().copied()
+    }
+
+    /// Checks what is kept twice, and that the places of each class are these.
+    #[cfg(test)]
+    pub fn check(&self, newcomers: [BTreeSet<QueuePosition>; Priority::COUNT]) {
+        for (index, line) in self.lines.iter().enumerate() {
+            let waiting: BTreeSet<_> =
+                self.shares.values().flat_map(|share| share.waiting[index].places.iter().copied()).collect();
+            assert_eq!(waiting, newcomers[index]);
+            let keys = self.shares.values().filter(|share| !share.waiting[index].places.is_empty()).count();
+            assert_eq!((line.next.len(), line.ends.len()), (keys, keys));
+            for (time, first, key) in &line.next {
+                let share = &self.shares[key];
+                assert_eq!((share.time, share.waiting[index].places.first()), (*time, Some(first)));
+            }
+        }
+        let idle = self.shares.values().filter(|share| share.running == 0 && !share.is_waiting());
+        assert_eq!(idle.count(), self.debtors.len(), "a key without requests is kept for its debt only");
+    }
+
+    /// How many keys are kept.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.shares.len()
+    }
+
+    fn advance(&mut self, to: VirtualTime) {
+        self.now = self.now.max(to);
+        while let Some((time, key)) = self.debtors.first().copied()
+            && (time <= self.now || self.debtors.len() > MOST_DEBTORS)
+        {
+            self.debtors.remove(&(time, key));
+            self.shares.remove(&key);
+        }
+    }
+
+    /// Changes a share, and keeps it where it belongs by its virtual time. The function also gets that of the pool.
+    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut Share, VirtualTime)) {
+        let Self { shares, now, lines, debtors, .. } = self;
+        let share = shares.entry(key).or_default();
+        let at = |share: &Share, index: usize| {
+            let KeyLine { places, work } = &share.waiting[index];
+            places.first().map(|first| ((share.time, *first, key), (share.time + work.as_nanos(), key)))
+        };
+        for (index, line) in lines.iter_mut().enumerate() {
+            if let Some((next, end)) = at(share, index) {
+                line.next.remove(&next);
+                line.ends.remove(&end);
+            }
+        }
+        debtors.remove(&(share.time, key));
+        change(share, *now);
+        for (index, line) in lines.iter_mut().enumerate() {
+            if let Some((next, end)) = at(share, index) {
+                line.next.insert(next);
+                line.ends.insert(end);
+            }
+        }
+        if share.running > 0 || share.is_waiting() {
+            return;
+        }
+        if share.time > *now && debtors.len() < MOST_DEBTORS {
+            debtors.insert((share.time, key));
+        } else {
+            shares.remove(&key);
+        }
+    }
+}
+
+fn virtual_time(micros: u32) -> VirtualTime {
+    VirtualTime::from(micros) * 1000
+}

@@ -1,0 +1,224 @@
+//! Fair pools: whose request is next, who gives way when the queue is full, and shares under load in virtual time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use super::simulation::{Holding, Story, World};
+use super::*;
+use crate::{FairKey, Policy, Priority};
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+fn fair_pool(queue_limit: usize) -> Pool<&'static str> {
+    Pool::new("test", PoolSettings { queue_limit, fair: true, ..PoolSettings::default() })
+}
+
+fn ask(pool: &Pool<&'static str>, key: u64) -> Request<&'static str> {
+    let mut request = of(pool.acquire(Claim { fair: Some(FairKey::of(key)), ..Claim::default() }));
+    request.assert_waits();
+    request
+}
+
+fn take(pool: &Pool<&'static str>, key: u64) -> Lease<&'static str> {
+    of(pool.acquire(Claim { fair: Some(FairKey::of(key)), ..Claim::default() })).lease()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_that_has_used_least_is_next_and_its_requests_stay_in_order() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let running = take(&pool, 1);
+    let mut ones = [ask(&pool, 1), ask(&pool, 1)];
+    let mut twos = [ask(&pool, 2), ask(&pool, 2)];
+    advance(ms(10)).await;
+    drop(running);
+    // The first key has used 10 ms, the second nothing.
+    let running = twos[0].lease();
+    assert!(!ones[0].woken() && !twos[1].woken());
+    advance(ms(30)).await;
+    drop(running);
+    let running = ones[0].lease();
+    assert!(!ones[1].woken() && !twos[1].woken());
+    advance(ms(5)).await;
+    drop(running);
+    // 15 ms against 30 ms.
+    let running = ones[1].lease();
+    advance(ms(1)).await;
+    drop(running);
+    twos[1].assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_alone_gets_every_slot_in_order_of_arrival() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 2);
+    let running = [take(&pool, 1), take(&pool, 1)];
+    let mut waiting: Vec<_> = (0..4).map(|_| ask(&pool, 1)).collect();
+    advance(ms(50)).await;
+    drop(running);
+    let leases = [waiting[0].lease(), waiting[1].lease()];
+    assert!(!waiting[2].woken());
+    drop(leases);
+    waiting[2].assert_served();
+    waiting[3].assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_refuses_the_last_request_of_the_dearest_key() {
+    let pool = fair_pool(3);
+    let _member = pool.join("a", 1);
+    // The pool learns what requests cost.
+    for _ in 0..20 {
+        let lease = take(&pool, 9);
+        advance(ms(10)).await;
+        drop(lease);
+    }
+    let _running = take(&pool, 1);
+    let mut crawler = [ask(&pool, 1), ask(&pool, 1), ask(&pool, 1)];
+    let mut person = ask(&pool, 2);
+    crawler[2].assert_refused(AcquireError::QueueFull { limit: 3 });
+    crawler[0].assert_waits();
+    crawler[1].assert_waits();
+    person.assert_waits();
+    // The crawler itself finds a full queue, and drives away no other.
+    let mut again = of(pool.acquire(Claim { fair: Some(FairKey::of(1)), ..Claim::default() }));
+    again.assert_refused(AcquireError::QueueFull { limit: 3 });
+    person.assert_waits();
+    assert_eq!(pool.snapshot().counters.refused_full, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_under_which_members_die_pays_for_the_deaths() {
+    let pool = fair_pool(99);
+    let _members = [pool.join("a", 1), pool.join("b", 1)];
+    let (deadly, running) = (take(&pool, 1), take(&pool, 2));
+    let (mut again, mut other) = (ask(&pool, 1), ask(&pool, 2));
+    advance(ms(500)).await;
+    deadly.end(LeaseEnding::HungUp);
+    // Both have used 500 ms, and the first key the time of a new member, too.
+    drop(running);
+    other.assert_served();
+    again.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn unused_slots_cost_nothing_and_keys_without_requests_are_forgotten() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    for key in 0..1000 {
+        let running = take(&pool, key);
+        let waiting = ask(&pool, key + 1);
+        drop(running);
+        assert!(waiting.woken());
+        drop(waiting);
+    }
+    advance(Duration::from_secs(10)).await;
+    drop(take(&pool, 1));
+    let state = pool.shared.lock();
+    assert_eq!(state.queue.fair.as_ref().map(|fair| fair.len()), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_becomes_fair_and_unfair_while_requests_wait() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let running = take(&pool, 1);
+    let mut waiting = [ask(&pool, 1), ask(&pool, 2), ask(&pool, 1)];
+    advance(ms(10)).await;
+    pool.update(PoolSettings::default());
+    drop(running);
+    let running = waiting[0].lease();
+    pool.update(PoolSettings { fair: true, ..PoolSettings::default() });
+    drop(running);
+    waiting[1].assert_served();
+    waiting[2].assert_served();
+    pool.close();
+}
+
+/// Four crawlers at twice what the pool can do, and people at 0.3 of it, each with a key of its own.
+fn crowd(fair: bool, seed: u64) -> World {
+    let settings = PoolSettings { queue_limit: 100, fair, ..PoolSettings::default() };
+    let holding = Holding::Either(ms(3), 0.1, ms(29));
+    let mut world = World::with(settings, 2, holding, Duration::from_secs(5), seed);
+    world.pour_for(2.0, Duration::from_secs(120), Priority::Normal, |dice| dice.u64(1..=4));
+    world.pour_for(0.3, Duration::from_secs(120), Priority::Normal, |dice| dice.u64(100..100_000));
+    world
+}
+
+fn is_person(story: &&Story) -> bool {
+    story.key >= 100
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_served_beside_crawlers_that_ask_for_everything() {
+    for seed in 0..4 {
+        let mut world = crowd(true, seed);
+        world.run(None).await;
+        let people: Vec<_> = world.stories.iter().filter(is_person).collect();
+        let mut latencies: Vec<_> = people.iter().filter_map(|story| story.latency()).collect();
+        latencies.sort();
+        assert_eq!(latencies.len(), people.len(), "all people are served");
+        let p99 = latencies[latencies.len() * 99 / 100];
+        assert!(p99 <= ms(100), "{p99:?}");
+        // The crawlers get what is left.
+        assert!(world.goodput(Duration::ZERO, Duration::from_secs(120)) > 0.97);
+
+        let mut unfair = crowd(false, seed);
+        unfair.run(None).await;
+        let served = unfair.stories.iter().filter(is_person).filter(|story| story.is_good()).count();
+        assert!(served < people.len() * 3 / 4, "in order of arrival {served} of {}", people.len());
+    }
+}
+
+/// Jain's index of fairness: 1 if all have the same.
+fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_keys_get_equal_worker_time_however_many_requests_they_send() {
+    for policy in [Policy::Fifo, Policy::Adaptive] {
+        let settings = PoolSettings { queue_limit: 200, fair: true, policy, ..PoolSettings::default() };
+        let holding = Holding::Exponential(ms(20));
+        let mut world = World::with(settings, 3, holding, Duration::from_secs(5), 11);
+        // The eighth key sends eight times as many as the first, which alone asks for more than its share.
+        world.pour_for(6.0, Duration::from_secs(120), Priority::Normal, |dice| {
+            (1..=8).find(|key| dice.u64(0..36) < *key * 2).unwrap_or(8)
+        });
+        world.run(Some(Duration::from_secs(120))).await;
+        let mut times = HashMap::<u64, f64>::new();
+        for story in world.stories.iter().filter(|story| story.answered.is_some()) {
+            let held = story.answered.unwrap() - story.granted.unwrap();
+            *times.entry(story.key).or_default() += held.as_secs_f64();
+        }
+        let times: Vec<_> = times.into_values().collect();
+        assert_eq!(times.len(), 8);
+        assert!(jain(&times) >= 0.98, "{policy:?}: {times:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_quiet_has_saved_nothing_up() {
+    let settings =
+        PoolSettings { queue_limit: 500, fair: true, policy: Policy::Fifo, ..PoolSettings::default() };
+    let mut world = World::with(settings, 2, Holding::Fixed(ms(10)), Duration::from_secs(60), 5);
+    world.pour_for(1.5, Duration::from_secs(20), Priority::Normal, |_| 1);
+    world.run(Some(Duration::from_secs(10))).await;
+    world.pour_for(1.5, Duration::from_secs(10), Priority::Normal, |_| 2);
+    let from = world.now();
+    world.run(Some(Duration::from_secs(4))).await;
+    let served = |key: u64| {
+        world
+            .stories
+            .iter()
+            .filter(|story| story.key == key && story.granted.is_some_and(|at| at >= from))
+            .count()
+    };
+    let share = served(2) as f64 / (served(1) + served(2)) as f64;
+    assert!((0.47..=0.53).contains(&share), "{share}");
+}
