@@ -33,7 +33,7 @@ use document::{Document, KeyPath, PathStep};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
-    AccessLog, Buffer, Choice, ClientIpHeader, Compat, ForwardedClientCert, ForwardedProto, LogLevel,
+    AccessLog, Buffer, Choice, ClientIpHeader, Compat, FairBy, ForwardedClientCert, ForwardedProto, LogLevel,
     Lookups, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
 };
 pub use invocation::{Invocation, Surroundings};

@@ -11,10 +11,11 @@ use super::kinds::{KindTimes, WorkKind};
 use super::member::Grant;
 use super::overload::{Judgement, NewWait, OverloadDetector, ServedWait};
 use super::place::QueuePosition;
-use super::queue::{AcquireError, Queue, QueueSpan};
+use super::queue::{AcquireError, Queue};
 use super::roster::Roster;
 use super::service::{Pace, Service};
 use super::settings::PoolSettings;
+use super::span::QueueSpan;
 
 /// A pool whose slots have not moved for this many mean holding times is stuck.
 const STUCK_HOLDINGS: u32 = 16;

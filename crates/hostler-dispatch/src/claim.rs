@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::fair::FairKey;
+use super::fair_key::FairKey;
 use super::kinds::WorkKind;
 
 /// An arrival number. With it a request keeps its position in the queue when it tries again.

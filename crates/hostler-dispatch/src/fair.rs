@@ -7,28 +7,20 @@
 //! virtual time is next.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
 use tokio::time::Instant;
 
 use super::claim::Priority;
+use super::fair_key::FairKey;
 use super::place::QueuePosition;
+
+/// What a request costs at least. While nothing is known of costs, the key with the fewest requests is next.
+const LEAST_COST: Duration = Duration::from_micros(1);
 
 /// The most keys with a debt that are remembered while they have no request.
 const MOST_DEBTORS: usize = 16_384;
-
-/// The key under which a request takes its share, such as the network of its client. The pool only compares keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FairKey(NonZeroU64);
-
-impl FairKey {
-    /// The key with this hash. Two keys with one hash share.
-    pub fn of(hash: u64) -> Self {
-        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))
-    }
-}
 
 /// Worker time in nanoseconds.
 type VirtualTime = u128;
@@ -42,7 +34,7 @@ pub(super) struct Charge {
 
 /// The keys of a pool with what they have used, and their waiting requests.
 pub(super) struct FairShares {
-    shares: HashMap<FairKey, Share>,
+    shares: HashMap<FairKey, KeyShare>,
     /// The virtual time of the pool.
     now: VirtualTime,
     /// When `now` was last brought forward because no request waited.
@@ -62,7 +54,7 @@ struct FairLine {
 }
 
 #[derive(Default)]
-struct Share {
+struct KeyShare {
     /// The virtual time of the key.
     time: VirtualTime,
     running: u32,
@@ -76,7 +68,7 @@ struct KeyLine {
     work: Duration,
 }
 
-impl Share {
+impl KeyShare {
     fn is_waiting(&self) -> bool {
         self.waiting.iter().any(|line| !line.places.is_empty())
     }
@@ -101,7 +93,7 @@ impl FairShares {
             }
             let line = &mut share.waiting[place.priority.index()];
             line.places.insert(place);
-            line.work += work;
+            line.work += work.max(LEAST_COST);
         });
     }
 
@@ -110,8 +102,11 @@ impl FairShares {
         self.edit(key, |share, _| {
             let line = &mut share.waiting[place.priority.index()];
             if line.places.remove(&place) {
-                line.work =
-                    if line.places.is_empty() { Duration::ZERO } else { line.work.saturating_sub(work) };
+                line.work = if line.places.is_empty() {
+                    Duration::ZERO
+                } else {
+                    line.work.saturating_sub(work.max(LEAST_COST))
+                };
             }
         });
     }
@@ -123,7 +118,7 @@ impl FairShares {
 
     /// A request gets a slot, and will cost about this much. `has_waited`: it was the next of those that wait.
     pub fn charge(&mut self, key: FairKey, estimate: Duration, has_waited: bool) -> Charge {
-        let micros = u32::try_from(estimate.as_micros()).unwrap_or(u32::MAX);
+        let micros = u32::try_from(estimate.max(LEAST_COST).as_micros()).unwrap_or(u32::MAX);
         let mut began = 0;
         self.edit(key, |share, now| {
             began = share.time.max(now);
@@ -175,7 +170,7 @@ impl FairShares {
         let share = self.shares.get(&key);
         let begin = share.map_or(self.now, |share| share.time.max(self.now));
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
-        let end = begin + (own + work).as_nanos();
+        let end = begin + (own + work.max(LEAST_COST)).as_nanos();
         let same_or_lower = Priority::ALL.into_iter().filter(|other| *other >= priority);
         let last =
             |class: Priority| self.lines[class.index()].ends.last().map(|(end, key)| (*end, *key, class));
@@ -221,10 +216,10 @@ impl FairShares {
     }
 
     /// Changes a share, and keeps it where it belongs by its virtual time. The function also gets that of the pool.
-    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut Share, VirtualTime)) {
+    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, VirtualTime)) {
         let Self { shares, now, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        let at = |share: &Share, index: usize| {
+        let at = |share: &KeyShare, index: usize| {
             let KeyLine { places, work } = &share.waiting[index];
             places.first().map(|first| ((share.time, *first, key), (share.time + work.as_nanos(), key)))
         };

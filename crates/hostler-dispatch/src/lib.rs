@@ -31,6 +31,7 @@ mod doubt;
 mod eject;
 mod event_loop;
 mod fair;
+mod fair_key;
 mod free_index;
 mod gauge;
 pub mod json;
@@ -53,6 +54,7 @@ mod settings;
 mod shared;
 mod sleeping;
 mod snapshot;
+mod span;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -67,7 +69,7 @@ pub use claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority, 
 pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use event_loop::EventLoop;
-pub use fair::FairKey;
+pub use fair_key::FairKey;
 pub use gauge::{Gauge, Hold, Load};
 pub use kinds::WorkKind;
 pub use lease::{Lease, LeaseEnding};

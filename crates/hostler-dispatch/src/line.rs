@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::bound_line::BoundLine;
 use super::place::QueuePosition;
-use super::queue::QueueSpan;
+use super::span::QueueSpan;
 
 /// The waiting requests of one class.
 #[derive(Default)]

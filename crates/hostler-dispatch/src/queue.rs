@@ -7,48 +7,15 @@ use std::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use tokio::time::Instant;
 
-use super::claim::{LongLived, MemberId, MemberPreference, Priority};
-use super::fair::{FairKey, FairShares};
+use super::claim::{MemberId, MemberPreference, Priority};
+use super::fair::FairShares;
 use super::kinds::WorkKind;
 use super::line::{Line, Waiter};
 use super::place::QueuePosition;
+use super::span::{QueueSpan, Work};
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
-
-/// Since when and until when a request waits, and for which members. The times are those of the pool's clock, which stops
-/// while the pool is paused.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QueueSpan {
-    pub since: Instant,
-    pub until: Option<Instant>,
-    pub long_lived: Option<LongLived>,
-    pub preference: MemberPreference,
-    /// What it costs.
-    pub work: Work,
-}
-
-impl QueueSpan {
-    /// How long the request can wait in all. `None`: no limit.
-    pub fn time_limit(self) -> Option<Duration> {
-        self.until.map(|until| until.saturating_duration_since(self.since))
-    }
-}
-
-/// What a request costs: its kind, for how long it is expected to hold its slot, and who is charged for it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Work {
-    pub kind: Option<WorkKind>,
-    pub time: Duration,
-    pub fair: Option<FairKey>,
-}
-
-impl Work {
-    /// Requests without a key share one.
-    pub fn key(self) -> FairKey {
-        self.fair.unwrap_or(FairKey::of(0))
-    }
-}
 
 /// Why a request gets no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

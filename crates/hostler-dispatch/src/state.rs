@@ -16,9 +16,10 @@ use super::kinds::WorkKind;
 use super::member::Grant;
 use super::pause::Pause;
 use super::place::QueuePosition;
-use super::queue::{AcquireError, Late, Queue, QueueSpan, WaitOutcome, Work};
+use super::queue::{AcquireError, Late, Queue, WaitOutcome};
 use super::roster::Roster;
 use super::settings::PoolSettings;
+use super::span::{QueueSpan, Work};
 use super::wakers::Wakers;
 
 pub(super) struct PoolState<E> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::section::section;
-use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, StickyBy, StickySwitch};
+use super::{Ejection, FairBy, HealthCheck, MemberTls, NumberOfWorkers, StickyBy, StickySwitch};
 use crate::value::{
     Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath,
     Size, Slots, Spares,
@@ -276,11 +276,29 @@ pub struct Queue {
     pub timeout: Period,
     /// Which requests Hostler refuses if there are too many. The order is always that of arrival.
     pub policy: Policy,
+    /// Under which keys requests share the slots fairly. Without it, requests get slots in order of arrival.
+    ///
+    /// While requests wait, the next slot goes to the key whose requests have cost the least worker time. If the queue is
+    /// full, the last request of the key with the most work gives way. Write it if a few clients, such as crawlers, can
+    /// ask for more than the workers can do. A list is an order: the first that a request has gives its key. Requests
+    /// that have none of them share one key.
+    ///
+    /// - `"client"`: the network of the client's address (`/24` for IPv4, `/48` for IPv6)
+    /// - `"crawler"`: the name of a crawler that says so in `User-Agent`, from any address
+    /// - `"header:NAME"`, `"cookie:NAME"`: the value of this header field or cookie
+    ///
+    /// Example: `fair = ["crawler", "client"]`. See [Fair queues](../concepts/fair.md).
+    pub fair: OneOrMany<FairBy>,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { limit: None, timeout: Period::seconds(5), policy: Policy::Adaptive }
+        Self {
+            limit: None,
+            timeout: Period::seconds(5),
+            policy: Policy::Adaptive,
+            fair: OneOrMany::default(),
+        }
     }
 }
 

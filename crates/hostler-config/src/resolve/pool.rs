@@ -76,6 +76,7 @@ impl Resolver<'_> {
                 limit: written.queue.limit.map_or_else(|| default_queue_limit(&source), |limit| limit.get()),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
+                fair: written.queue.fair.0.clone(),
             },
             request_timeout: written.request_timeout.0,
             wake_timeout: if may_sleep(&source) { written.wake_timeout.0 } else { Duration::ZERO },

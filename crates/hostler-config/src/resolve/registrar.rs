@@ -53,6 +53,7 @@ impl Resolver<'_> {
                 limit: written.queue.limit.map_or(QUEUE_LIMIT, |limit| limit.get()),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
+                fair: written.queue.fair.0.clone(),
             },
             request_timeout: written.request_timeout.0,
             connect_timeout: written.connect_timeout.0,

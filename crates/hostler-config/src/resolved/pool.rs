@@ -8,7 +8,7 @@ use hostler_worker::{Slots, WorkerSettings};
 
 use super::{Ejection, HealthCheck, Sticky};
 use crate::client_tls::ClientTls;
-use crate::file::{Choice, MemberProtocol, Policy};
+use crate::file::{Choice, FairBy, MemberProtocol, Policy};
 
 /// One queue, and the workers or members that serve it.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +73,8 @@ pub struct Queue {
     pub timeout: Duration,
     /// Which requests are served first, and which are refused.
     pub policy: Policy,
+    /// What gives requests the keys under which they share the slots fairly. Empty: they do not.
+    pub fair: Vec<FairBy>,
 }
 
 /// Where the members of the pool come from.

@@ -11,7 +11,7 @@ use super::site;
 use crate::file::File;
 use crate::reference::EXAMPLE;
 use crate::{
-    Config, Endpoint, Fallback, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison, Policy,
+    Config, Endpoint, FairBy, Fallback, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison, Policy,
     PoolMembers, Priority, Target,
 };
 
@@ -341,4 +341,19 @@ fn workers_are_a_number_or_a_range() {
         assert_eq!((settings.least, settings.count), (least, count), "{written}");
         assert_eq!(!config.pools[0].wake_timeout.is_zero(), may_sleep, "{written}");
     }
+}
+
+#[test]
+fn a_fair_queue_has_one_key_or_a_list_of_them() {
+    let fair = |written: &str| {
+        site(&format!("[pools.web]\ncommand = \"x\"\nqueue.fair = {written}\n")).config().pools[0]
+            .queue
+            .fair
+            .clone()
+    };
+    assert_eq!(fair("\"client\""), [FairBy::Client]);
+    let list = fair("[\"crawler\", \"header:X-Api-Key\", \"cookie:session\"]");
+    let (header, cookie) = (FairBy::Header("X-Api-Key".into()), FairBy::Cookie("session".into()));
+    assert_eq!(list, [FairBy::Crawler, header, cookie]);
+    site("[pools.web]\ncommand = \"x\"\nqueue.fair = [\"client\", \"header:\"]\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n").says(expect![[r#"hostler.toml:3:25: pools.web.queue.fair[1]: "header:" is not "client", "crawler", "header:NAME" or "cookie:NAME""#]]);
 }

@@ -71,15 +71,23 @@ async fn one_key_alone_gets_every_slot_in_order_of_arrival() {
 async fn a_full_queue_refuses_the_last_request_of_the_dearest_key() {
     let pool = fair_pool(3);
     let _member = pool.join("a", 1);
-    // The pool learns what requests cost.
-    for _ in 0..20 {
-        let lease = take(&pool, 9);
-        advance(ms(10)).await;
-        drop(lease);
+    for knows_costs in [false, true] {
+        if knows_costs {
+            for _ in 0..20 {
+                let lease = take(&pool, 9);
+                advance(ms(10)).await;
+                drop(lease);
+            }
+        }
+        full_queue(&pool);
     }
-    let _running = take(&pool, 1);
-    let mut crawler = [ask(&pool, 1), ask(&pool, 1), ask(&pool, 1)];
-    let mut person = ask(&pool, 2);
+}
+
+fn full_queue(pool: &Pool<&'static str>) {
+    let before = pool.snapshot().counters.refused_full;
+    let _running = take(pool, 1);
+    let mut crawler = [ask(pool, 1), ask(pool, 1), ask(pool, 1)];
+    let mut person = ask(pool, 2);
     crawler[2].assert_refused(AcquireError::QueueFull { limit: 3 });
     crawler[0].assert_waits();
     crawler[1].assert_waits();
@@ -88,7 +96,7 @@ async fn a_full_queue_refuses_the_last_request_of_the_dearest_key() {
     let mut again = of(pool.acquire(Claim { fair: Some(FairKey::of(1)), ..Claim::default() }));
     again.assert_refused(AcquireError::QueueFull { limit: 3 });
     person.assert_waits();
-    assert_eq!(pool.snapshot().counters.refused_full, 2);
+    assert_eq!(pool.snapshot().counters.refused_full - before, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +163,7 @@ fn is_person(story: &&Story) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn people_are_served_beside_crawlers_that_ask_for_everything() {
-    for seed in 0..4 {
+    for seed in 0..2 {
         let mut world = crowd(true, seed);
         world.run(None).await;
         let people: Vec<_> = world.stories.iter().filter(is_person).collect();
@@ -169,8 +177,20 @@ async fn people_are_served_beside_crawlers_that_ask_for_everything() {
 
         let mut unfair = crowd(false, seed);
         unfair.run(None).await;
-        let served = unfair.stories.iter().filter(is_person).filter(|story| story.is_good()).count();
-        assert!(served < people.len() * 3 / 4, "in order of arrival {served} of {}", people.len());
+        let mut good: Vec<_> = unfair
+            .stories
+            .iter()
+            .filter(|story| is_person(story) && story.is_good())
+            .filter_map(Story::latency)
+            .collect();
+        good.sort();
+        let unfair_p99 = good[good.len() * 99 / 100];
+        let share = |served: usize| 100 * served / people.len();
+        println!(
+            "fair: 100 % in time, p99 {p99:?}; order of arrival: {} %, p99 {unfair_p99:?}",
+            share(good.len())
+        );
+        assert!(share(good.len()) < 75);
     }
 }
 

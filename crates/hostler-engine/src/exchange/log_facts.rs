@@ -9,6 +9,7 @@ use hostler_cache::{CacheStatus, Forward};
 use serde::Serialize;
 
 use super::durations::{Durations, DurationsView, RequestKind};
+use super::key_costs::FairCharge;
 
 /// Facts for the log: where an exchange went and how it ended.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +46,8 @@ pub struct LogFacts {
     pub cache: Option<CacheStatus>,
     /// The age in seconds of an answer from the cache.
     pub age: Option<u64>,
+    /// The key under which the request shares the slots of a fair pool.
+    pub fair: Option<Box<FairCharge>>,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
     /// Body bytes received from the client.

@@ -6,6 +6,7 @@ mod call;
 mod death_count;
 mod development;
 mod early;
+mod fair;
 mod fallback;
 mod files;
 mod health;
@@ -36,13 +37,16 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, Name, Whole};
 
-use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock};
+use crate::exchange::{
+    Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestCost, RequestKind, clock,
+};
 use crate::route::Table;
 use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};
 
 pub use answer::{Answer, Failed, Streamed};
 pub use development::{DevelopmentPages, DevelopmentState};
+pub use fair::{FairKeys, FairView};
 pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
@@ -218,6 +222,13 @@ impl Gateway {
         let kind = RequestKind::new(exchange.scheme, exchange.head.method(), exchange.log_facts.status);
         let time = clock::now().saturating_duration_since(exchange.timings.started);
         counters.count(kind, time, &exchange.log_facts);
+        if let Some(fair) = &exchange.log_facts.fair {
+            let worker = exchange.timings.slot_hold.unwrap_or_default();
+            fair.settle(
+                RequestCost { worker, is_refused: exchange.log_facts.refusal.is_some() },
+                clock::now(),
+            );
+        }
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
         if (exchange.is_suspect || exchange.pending_end.is_some())

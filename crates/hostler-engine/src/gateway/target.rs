@@ -8,6 +8,7 @@ use hostler_dispatch::{Pool, Priority};
 use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
 
+use super::fair::FairKeys;
 use super::kind::RouteKind;
 use super::poison::Poison;
 use super::prepare::Changes;
@@ -84,6 +85,8 @@ pub struct PoolTarget {
     pub poison: Arc<Poison>,
     /// How its clients stay with its members. None: they do not.
     pub sticky: Option<Arc<Stickiness>>,
+    /// Under which keys requests share its slots. None: they get them in order of arrival.
+    pub fair: Option<Arc<FairKeys>>,
 }
 
 /// The settings of a pool for one route.
@@ -128,7 +131,7 @@ impl PoolTarget {
             limits: settings.limits,
             max_interim_answers: settings.max_interim_answers,
         };
-        let (name, wake_timeout, sticky) = (pool.name().into(), Duration::ZERO, None);
-        Self { name, pool, queue_timeout, request_timeout, wake_timeout, call, meter, poison, sticky }
+        let (name, wake_timeout, sticky, fair) = (pool.name().into(), Duration::ZERO, None, None);
+        Self { name, pool, queue_timeout, request_timeout, wake_timeout, call, meter, poison, sticky, fair }
     }
 }

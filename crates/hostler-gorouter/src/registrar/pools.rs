@@ -10,7 +10,7 @@ use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
-    Changes, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
+    Changes, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
@@ -38,6 +38,8 @@ pub struct RouteTemplate {
     pub threads: usize,
     /// The rules for requests by registered routes.
     pub rules: Arc<PlatformRules>,
+    /// Under which keys requests share the slots of each route. None: they get them in order of arrival.
+    pub fair: Option<Arc<FairKeys>>,
     /// How answers are encoded.
     pub compress: Option<Arc<EncodingPlan>>,
     pub journal: Journal,
@@ -259,6 +261,7 @@ impl Pools {
             max_interim_answers: self.template.max_interim_answers,
         };
         let target = PoolTarget::new(pool, self.meter.clone(), self.poison.clone(), target);
+        let target = PoolTarget { fair: self.template.fair.clone(), ..target };
         Arc::new(Route {
             pattern: target.name.clone(),
             target: Target::Pool(target),
@@ -292,6 +295,7 @@ impl Pools {
                 Policy::Adaptive => hostler_dispatch::Policy::Adaptive,
                 Policy::Fifo => hostler_dispatch::Policy::Fifo,
             },
+            fair: !settings.queue.fair.is_empty(),
             eject: EjectSettings {
                 failures: settings.ejection.timeouts,
                 min: settings.ejection.time,

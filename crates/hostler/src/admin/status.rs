@@ -12,7 +12,9 @@ use hostler_engine::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
     RecentExchanges, Spool, SpoolView,
 };
-use hostler_engine::gateway::{Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView};
+use hostler_engine::gateway::{
+    FairKeys, FairView, Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView,
+};
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
 use hostler_native::geo::{Geo, GeoStatus};
@@ -115,6 +117,8 @@ pub struct PoolSource {
     pub poison: Arc<Poison>,
     /// None if `sticky` is off.
     pub sticky: Option<Arc<Stickiness>>,
+    /// None if the pool serves in order of arrival.
+    pub fair: Option<Arc<FairKeys>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -199,6 +203,8 @@ pub struct PoolStatus {
     pub suspects: SuspectsView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sticky: Option<StickyView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair: Option<FairView>,
     pub times: Times,
 }
 
@@ -314,6 +320,7 @@ impl PoolSource {
             kept_off: self.poison.kept_off(),
             suspects: self.poison.view(),
             sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
+            fair: self.fair.as_ref().map(|fair| fair.view()),
             times: self.meter.times(),
         }
     }

@@ -106,8 +106,15 @@ fn of_pool(pool: &Pool) -> String {
         Policy::Adaptive => "",
         Policy::Fifo => ", in order of arrival",
     };
+    let fair = match &*queue.fair {
+        [] => String::new(),
+        by => format!(", shared fairly by {}", join(by)),
+    };
     let (wait, times) = (Period(queue.timeout), format!("response within {}", Period(pool.request_timeout)));
-    format!("{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}; {times}", queue.limit)
+    format!(
+        "{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}{fair}; {times}",
+        queue.limit
+    )
 }
 
 fn of_members(members: &Members) -> String {

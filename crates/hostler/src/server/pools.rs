@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::{Poison, Stickiness};
+use hostler_engine::gateway::{FairKeys, Poison, Stickiness};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -28,6 +28,8 @@ pub(super) struct RunningPool {
     pub poison: Arc<Poison>,
     /// None if `sticky` is off.
     pub sticky: Option<Arc<Stickiness>>,
+    /// None if the pool serves in order of arrival.
+    pub fair: Option<Arc<FairKeys>>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
@@ -60,6 +62,7 @@ impl RunningPool {
             pool: Pool::new(name.clone(), settings::pool(written)),
             poison: poison(&name, written, pool_context),
             sticky: sticky(&name, written, pool_context, None),
+            fair: FairKeys::new(&written.queue.fair, None),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
             settings: written.clone(),
@@ -98,6 +101,7 @@ impl RunningPool {
                 true => self.sticky.clone(),
                 false => sticky(&self.name, written, pool_context, self.sticky.as_deref()),
             },
+            fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
             settings: written.clone(),
             ..self.clone()
         })
@@ -152,6 +156,7 @@ impl RunningPool {
             meter: self.meter.clone(),
             poison: self.poison.clone(),
             sticky: self.sticky.clone(),
+            fair: self.fair.clone(),
             supervisor: self.supervisor.clone(),
         }
     }

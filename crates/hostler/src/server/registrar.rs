@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
 use hostler_config::{AccessLog, Config};
-use hostler_engine::gateway::{AccessFormat, Gateway, Health, RegistrarRules};
+use hostler_engine::gateway::{AccessFormat, FairKeys, Gateway, Health, RegistrarRules};
 use hostler_engine::journal::{Journal, Level};
 use hostler_gorouter::access_log;
 use hostler_gorouter::nats::NatsConnection;
@@ -88,8 +88,10 @@ impl Registering {
         let accept = settings.accept;
         let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = NatsConnection::open(settings.nats.clone(), journal.clone());
+        let fair = FairKeys::new(&settings.queue.fair, None);
         let template = RouteTemplate {
             settings,
+            fair,
             limits: settings::limits(&config.server),
             max_interim_answers: config.server.max_interim_answers,
             own: Arc::new(own),

@@ -157,9 +157,9 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
         limits: settings::limits(&config.server),
         max_interim_answers: config.server.max_interim_answers,
     };
-    let (wake_timeout, sticky) = (pool.settings.wake_timeout, pool.sticky.clone());
+    let (wake_timeout, sticky, fair) = (pool.settings.wake_timeout, pool.sticky.clone(), pool.fair.clone());
     let target = PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings);
-    PoolTarget { wake_timeout, sticky, ..target }
+    PoolTarget { wake_timeout, sticky, fair, ..target }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

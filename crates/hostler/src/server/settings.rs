@@ -138,6 +138,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         choice: choice(pool.choice),
         queue_limit: pool.queue.limit,
         policy: policy(pool.queue.policy),
+        fair: !pool.queue.fair.is_empty(),
         max_tunnels: pool.max_tunnels,
         max_streams: pool.max_streams,
         eject: ejection(&pool.ejection),

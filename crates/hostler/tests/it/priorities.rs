@@ -36,3 +36,29 @@ async fn a_pool_uses_the_configured_queue_policy() {
     let fifo = in_front_of(&app, "pools.app.queue.policy = 'fifo'").await;
     assert_eq!(fifo.pool("app").await["policy"], "fifo");
 }
+
+#[tokio::test]
+async fn a_fair_pool_serves_the_client_that_has_used_least_and_the_status_names_the_dearest() {
+    let app = upstream().holds_requests().start().await;
+    let config = "pools.app.concurrency = 1\npools.app.queue.fair = ['crawler', 'header:x-who']\n[[routes]]\nmatch = '*'\npool = 'app'\n";
+    let site = in_front_of(&app, config).await;
+    let mut clients = Vec::new();
+    for (waiting, (path, who)) in
+        [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/4", "b"), ("/5", "a"), ("/6", "c")].into_iter().enumerate()
+    {
+        let mut client = site.connect().await;
+        client.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n")).await;
+        clients.push(client);
+        site.settles("app", 1, waiting).await;
+    }
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_status(200);
+    }
+    assert_eq!(app.targets(), ["/1", "/4", "/6", "/2", "/3", "/5"]);
+    let fair = site.pool("app").await["fair"].clone();
+    assert_eq!(fair["by"], serde_json::json!(["crawler", "header:x-who"]));
+    let dearest = &fair["keys"][0];
+    assert!(dearest["key"].as_str().unwrap().starts_with("header x-who #"), "{fair}");
+    assert_eq!(dearest["requests"], 4);
+}

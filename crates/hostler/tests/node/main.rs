@@ -13,6 +13,7 @@ mod deploys;
 mod development;
 mod ever_new;
 mod examples;
+mod fair;
 mod first_start;
 mod health;
 mod inherited;

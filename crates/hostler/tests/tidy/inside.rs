@@ -50,7 +50,7 @@ const GATEWAY: Rows = &[
     &["early", "files", "native", "redirect", "wait"],
     &["stream"],
     &["answer", "target"],
-    &["prepare", "fallback"],
+    &["prepare", "fallback", "fair"],
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],

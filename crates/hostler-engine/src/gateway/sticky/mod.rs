@@ -24,6 +24,7 @@ use tokens::Tokens;
 
 use stay::{CookieNeed, Moved};
 
+pub(super) use read::cookies;
 pub(super) use stay::Stay;
 pub use tokens::StickyKey;
 

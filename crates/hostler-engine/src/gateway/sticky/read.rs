@@ -46,7 +46,7 @@ pub(super) fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// The values of all cookies with this name. Browsers send the one with the longest path first.
-pub(super) fn cookies<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+pub(in crate::gateway) fn cookies<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let pairs = fields.all(Name::Cookie).flat_map(|line| line.split(|&byte| byte == b';'));
     pairs.filter_map(move |pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }

@@ -1,0 +1,62 @@
+//! Which requests have the same key, and what the status shows of a key.
+
+use hostler_config::FairBy;
+use hostler_wire::Limits;
+
+use super::*;
+use crate::gateway::tests::exchange;
+
+fn keys(by: &[&str]) -> Arc<FairKeys> {
+    let by: Vec<FairBy> = by.iter().map(|by| by.parse().unwrap()).collect();
+    FairKeys::new(&by, None).unwrap()
+}
+
+fn request(ip: &str, fields: &str) -> Exchange {
+    let mut exchange = exchange();
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+    exchange.client.ip = ip.parse().unwrap();
+    exchange
+}
+
+fn words(by: &[&str], ip: &str, fields: &str) -> String {
+    keys(by).words(&request(ip, fields), 0xABCDEF)
+}
+
+#[tokio::test]
+async fn a_client_is_its_network() {
+    let keys = keys(&["client"]);
+    let key = |ip: &str| keys.of(&mut request(ip, ""));
+    assert_eq!(key("192.0.2.1"), key("192.0.2.254"));
+    assert_ne!(key("192.0.2.1"), key("192.0.3.1"));
+    assert_eq!(key("::ffff:192.0.2.7"), key("192.0.2.1"));
+    assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:ffff::9"));
+    assert_ne!(key("2001:db8:1::1"), key("2001:db8:2::1"));
+    assert_eq!(words(&["client"], "192.0.2.77", ""), "client 192.0.2.0/24");
+    assert_eq!(words(&["client"], "2001:db8:1:2::1", ""), "client 2001:db8:1::/48");
+}
+
+#[tokio::test]
+async fn the_first_that_a_request_has_gives_its_key() {
+    let by = ["header:X-Api-Key", "cookie:session", "crawler", "client"];
+    let crawler = "User-Agent: Mozilla/5.0 (compatible; ExampleBot/1.0)\r\n";
+    assert_eq!(
+        words(&by, "192.0.2.1", "X-Api-Key: secret\r\nCookie: session=x\r\n"),
+        "header X-Api-Key #abcdef"
+    );
+    assert_eq!(words(&by, "192.0.2.1", "Cookie: a=b; session=x\r\n"), "cookie session #abcdef");
+    assert_eq!(words(&by, "192.0.2.1", crawler), "crawler ExampleBot");
+    assert_eq!(words(&by, "192.0.2.1", "User-Agent: curl/8\r\n"), "client 192.0.2.0/24");
+    assert_eq!(words(&["header:X-Api-Key"], "192.0.2.1", ""), "no key");
+    let keys = keys(&by);
+    let from = |ip: &str| keys.of(&mut request(ip, crawler));
+    assert_eq!(from("192.0.2.1"), from("198.51.100.1"), "a crawler with many addresses is one key");
+}
+
+#[test]
+fn a_reload_that_changes_no_key_keeps_what_was_measured() {
+    let before = keys(&["client"]);
+    assert!(Arc::ptr_eq(&FairKeys::new(&[FairBy::Client], Some(&before)).unwrap(), &before));
+    assert!(!Arc::ptr_eq(&FairKeys::new(&[FairBy::Crawler], Some(&before)).unwrap(), &before));
+    assert!(FairKeys::new(&[], Some(&before)).is_none());
+}
