@@ -7,6 +7,7 @@ import { benchmarkFiles } from './plots/page.mjs';
 import { anyAppSection } from './report/any-app.mjs';
 import { cacheSection } from './report/cache.mjs';
 import { deploysSection } from './report/deploys.mjs';
+import { fairSection } from './report/fair.mjs';
 import { idleSection } from './report/idle.mjs';
 import { lookupsSection } from './report/lookups.mjs';
 import { manyAppsSection } from './report/many-apps.mjs';
@@ -26,6 +27,7 @@ const SECTIONS = {
   scale: scaleSection,
   tail: tailSection,
   overload: overloadSection,
+  fair: fairSection,
   deploys: deploysSection,
   idle: idleSection,
   render: renderSection,

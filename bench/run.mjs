@@ -1,4 +1,4 @@
-// npm run bench [-- proxy|scale|tail|overload|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
+// npm run bench [-- proxy|scale|tail|overload|fair|deploys|idle|render|photos|tls|websockets|cache|memcached|lookups|any-app|many-apps ...]
 // [--rounds N] [--budget MINUTES] [--quick] [--peers a,b] runs scenarios, stores their raw figures in results/*.json and renders RESULTS.md
 // from them. Knows only the names of the scenarios.
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { renderFolder } from './render.mjs';
 import { anyApp } from './scenarios/any-app.mjs';
 import { cache } from './scenarios/cache.mjs';
 import { deploys } from './scenarios/deploys.mjs';
+import { fair } from './scenarios/fair.mjs';
 import { idle } from './scenarios/idle.mjs';
 import { lookups } from './scenarios/lookups.mjs';
 import { manyApps } from './scenarios/many-apps.mjs';
@@ -26,8 +27,8 @@ import { tail } from './scenarios/tail.mjs';
 import { tls } from './scenarios/tls.mjs';
 import { websockets } from './scenarios/websockets.mjs';
 
-const SCENARIOS = { proxy, scale, tail, overload, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
-const USAGE = `usage: npm run bench -- [proxy] [scale] [tail] [overload] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--budget MINUTES] [--quick] [--peers a,b]
+const SCENARIOS = { proxy, scale, tail, overload, fair, deploys, idle, render, photos, tls, websockets, cache, memcached, lookups, 'any-app': anyApp, 'many-apps': manyApps };
+const USAGE = `usage: npm run bench -- [proxy] [scale] [tail] [overload] [fair] [deploys] [idle] [render] [photos] [tls] [websockets] [cache] [memcached] [lookups] [any-app] [many-apps] [--rounds N] [--budget MINUTES] [--quick] [--peers a,b]
   --budget  so many minutes for all: fewer rounds, never less than one; RESULTS.md says how many there were
   --quick   one short round, to see that everything works; writes to bench/.cache/quick, not to bench/results
   --peers   only these peers: ${Object.values(SCENARIOS).map((one) => `${one.name}: ${one.peers.join(' ')}`).join('; ')}`;

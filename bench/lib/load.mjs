@@ -61,9 +61,9 @@ function openArgs({ port, ports = [port], steps, patience = 30, ...settings }) {
   return [...common(settings), '-targets', ports.map(url).join(','), '-steps', written, '-timeout', `${patience}s`];
 }
 
-/** `app.body`, if any, is a file to POST. */
-function common({ app, mix, seed }) {
-  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare), ...(app.body ? ['-body', app.body] : [])];
+/** `app.body`, if any, is a file to POST. `from`: the address of the client of each edge, with %d for its number. */
+function common({ app, mix, seed, from }) {
+  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare), ...(app.body ? ['-body', app.body] : []), ...(from ? ['-from', from] : [])];
   return [...paths, '-edges', String(mix.edges), '-seed', String(seed)];
 }
 

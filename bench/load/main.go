@@ -34,6 +34,7 @@ type options struct {
 	edges     int
 	closed    uint64
 	plan      bool
+	from      string
 }
 
 // step is a part of an open loop with one rate.
@@ -84,6 +85,7 @@ func parse() options {
 	flag.DurationVar(&opts.timeout, "timeout", 30*time.Second, "when a client gives up")
 	flag.Int64Var(&opts.seed, "seed", 1, "seed of arrivals, mix and edges")
 	flag.IntVar(&opts.edges, "edges", 32, "independent keep-alive connection pools")
+	flag.StringVar(&opts.from, "from", "", "X-Forwarded-For of each request, with %d for the number of its edge")
 	flag.Uint64Var(&opts.closed, "closed", 0, "closed loop with so many requests at once per target")
 	flag.BoolVar(&opts.plan, "plan", false, "print [intended start, long] of each request of an open loop, and send nothing")
 	flag.Parse()

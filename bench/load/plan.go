@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand"
 	"net/http"
 	"net/url"
@@ -66,6 +67,7 @@ type edges struct {
 	short *url.URL
 	long  *url.URL
 	hosts []string
+	from  []string
 	pools []*http.Transport
 }
 
@@ -74,7 +76,10 @@ func newEdges(opts options, plan *plan, targets []string) *edges {
 	for _, target := range targets {
 		e.hosts = append(e.hosts, parsePath(target).Host)
 	}
-	for range opts.edges {
+	for edge := range opts.edges {
+		if opts.from != "" {
+			e.from = append(e.from, fmt.Sprintf(opts.from, edge))
+		}
 		e.pools = append(e.pools, &http.Transport{
 			MaxIdleConnsPerHost: 10_000,
 			DisableCompression:  true,
@@ -104,7 +109,12 @@ func (e *edges) RoundTrip(request *http.Request) (*http.Response, error) {
 	target.Host = e.hosts[e.plan.targetOf(seq, len(e.hosts))]
 	planned.Host = target.Host
 	planned.URL = &target
-	return e.pools[e.plan.edge[seq%uint64(len(e.plan.edge))]].RoundTrip(&planned)
+	edge := e.plan.edge[seq%uint64(len(e.plan.edge))]
+	if e.from != nil {
+		planned.Header = request.Header.Clone()
+		planned.Header.Set("X-Forwarded-For", e.from[edge])
+	}
+	return e.pools[edge].RoundTrip(&planned)
 }
 
 func parsePath(text string) *url.URL {

@@ -15,11 +15,11 @@ export const nginx = {
   },
 };
 
-export async function startNginx(session, { upstreams, tunnels, cpu, tls, workers }) {
+export async function startNginx(session, { upstreams, tunnels, cpu, tls, workers, limit }) {
   const port = await freePort();
   const dir = session.path('nginx');
   mkdirSync(dir);
-  const file = session.write('nginx.conf', configuration({ dir, port, upstreams, tunnels, tls, workers }));
+  const file = session.write('nginx.conf', configuration({ dir, port, upstreams, tunnels, tls, workers, limit }));
   // -e: before it has read the file, nginx would write to the error log of the machine's own nginx.
   const started = session.start('nginx', ['-e', 'stderr', '-p', dir, '-c', file], { cpu, name: 'nginx' });
   return { port, started };
@@ -51,11 +51,11 @@ ${sending.map((line) => `    ${line}\n`).join('')}    tcp_nodelay on;
 `;
 }
 
-export function configuration({ dir, port, upstreams, tunnels, tls, workers, user = process.getuid() === 0 ? 'root' : null }) {
+export function configuration({ dir, port, upstreams, tunnels, tls, workers, limit, user = process.getuid() === 0 ? 'root' : null }) {
   return `# Workers of a master that is root would become www-data and could not reach the sockets in our folder.
 ${user ? `user ${user};` : ''}
 ${opening({ dir, sending: ['sendfile on;', 'tcp_nopush on;'], workers })}
-${tunnels ? UPGRADES : ''}    upstream workers {
+${tunnels ? UPGRADES : ''}${limit ? limited(limit) : ''}    upstream workers {
 ${upstreams.map((path) => `        server unix:${path} fail_timeout=0;`).join('\n')}
         keepalive 1024;
         keepalive_requests 10000000;
@@ -78,6 +78,15 @@ ${tunnels ? TUNNELS : '        proxy_set_header Connection "";'}
         }
     }
 }
+`;
+}
+
+/** At most so many requests in a second of each client, and a burst of two seconds. The load generator says which client it is. */
+function limited(rate) {
+  return `    set_real_ip_from 127.0.0.1;
+    real_ip_header X-Forwarded-For;
+    limit_req_zone $binary_remote_addr zone=clients:10m rate=${rate}r/s;
+    limit_req zone=clients burst=${2 * rate} nodelay;
 `;
 }
 

@@ -19,13 +19,15 @@ const SUPERVISED = { app, workers: WORKERS, concurrency: 1, queueTimeout: QUEUE_
 export const RENDERS = {
   hostler: (session) => startWithWorkers(session, SUPERVISED),
   cluster: (session) => startCluster(session, { app, workers: WORKERS }),
-  async chain(session) {
-    const workers = await startWorkers(session, { app, count: WORKERS });
-    const settings = { members: workers.map(({ at }) => at), slots: 1, queueTimeout: QUEUE_TIMEOUT, probe: app.short, threads: null };
-    const proxies = await chain.start(session, settings);
-    return { port: proxies.port, processes: [...proxies.processes, ...workers.map(({ started }) => started)] };
-  },
+  chain: (session) => startChain(session),
 };
+
+async function startChain(session, more = {}) {
+  const workers = await startWorkers(session, { app, count: WORKERS });
+  const settings = { members: workers.map(({ at }) => at), slots: 1, queueTimeout: QUEUE_TIMEOUT, probe: app.short, threads: null, ...more };
+  const proxies = await chain.start(session, settings);
+  return { port: proxies.port, processes: [...proxies.processes, ...workers.map(({ started }) => started)] };
+}
 
 /** More for the tail. `bare`: each worker with a port of its own, and no program that chooses among them. */
 export const MORE_RENDERS = {
@@ -34,6 +36,14 @@ export const MORE_RENDERS = {
     const workers = await startWorkers(session, { app, count: WORKERS, on: 'port' });
     return { ports: workers.map(({ at }) => at), processes: workers.map(({ started }) => started) };
   },
+};
+
+/** Peers that know the client of a request by X-Forwarded-For. */
+export const SHARED_RENDERS = {
+  fair: (session) => startWithWorkers(session, { ...SUPERVISED, fair: ['client'], trusted: ['127.0.0.1'] }),
+  hostler: RENDERS.hostler,
+  cluster: RENDERS.cluster,
+  limits: (session, limit) => startChain(session, { limit }),
 };
 
 export const RENDER_TITLES = {
@@ -51,10 +61,10 @@ export function workersOf(processes) {
 const isPrimary = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('cluster-primary.mjs');
 
 export async function prepareRenders(peers) {
-  if (peers.includes('chain')) await installPackages(chain.packages);
+  if (['chain', 'limits'].some((peer) => peers.includes(peer))) await installPackages(chain.packages);
   await buildLoad();
   await buildApp();
-  if (['hostler', 'fifo'].some((peer) => peers.includes(peer))) await buildHostler();
+  if (['hostler', 'fifo', 'fair'].some((peer) => peers.includes(peer))) await buildHostler();
 }
 
 export async function stopAll(session, processes) {

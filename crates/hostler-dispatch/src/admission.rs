@@ -6,12 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::{Policy, Priority};
-use super::counters::PoolCounters;
 use super::kinds::{KindTimes, WorkKind};
 use super::member::Grant;
 use super::overload::{Judgement, NewWait, OverloadDetector, ServedWait};
 use super::place::QueuePosition;
-use super::queue::{AcquireError, Queue};
+use super::queue::Queue;
 use super::roster::Roster;
 use super::service::{Pace, Service};
 use super::settings::PoolSettings;
@@ -40,30 +39,8 @@ pub(super) struct PoolView<'a, E> {
 }
 
 impl AdmissionControl {
-    /// Whether one more request may wait.
-    pub fn admit<E>(
-        &mut self,
-        pool: &PoolView<E>,
-        counters: &mut PoolCounters,
-        priority: Priority,
-        span: QueueSpan,
-    ) -> Result<(), AcquireError> {
-        let judgement = self.judge(pool, priority, span);
-        counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
-        let limit = pool.settings.queue_limit;
-        if pool.queue.newcomers() >= limit {
-            counters.refused_full += 1;
-            return Err(AcquireError::QueueFull { limit });
-        }
-        if judgement != Judgement::Waits {
-            counters.refused_overload += 1;
-            return Err(AcquireError::Overloaded);
-        }
-        Ok(())
-    }
-
     /// Whether this request can wait for its slot, by what it costs and what waits before it.
-    fn judge<E>(&mut self, pool: &PoolView<E>, priority: Priority, span: QueueSpan) -> Judgement {
+    pub fn judge<E>(&mut self, pool: &PoolView<E>, priority: Priority, span: QueueSpan) -> Judgement {
         if pool.settings.policy == Policy::Fifo || pool.is_paused {
             return Judgement::Waits;
         }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{Claim, Ticket};
+use super::claim::{Claim, Priority, Ticket};
+use super::fair_key::FairKey;
 use super::lease::Lease;
 use super::occupancy::Occupancy;
 use super::place::QueuePosition;
@@ -62,14 +63,14 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Refuses a request that is not complete yet, if its pool would refuse it now: the pool is closed, or its queue is
     /// full. `None`: ask again by [`Self::acquire`] when it is complete.
-    pub fn refuse_early(&self) -> Option<AcquireError> {
+    pub fn refuse_early(&self, priority: Priority, key: Option<FairKey>) -> Option<AcquireError> {
         let mut state = self.shared.lock();
         if state.closed {
             return Some(AcquireError::Closed);
         }
         let limit = state.settings.queue_limit;
         // With a limit of 0 no request waits, so nothing tells whether a slot is free.
-        if limit == 0 || state.queue.newcomers() < limit {
+        if limit == 0 || !state.is_full_for(priority, key) {
             return None;
         }
         state.counters.refused_full += 1;

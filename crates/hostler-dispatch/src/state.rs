@@ -8,12 +8,14 @@ use tokio::time::Instant;
 use super::admission::{AdmissionControl, PoolView};
 use super::bound;
 use super::chooser::Chooser;
-use super::claim::{Claim, LongLived, MemberId, MemberPreference};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
 use super::counters::PoolCounters;
 use super::fair::Charge;
+use super::fair_key::FairKey;
 use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
 use super::member::Grant;
+use super::overload::Judgement;
 use super::pause::Pause;
 use super::place::QueuePosition;
 use super::queue::{AcquireError, Late, Queue, WaitOutcome};
@@ -120,9 +122,7 @@ impl<E> PoolState<E> {
         let work = self.work_of(claim);
         let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, work };
         if !place.returns() {
-            self.make_room(place, work, woken);
-            let (admission, counters, pool) = self.judged();
-            admission.admit(&pool, counters, place.priority, span)?;
+            self.admit(place, span, woken)?;
         }
         self.counters.queued += 1;
         self.queue.push(place, span, waker.clone());
@@ -229,14 +229,47 @@ impl<E> PoolState<E> {
         Work { kind: claim.kind, time: self.admission.time_of(claim.kind), fair: claim.fair }
     }
 
-    /// If the queue of a fair pool is full, the last request of the dearest key gives way to that of a cheaper one.
-    fn make_room(&mut self, place: QueuePosition, work: Work, woken: &mut Wakers) {
-        let limit = self.settings.queue_limit;
-        let Some(fair) = self.queue.fair.as_ref().filter(|_| self.queue.newcomers() >= limit) else { return };
-        if let Some(dearest) = fair.dearest(place.priority, work.key(), work.time) {
+    /// Whether one more request may wait.
+    fn admit(
+        &mut self,
+        place: QueuePosition,
+        span: QueueSpan,
+        woken: &mut Wakers,
+    ) -> Result<(), AcquireError> {
+        let (admission, counters, pool) = self.judged();
+        let judgement = admission.judge(&pool, place.priority, span);
+        counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
+        let (limit, can_wait) = (self.settings.queue_limit, judgement == Judgement::Waits);
+        if self.queue.newcomers() >= limit && !(can_wait && self.make_room(place.priority, span.work, woken))
+        {
             self.counters.refused_full += 1;
-            woken.extend(self.queue.refuse(dearest, AcquireError::QueueFull { limit }));
+            return Err(AcquireError::QueueFull { limit });
         }
+        if !can_wait {
+            self.counters.refused_overload += 1;
+            return Err(AcquireError::Overloaded);
+        }
+        Ok(())
+    }
+
+    /// The queue is full. In a fair pool, the last request of the dearest key gives way to that of a cheaper one.
+    fn make_room(&mut self, priority: Priority, work: Work, woken: &mut Wakers) -> bool {
+        let fair = self.queue.fair.as_ref();
+        let Some(dearest) = fair.and_then(|fair| fair.dearest(priority, work.key(), work.time)) else {
+            return false;
+        };
+        self.counters.refused_full += 1;
+        let error = AcquireError::QueueFull { limit: self.settings.queue_limit };
+        woken.extend(self.queue.refuse(dearest, error));
+        true
+    }
+
+    /// Whether a new request would find the queue full.
+    pub fn is_full_for(&self, priority: Priority, key: Option<FairKey>) -> bool {
+        let work = Work { fair: key, ..Work::default() };
+        let fair = self.queue.fair.as_ref();
+        let has_dearer = fair.is_some_and(|fair| fair.dearest(priority, work.key(), work.time).is_some());
+        self.queue.newcomers() >= self.settings.queue_limit && !has_dearer
     }
 
     /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.

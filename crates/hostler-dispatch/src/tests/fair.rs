@@ -92,11 +92,14 @@ fn full_queue(pool: &Pool<&'static str>) {
     crawler[0].assert_waits();
     crawler[1].assert_waits();
     person.assert_waits();
+    // A request with a large body is told before it sends that.
+    let early = |key: u64| pool.refuse_early(Priority::Normal, Some(FairKey::of(key)));
+    assert_eq!((early(1), early(3)), (Some(AcquireError::QueueFull { limit: 3 }), None));
     // The crawler itself finds a full queue, and drives away no other.
     let mut again = of(pool.acquire(Claim { fair: Some(FairKey::of(1)), ..Claim::default() }));
     again.assert_refused(AcquireError::QueueFull { limit: 3 });
     person.assert_waits();
-    assert_eq!(pool.snapshot().counters.refused_full - before, 2);
+    assert_eq!(pool.snapshot().counters.refused_full - before, 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,7 +30,8 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     }
     exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
-    let Some(error) = target.pool.refuse_early() else { return Ok(()) };
+    let key = target.fair.as_ref().map(|fair| fair.of(exchange));
+    let Some(error) = target.pool.refuse_early(route.priority, key) else { return Ok(()) };
     exchange.log_facts.retry_after = target.meter.retry_after();
     Err(error.into())
 }
