@@ -71,6 +71,19 @@ export const figures = {
     };
   },
 
+  fair: (result) => {
+    const panel = (title, unit, value) => ({ title, unit, digits: 0, bars: bars(result, { rows: result.rows, value, own: ['fair'] }) });
+    return {
+      title: 'People beside four crawlers that ask for twice the capacity',
+      better: MORE,
+      panels: [
+        panel('People that are answered', '%', ({ people }) => (100 * people.ok) / people.planned),
+        panel('Half of the people wait less than this (here shorter is better)', 'ms', ({ people }) => late(people.p50_us)),
+        panel("Crawlers' requests that are answered", '%', ({ crawlers }) => (100 * crawlers.ok) / crawlers.planned),
+      ],
+    };
+  },
+
   deploys: (result) => ({
     title: `Failed requests in ${result.settings.deploys} deploys under load`,
     better: LESS,

@@ -14,7 +14,7 @@ use super::{Args, Command};
 /// The only pool there is.
 const POOL: &str = "web";
 /// Texts, of which every key that takes text takes one at least.
-const TEXTS: [&str; 16] = [
+const TEXTS: [&str; 17] = [
     "200-399",
     "7s",
     "0s",
@@ -31,6 +31,7 @@ const TEXTS: [&str; 16] = [
     "true",
     "auto",
     "0-1 2",
+    "client",
 ];
 /// As many values of each key are tried.
 const ENOUGH: usize = 2;
