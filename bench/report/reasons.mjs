@@ -33,6 +33,9 @@ export const reasons = {
     "goodput / what the workers' CPU allowed": 'It is 0.94 at the median, as that of Node\'s cluster, and the rounds lie on both sides of the target.',
     'CPU of Hostler for a refusal (us)': 'It is a small difference of two large figures here, and so it is noise; bench/refusals.mjs measures 9.3 us (docs/decisions/0036).',
   },
+  fair: {
+    'people that are answered (%)': 'In two of four rounds one or two of 1,500 people were refused: they came back at once after a long page, and the pool held that against them. It does so no more since this was measured.',
+  },
   render: {
     'batches/s, a list of 16 homes (243 elements)': 'Most of the time is React\'s, which is the same on both sides; a small island, whose way there and back counts, meets the target.',
   },

@@ -148,13 +148,14 @@ impl FairShares {
     }
 
     /// How much of the work that waits in a class is done before a new request of this key. Every key gets the same share, so
-    /// it is what the key itself has to wait for, once for each key, but not more than all.
+    /// it is what the key itself has to wait for, once for each key, but not more than all. A key without a waiting request
+    /// has to wait for its debt as well, but that is not held against its only request.
     pub fn work_ahead(&self, priority: Priority, key: FairKey, work: Duration, all: Duration) -> Duration {
         let share = self.shares.get(&key);
-        let owed = share.map_or(0, |share| share.time.saturating_sub(self.now));
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
         let is_new = share.is_none_or(|share| share.waiting[priority.index()].places.is_empty());
         let keys = self.lines[priority.index()].next.len() + usize::from(is_new);
+        let owed = share.filter(|_| !is_new).map_or(0, |share| share.time.saturating_sub(self.now));
         let until_its_end = owed + (own + work).as_nanos();
         let ahead = (until_its_end * keys as u128).saturating_sub(work.as_nanos());
         if ahead >= all.as_nanos() {
