@@ -74,7 +74,7 @@ export const figures = {
   fair: (result) => {
     const panel = (title, unit, value) => ({ title, unit, digits: 0, bars: bars(result, { rows: result.rows, value, own: ['fair'] }) });
     return {
-      title: 'People beside four crawlers that ask for twice the capacity',
+      title: 'People beside four crawlers',
       better: MORE,
       panels: [
         panel('People that are answered', '%', ({ people }) => (100 * people.ok) / people.planned),
