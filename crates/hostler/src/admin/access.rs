@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::time::Instant;
 
+use super::connections::AdminConnections;
 use super::http::FIELD;
 use super::visitors;
 
@@ -97,15 +98,15 @@ impl AdminAccess {
     }
 }
 
-impl Connected<IncomingStream<'_, TcpListener>> for AdminClient {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
+impl Connected<IncomingStream<'_, AdminConnections<TcpListener>>> for AdminClient {
+    fn connect_info(stream: IncomingStream<'_, AdminConnections<TcpListener>>) -> Self {
         Self(stream.remote_addr().to_string())
     }
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for AdminClient {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        Self(stream.io().peer_cred().map_or_else(
+impl Connected<IncomingStream<'_, AdminConnections<UnixListener>>> for AdminClient {
+    fn connect_info(stream: IncomingStream<'_, AdminConnections<UnixListener>>) -> Self {
+        Self(stream.io().stream().peer_cred().map_or_else(
             |_| "the Unix socket".into(),
             |who| format!("user {} (pid {})", who.uid(), who.pid().unwrap_or_default()),
         ))

@@ -4,6 +4,7 @@ mod access;
 mod advice;
 mod cache;
 mod commands;
+mod connections;
 mod front;
 mod health;
 mod http;
@@ -27,8 +28,11 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
 
 use access::AdminClient;
+use connections::{AdminConnections, SilentConnections};
+use live::Live;
 
 pub use access::{AccessRules, AdminAccess};
 pub use advice::{ADVICE, AdviceRow, AdviceView, watch as watch_for_advice};
@@ -41,14 +45,14 @@ pub use socket::{AdminSocket, remove_if_dead};
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
 
-/// Serves until `end`, then finishes the requests that have arrived. Admin requests are few, so they run on the control thread and take
+/// Serves until `end` is true, then answers each connection that was accepted. Admin requests are few, so they run on the control thread and take
 /// no time from the data plane.
 pub async fn serve(
     listener: AdminListener,
     sources: Arc<Sources>,
     commands: CommandSender,
     access: Arc<AdminAccess>,
-    end: impl Future<Output = ()> + Send + 'static,
+    end: watch::Receiver<bool>,
 ) {
     let commands = Router::new()
         .route("/restart", post(http::restart_all))
@@ -77,16 +81,27 @@ pub async fn serve(
     let check = axum::middleware::from_fn_with_state(access, access::check);
     let all = questions.merge(commands).merge(live_page).layer(check);
     let all = all.into_make_service_with_connect_info::<AdminClient>();
+    match listener {
+        AdminListener::Tcp(listener) => {
+            let connections = AdminConnections::new(listener, end.clone());
+            let end = ended(end, connections.silent(), live);
+            // axum retries a failed accept, so `serve` returns only after `end`.
+            let _ = axum::serve(connections, all).with_graceful_shutdown(end).await;
+        }
+        AdminListener::Unix(listener) => {
+            let connections = AdminConnections::new(listener, end.clone());
+            let end = ended(end, connections.silent(), live);
+            let _ = axum::serve(connections, all).with_graceful_shutdown(end).await;
+        }
+    }
+}
+
+async fn ended(mut end: watch::Receiver<bool>, silent: SilentConnections, live: Arc<Live>) {
+    // An error means that the sender is gone: the end too.
+    let _ = end.wait_for(|&ended| ended).await;
     // The events of the live page have no end of their own.
-    let end = async move {
-        end.await;
-        live.end();
-    };
-    // axum retries a failed accept, so `serve` returns only after `end`.
-    let _ = match listener {
-        AdminListener::Tcp(listener) => axum::serve(listener, all).with_graceful_shutdown(end).await,
-        AdminListener::Unix(listener) => axum::serve(listener, all).with_graceful_shutdown(end).await,
-    };
+    live.end();
+    silent.heard().await;
 }
 
 /// A socket that the runtime serves.

@@ -1,5 +1,6 @@
 //! Starts all parts of a running Hostler, owns their tasks, and stops them in reverse order. Contains no logic of the parts.
 
+mod admin_task;
 mod announce;
 mod boot;
 mod cache;
@@ -41,6 +42,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admin_task::AdminTask;
 use hostler_config::{AccessLog, Config, Invocation, ListenAddress};
 use hostler_engine::journal::{Journal, Level, LogFormat, is_coloured};
 use hostler_native::geo::Geo;
@@ -52,7 +54,7 @@ use predecessor::{Handover, Inheritance};
 use running::RunningServer;
 use signals::{SignalAction, Signals};
 use threads::DataPlane;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::admin::note::{self, NotedHostler};
 use crate::admin::{self, AdminCommand, AdminListener, PendingCommand};
@@ -112,7 +114,7 @@ async fn serve(
         // A stop before the first client is no failure.
         return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
-    let (data_plane, mut commands, end_admin) = open(&running)?;
+    let OpenedServer { data_plane, mut commands, admin } = open(&running)?;
     if let Some(handover) = handover {
         // An error means that the predecessor has ended. This process goes on in both cases.
         let _ = handover.begun().await;
@@ -137,7 +139,7 @@ async fn serve(
                     "pid {pid} has taken over: it accepts new connections, existing ones close after their next answer"
                 ),
             );
-            let _ = end_admin.send(());
+            admin.end();
             stop::leave(&running, &mut signals).await;
         }
         ServerEnding::Told | ServerEnding::NeverReady(_) => {
@@ -156,6 +158,7 @@ async fn serve(
         tracer.end().await;
     }
     journal.event(Level::Info, "stopped");
+    admin.ended().await;
     ending.outcome()
 }
 
@@ -248,7 +251,11 @@ async fn wait_until_allowed_to_begin(
     }
 }
 
-type OpenedServer = (DataPlane, mpsc::UnboundedReceiver<PendingCommand>, oneshot::Sender<()>);
+struct OpenedServer {
+    data_plane: DataPlane,
+    commands: mpsc::UnboundedReceiver<PendingCommand>,
+    admin: AdminTask,
+}
 
 /// Starts to accept clients and commands.
 fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
@@ -266,7 +273,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     tokio::spawn(watch::watch::<Geo>(running.clone()));
     tokio::spawn(watch::watch::<Postal>(running.clone()));
     let (commands, received) = mpsc::unbounded_channel();
-    let (end, ended) = oneshot::channel::<()>();
+    let mut admin = AdminTask::default();
     for (listener_kind, address) in listeners.addresses() {
         let scheme = match listener_kind {
             ListenerKind::Plain => "http",
@@ -281,13 +288,9 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         .for_each(|line| running.journal.event(Level::Info, &line));
     if let Some(listener) = listeners.admin()? {
         let address = listener.address()?;
-        let ended = async {
-            // A dropped sender means the end too.
-            let _ = ended.await;
-        };
         let listener = AdminListener::try_from(listener)?;
         let (sources, access) = (running.sources.clone(), running.admin_access.clone());
-        tokio::spawn(admin::serve(listener, sources, commands, access, ended));
+        admin.begin(|ended| admin::serve(listener, sources, commands, access, ended));
         let told = match &address {
             ListenAddress::Tcp(address) => format!("status on http://{address}/status"),
             ListenAddress::Unix(_) => format!("status on {address}"),
@@ -304,7 +307,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             running.journal.event(Level::Info, &told);
         }
     }
-    Ok((data_plane, received, end))
+    Ok(OpenedServer { data_plane, commands: received, admin })
 }
 
 fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {

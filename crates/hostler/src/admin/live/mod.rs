@@ -27,7 +27,8 @@ use tokio::sync::broadcast::error::RecvError;
 pub(super) use assets::page;
 
 use super::status::Sources;
-use shared::{Live, event};
+pub(super) use shared::Live;
+use shared::event;
 
 /// The most pages that are open at the same time.
 const MOST_PAGES: usize = 32;
