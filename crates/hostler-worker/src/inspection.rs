@@ -97,13 +97,13 @@ fn busiest(board: &[WorkerStatus]) -> Option<&WorkerStatus> {
 }
 
 /// Whether the pool has another worker for its requests. A spare that stands by joins at once.
-fn has_another(board: &[WorkerStatus], place: &WorkerStatus) -> bool {
+pub(super) fn has_another(board: &[WorkerStatus], place: &WorkerStatus) -> bool {
     let serves = |other: &&WorkerStatus| matches!(other.state, WorkerState::Ready | WorkerState::Standby);
     let stays = |other: &&WorkerStatus| !matches!(other.inspection, Some(InspectionKind::Heap { .. }));
     board.iter().filter(|other| other.task != place.task).filter(serves).any(|other| stays(&other))
 }
 
-fn unknown(board: &[WorkerStatus], pool: &str, worker: usize) -> String {
+pub(super) fn unknown(board: &[WorkerStatus], pool: &str, worker: usize) -> String {
     if board.iter().any(|place| place.index == worker && place.spare) {
         return format!("{pool}/{worker} is a spare. Name a worker of the pool");
     }

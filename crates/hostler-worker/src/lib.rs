@@ -40,6 +40,7 @@ mod process;
 mod process_end;
 mod recycling;
 mod rollout;
+mod rotation;
 mod running;
 mod scaling;
 mod settings;
@@ -63,6 +64,7 @@ pub use inspection::{InspectionEvent, InspectionKind};
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use node_figures::{CollectionTimes, GarbageCollections, HeapUse, LoopDelay, NodeFigures};
 pub use rollout::{RestartError, Restarted};
+pub use rotation::Rotation;
 pub use scaling::WorkerMemory;
 pub use settings::{
     Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Queued -> Booting -> Warming -> Ready -> Retiring -> Stopping -> Stopped     (a spare: Standby <-> Ready)
-//!                                  (during a heap snapshot: Ready -> Aside -> Ready)
+//!                                  (drained, or during a heap snapshot: Ready -> Aside -> Ready)
 //!   ^          |          |         |          |           |
 //!   |          |          |         +----------+--> Diagnosing (a hung one)
 //!   |          |          |         |          |           |
@@ -16,6 +16,7 @@
 //!
 //! A worker that dies after it was ready boots again at once. Only failed boots are followed by rests.
 
+mod aside;
 mod ends;
 mod rest;
 mod state;
@@ -27,7 +28,8 @@ use tokio::time::Instant;
 
 use ends::EXIT_LIMIT;
 pub(super) use rest::SETTLED_AFTER;
-pub(super) use state::{Lifecycle, LifecycleState};
+use state::AsideFor;
+pub(super) use state::{Drain, Lifecycle, LifecycleState};
 pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};
 
 /// A boot that takes longer gives its turn to the next worker: it may never end.
@@ -50,11 +52,11 @@ impl Lifecycle {
             LifecycleState::Ready if self.standing == Standing::Successor => {
                 self.ready_since.map(|since| since + PROBATION)
             }
+            LifecycleState::Aside { .. } => self.aside_until(),
             LifecycleState::Queued
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
-            | LifecycleState::Aside { .. }
             | LifecycleState::Stopped => None,
         }
     }
@@ -71,17 +73,12 @@ impl Lifecycle {
             }
             LifecycleEvent::Finished if self.state == LifecycleState::SteppingBack => self.joins_if_needed(),
             LifecycleEvent::Finished if self.state == (LifecycleState::Aside { finished: false }) => {
-                self.state = LifecycleState::Aside { finished: true };
-                vec![]
+                self.finished_aside(now)
             }
-            LifecycleEvent::SetAside if self.can_go_aside() => {
-                self.state = LifecycleState::Aside { finished: false };
-                vec![Action::Withdraw]
-            }
-            LifecycleEvent::PutBack if matches!(self.state, LifecycleState::Aside { .. }) => {
-                self.state = LifecycleState::Ready;
-                vec![Action::Join]
-            }
+            LifecycleEvent::SetAside => self.set_aside(),
+            LifecycleEvent::PutBack => self.put_back(now),
+            LifecycleEvent::Drain { until } => self.drained(until, now),
+            LifecycleEvent::Undrain => self.undrained(now),
             LifecycleEvent::StepIn | LifecycleEvent::StepBack => self.steps(event == LifecycleEvent::StepIn),
             LifecycleEvent::Kill => self.kill_for_good(now),
             LifecycleEvent::Exited(death) => self.exited(death, now),
@@ -97,8 +94,6 @@ impl Lifecycle {
             LifecycleEvent::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
             LifecycleEvent::Turn
             | LifecycleEvent::Finished
-            | LifecycleEvent::SetAside
-            | LifecycleEvent::PutBack
             | LifecycleEvent::Hung
             | LifecycleEvent::Diagnosed
             | LifecycleEvent::Orphaned => vec![],
@@ -107,6 +102,9 @@ impl Lifecycle {
             | LifecycleEvent::Healthy
             | LifecycleEvent::Warmed => self.boots(event, now),
         };
+        if !matches!(self.state, LifecycleState::Aside { .. }) {
+            self.aside_for = AsideFor::default();
+        }
         (self, actions)
     }
 
@@ -208,11 +206,11 @@ impl Lifecycle {
                 self.standing = Standing::Regular;
                 vec![Action::TakeOver]
             }
+            LifecycleState::Aside { .. } => self.aside_is_over(now),
             LifecycleState::Queued
             | LifecycleState::Ready
             | LifecycleState::Standby
             | LifecycleState::SteppingBack
-            | LifecycleState::Aside { .. }
             | LifecycleState::Stopped => vec![],
         }
     }

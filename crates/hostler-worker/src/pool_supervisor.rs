@@ -18,6 +18,7 @@ use super::rollout::{
     Plan, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport, WorkerRole,
     WorkerTaskId,
 };
+use super::rotation::{self, RotationOrder};
 use super::scaling::{Scaled, Scaler};
 use super::settings::{Recycling, WorkerSettings};
 use super::shared::{PoolShared, WorkerCommand};
@@ -33,6 +34,7 @@ pub(super) enum SupervisorCommand {
     Restart(oneshot::Sender<Result<Restarted, RestartError>>),
     RestartAnew { answer: oneshot::Sender<Result<Restarted, RestartError>>, reached: oneshot::Sender<()> },
     Inspect(Option<usize>, InspectionOrder),
+    Rotate(RotationOrder),
     Replace(usize),
 }
 
@@ -155,6 +157,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             }
             Some(SupervisorCommand::Hung(member)) => self.order_all(&WorkerCommand::Hung(member)),
             Some(SupervisorCommand::Inspect(worker, order)) => self.inspect(worker, order),
+            Some(SupervisorCommand::Rotate(order)) => self.rotate(order),
             Some(SupervisorCommand::Replace(worker)) => self.replace(worker),
             Some(SupervisorCommand::Stop) => self.end(&WorkerCommand::Stop),
             Some(SupervisorCommand::Kill) => self.end(&WorkerCommand::Kill),
@@ -172,6 +175,13 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             Ok(task) => self.order(task, WorkerCommand::Inspect(order)),
             Err(why) => order.refuse(why),
         }
+    }
+
+    fn rotate(&self, RotationOrder { worker, rotation, answer }: RotationOrder) {
+        let chosen = rotation::choose(&self.shared.board.borrow(), self.shared.pool.name(), worker, rotation);
+        let told = chosen.map(|task| self.order(task, WorkerCommand::Rotate(rotation)));
+        // The caller may have left.
+        let _ = answer.send(told);
     }
 
     /// Replaces one worker, as if it was due for recycling.

@@ -16,6 +16,7 @@ use super::failed_boot::FailedBoot;
 use super::inspection::InspectionOrder;
 use super::lifecycle::SETTLED_AFTER;
 use super::rollout::{WorkerReport, WorkerTaskId};
+use super::rotation::Rotation;
 use super::settings::{Probe, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::snapshot::{ScalingBoard, WorkerStatus};
 
@@ -35,6 +36,8 @@ pub(super) enum WorkerCommand {
     StepBack,
     /// A profile or a heap snapshot is taken of the worker.
     Inspect(InspectionOrder),
+    /// The worker leaves the rotation, or comes back.
+    Rotate(Rotation),
 }
 
 /// What the workers of one pool share.

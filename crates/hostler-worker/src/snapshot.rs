@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::capacity::Capacity;
 use super::cpus::ShownPlace;
 use super::inspection::InspectionKind;
-use super::lifecycle::Standing;
+use super::lifecycle::{Drain, Standing};
 use super::node_figures::NodeFigures;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
@@ -29,7 +29,7 @@ pub enum WorkerState {
     Ready,
     /// A spare: it is ready and gets no requests until a worker is missing.
     Standby,
-    /// It gets no requests while a heap snapshot is taken, and then gets requests again.
+    /// It gets no requests and comes back: it is drained, or a heap snapshot is taken.
     OutOfRotation,
     /// It gets no more requests and finishes its running ones.
     Retiring,
@@ -90,6 +90,12 @@ pub struct WorkerSnapshot {
     pub state: WorkerState,
     /// What is taken of it: `profile` or `heap snapshot`.
     pub inspection: Option<&'static str>,
+    /// The time since an operator has drained it.
+    #[serde(rename = "drained_ms", serialize_with = "milliseconds")]
+    pub drained: Option<Duration>,
+    /// The time until it is back in rotation by itself.
+    #[serde(rename = "drain_ends_in_ms", serialize_with = "milliseconds")]
+    pub drain_ends_in: Option<Duration>,
     /// The time since its process was started.
     #[serde(rename = "uptime_ms", serialize_with = "milliseconds")]
     pub uptime: Option<Duration>,
@@ -224,6 +230,7 @@ pub(super) struct WorkerStatus {
     pub pid: Option<u32>,
     pub state: WorkerState,
     pub inspection: Option<InspectionKind>,
+    pub drain: Option<Drain>,
     pub started: Option<Instant>,
     pub crashes: u32,
     /// Boots in a row that have failed.
@@ -259,6 +266,7 @@ impl WorkerStatus {
             pid: None,
             state: WorkerState::Booting,
             inspection: None,
+            drain: None,
             started: None,
             crashes: 0,
             failed_boots: 0,
@@ -285,6 +293,11 @@ impl WorkerStatus {
             pid: self.pid,
             state: self.state,
             inspection: self.inspection.map(InspectionKind::name),
+            drained: self.drain.map(|drain| now.saturating_duration_since(drain.since)),
+            drain_ends_in: self
+                .drain
+                .and_then(|drain| drain.until)
+                .map(|until| until.saturating_duration_since(now)),
             uptime: self.started.map(|started| now.saturating_duration_since(started)),
             restarts: self.generation.saturating_sub(1),
             crashes: self.crashes,

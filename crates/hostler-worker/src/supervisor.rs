@@ -14,6 +14,7 @@ use super::inspection::{InspectionEvent, InspectionKind, InspectionOrder};
 use super::lifecycle::Standing;
 use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
 use super::rollout::{RestartError, Restarted};
+use super::rotation::{Rotation, RotationOrder};
 use super::scaling::{Resources, WorkerMemory};
 use super::settings::{Probe, SettingsChange, WorkerAddress, WorkerFacts, WorkerSettings};
 use super::shared::PoolShared;
@@ -179,6 +180,20 @@ impl Supervisor {
         let (order, events) = InspectionOrder::new(kind);
         self.command(SupervisorCommand::Inspect(worker, order));
         events
+    }
+
+    /// Takes one worker out of rotation, or puts it back. A worker that comes back first finishes its requests, for one second at most. A
+    /// worker that dies or is replaced meanwhile is in rotation again after its boot.
+    ///
+    /// Errors: a sentence for the operator, if it is not possible for this worker now.
+    pub fn rotate(
+        &self,
+        worker: usize,
+        rotation: Rotation,
+    ) -> impl Future<Output = Result<(), String>> + Send + use<> {
+        let (answer, answered) = oneshot::channel();
+        self.command(SupervisorCommand::Rotate(RotationOrder { worker, rotation, answer }));
+        async move { answered.await.unwrap_or_else(|_| Err("the workers are being stopped".into())) }
     }
 
     /// Replaces one worker: a new one boots and takes over, then the old one finishes its requests and stops.

@@ -7,6 +7,7 @@ mod hear;
 mod inspect;
 mod inspection;
 mod look;
+mod rotate;
 mod state;
 mod tell;
 
@@ -80,6 +81,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if state == (LifecycleState::Aside { finished: true }) && before != state {
             self.requests_have_ended();
         }
+        self.tell_rotation(before);
         let has_ended = matches!(
             state,
             LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped

@@ -31,6 +31,8 @@ fn main() -> ExitCode {
         Command::Reload(ask) => cli::reload(&ask),
         Command::Pause(args) => cli::pause(&args),
         Command::Resume(args) => cli::resume(&args),
+        Command::Drain(args) => cli::drain(&args),
+        Command::Undrain(args) => cli::undrain(&args),
         Command::Upgrade(ask) => cli::upgrade(&ask),
         Command::Profile(args) => cli::profile(&args),
         Command::Heap(args) => cli::heap(&args),

@@ -22,7 +22,7 @@ pub enum LifecycleState {
     Standby,
     /// A spare that has left the pool and finishes its requests before it stands by again.
     SteppingBack,
-    /// It has left the pool for a heap snapshot and comes back. First it finishes its requests.
+    /// It has left the pool and comes back: it is drained, or a heap snapshot is taken. First it finishes its requests.
     Aside {
         finished: bool,
     },
@@ -46,6 +46,23 @@ pub enum LifecycleState {
     Stopped,
 }
 
+/// An operator has taken the worker out of rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drain {
+    pub since: Instant,
+    /// When it comes back by itself.
+    pub until: Option<Instant>,
+}
+
+/// Why a worker is out of rotation. Without a reason it comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsideFor {
+    pub(super) snapshot: bool,
+    pub(super) drain: Option<Drain>,
+    /// When it comes back with requests that still run.
+    pub(super) back_by: Option<Instant>,
+}
+
 /// The state machine of one worker.
 #[derive(Clone, Debug)]
 pub struct Lifecycle {
@@ -66,6 +83,7 @@ pub struct Lifecycle {
     pub(super) needed: bool,
     /// It is killed because its app has ended while its parent processes live.
     pub(super) orphaned: bool,
+    pub(super) aside_for: AsideFor,
     pub(super) chance: fastrand::Rng,
 }
 
@@ -85,6 +103,7 @@ impl Lifecycle {
             deaths: 0,
             needed: false,
             orphaned: false,
+            aside_for: AsideFor::default(),
             chance,
         }
     }
@@ -150,10 +169,5 @@ impl Lifecycle {
                 | LifecycleState::Aside { finished: false }
                 | LifecycleState::Retiring { .. }
         )
-    }
-
-    /// Whether it can leave the pool for a heap snapshot.
-    pub fn can_go_aside(&self) -> bool {
-        self.state == LifecycleState::Ready && self.standing == Standing::Regular
     }
 }

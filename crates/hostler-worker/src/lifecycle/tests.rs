@@ -1,5 +1,6 @@
 //! Lives of workers, without processes and without a clock.
 
+mod aside;
 mod development;
 mod hung;
 mod model;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// How a process has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeathReport {
@@ -46,6 +48,10 @@ pub(crate) enum LifecycleEvent {
     SetAside,
     /// The heap snapshot has ended.
     PutBack,
+    /// An operator takes it out of rotation.
+    Drain { until: Option<Instant> },
+    /// The operator puts it back.
+    Undrain,
     /// Stop for good.
     Stop,
     /// Finish the running requests, then stop for good.

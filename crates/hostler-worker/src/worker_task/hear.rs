@@ -44,6 +44,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 .then_some(LifecycleEvent::Hung)
                 .and_then(|hung| self.put_off(hung)),
             Some(WorkerCommand::Inspect(order)) => self.inspect(order),
+            Some(WorkerCommand::Rotate(rotation)) => Some(self.rotate(rotation)),
             None => {
                 self.abandoned = true;
                 Some(LifecycleEvent::Kill)

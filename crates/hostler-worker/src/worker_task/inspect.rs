@@ -63,6 +63,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.log.event(WorkerEvent::Note { text });
         let is_heap = matches!(kind, InspectionKind::Heap { .. });
         self.inspection = Some(Inspection { kind, events, finished: Some(finished), hangs: None });
+        if self.life.state() == (LifecycleState::Aside { finished: true }) {
+            // It was drained before.
+            self.requests_have_ended();
+        }
         self.publish();
         is_heap.then_some(LifecycleEvent::SetAside)
     }

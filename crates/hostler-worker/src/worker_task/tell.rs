@@ -35,7 +35,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             LifecycleState::Retiring { .. } => format!("{how} before it had finished its requests"),
             LifecycleState::Standby => format!("{how} while it stood by"),
             LifecycleState::Diagnosing { .. } => format!("{how} while it hung"),
-            LifecycleState::Aside { .. } => format!("{how} while it was out of rotation for a heap snapshot"),
+            LifecycleState::Aside { .. } => format!("{how} while it was out of rotation"),
             _ => how,
         };
         let failed_boots = self.life.failed_boots();
@@ -71,6 +71,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.status.pid = self.running.as_ref().map(RunningProcess::pid);
         self.status.started = self.running.as_ref().map(|running| running.started);
         self.status.member = self.member();
+        self.status.drain = self.life.drain();
         self.status.inspection = self.inspection.as_ref().map(|inspection| inspection.kind);
         let is_ready = matches!(state, LifecycleState::Ready | LifecycleState::Standby);
         match (is_ready, self.status.ready_at) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hostler_worker::Rotation;
 use tokio::sync::{mpsc, oneshot};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum AdminCommand {
     Pause(String, Duration),
     /// Ends the pause of this pool.
     Resume(String),
+    /// Takes a worker of this pool out of rotation, or puts it back.
+    Rotate(String, usize, Rotation),
     /// Removes stored answers.
     Purge(Purging),
     /// Applies the configuration files as they are now.

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hostler_worker::Rotation;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -17,6 +18,7 @@ pub const FIELD: &str = "Hostler-Command";
 pub const PAUSE: Duration = Duration::from_secs(60);
 /// An operator who pauses for longer has most likely forgotten the pause.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_DRAIN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The body of the answer to a command.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,6 +61,36 @@ pub async fn pause(
 
 pub async fn resume(State(commands): State<CommandSender>, Path(pool): Path<String>) -> Response {
     answer(&commands, AdminCommand::Resume(pool)).await
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Draining {
+    #[serde(rename = "for")]
+    length: Option<String>,
+    #[serde(default)]
+    force: bool,
+}
+
+pub async fn drain(
+    State(commands): State<CommandSender>,
+    Path((pool, worker)): Path<(String, usize)>,
+    Query(Draining { length, force }): Query<Draining>,
+) -> Response {
+    let length = length.map(|text| humantime::parse_duration(&text)).transpose();
+    match length {
+        Ok(length) if length.is_none_or(|length| !length.is_zero() && length <= MAX_DRAIN) => {
+            let rotation = Rotation::Out { length, force };
+            answer(&commands, AdminCommand::Rotate(pool, worker, rotation)).await
+        }
+        _ => (StatusCode::BAD_REQUEST, "for: a time such as 10m, at most 7d\n").into_response(),
+    }
+}
+
+pub async fn undrain(
+    State(commands): State<CommandSender>,
+    Path((pool, worker)): Path<(String, usize)>,
+) -> Response {
+    answer(&commands, AdminCommand::Rotate(pool, worker, Rotation::In)).await
 }
 
 pub async fn reload(State(commands): State<CommandSender>) -> Response {

@@ -59,6 +59,8 @@ pub async fn serve(
         .route("/pools/{pool}/restart", post(http::restart))
         .route("/pools/{pool}/pause", post(http::pause))
         .route("/pools/{pool}/resume", post(http::resume))
+        .route("/pools/{pool}/workers/{worker}/drain", post(http::drain))
+        .route("/pools/{pool}/workers/{worker}/undrain", post(http::undrain))
         .route("/purge", post(cache::purge))
         .route("/reload", post(http::reload))
         .route("/upgrade", post(http::upgrade))

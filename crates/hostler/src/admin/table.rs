@@ -150,7 +150,10 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
     let mut rows = vec![head.map(String::from).to_vec()];
     let all = workers.iter().map(|worker| (worker, "")).chain(spares.iter().map(|spare| (spare, " (spare)")));
     for (worker, role) in all {
-        let mut state = text(&worker["state"]).to_owned() + role;
+        let mut state = state_of_worker(worker).to_owned() + role;
+        if worker["drain_ends_in_ms"].is_number() {
+            let _ = write!(state, ", {} to go", millis(&worker["drain_ends_in_ms"]));
+        }
         if worker["restarts_in_ms"].is_number() {
             let _ = write!(state, ", {} to go", millis(&worker["restarts_in_ms"]));
         }
@@ -215,6 +218,11 @@ fn write_members(out: &mut String, members: &[Value]) {
         ]);
     }
     write_rows(out, &rows);
+}
+
+/// A drained worker is called so: "out of rotation" is a worker of which a heap snapshot is taken, too.
+pub(crate) fn state_of_worker(worker: &Value) -> &str {
+    if worker["drained_ms"].is_number() { "drained" } else { text(&worker["state"]) }
 }
 
 pub(crate) fn state_of(member: &Value) -> &'static str {

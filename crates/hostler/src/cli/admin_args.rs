@@ -75,6 +75,35 @@ pub struct Resume {
     pub ask: Ask,
 }
 
+/// `hostler drain`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hostler drain web/2 --for 10m")]
+pub struct DrainArgs {
+    /// Pool and number of the worker, such as web/2
+    #[arg(value_name = "POOL/N")]
+    pub worker: String,
+    /// Time after which the worker gets requests again; at most 7d [default: until `hostler undrain`]
+    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub length: Option<std::time::Duration>,
+    /// Also if the pool has no other worker that is ready. Its requests wait meanwhile
+    #[arg(long)]
+    pub force: bool,
+    /// The running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `hostler undrain`
+#[derive(Debug, clap::Args)]
+pub struct UndrainArgs {
+    /// Pool and number of the worker, such as web/2
+    #[arg(value_name = "POOL/N")]
+    pub worker: String,
+    /// The running Hostler.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
 /// `hostler purge`
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]

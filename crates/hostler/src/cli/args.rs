@@ -9,8 +9,8 @@ use clap_complete::Shell;
 use hostler_config::{Given, Invocation, Setting, Surroundings};
 
 use super::admin_args::{
-    Ask, DEFAULT_FILE, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs,
-    TopArgs, flag,
+    Ask, DEFAULT_FILE, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs,
+    StatusArgs, TopArgs, UndrainArgs, flag,
 };
 use super::development::DevelopmentArgs;
 use super::init::Init;
@@ -102,6 +102,15 @@ pub enum Command {
     Pause(PauseArgs),
     /// Let the requests of a paused pool continue.
     Resume(Resume),
+    /// Take a worker out of rotation, for example to look into it.
+    ///
+    /// The worker gets no more requests, and finishes those that it has. Its process stays. Requests go to the other workers. A worker that
+    /// dies, or that a restart replaces, is in rotation again.
+    Drain(DrainArgs),
+    /// Put a drained worker back into rotation.
+    ///
+    /// If the worker still has requests, it first finishes them, for at most one second.
+    Undrain(UndrainArgs),
     /// Remove stored responses from the cache, in memory and in memcached.
     ///
     /// Removes responses by URL (with all their variants), by the beginning of the URL, by a tag in Cache-Tag or

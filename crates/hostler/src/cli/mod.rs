@@ -22,14 +22,15 @@ mod status;
 mod top;
 
 pub use admin_args::{
-    Ask, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs, TopArgs,
+    Ask, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs,
+    TopArgs, UndrainArgs,
 };
 pub use args::{Args, Check, Command, Pack, Run, Start};
 pub use check::{check, summary};
 pub use help_files::{completions, man_pages};
 pub use init::{Init, init};
 pub use inspect::{heap, profile};
-pub use order::{pause, purge, reload, restart, resume, upgrade};
+pub use order::{drain, pause, purge, reload, restart, resume, undrain, upgrade};
 pub use pack::pack;
 pub use routes::routes;
 pub use schema::schema;

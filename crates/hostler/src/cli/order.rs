@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::admin::Admin;
-use super::{Ask, PauseArgs, PurgeArgs, Restart, Resume, print};
+use super::inspect::target;
+use super::{Ask, DrainArgs, PauseArgs, PurgeArgs, Restart, Resume, UndrainArgs, print};
 use crate::admin::Answered;
 
 /// A restart waits for one worker after the other, so an order may take long. Ctrl-C ends the waiting, not the order.
@@ -32,6 +33,32 @@ pub fn pause(args: &PauseArgs) -> ExitCode {
 /// `hostler resume`
 pub fn resume(args: &Resume) -> ExitCode {
     order("resume", &args.ask, &of_pool(&args.pool, "resume"))
+}
+
+/// `hostler drain`
+pub fn drain(args: &DrainArgs) -> ExitCode {
+    let length = args.length.map_or(String::new(), |length| format!("for={}ms&", length.as_millis()));
+    rotate("drain", &args.ask, &args.worker, &format!("drain?{length}force={}", args.force))
+}
+
+/// `hostler undrain`
+pub fn undrain(args: &UndrainArgs) -> ExitCode {
+    rotate("undrain", &args.ask, &args.worker, "undrain")
+}
+
+fn rotate(command: &'static str, ask: &Ask, worker: &str, what: &str) -> ExitCode {
+    let (pool, number) = match target(worker) {
+        Ok((pool, Some(number))) => (pool, number),
+        Ok((pool, None)) => {
+            eprintln!("hostler {command}: name the worker, such as {pool}/1");
+            return ExitCode::FAILURE;
+        }
+        Err(why) => {
+            eprintln!("hostler {command}: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    order(command, ask, &of_pool(pool, &format!("workers/{number}/{what}")))
 }
 
 /// `hostler purge`

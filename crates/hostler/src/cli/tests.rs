@@ -215,6 +215,12 @@ fn orders_find_the_admin_address_as_status_does() {
     }
     assert!(matches!(parse("hostler restart").unwrap(), Command::Restart(all) if all.pool.is_none()));
     assert!(matches!(parse("hostler restart web").unwrap(), Command::Restart(one) if one.pool.is_some()));
+    assert!(
+        matches!(parse("hostler drain web/2 --for 10m").unwrap(), Command::Drain(one) if one.length.unwrap().as_secs() == 600)
+    );
+    assert!(
+        matches!(parse("hostler undrain web/2").unwrap(), Command::Undrain(one) if one.worker == "web/2")
+    );
     assert!(parse("hostler resume").is_err());
     assert!(parse("hostler pause web --timeout soon").is_err());
 }

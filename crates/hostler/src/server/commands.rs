@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hostler_config::nearest;
 use hostler_engine::journal::Level;
+use hostler_worker::Rotation;
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
@@ -51,6 +52,9 @@ async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
         AdminCommand::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
         AdminCommand::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
         AdminCommand::Resume(pool) => resume(&find(running, &pool)?),
+        AdminCommand::Rotate(pool, worker, rotation) => {
+            rotate(&find(running, &pool)?, worker, rotation).await
+        }
         AdminCommand::Purge(purging) => {
             cache::purge(&running.config.load_full(), &running.shared_cache, purging).await
         }
@@ -114,11 +118,32 @@ fn resume(pool: &RunningPool) -> Result<CommandDone, CommandError> {
     Ok(vec![format!("pool {} is resumed", pool.name)])
 }
 
+async fn rotate(pool: &RunningPool, worker: usize, rotation: Rotation) -> Result<CommandDone, CommandError> {
+    let name = &pool.name;
+    let Some(supervisor) = &pool.supervisor else {
+        return Err(CommandError::Refused(format!("pool {name}: Hostler does not run its members")));
+    };
+    supervisor.rotate(worker, rotation).await.map_err(CommandError::Refused)?;
+    let done = match rotation {
+        Rotation::Out { length: Some(length), .. } => {
+            let length = humantime::format_duration(length);
+            format!("{name}/{worker} gets no more requests for {length}, and finishes those that it has")
+        }
+        Rotation::Out { length: None, .. } => format!(
+            "{name}/{worker} gets no more requests until `hostler undrain {name}/{worker}`, and finishes those that it has"
+        ),
+        Rotation::In => format!("{name}/{worker} gets requests again"),
+    };
+    Ok(vec![done])
+}
+
 fn name(command: &AdminCommand) -> &'static str {
     match command {
         AdminCommand::Restart(_) => "restart",
         AdminCommand::Pause(..) => "pause",
         AdminCommand::Resume(_) => "resume",
+        AdminCommand::Rotate(_, _, Rotation::Out { .. }) => "drain",
+        AdminCommand::Rotate(_, _, Rotation::In) => "undrain",
         AdminCommand::Purge(_) => "purge",
         AdminCommand::Reload => "reload",
         AdminCommand::Upgrade => "upgrade",

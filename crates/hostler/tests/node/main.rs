@@ -30,6 +30,7 @@ mod paths;
 mod poison;
 mod proc;
 mod profiles;
+mod rotation;
 mod site;
 mod slots;
 mod slow;

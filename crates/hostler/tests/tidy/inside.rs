@@ -18,7 +18,7 @@ pub const INSIDE: &[(&str, &str, Rows)] = &[
 const SERVER: Rows = &[
     &["commands"],
     &["reload"],
-    &["announce", "pool_drain", "stop", "upgrade", "watch", "tls_watch", "development"],
+    &["admin_task", "announce", "pool_drain", "stop", "upgrade", "watch", "tls_watch", "development"],
     &["running"],
     &["boot", "routes"],
     &["pools", "registrar", "successor"],

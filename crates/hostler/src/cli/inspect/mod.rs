@@ -120,7 +120,7 @@ pub fn heap(args: &HeapArgs) -> ExitCode {
 const STEP: u64 = 1 << 20;
 
 /// `web/2` or `web`.
-fn target(text: &str) -> Result<(&str, Option<usize>), String> {
+pub(super) fn target(text: &str) -> Result<(&str, Option<usize>), String> {
     let Some((pool, number)) = text.rsplit_once('/') else { return Ok((text, None)) };
     match number.parse() {
         Ok(worker) if worker > 0 && !pool.is_empty() => Ok((pool, Some(worker))),

@@ -228,7 +228,10 @@ fn workers(state: &TopState, page: &mut TopPage<'_>) {
         let name = worker["index"]
             .as_u64()
             .map_or_else(|| text(&worker["endpoint"]).to_owned(), |index| index.to_string());
-        let state_of = worker["state"].as_str().unwrap_or_else(|| crate::admin::table::state_of(worker));
+        let state_of = match worker["state"].is_string() {
+            true => crate::admin::table::state_of_worker(worker),
+            false => crate::admin::table::state_of(worker),
+        };
         let usage =
             worker["utilisation"].as_f64().map_or("-".into(), |share| format!("{:.0}%", share * 100.0));
         let restarts = worker["restarts"].as_u64().map_or("-".into(), |restarts| restarts.to_string());

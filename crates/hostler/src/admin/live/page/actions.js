@@ -14,6 +14,18 @@ export async function askPool(what, pool) {
   await confirm({ title: `${verb} ${pool}?`, text, yes: verb, act: () => command(path) });
 }
 
+const ASKED_OF_WORKER = {
+  drain: (name) => ['Drain', `${name} gets no more requests until you undrain it, and finishes those that it has. Its process stays.`],
+  undrain: (name) => ['Undrain', `${name} gets requests again.`],
+};
+
+/** Asks, and then sends a command for a worker. */
+export async function askWorker(what, pool, worker) {
+  const [verb, text] = ASKED_OF_WORKER[what](`${pool}/${worker}`);
+  const path = `/pools/${encodeURIComponent(pool)}/workers/${worker}/${what}`;
+  await confirm({ title: `${verb} ${pool}/${worker}?`, text, yes: verb, act: () => command(path) });
+}
+
 /** Asks which stored answers go, and then removes them. */
 export async function askPurge() {
   const text = 'Hostler forgets the stored answer of this URL. Leave the field empty to forget all stored answers.';

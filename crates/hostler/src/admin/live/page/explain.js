@@ -2,13 +2,14 @@
 import { at, element } from './elements.js';
 import { bytes, micros, millis, percent } from './format.js';
 import { ask } from './stream.js';
-import { askPool } from './actions.js';
+import { askPool, askWorker } from './actions.js';
 
 const STATES = {
   booting: 'It starts. It gets requests when it listens and is warm.',
   warming: 'Its warm-up paths are being requested. It gets requests after that.',
   ready: 'It gets requests.',
   standby: 'It is a spare: it is ready and gets requests when a worker is missing.',
+  'out of rotation': 'It gets no new requests and finishes its own. It comes back: it is drained, or a heap snapshot of it is taken.',
   retiring: 'It gets no new requests and finishes its own.',
   stopping: 'It has its signal to stop.',
   'backing off': 'Its last start failed. It waits before it starts again.',
@@ -32,6 +33,7 @@ export function explainWorker(pool, name, about) {
   if (!worker) return explainMember(pool, name, about);
   const facts = [
     ['state', `${worker.state}. ${STATES[worker.state] ?? ''}`],
+    ['drained', worker.drained_ms != null && `${millis(worker.drained_ms)} ago${worker.drain_ends_in_ms == null ? ', until you undrain it' : `, ends in ${millis(worker.drain_ends_in_ms)}`}`],
     ['process', worker.pid],
     ['age', millis(worker.uptime_ms)],
     ['slots', `${worker.in_use} of ${worker.slots} in use`],
@@ -47,13 +49,15 @@ export function explainWorker(pool, name, about) {
     ['last error', worker.last_error],
     ['recycled because', worker.recycled],
   ];
-  const parts = [list(facts.filter(([, text]) => text != null && text !== ''))];
+  const parts = [list(facts.filter(([, text]) => text != null && text !== '' && text !== false))];
   if (worker.hung_ago_ms != null) {
     parts.push(element('p', {}, `It hung ${millis(worker.hung_ago_ms)} ago: its event loop did not answer. Hostler took it out of the pool and started it again.`));
     parts.push(worker.stack ? element('pre', { tabindex: '0', 'aria-label': 'call stack' }, worker.stack.join('\n')) : element('p', {}, 'Its call stack is not known.'));
     if (worker.stack) parts.push(element('p', { class: 'quiet' }, 'Where it stood then, the innermost call first.'));
   }
-  parts.push(element('div', { class: 'buttons' }, element('button', { type: 'button', onclick: () => (at('explain').close(), askPool('restart', pool)) }, `Restart the workers of ${pool}`)));
+  const turn = worker.drained_ms == null ? 'drain' : 'undrain';
+  const act = element('button', { type: 'button', onclick: () => (at('explain').close(), askWorker(turn, pool, name)) }, `${turn === 'drain' ? 'Drain' : 'Undrain'} ${pool}/${name}`);
+  parts.push(element('div', { class: 'buttons' }, act, element('button', { type: 'button', onclick: () => (at('explain').close(), askPool('restart', pool)) }, `Restart the workers of ${pool}`)));
   open(`Worker ${pool}/${name}`, parts);
 }
 

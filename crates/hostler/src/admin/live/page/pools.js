@@ -142,6 +142,7 @@ function stateOf(part, lane) {
   const long = [lane.streams && several(lane.streams, 'stream'), lane.tunnels && several(lane.tunnels, 'tunnel')].filter(Boolean).join(', ');
   if (worker && hangs(worker)) return { state: 'hung', kind: 'bad' };
   if (lane.out) return { state: 'out', kind: 'bad' };
+  if (worker?.drained_ms != null) return { state: 'drained', kind: 'warn' };
   if (lane.gone !== null) return { state: worker?.state ?? 'gone', kind: 'warn' };
   if (lane.left) return { state: 'leaving', kind: 'warn' };
   return { state: `${used(lane.inUse, lane.slots)}${long ? `, ${long}` : ''}`, kind: '' };

@@ -61,7 +61,7 @@ function workers(status) {
 }
 
 function workerRow(pool, each) {
-  const state = isHung(each) ? { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' } : { text: each.state, kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' };
+  const state = isHung(each) ? { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' } : { text: each.drained_ms == null ? each.state : 'drained', kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' };
   const heap = each.heap ? `${bytes(each.heap.used)} of ${bytes(each.heap.limit)}` : '–';
   const busy = { text: percent(each.utilisation), kind: each.utilisation > 0.9 ? 'warn' : '' };
   const delay = each.event_loop_delay ? micros(each.event_loop_delay.p99_us) : '–';
