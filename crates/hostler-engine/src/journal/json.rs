@@ -26,8 +26,8 @@ struct WorkerFields<'a> {
 }
 
 /// An object that the app printed is in the field `app`, as the app wrote it. So no field of the app can be taken for one of
-/// Hostler's, and no number loses digits.
-pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) {
+/// Hostler's, and no number loses digits. Returns the level that the app gave it.
+pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) -> Option<Level> {
     let app = if line.is_whole { AppLine::parse(line.text) } else { None };
     let (level, text) = match &app {
         Some(app) => (app.level, app.message.as_deref()),
@@ -42,6 +42,7 @@ pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) {
         out.extend_from_slice(line.text.trim_ascii_end().as_bytes());
         out.extend_from_slice(b"}\n");
     }
+    level
 }
 
 #[derive(Serialize)]

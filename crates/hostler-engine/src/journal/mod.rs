@@ -10,6 +10,7 @@ mod json;
 mod line;
 mod pretty;
 mod printable;
+mod priority;
 mod rules;
 mod writer;
 
@@ -29,6 +30,7 @@ pub use line::{Access, Level, LogFormat, WorkerLine};
 pub use rules::LogRules;
 pub use writer::WriterUsage;
 
+use priority::Priorities;
 use writer::Writer;
 
 /// How long the end of the program waits for the reader of standard output. With [`ErrorOutput`] it is one second in total.
@@ -42,18 +44,27 @@ pub struct Journal {
     form: LogFormat,
     access: bool,
     rules: Arc<ArcSwap<LogRules>>,
+    priorities: Arc<Priorities>,
     writer: Arc<Writer>,
 }
 
 impl Journal {
-    /// Writes to this file, or else to standard output. `access`: with a line for each exchange.
-    pub fn open(form: LogFormat, access: bool, file: Option<&Path>) -> io::Result<Self> {
-        Ok(Self::new(form, access, opened(file)?))
+    /// Writes to this file, or else to standard output. `access`: with a line for each exchange. `journal_stream`: the environment variable
+    /// `JOURNAL_STREAM`. If it names standard output, each line gets its priority.
+    pub fn open(
+        form: LogFormat,
+        access: bool,
+        file: Option<&Path>,
+        journal_stream: Option<&str>,
+    ) -> io::Result<Self> {
+        let priorities = Priorities::new(journal_stream, file.is_none());
+        Ok(Self::writing(form, access, opened(file)?, priorities))
     }
 
     /// Opens the file again, which may have been renamed. Further lines go there. After an error they go where they went.
     pub fn reopen(&self, file: Option<&Path>) -> io::Result<()> {
         self.writer.replace(opened(file)?);
+        self.priorities.to_stdout(file.is_none());
         Ok(())
     }
 
@@ -64,11 +75,19 @@ impl Journal {
 
     /// Writes to a file.
     pub fn new(form: LogFormat, access: bool, out: File) -> Self {
+        Self::writing(form, access, out, Priorities::new(None, false))
+    }
+
+    fn writing(form: LogFormat, access: bool, out: File, priorities: Priorities) -> Self {
+        let priorities = Arc::new(priorities);
+        let marking = priorities.clone();
         let writer = Writer::new(out, move |out, dropped| {
-            let text = format!("{dropped} log lines were dropped: their reader did not keep up");
+            let (text, start) =
+                (format!("{dropped} log lines were dropped: their reader did not keep up"), out.len());
             write_event(out, form, &Event { level: Level::Warn, text: &text });
+            marking.mark(out, start, Level::Warn);
         });
-        Self { form, access, rules: Arc::default(), writer: Arc::new(writer) }
+        Self { form, access, rules: Arc::default(), priorities, writer: Arc::new(writer) }
     }
 
     /// Writes an access line. The closure runs only if access lines are on.
@@ -81,7 +100,8 @@ impl Journal {
             let (target, referer) =
                 (rules.redacted(line.target), line.referer.map(|url| rules.redacted(url)));
             let line = Access { target: &target, referer: referer.as_deref(), ..line };
-            self.write(|out, form| match form {
+            let level = if line.status >= 500 { Level::Warn } else { Level::Info };
+            self.write(level, |out, form| match form {
                 LogFormat::Json => json::access(out, &line),
                 LogFormat::Pretty { coloured } => pretty::access(out, &line, coloured),
             });
@@ -91,7 +111,7 @@ impl Journal {
     /// Writes a line in a format that the journal does not know. `write` adds the line with its line break.
     pub fn line(&self, write: impl FnOnce(&mut Vec<u8>, &LogRules)) {
         let rules = self.rules.load();
-        self.write(|out, _| write(out, &rules));
+        self.write(Level::Info, |out, _| write(out, &rules));
     }
 
     /// Writes an event for the operator.
@@ -99,16 +119,18 @@ impl Journal {
         if !self.rules.load().has_event(level) {
             return;
         }
-        self.write(|out, form| write_event(out, form, &Event { level, text }));
+        self.write(level, |out, form| write_event(out, form, &Event { level, text }));
     }
 
     /// Writes a line of a worker's output. The line is parsed before the lock is taken, so that no request waits for it.
     pub fn worker_line(&self, line: WorkerLine<'_>) {
         let mut text = Vec::with_capacity(line.text.len() + 256);
-        match self.form {
+        let level = match self.form {
             LogFormat::Json => json::worker_line(&mut text, &line),
             LogFormat::Pretty { coloured } => pretty::worker_line(&mut text, &line, coloured),
-        }
+        };
+        let level = level.unwrap_or(if line.stream == "stderr" { Level::Warn } else { Level::Info });
+        self.priorities.mark(&mut text, 0, level);
         self.writer.append(|out| out.extend_from_slice(&text));
     }
 
@@ -127,8 +149,12 @@ impl Journal {
         self.writer.end(TIME_LIMIT);
     }
 
-    fn write(&self, line: impl FnOnce(&mut Vec<u8>, LogFormat)) {
-        self.writer.append(|out| line(out, self.form));
+    fn write(&self, level: Level, line: impl FnOnce(&mut Vec<u8>, LogFormat)) {
+        self.writer.append(|out| {
+            let start = out.len();
+            line(out, self.form);
+            self.priorities.mark(out, start, level);
+        });
     }
 }
 

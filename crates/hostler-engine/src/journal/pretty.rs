@@ -67,7 +67,8 @@ pub(super) fn event(out: &mut Vec<u8>, event: &Event<'_>, coloured: bool) {
     write_lines(out, brush, event.text.lines().map(plain));
 }
 
-pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>, coloured: bool) {
+/// Returns the level that the app gave it.
+pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>, coloured: bool) -> Option<Level> {
     let brush = Brush { coloured };
     let style = of_worker(line.worker);
     let bar = if line.stream == "stderr" { RED } else { style };
@@ -80,11 +81,15 @@ pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>, coloured: bo
         brush.paint(bar, '|')
     );
     match AppFields::parse(line.text).filter(|_| line.is_whole) {
-        Some(fields) => app_fields(out, brush, &fields),
+        Some(fields) => {
+            app_fields(out, brush, &fields);
+            fields.line.level
+        }
         None => {
             // The app's own colours: on a terminal they are its formatting, elsewhere they are noise.
             let allowed = if coloured { Allowed::Colours } else { Allowed::Text };
             let _ = writeln!(out, "{}", printable(line.text, allowed));
+            None
         }
     }
 }

@@ -323,7 +323,8 @@ fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartE
         AccessLog::Gorouter => (LogFormat::Json, false),
         AccessLog::Off => (pretty, false),
     };
-    let journal = Journal::open(form, access, file).map_err(|source| match file {
+    let stream = environment.get("JOURNAL_STREAM").map(String::as_str);
+    let journal = Journal::open(form, access, file, stream).map_err(|source| match file {
         Some(file) => StartError::Log { file: file.to_owned(), source },
         None => StartError::System(source),
     })?;

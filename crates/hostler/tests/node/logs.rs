@@ -194,3 +194,32 @@ async fn long_broken_and_odd_lines_lose_nothing_and_keep_their_order() {
     assert!(lines[6..lines.len() - 1].iter().all(|line| line.get("app").is_none()));
     site.stop().await;
 }
+
+#[tokio::test]
+async fn in_the_journal_of_systemd_each_line_has_its_priority() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let output = File::create(&path).unwrap();
+    let stat = rustix::fs::fstat(&output).unwrap();
+    let app = "console.log('plain'); console.error('on stderr'); console.log('{\"level\":50,\"msg\":\"of pino\"}'); \
+               require('http').createServer((req, res) => res.end()).listen(3000)";
+    let mut hostler = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .args(["run", "--listen", "127.0.0.1:0", "--admin", "off", "--workers", "1", "--", "node", "-e", app])
+        .env("JOURNAL_STREAM", format!("{}:{}", stat.st_dev, stat.st_ino))
+        .current_dir(folder.path())
+        .stdout(output)
+        .spawn()
+        .unwrap();
+    let text = eventually("the worker to be ready", async || {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (text.contains("ready (pid") && text.contains("of pino") && text.contains("on stderr"))
+            .then_some(text)
+    })
+    .await;
+    kill_process(Pid::from_child(&hostler), Signal::TERM).unwrap();
+    hostler.wait().unwrap();
+    for (words, priority) in [("ready (pid", '6'), ("plain", '6'), ("on stderr", '4'), ("of pino", '3')] {
+        let line = text.lines().find(|line| line.contains(words)).unwrap();
+        assert!(line.starts_with(&format!("<{priority}>{{")), "{line}");
+    }
+}
