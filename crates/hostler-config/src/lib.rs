@@ -34,7 +34,7 @@ use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
     AccessLog, Buffer, Choice, ClientIpHeader, Compat, FairBy, ForwardedClientCert, ForwardedProto, LogLevel,
-    Lookups, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
+    Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};

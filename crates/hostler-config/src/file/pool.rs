@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::section::section;
-use super::{Ejection, FairBy, HealthCheck, MemberTls, NumberOfWorkers, StickyBy, StickySwitch};
+use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, Queue, StickyBy, StickySwitch};
 use crate::value::{
     Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath,
     Size, Slots, Spares,
@@ -260,59 +260,6 @@ section! {
 /// Node needs at least this much.
 const MEMORY_LEAST: u64 = 32 << 20;
 const MEMORY_MOST: u64 = 1 << 40;
-
-/// A `[pools.NAME.queue]` section.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct Queue {
-    /// The number of requests that may wait.
-    ///
-    /// Over it, Hostler answers 503 (`queue_full`) with `Retry-After` at once. `0`: no request waits; it gets a
-    /// free slot or 503. Raise it if bursts of requests get 503 although the workers could serve them in time.
-    #[schemars(with = "Count<0, 1_000_000>", extend("x-default" = "1000 for workers with `concurrency = \"auto\"`, otherwise 100"))]
-    pub limit: Option<Count<0, 1_000_000>>,
-    /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with
-    /// `Retry-After`.
-    pub timeout: Period,
-    /// Which requests Hostler refuses if there are too many. The order is always that of arrival.
-    pub policy: Policy,
-    /// Under which keys requests share the slots fairly. Without it, requests get slots in order of arrival.
-    ///
-    /// While requests wait, the next slot goes to the key whose requests have cost the least worker time. If the queue is
-    /// full, the last request of the key with the most work gives way. Write it if a few clients, such as crawlers, can
-    /// ask for more than the workers can do. A list is an order: the first that a request has gives its key. Requests
-    /// that have none of them share one key.
-    ///
-    /// - `"client"`: the network of the client's address (`/24` for IPv4, `/48` for IPv6)
-    /// - `"crawler"`: the name of a crawler that says so in `User-Agent`, from any address
-    /// - `"header:NAME"`, `"cookie:NAME"`: the value of this header field or cookie
-    ///
-    /// Example: `fair = ["crawler", "client"]`. See [Fair queues](../concepts/fair.md).
-    pub fair: OneOrMany<FairBy>,
-}
-
-impl Default for Queue {
-    fn default() -> Self {
-        Self {
-            limit: None,
-            timeout: Period::seconds(5),
-            policy: Policy::Adaptive,
-            fair: OneOrMany::default(),
-        }
-    }
-}
-
-/// Which requests are refused if there are too many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// In order of arrival. Under overload Hostler refuses a request on arrival, with 503 (`overloaded`) and
-    /// `Retry-After`, if it would wait long. Overload: more work comes than the workers can do in time.
-    Adaptive,
-    /// In order of arrival. Hostler refuses a request only if the queue is full or the request has waited too long.
-    /// Choose it if clients wait patiently and no request may be refused early.
-    Fifo,
-}
 
 /// A `[pools.NAME.poison]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -77,6 +77,7 @@ impl Resolver<'_> {
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
                 fair: written.queue.fair.0.clone(),
+                low: written.queue.low.0.clone(),
             },
             request_timeout: written.request_timeout.0,
             wake_timeout: if may_sleep(&source) { written.wake_timeout.0 } else { Duration::ZERO },

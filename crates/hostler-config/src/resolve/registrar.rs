@@ -54,6 +54,7 @@ impl Resolver<'_> {
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
                 fair: written.queue.fair.0.clone(),
+                low: written.queue.low.0.clone(),
             },
             request_timeout: written.request_timeout.0,
             connect_timeout: written.connect_timeout.0,

@@ -8,7 +8,7 @@ use hostler_worker::{Slots, WorkerSettings};
 
 use super::{Ejection, HealthCheck, Sticky};
 use crate::client_tls::ClientTls;
-use crate::file::{Choice, FairBy, MemberProtocol, Policy};
+use crate::file::{Choice, FairBy, LowIf, MemberProtocol, Policy};
 
 /// One queue, and the workers or members that serve it.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +75,8 @@ pub struct Queue {
     pub policy: Policy,
     /// What gives requests the keys under which they share the slots fairly. Empty: they do not.
     pub fair: Vec<FairBy>,
+    /// Which requests get low priority.
+    pub low: Vec<LowIf>,
 }
 
 /// Where the members of the pool come from.

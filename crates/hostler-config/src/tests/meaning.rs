@@ -11,8 +11,8 @@ use super::site;
 use crate::file::File;
 use crate::reference::EXAMPLE;
 use crate::{
-    Config, Endpoint, FairBy, Fallback, HostPattern, LoadedFile, MatchPattern, PathPattern, Poison, Policy,
-    PoolMembers, Priority, Target,
+    Config, Endpoint, FairBy, Fallback, HostPattern, LoadedFile, LowIf, MatchPattern, PathPattern, Poison,
+    Policy, PoolMembers, Priority, Target,
 };
 
 fn workers(config: &Config) -> &WorkerSettings {
@@ -341,6 +341,22 @@ fn workers_are_a_number_or_a_range() {
         assert_eq!((settings.least, settings.count), (least, count), "{written}");
         assert_eq!(!config.pools[0].wake_timeout.is_zero(), may_sleep, "{written}");
     }
+}
+
+#[test]
+fn requests_of_low_priority_are_one_kind_or_a_list_of_them() {
+    let low = |written: &str| {
+        site(&format!("[pools.web]\ncommand = \"x\"\nqueue.low = {written}\n")).config().pools[0]
+            .queue
+            .low
+            .clone()
+    };
+    assert_eq!(low("\"prefetch\""), [LowIf::Prefetch]);
+    let header = |value: Option<&str>| LowIf::Header("X-Plan".into(), value.map(Into::into));
+    let list = low("[\"crawler\", \"header:X-Plan\", \"header:X-Plan=a=b\"]");
+    assert_eq!(list, [LowIf::Crawler, header(None), header(Some("a=b"))]);
+    site("[pools.web]\ncommand = \"x\"\nqueue.low = [\"bots\"]\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n")
+        .says(expect![[r#"hostler.toml:3:14: pools.web.queue.low[0]: "bots" is not "prefetch", "crawler", "header:NAME" or "header:NAME=VALUE""#]]);
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub struct LogFacts {
     pub cache: Option<CacheStatus>,
     /// The age in seconds of an answer from the cache.
     pub age: Option<u64>,
+    /// Why the request has low priority, if its route has a higher one.
+    pub low: Option<&'static str>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Box<FairCharge>>,
     /// Body bytes sent to the client.

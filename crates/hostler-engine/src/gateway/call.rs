@@ -6,6 +6,7 @@ use hostler_wire::ResponseHead;
 
 use super::answer::Answer;
 use super::death_count::DeathCount;
+use super::low;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use super::sticky::Stay;
@@ -39,7 +40,7 @@ pub(super) async fn call_within<D: Downstream>(
 ) -> Result<CallBox, Refusal> {
     exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
-    let mut queue_wait = QueueWait::begin(target, route.priority, wait_budget);
+    let mut queue_wait = QueueWait::begin(target, low::priority(route, target, exchange), wait_budget);
     queue_wait.preference = policy.preference(exchange, target)?;
     let mut stay = stay(target, exchange, &mut queue_wait);
     let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);

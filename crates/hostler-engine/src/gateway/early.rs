@@ -5,6 +5,7 @@
 
 use hostler_wire::{BodyLength, Name};
 
+use super::low;
 use super::refusal::Refusal;
 use super::target::{Route, Target};
 use crate::exchange::Exchange;
@@ -31,7 +32,8 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
     let key = target.fair.as_ref().map(|fair| fair.of(exchange));
-    let Some(error) = target.pool.refuse_early(route.priority, key) else { return Ok(()) };
+    let priority = low::priority(route, target, exchange);
+    let Some(error) = target.pool.refuse_early(priority, key) else { return Ok(()) };
     exchange.log_facts.retry_after = target.meter.retry_after();
     Err(error.into())
 }

@@ -31,6 +31,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         queue_length: log_facts.queue_length,
         in_use: log_facts.in_use,
         moved: log_facts.moved,
+        low: log_facts.low,
         cache: log_facts.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,

@@ -3,6 +3,7 @@
 mod answer;
 mod cached;
 mod call;
+mod crawler;
 mod death_count;
 mod development;
 mod early;
@@ -14,6 +15,7 @@ mod hypernova;
 mod identity;
 mod kind;
 mod line;
+mod low;
 mod native;
 mod poison;
 mod prepare;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_config::{Fallback, Redirect};
+use hostler_config::{Fallback, LowIf, Redirect};
 use hostler_dispatch::{Pool, Priority};
 use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
@@ -87,6 +87,8 @@ pub struct PoolTarget {
     pub sticky: Option<Arc<Stickiness>>,
     /// Under which keys requests share its slots. None: they get them in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// Which of its requests get low priority.
+    pub low: Arc<[LowIf]>,
 }
 
 /// The settings of a pool for one route.
@@ -132,6 +134,18 @@ impl PoolTarget {
             max_interim_answers: settings.max_interim_answers,
         };
         let (name, wake_timeout, sticky, fair) = (pool.name().into(), Duration::ZERO, None, None);
-        Self { name, pool, queue_timeout, request_timeout, wake_timeout, call, meter, poison, sticky, fair }
+        Self {
+            name,
+            pool,
+            queue_timeout,
+            request_timeout,
+            wake_timeout,
+            call,
+            meter,
+            poison,
+            sticky,
+            fair,
+            low: [].into(),
+        }
     }
 }

@@ -64,6 +64,9 @@ pub struct Access<'a> {
     pub in_use: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<&'static str>,
+    /// Why it has low priority, if its route has a higher one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
-use hostler_config::{self as config, Buffer, Choice, HostPattern, Policy};
+use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy};
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
@@ -40,6 +40,8 @@ pub struct RouteTemplate {
     pub rules: Arc<PlatformRules>,
     /// Under which keys requests share the slots of each route. None: they get them in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// Which requests get low priority.
+    pub low: Arc<[LowIf]>,
     /// How answers are encoded.
     pub compress: Option<Arc<EncodingPlan>>,
     pub journal: Journal,
@@ -261,7 +263,8 @@ impl Pools {
             max_interim_answers: self.template.max_interim_answers,
         };
         let target = PoolTarget::new(pool, self.meter.clone(), self.poison.clone(), target);
-        let target = PoolTarget { fair: self.template.fair.clone(), ..target };
+        let target =
+            PoolTarget { fair: self.template.fair.clone(), low: self.template.low.clone(), ..target };
         Arc::new(Route {
             pattern: target.name.clone(),
             target: Target::Pool(target),

@@ -110,9 +110,13 @@ fn of_pool(pool: &Pool) -> String {
         [] => String::new(),
         by => format!(", shared fairly by {}", join(by)),
     };
+    let low = match &*queue.low {
+        [] => String::new(),
+        low => format!(", low priority for {}", join(low)),
+    };
     let (wait, times) = (Period(queue.timeout), format!("response within {}", Period(pool.request_timeout)));
     format!(
-        "{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}{fair}; {times}",
+        "{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}{fair}{low}; {times}",
         queue.limit
     )
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use hostler_config::{self as config, Config, PoolMembers};
+use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
 use hostler_engine::gateway::{FairKeys, Poison, Stickiness};
 use hostler_engine::journal::Journal;
@@ -30,6 +30,8 @@ pub(super) struct RunningPool {
     pub sticky: Option<Arc<Stickiness>>,
     /// None if the pool serves in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// Which requests get low priority.
+    pub low: Arc<[LowIf]>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
@@ -63,6 +65,7 @@ impl RunningPool {
             poison: poison(&name, written, pool_context),
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
+            low: written.queue.low.as_slice().into(),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
             settings: written.clone(),
@@ -102,6 +105,7 @@ impl RunningPool {
                 false => sticky(&self.name, written, pool_context, self.sticky.as_deref()),
             },
             fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
+            low: written.queue.low.as_slice().into(),
             settings: written.clone(),
             ..self.clone()
         })

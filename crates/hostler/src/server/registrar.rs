@@ -89,9 +89,11 @@ impl Registering {
         let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = NatsConnection::open(settings.nats.clone(), journal.clone());
         let fair = FairKeys::new(&settings.queue.fair, None);
+        let low = settings.queue.low.as_slice().into();
         let template = RouteTemplate {
             settings,
             fair,
+            low,
             limits: settings::limits(&config.server),
             max_interim_answers: config.server.max_interim_answers,
             own: Arc::new(own),

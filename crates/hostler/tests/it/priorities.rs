@@ -62,3 +62,37 @@ async fn a_fair_pool_serves_the_client_that_has_used_least_and_the_status_names_
     assert!(dearest["key"].as_str().unwrap().starts_with("header x-who #"), "{fair}");
     assert_eq!(dearest["requests"], 4);
 }
+
+#[tokio::test]
+async fn requests_in_advance_and_crawlers_are_served_last_and_the_log_says_why() {
+    let app = upstream().holds_requests().start().await;
+    let config =
+        "pools.app.concurrency = 1\npools.app.queue.low = ['prefetch', 'crawler', 'header:x-plan=free']\n";
+    let site = in_front_of(&app, config).await;
+    let mut clients = Vec::new();
+    let requests = [
+        ("/first", "Accept: */*"),
+        ("/prefetched", "Sec-Purpose: prefetch;prerender"),
+        ("/next", "Next-Router-Prefetch: 1"),
+        ("/crawled", "User-Agent: Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"),
+        ("/free", "X-Plan: free"),
+        ("/paid", "X-Plan: gold"),
+        ("/person", "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
+    ];
+    for (waiting, (path, field)) in requests.into_iter().enumerate() {
+        let mut client = site.connect().await;
+        client.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n")).await;
+        clients.push(client);
+        site.settles("app", 1, waiting).await;
+    }
+    assert_eq!(site.pool("app").await["waiting"], serde_json::json!({ "high": 0, "normal": 2, "low": 4 }));
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_status(200);
+    }
+    assert_eq!(app.targets(), ["/first", "/paid", "/person", "/prefetched", "/next", "/crawled", "/free"]);
+    for (path, reason) in [("/next", "prefetch"), ("/crawled", "crawler"), ("/free", "header")] {
+        assert_eq!(site.access(path).await["low"], reason, "{path}");
+    }
+    assert_eq!(site.access("/person").await["low"], serde_json::Value::Null);
+}

@@ -48,13 +48,13 @@ const GATEWAY: Rows = &[
     &["kind"],
     &["retry"],
     &["early", "files", "native", "redirect", "wait"],
-    &["stream"],
+    &["stream", "low"],
     &["answer", "target"],
     &["prepare", "fallback", "fair"],
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
-    &["identity", "death_count", "spool", "health", "line", "development"],
+    &["identity", "death_count", "spool", "health", "line", "development", "crawler"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

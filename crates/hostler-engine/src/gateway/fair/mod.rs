@@ -1,8 +1,6 @@
 //! The keys under which requests share the slots of a fair pool, and what each key has cost lately. The pool decides whose
 //! request is next: it knows only the hash of a key, and this module knows no queue.
 
-mod crawler;
-
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +11,7 @@ use hostler_dispatch::FairKey;
 use hostler_wire::Name;
 use serde::Serialize;
 
+use super::crawler;
 use super::sticky::cookies;
 use crate::exchange::{Exchange, FairCharge, FairKeyView, KeyCosts, clock};
 

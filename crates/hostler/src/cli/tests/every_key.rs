@@ -32,6 +32,7 @@ const TEXTS: [&str; 17] = [
     "auto",
     "0-1 2",
     "client",
+    "prefetch",
 ];
 /// As many values of each key are tried.
 const ENOUGH: usize = 2;
