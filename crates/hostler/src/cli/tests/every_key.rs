@@ -14,7 +14,7 @@ use super::{Args, Command};
 /// The only pool there is.
 const POOL: &str = "web";
 /// Texts, of which every key that takes text takes one at least.
-const TEXTS: [&str; 17] = [
+const TEXTS: [&str; 18] = [
     "200-399",
     "7s",
     "0s",
