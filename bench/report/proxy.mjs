@@ -25,6 +25,11 @@ export function proxySection(result) {
     ...columns.flatMap((other) => (comparable(cell).includes(other) ? [spread(against(cell, other), 2), verdict(cell, other)] : ['cannot queue', '–'])),
     cell.slots === 1 ? 'cannot queue' : spread(against(cell, 'nginx'), 2),
   ]);
+  // A target below the relay's own ratio cannot be met by a proxy that reads and writes each request by system calls.
+  const floors = cells.filter((cell) => inCell(cell, 'relay').length > 0).map((cell) => [
+    names[key(cell)],
+    ...['haproxy', 'chain'].map((other) => spread(pairedRatio(inCell(cell), { one: 'relay', other, value: cpuPerRequest }), 2)),
+  ]);
   const figures = peers.map((peer) => [
     titles[peer],
     ...cells.map((cell) => {
@@ -41,6 +46,11 @@ CPU per request: Hostler's divided by the peer's, with the targets. The relay is
 the kernel takes.
 
 ${table(['cell', ...columns.flatMap((other) => [`/ ${SHORT[other]}`, `<= ${number(TARGETS[other], 2)}`]), '/ nginx'], verdicts)}
+
+What the relay takes, divided by what the peers take. No proxy that serves each request by the same four system calls comes below these ratios, whatever it does
+in user space:
+
+${table(['cell', ...['haproxy', 'chain'].map((other) => `the relay / ${SHORT[other]} (target of Hostler: ${number(TARGETS[other], 2)})`)], floors)}
 
 CPU per request and requests per second, medians:
 
