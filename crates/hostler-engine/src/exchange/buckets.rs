@@ -49,7 +49,7 @@ pub struct Empty(pub Duration);
 
 /// The buckets of one limit.
 #[derive(Debug)]
-pub struct Buckets {
+pub struct TokenBuckets {
     refill: Refill,
     /// Times are counted from here.
     zero: Instant,
@@ -57,7 +57,7 @@ pub struct Buckets {
     tables: [Mutex<HashMap<u64, u64>>; TABLES],
 }
 
-impl Buckets {
+impl TokenBuckets {
     /// All buckets are full.
     pub fn new(refill: Refill, now: Instant) -> Self {
         Self { refill, zero: now, tables: std::array::from_fn(|_| Mutex::new(HashMap::new())) }
@@ -155,7 +155,7 @@ fn nanos(time: Duration) -> u64 {
 #[derive(Debug, Clone)]
 pub struct BucketCharge {
     /// Where it is charged.
-    pub buckets: Arc<Buckets>,
+    pub buckets: Arc<TokenBuckets>,
     /// The hash of the key.
     pub key: u64,
 }

@@ -120,7 +120,10 @@ impl Gateway {
         thread: usize,
     ) -> Result<Answer, Failed> {
         route.changes.begin(exchange)?;
-        rate_limit::admit(&route.limits, exchange)?;
+        if let Err(refusal) = rate_limit::admit(&route.limits, exchange) {
+            early::discard_arrived(client, exchange).await;
+            return Err(refusal.into());
+        }
         files::check_method(route, exchange)?;
         if route.files_first.is_some()
             && let Some(answer) = files::first(route, exchange).await?

@@ -8,12 +8,12 @@ const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-fn buckets(tokens: u64, per: Duration, burst: u64) -> Buckets {
-    Buckets::new(Refill::new(tokens, per, burst), Instant::now())
+fn buckets(tokens: u64, per: Duration, burst: u64) -> TokenBuckets {
+    TokenBuckets::new(Refill::new(tokens, per, burst), Instant::now())
 }
 
 /// How many tokens can be taken at once.
-fn drained(buckets: &Buckets, key: u64) -> usize {
+fn drained(buckets: &TokenBuckets, key: u64) -> usize {
     (0..100_000).take_while(|_| buckets.take(key, Instant::now()).is_ok()).count()
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::refusal::Refusal;
 use super::request_key::{ClientNetwork, KeyPart};
-use crate::exchange::{BucketCharge, Buckets, Empty, Exchange, Left, Refill, clock};
+use crate::exchange::{BucketCharge, Empty, Exchange, Left, Refill, TokenBuckets, clock};
 
 /// The reason in the log, for a dry run as well.
 const REASON: &str = "rate_limited";
@@ -47,9 +47,9 @@ pub struct RateLimiter {
     rule: RateLimit,
     /// A random one, so that clients cannot choose keys that collide.
     hasher: RandomState,
-    requests: Option<Buckets>,
+    requests: Option<TokenBuckets>,
     /// In microseconds.
-    worker_time: Option<Arc<Buckets>>,
+    worker_time: Option<Arc<TokenBuckets>>,
     refused: AtomicU64,
     would_refuse: AtomicU64,
 }
@@ -86,11 +86,12 @@ impl RateLimiter {
             return Some(same.clone());
         }
         let now = clock::now();
-        let requests =
-            rule.requests.map(|rate| Buckets::new(Refill::new(rate.requests, rule.per, rate.burst), now));
+        let requests = rule
+            .requests
+            .map(|rate| TokenBuckets::new(Refill::new(rate.requests, rule.per, rate.burst), now));
         let worker_time = rule.worker_time.map(|time| {
             let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            Arc::new(Buckets::new(Refill::new(micros, rule.per, micros), now))
+            Arc::new(TokenBuckets::new(Refill::new(micros, rule.per, micros), now))
         });
         Some(Arc::new(Self {
             scope,

@@ -15,7 +15,8 @@ use crate::gateway::refusal::Refusal;
 impl RateLimiter {
     /// For the log: which limit, and whose bucket.
     pub(super) fn detail(&self, key: &str) -> String {
-        format!("{} {}: {} ({key})", self.scope.as_str(), self.name, self.rule)
+        let limit = format!("{} {}: {}", self.scope.as_str(), self.name, self.rule);
+        if self.rule.key.is_empty() { limit } else { format!("{limit} ({key})") }
     }
 
     /// The refusal of a request whose bucket has a token after `wait`.
