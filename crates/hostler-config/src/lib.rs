@@ -34,18 +34,22 @@ use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
     AccessLog, Buffer, Choice, ClientIpHeader, Compat, FairBy, ForwardedClientCert, ForwardedProto, LogLevel,
-    Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
+    Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Saying, Sharding, StickyBy,
+    ZonePreference,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
-    LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue,
-    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls, Traces,
+    Advertise, Body, Caching, Changes, Conditions, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange,
+    HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers,
+    Postal, Queue, RateLimit, Redirect, Registrar, RequestRate, Respond, Rewrite, Route, Server, StaticFiles,
+    Sticky, Target, Tls, Traces,
 };
 pub use source::{Given, Setting};
-pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};
+pub use value::{
+    AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize, TextPattern, Wanted,
+};
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {

@@ -8,10 +8,12 @@ mod health_check;
 mod log;
 mod lookups;
 mod pool;
+mod rate_limit;
 mod registrar;
 mod server;
 mod sticky;
 mod traces;
+mod when;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -30,10 +32,12 @@ pub use health_check::{Ejection, HealthCheck};
 pub use log::Log;
 pub use lookups::{Geo, Postal};
 pub use pool::{Endpoint, Members, Poison, Pool, PoolMembers, Queue};
+pub use rate_limit::{RateLimit, RequestRate};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
 pub use sticky::Sticky;
 pub use traces::Traces;
+pub use when::Conditions;
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +50,7 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// Pools in order of their names, which are unique.
     pub pools: Vec<Pool>,
-    /// Routes in the order written; no two have the same pattern.
+    /// Routes in the order written; no two have the same pattern and the same conditions.
     pub routes: Vec<Route>,
     /// How other programs register routes. `None`: they cannot.
     pub registrar: Option<Registrar>,
@@ -90,8 +94,12 @@ pub struct Tls {
 /// A pattern, its target, and limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
+    /// Its name in logs and status: the pattern, and what the conditions are about. No other route has it.
+    pub name: String,
     /// The requests that it matches.
     pub pattern: MatchPattern,
+    /// What these requests must meet besides. `None`: nothing.
+    pub when: Option<Conditions>,
     /// The target.
     pub target: Target,
     /// Whether a request's body is read whole before it takes a slot.
@@ -104,6 +112,8 @@ pub struct Route {
     pub compress: Option<Arc<EncodingPlan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
+    /// How many requests it takes in a time.
+    pub rate_limit: Option<RateLimit>,
     /// The response if the pool gives none. Only with [`Target::Pool`].
     pub fallback: Option<Fallback>,
     /// Files that come before the pool. Only with [`Target::Pool`].

@@ -1,4 +1,5 @@
-//! Counts what a plain request over a kept connection allocates: nothing, once its connections and buffers exist. The whole program runs in
+//! Counts what a plain request over a kept connection allocates, also beside a route with conditions and under a rate limit: nothing, once
+//! its connections and buffers exist. The whole program runs in
 //! this process, with a client and a member that allocate nothing.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
@@ -21,6 +22,18 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const REQUEST: &[u8] = b"GET /rooms/1 HTTP/1.1\r\nHost: shop.test\r\nUser-Agent: test\r\nAccept: text/html\r\nCookie: a=b\r\n\r\n";
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nETag: \"1\"\r\nConnection: keep-alive\r\n\r\nhello";
+/// The conditions of the first route hold, except the last one.
+const ROUTES: &str = "
+[[routes]]
+match = '*'
+when = { method = 'GET', client = '127.0.0.0/8', header = { Accept = 'text/*', X-Beta = false }, query = { a = false }, cookie = { a = 'c' } }
+respond = 'other'
+
+[[routes]]
+match = '*'
+pool = 'app'
+rate_limit = { requests = 1_000_000, per = '1s' }
+";
 /// How many connections send a request at the same time.
 const CLIENTS: usize = 10;
 /// Timers of the program allocate now and then, so several groups of requests are counted.
@@ -76,7 +89,7 @@ fn a_plain_request_over_kept_connections_allocates_nothing() {
     let file = folder.path().join("hostler.toml");
     let config = format!(
         "[server]\nlisten = [\"127.0.0.1:{port}\"]\nadmin = \"off\"\nthreads = 1\naccess_log = \"off\"\n\n\
-         [pools.app]\nmembers = [\"unix:{}\"]\nconcurrency = 64\n",
+         [pools.app]\nmembers = [\"unix:{}\"]\nconcurrency = 64\n{ROUTES}",
         socket.display()
     );
     std::fs::write(&file, config).unwrap();

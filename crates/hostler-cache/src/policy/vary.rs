@@ -1,4 +1,4 @@
-//! Which requests a stored response matches: `Vary` (RFC 9111 section 4.1), and the scheme. Knows no other fields.
+//! Which requests a stored response matches: `Vary` (RFC 9111 section 4.1), the scheme, and the route. Knows no other fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ use crate::Head;
 pub struct Vary {
     /// The request came over TLS, as its member was told.
     pub secure: bool,
+    /// Which route selected it, if several routes have the same URL. 0: the one that has no conditions.
+    pub route: u64,
     /// Sorted by name, without duplicates.
     pub fields: Box<[Selecting]>,
 }
@@ -24,12 +26,21 @@ pub struct Selecting {
     pub value: Option<Box<[u8]>>,
 }
 
+/// What selects a response besides the fields of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestSide {
+    /// As in [`Vary`].
+    pub secure: bool,
+    /// As in [`Vary`].
+    pub route: u64,
+}
+
 impl Vary {
     /// The `Vary` of a response and its request. The request is the one that the member saw, with the fields that Hostler
     /// added (`X-Geo-*`) or removed.
     ///
     /// Errors: [`NotStored::Vary`], for `Vary: *` and for an invalid name.
-    pub fn of(answer: &impl Head, request: &impl Head, secure: bool) -> Result<Self, NotStored> {
+    pub fn of(answer: &impl Head, request: &impl Head, side: RequestSide) -> Result<Self, NotStored> {
         let mut names = Vec::new();
         for name in answer.lines("vary").flat_map(members) {
             // An invalid name cannot be compared, so it counts as `*`.
@@ -44,12 +55,14 @@ impl Vary {
         names.sort_unstable();
         names.dedup();
         let selecting = |name: Box<str>| Selecting { value: said(request, &name), name };
-        Ok(Self { secure, fields: names.into_iter().map(selecting).collect() })
+        let RequestSide { secure, route } = side;
+        Ok(Self { secure, route, fields: names.into_iter().map(selecting).collect() })
     }
 
     /// Whether the response also matches this request, again as its member would see it.
-    pub fn matches(&self, request: &impl Head, secure: bool) -> bool {
-        self.secure == secure && self.fields.iter().all(|field| says(request, field))
+    pub fn matches(&self, request: &impl Head, side: RequestSide) -> bool {
+        (self.secure, self.route) == (side.secure, side.route)
+            && self.fields.iter().all(|field| says(request, field))
     }
 
     /// Its bytes on the heap, for a store with a limit.

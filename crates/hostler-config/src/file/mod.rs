@@ -20,6 +20,7 @@ mod platform;
 mod pool;
 mod postal;
 mod queue;
+mod rate_limit;
 mod registrar;
 mod route;
 mod section;
@@ -27,6 +28,7 @@ mod server;
 mod sticky;
 mod tls;
 mod traces;
+mod when;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -50,12 +52,14 @@ pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePr
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Pool};
 pub use postal::Postal;
 pub use queue::{Policy, Queue};
+pub use rate_limit::RateLimit;
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, Server};
 pub use sticky::{SameSite, StickyBy, StickySwitch, StickyTable, is_token};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
 pub use traces::Traces;
+pub use when::{MethodName, Saying, When, WhenNot};
 pub use workers::{NumberOfWorkers, WorkerRange};
 
 /// Hostler's configuration file, `hostler.toml`.
@@ -71,13 +75,16 @@ pub struct File {
     /// A **worker** is a Node process that Hostler starts (`command`). A **member** is a server that Hostler does
     /// not start (`members`).
     pub pools: BTreeMap<String, Pool>,
-    /// A route leads requests to a pool or to another target. The order of the routes does not matter.
+    /// A route leads requests to a pool or to another target. The order of the routes matters only among routes with the
+    /// same `match`.
     ///
     /// If several routes match a request, Hostler uses the first of this list:
     ///
     /// - a route with exactly this host, then one with the longest wildcard host, then one without a host;
-    /// - among routes that are equal in this, the longest path;
-    /// - among these, an exact path before one with `/*`.
+    /// - among routes that are equal in this, an exact path, then the longest path with `/*`;
+    /// - among routes with the same `match`, those with `when` in the order of the file, then the one without.
+    ///
+    /// A route whose `when` a request does not meet does not match it: the next route of this list is asked.
     ///
     /// Without any `[[routes]]`, all requests go to the only pool.
     pub routes: Vec<Route>,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::section::section;
-use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, Queue, StickyBy, StickySwitch};
+use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, Queue, RateLimit, StickyBy, StickySwitch};
 use crate::value::{
     Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath,
     Size, Slots, Spares,
@@ -252,6 +252,11 @@ section! {
         pub connect_timeout: Period = Period::seconds(5),
         /// The queue of the pool: requests wait in it while every slot is taken.
         pub queue: Queue = Queue::default(),
+        /// How many requests, and how much worker time, each client may have in a time, on all routes to the pool
+        /// together. Over it, Hostler answers 429 (`rate_limited`).
+        ///
+        /// A route may have a limit of its own besides. See [Rate limits](../guide/rate-limits.md).
+        pub rate_limit: RateLimit = RateLimit::default(),
         /// What Hostler does with a request that kills one worker after another. For workers only.
         pub poison: Poison = Poison::default(),
     }

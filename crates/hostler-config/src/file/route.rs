@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CacheSwitch, Compress, HeaderChanges, Redirect, Respond, Rewrite, Static};
+use super::{CacheSwitch, Compress, HeaderChanges, RateLimit, Redirect, Respond, Rewrite, Static, When};
 use crate::pattern::MatchPattern;
 use crate::value::{Period, Size, Switch, TextOr};
 
@@ -25,6 +25,14 @@ pub struct Route {
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,
+    /// Conditions that a request meets besides `match`: method, header, query, cookie, client.
+    ///
+    /// Several routes may have the same `match`. The first in the order of the file whose conditions all hold gets the
+    /// request, then the one without `when`. If there is none, the next route that matches host and path gets it. Example:
+    /// `when = { method = "GET", cookie = { group = "b" } }`. See
+    /// [Match on more than host and path](../guide/routes.md).
+    #[schemars(with = "When", extend("x-default" = "none"))]
+    pub when: Option<When>,
     /// The pool that answers.
     ///
     /// A route has exactly one of `pool`, `static`, `redirect`, `respond`, `geo` and `postal`. Two pairs are
@@ -104,6 +112,11 @@ pub struct Route {
     pub collapse: bool,
     /// Which requests get a slot first if there are not enough slots.
     pub priority: Priority,
+    /// How many requests, and how much worker time, each client may have on this route in a time. Over it, Hostler
+    /// answers 429 (`rate_limited`).
+    ///
+    /// Example: `{ requests = 100, per = "1m" }`. See [Rate limits](../guide/rate-limits.md).
+    pub rate_limit: RateLimit,
     /// The response if the pool gives none: the name of a file, or `"hypernova"`. It replaces a 502, 503 or 504.
     ///
     /// **A file**, such as the page of an app that renders in the browser. The client gets it with 200 and

@@ -18,7 +18,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 const DEFAULT_SLOTS: usize = 64;
 
 /// The keys of a pool that members can have. All other keys are for workers only.
-const FOR_MEMBERS: [&str; 17] = [
+const FOR_MEMBERS: [&str; 18] = [
     "command",
     "members",
     "announce",
@@ -36,6 +36,7 @@ const FOR_MEMBERS: [&str; 17] = [
     "stream_idle_timeout",
     "connect_timeout",
     "queue",
+    "rate_limit",
 ];
 
 impl Resolver<'_> {

@@ -20,6 +20,7 @@ mod platform;
 mod pool;
 mod postal;
 mod programs;
+mod rate_limit;
 mod redirect;
 mod registrar;
 mod resolver;
@@ -29,6 +30,7 @@ mod server;
 mod sticky;
 mod tls;
 mod traces;
+mod when;
 
 use std::path::PathBuf;
 

@@ -79,6 +79,7 @@ impl Resolver<'_> {
                 fair: written.queue.fair.0.clone(),
                 low: written.queue.low.0.clone(),
             },
+            rate_limit: self.rate_limit(&path.key("rate_limit"), &written.rate_limit, true),
             request_timeout: written.request_timeout.0,
             wake_timeout: if may_sleep(&source) { written.wake_timeout.0 } else { Duration::ZERO },
             connect_timeout: written.connect_timeout.0,

@@ -11,7 +11,7 @@ use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Buffer, File, Priority};
 use crate::pattern::MatchPattern;
-use crate::resolved::{Changes, Route, StaticFiles, Target};
+use crate::resolved::{Changes, Conditions, Route, StaticFiles, Target};
 
 /// The keys of targets.
 const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
@@ -24,6 +24,18 @@ fn one_of(keys: &[&str]) -> String {
     format!("{} or {last}", others.join(", "))
 }
 
+/// The name of a route. Two routes whose conditions are about the same differ in a number.
+fn unique_name(
+    names: &mut HashMap<String, usize>,
+    pattern: &MatchPattern,
+    when: Option<&Conditions>,
+) -> String {
+    let name = when.map_or_else(|| pattern.to_string(), |when| format!("{pattern} when {when}"));
+    let count = names.entry(name.clone()).or_default();
+    *count += 1;
+    if *count == 1 { name } else { format!("{name} ({count})") }
+}
+
 impl Resolver<'_> {
     /// The meaning of `[[routes]]`, or the default route.
     pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
@@ -31,17 +43,22 @@ impl Resolver<'_> {
         if file.routes.is_empty() && !self.document.is_written(&list) {
             return self.catch_all(file, compress);
         }
-        let mut seen: HashMap<MatchPattern, KeyPath> = HashMap::new();
+        let mut seen: HashMap<(MatchPattern, Option<Conditions>), KeyPath> = HashMap::new();
+        let mut names = HashMap::new();
         let mut routes = Vec::new();
         for (index, written) in file.routes.iter().enumerate() {
             let path = list.index(index);
             let Some(pattern) = self.pattern(&path, written) else { continue };
-            if let Some(first) = seen.get(&pattern) {
+            let when = self.when(&path, written);
+            let asked = (pattern.clone(), when.clone());
+            if let Some(first) = seen.get(&asked) {
                 let (place, first) =
                     (self.document.place_of_value(&first.key("match")), self.document.original(first));
-                self.refuse(&path.key("match"), format!("{first} already matches \"{pattern}\" ({place})"));
+                let same = if when.is_some() { " with the same when" } else { "" };
+                let why = format!("{first} already matches \"{pattern}\"{same} ({place})");
+                self.refuse(&path.key("match"), why);
             }
-            seen.insert(pattern.clone(), path.clone());
+            seen.insert(asked, path.clone());
             let changes = self.changes(&path, written, &pattern);
             if let Some(target) = self.target(&path, written, file, (&pattern, &changes)) {
                 let files_first = self.files_first(&path, written, (&pattern, &changes));
@@ -52,7 +69,14 @@ impl Resolver<'_> {
                     self.warn_of_a_late_fallback(&path, name, *request_timeout);
                 }
                 routes.push(Route {
+                    name: unique_name(&mut names, &pattern, when.as_ref()),
                     pattern,
+                    when,
+                    rate_limit: self.rate_limit(
+                        &path.key("rate_limit"),
+                        &written.rate_limit,
+                        written.pool.is_some(),
+                    ),
                     target,
                     buffer: written.buffer,
                     trace: written.trace,
@@ -75,7 +99,10 @@ impl Resolver<'_> {
             (Some((name, pool)), None) => {
                 let target = Target::Pool { name: name.clone(), request_timeout: pool.request_timeout.0 };
                 return vec![Route {
+                    name: MatchPattern::ALL.to_string(),
                     pattern: MatchPattern::ALL,
+                    when: None,
+                    rate_limit: None,
                     target,
                     buffer: Buffer::Full,
                     trace: false,

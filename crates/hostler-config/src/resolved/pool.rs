@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_worker::{Slots, WorkerSettings};
 
-use super::{Ejection, HealthCheck, Sticky};
+use super::{Ejection, HealthCheck, RateLimit, Sticky};
 use crate::client_tls::ClientTls;
 use crate::file::{Choice, FairBy, LowIf, MemberProtocol, Policy};
 
@@ -25,6 +25,8 @@ pub struct Pool {
     pub sticky: Sticky,
     /// Where requests wait for a slot.
     pub queue: Queue,
+    /// How many requests it takes in a time, on all routes.
+    pub rate_limit: Option<RateLimit>,
     /// The time until the response begins, unless the route has another one.
     pub request_timeout: Duration,
     /// How long a request may wait until a pool that is asleep has a worker. Zero: the pool never sleeps.

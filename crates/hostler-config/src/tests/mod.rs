@@ -19,6 +19,7 @@ mod sticky;
 mod targets;
 mod tls;
 mod traces;
+mod when;
 
 use std::path::{Path, PathBuf};
 

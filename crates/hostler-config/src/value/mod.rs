@@ -12,6 +12,7 @@ mod origin;
 mod secret;
 mod status_range;
 mod text;
+mod wanted;
 mod word_or;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
@@ -26,6 +27,7 @@ pub use origin::Origin;
 pub use secret::Secret;
 pub use status_range::StatusRange;
 pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath};
+pub use wanted::{TextPattern, Wanted};
 pub use word_or::{Auto, AutoOrOff, ClientLimit, Slots, Spares, Switch, TextOr, Value, Word, WordOr};
 
 /// A type that is one string in TOML.

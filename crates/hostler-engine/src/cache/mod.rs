@@ -55,6 +55,8 @@ pub struct Caching {
     pub rules: CachingRules,
     /// Which parts of the query belong to the key.
     pub query: Query,
+    /// Tells its answers from those of other routes with the same URL. 0: those of a route without conditions.
+    pub route: u64,
     /// False: answers are not stored, only shared by requests that wait for the same one.
     pub stores: bool,
     /// Requests that wait for the same answer share it even if it cannot be stored.

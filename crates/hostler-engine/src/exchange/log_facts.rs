@@ -8,6 +8,7 @@ use std::time::Duration;
 use hostler_cache::{CacheStatus, Forward};
 use serde::Serialize;
 
+use super::buckets::BucketCharge;
 use super::durations::{Durations, DurationsView, RequestKind};
 use super::key_costs::FairCharge;
 
@@ -50,6 +51,10 @@ pub struct LogFacts {
     pub low: Option<&'static str>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Box<FairCharge>>,
+    /// The buckets of worker time that are charged at the end of the request.
+    pub charges: Vec<BucketCharge>,
+    /// The reason for which Hostler would have refused the request, if the rule were not a dry run.
+    pub would_refuse: Option<&'static str>,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
     /// Body bytes received from the client.

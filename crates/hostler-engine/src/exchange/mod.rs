@@ -2,6 +2,7 @@
 
 mod again;
 pub mod body;
+mod buckets;
 pub mod clients;
 pub mod clock;
 pub mod connections;
@@ -35,6 +36,7 @@ use tokio::time::Instant;
 use hostler_coding::EncodingPlan;
 
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
+pub use buckets::{BucketCharge, Empty, Left, MOST_KEYS, Refill, TokenBuckets};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use clock::Clocked;
 pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTunnel};

@@ -1,13 +1,20 @@
 //! The name of a crawler, as its `User-Agent` says it. Does not find crawlers that call themselves browsers.
 
+use hostler_wire::{Fields, Name};
+
 /// Parts of the names of crawlers, in lower case.
 const WORDS: [&str; 4] = ["bot", "crawl", "spider", "slurp"];
 /// Programs whose names have such a part by chance.
 const NO_CRAWLERS: [&str; 1] = ["cubot"];
 
+/// The name of the crawler that the request says it comes from.
+pub(super) fn of(fields: &Fields) -> Option<&str> {
+    name(std::str::from_utf8(fields.first(Name::UserAgent)?).ok()?)
+}
+
 /// The name without its version: `Googlebot` of `Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)`.
 /// `None` for a browser or another program.
-pub(super) fn name(user_agent: &str) -> Option<&str> {
+fn name(user_agent: &str) -> Option<&str> {
     let is_separator = |character: char| " ;,()[]".contains(character);
     let products = || user_agent.split(is_separator).filter(|part| !part.is_empty() && !part.contains("//"));
     let own = products().map(|product| product.split('/').next().unwrap_or_default()).find(|name| {

@@ -3,12 +3,15 @@
 //! A body that is small, or that has arrived, is read all the same: that costs less than a new connection, and the connection can be kept.
 //! A large body would be received, and perhaps written to a file, only to be discarded.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use hostler_wire::{BodyLength, Name};
 
 use super::low;
 use super::refusal::Refusal;
 use super::target::{Route, Target};
-use crate::exchange::Exchange;
+use crate::exchange::{Downstream, Exchange};
 
 /// A shorter body is read before the pool is asked, and the connection is kept.
 const SMALL: u64 = 64 * 1024;
@@ -36,6 +39,26 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     let Some(error) = target.pool.refuse_early(priority, key) else { return Ok(()) };
     exchange.log_facts.retry_after = target.meter.retry_after();
     Err(error.into())
+}
+
+/// Discards a small body of a refused request, as far as it has arrived. If that is all of it, the connection can be kept. Waits for nothing.
+pub(super) async fn discard_arrived<D: Downstream>(client: &mut D, exchange: &Exchange) {
+    if exchange.length == BodyLength::Known(0) || is_costly(exchange) {
+        return;
+    }
+    client.allow_body(SMALL);
+    let mut discarded = 0;
+    poll_fn(|cx| {
+        while discarded < SMALL {
+            let mut piece = Vec::new();
+            match client.poll_body(cx, &mut piece, SMALL as usize) {
+                Poll::Ready(Ok(false)) => discarded += piece.len() as u64,
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// Whether the client has to send much, or waits to be told that it may send.

@@ -18,9 +18,12 @@ mod line;
 mod low;
 mod native;
 mod poison;
+mod prefetch;
 mod prepare;
+mod rate_limit;
 mod redirect;
 pub mod refusal;
+mod request_key;
 mod retry;
 mod rewrite;
 mod spool;
@@ -31,6 +34,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod wait;
+mod when;
 
 use std::any::Any;
 use std::pin::pin;
@@ -55,6 +59,7 @@ pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
 pub use line::{AccessFormat, access_line};
 pub use poison::{Poison, PoisonSettings, SuspectsView};
 pub use prepare::Changes;
+pub use rate_limit::{LimitScope, RateLimitView, RateLimiter};
 pub use refusal::{Objection, Refusal, RefusalFacts};
 pub use retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 pub use rewrite::Rewrite;
@@ -62,6 +67,7 @@ pub use spool::SpoolSettings;
 pub use sticky::{Stickiness, StickyKey, StickyView};
 pub use suspects::{Convicted, KeptOff};
 pub use target::{PoolTarget, PoolTargetSettings, Route, Target};
+pub use when::When;
 
 /// The routes and what all requests share. There is one.
 pub struct Gateway {
@@ -114,6 +120,10 @@ impl Gateway {
         thread: usize,
     ) -> Result<Answer, Failed> {
         route.changes.begin(exchange)?;
+        if let Err(refusal) = rate_limit::admit(&route.limits, exchange) {
+            early::discard_arrived(client, exchange).await;
+            return Err(refusal.into());
+        }
         files::check_method(route, exchange)?;
         if route.files_first.is_some()
             && let Some(answer) = files::first(route, exchange).await?
@@ -158,6 +168,9 @@ impl Gateway {
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
+        if let (Some(others), Ok(Answer::Member(call))) = (&route.same_urls, &answered) {
+            cached::invalidate_others(others, exchange, call.answer());
+        }
         let answered = answered.and_then(|answer| stream::begin(answer, target, exchange));
         // The order: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         match answered {
@@ -231,6 +244,7 @@ impl Gateway {
                 clock::now(),
             );
         }
+        rate_limit::settle(exchange);
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
         if (exchange.is_suspect || exchange.pending_end.is_some())
@@ -245,13 +259,14 @@ impl Gateway {
         self.registrar.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted.refusal(exchange))
     }
 
-    /// The route of the request. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the
+    /// The route of the request: the most specific one whose conditions it meets. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the
     /// like read paths exactly as the routes do, so they need no such check.
     fn undisputed_route(&self, exchange: &Exchange) -> Result<Option<Arc<Route>>, Refusal> {
         let (routes, host, path) = (self.routes.load(), exchange.host(), exchange.path());
-        let Some(route) = routes.find(host, path) else { return Ok(None) };
+        let fits = |route: &Arc<Route>| route.when.as_ref().is_none_or(|when| when.holds(exchange));
+        let Some(route) = routes.find_fitting(host, path, &fits) else { return Ok(None) };
         if let Target::Pool(_) = &route.target
-            && routes.is_disputed(host, path, route)
+            && routes.is_disputed(host, path, route, &fits)
         {
             return Err(Refusal::Target("an app could read its path as the path of another route"));
         }

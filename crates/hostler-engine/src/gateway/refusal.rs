@@ -53,6 +53,8 @@ pub enum Refusal {
     ClientConnections,
     /// One client has more requests in progress than `server.client_requests`.
     ClientRequests,
+    /// The rate limit of its route or pool is reached. The text is for the log.
+    RateLimited(Box<str>),
     /// The request has passed through this Hostler before (RFC 9110 section 7.6.3).
     Loop,
     /// No route matches.
@@ -126,6 +128,7 @@ impl Refusal {
             Self::TooManyConnections => table::TOO_MANY_CONNECTIONS,
             Self::ClientConnections => table::CLIENT_CONNECTIONS,
             Self::ClientRequests => table::CLIENT_REQUESTS,
+            Self::RateLimited(_) => table::RATE_LIMITED,
             Self::Loop => table::LOOP,
             Self::NoRoute => table::NO_ROUTE,
             Self::NoFile(_) => table::NO_FILE,
@@ -225,6 +228,7 @@ impl fmt::Display for Refusal {
             Self::ClientRequests => {
                 f.write_str("too many requests in progress from this address (server.client_requests)")
             }
+            Self::RateLimited(_) => f.write_str("too many requests in a short time (rate_limit)"),
             Self::Loop => f.write_str("this request was here before: it is in a loop (Via)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::NoFile(_) => f.write_str("there is no such file"),
@@ -283,6 +287,7 @@ impl Refusal {
         match self {
             Self::Unreachable(error) | Self::FileSystem(error) => Some(error.to_string()),
             Self::NoFile(detail) => detail.clone(),
+            Self::RateLimited(detail) => Some(detail.to_string()),
             Self::MemberTls(fault, detail) => Some(format!("{fault}: {detail}")),
             Self::Poison(convicted) => Some(convicted.to_string()),
             Self::WorkerLost(detail) | Self::BadAnswer(detail) | Self::InterimAnswers(detail) => {

@@ -12,7 +12,9 @@ use super::fair::FairKeys;
 use super::kind::RouteKind;
 use super::poison::Poison;
 use super::prepare::Changes;
+use super::rate_limit::RateLimiter;
 use super::sticky::Stickiness;
+use super::when::When;
 use crate::cache::Caching;
 use crate::exchange::Counters;
 use crate::files::Files;
@@ -20,8 +22,12 @@ use crate::proxy::{CallSettings, Endpoint, Meter};
 
 /// A route with its target and its limits.
 pub struct Route {
-    /// The pattern as configured. It is the route's name in logs and status.
+    /// The pattern as configured, and what the conditions are about. It is the route's name in logs and status.
     pub pattern: Arc<str>,
+    /// The conditions that its requests meet besides host and path.
+    pub when: Option<When>,
+    /// Its own rate limit, then that of its pool.
+    pub limits: Box<[Arc<RateLimiter>]>,
     pub target: Target,
     /// The largest request body in bytes.
     pub max_body: u64,
@@ -39,6 +45,8 @@ pub struct Route {
     pub files_first: Option<Arc<Files>>,
     /// The cache settings. Only for routes to a pool.
     pub caching: Option<Arc<Caching>>,
+    /// The cache settings of routes that may have stored answers for the URLs of this one. None unless routes have conditions.
+    pub same_urls: Option<Arc<[Arc<Caching>]>>,
     /// What the route changes in requests and answers.
     pub changes: Changes,
     /// Counts its answers.

@@ -2,13 +2,16 @@
 //!
 //! The order of precedence: an exact host, a wildcard host (the longest first), any host; then an exact path, the longest prefix. A
 //! lookup allocates nothing. A change copies the table; hosts that do not change share their paths with the copy.
+//!
+//! One pattern may have several values. The caller says which of them fit a request; a pattern of which none fits counts as one that
+//! does not match.
 
 mod paths;
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt, HashSet};
+use foldhash::{HashMap, HashMapExt};
 use hostler_wire::split_host;
 
 use hostler_config::{HostPattern, MatchPattern, PathPattern};
@@ -35,17 +38,24 @@ type Hosts<T> = HashMap<Arc<[u8]>, Arc<Paths<T>>>;
 
 #[derive(Debug)]
 struct Paths<T> {
-    exact: HashMap<Box<[u8]>, T>,
-    prefixes: HashMap<Box<[u8]>, T>,
+    exact: HashMap<Box<[u8]>, Choices<T>>,
+    prefixes: HashMap<Box<[u8]>, Choices<T>>,
     longest_prefix: usize,
-    /// The patterns with capital letters, in lower case.
+    /// The patterns with capital letters, by their lower case.
     lowered: Lowered,
+}
+
+/// The values of one pattern, in the order in which they are tried. Nearly always there is one.
+#[derive(Debug)]
+struct Choices<T> {
+    first: T,
+    others: Box<[T]>,
 }
 
 #[derive(Debug, Default)]
 struct Lowered {
-    exact: HashSet<Box<[u8]>>,
-    prefixes: HashSet<Box<[u8]>>,
+    exact: HashMap<Box<[u8]>, Vec<Box<[u8]>>>,
+    prefixes: HashMap<Box<[u8]>, Vec<Box<[u8]>>>,
 }
 
 /// How specific a match is: the length of the host (0 for any host), whether the path matches exactly, and the length of the matching
@@ -92,7 +102,7 @@ impl<T> Table<T> {
         Self { folds_paths: true, ..Self::default() }
     }
 
-    /// Replaces the paths of a host, or of `None`: the paths for hosts that have no route. If two patterns are equal, the first counts.
+    /// Replaces the paths of a host, or of `None`: the paths for hosts that have no route. Values of equal patterns are tried in this order.
     pub fn set(&mut self, host: Option<&HostPattern>, paths: impl IntoIterator<Item = (PathPattern, T)>) {
         let mut known = Paths::default();
         paths.into_iter().for_each(|(path, target)| known.add(self.folds_paths, path, target));
@@ -108,16 +118,22 @@ impl<T> Table<T> {
         }
     }
 
-    /// Finds the value for a request. `host` is the `Host` field (its port is ignored), `path` the path as sent, without the query.
+    /// Finds the value for a request, whatever it is. `host` is the `Host` field (its port is ignored), `path` the path as sent, without
+    /// the query.
     pub fn find(&self, host: &[u8], path: &[u8]) -> Option<&T> {
+        self.find_fitting(host, path, &|_| true)
+    }
+
+    /// Finds the first value that fits the request.
+    pub fn find_fitting(&self, host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
-        with_plain_path(path, self.folds_paths, |path| self.find_plain(host, path))
+        with_plain_path(path, self.folds_paths, |path| self.find_plain(host, path, fits))
     }
 
     /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
-    /// would bypass the other route.
-    pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T) -> bool {
+    /// would bypass the other route. `fits` is as it was for the lookup.
+    pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T, fits: &impl Fn(&T) -> bool) -> bool {
         let marks = Marks::of(path);
         let is_odd = paths::is_odd(path, marks);
         if !is_odd && !self.has_capitals && !marks.may_have_capitals() {
@@ -126,28 +142,33 @@ impl<T> Table<T> {
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
         if !is_odd {
-            return with_plain_path(path, self.folds_paths, |path| self.is_disputed_by_case(host, path));
+            return with_plain_path(path, self.folds_paths, |path| {
+                self.is_disputed_by_case(host, path, fits)
+            });
         }
-        let leads_here =
-            |reading: &[u8]| self.find_plain(host, reading).is_some_and(|other| std::ptr::eq(other, found));
+        let leads_here = |reading: &[u8]| {
+            self.find_plain(host, reading, fits).is_some_and(|other| std::ptr::eq(other, found))
+        };
         paths::is_any(path, self.folds_paths, |reading| {
-            !leads_here(reading) || self.is_disputed_by_case(host, reading)
+            !leads_here(reading) || self.is_disputed_by_case(host, reading, fits)
         })
     }
 
     /// Whether an application that ignores the case of paths, as Express does, would take the path for one of a more specific route. A
     /// route that matches the path as written is not disputed.
-    fn is_disputed_by_case(&self, host: &[u8], path: &[u8]) -> bool {
+    fn is_disputed_by_case(&self, host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> bool {
         if self.folds_paths || !self.has_capitals && !path.iter().any(u8::is_ascii_uppercase) {
             return false;
         }
-        paths::in_lower_case(path, |lower| self.rank(host, lower, true) > self.rank(host, path, false))
+        paths::in_lower_case(path, |lower| {
+            self.rank(host, lower, true, fits) > self.rank(host, path, false, fits)
+        })
     }
 
     /// How specific the match for a path is. `lowered`: patterns are compared in lower case.
-    fn rank(&self, host: &[u8], path: &[u8], lowered: bool) -> Option<Rank> {
+    fn rank(&self, host: &[u8], path: &[u8], lowered: bool, fits: &impl Fn(&T) -> bool) -> Option<Rank> {
         let at = |paths: &Paths<T>, host: usize| {
-            paths.rank(path, lowered).map(|(whole, length)| (host, whole, length))
+            paths.rank(path, lowered, fits).map(|(whole, length)| (host, whole, length))
         };
         let exact = self.exact.get(host).and_then(|paths| at(paths, usize::MAX));
         let below = || {
@@ -162,18 +183,18 @@ impl<T> Table<T> {
         if self.exact.is_empty() && self.below.is_empty() { b"" } else { lowered(host, into) }
     }
 
-    fn find_plain(&self, host: &[u8], path: &[u8]) -> Option<&T> {
-        let exact = self.exact.get(host).and_then(|paths| paths.find(path));
-        exact.or_else(|| self.find_below(host, path)).or_else(|| self.any.find(path))
+    fn find_plain(&self, host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
+        let exact = self.exact.get(host).and_then(|paths| paths.find(path, fits));
+        exact.or_else(|| self.find_below(host, path, fits)).or_else(|| self.any.find(path, fits))
     }
 
-    fn find_below(&self, mut host: &[u8], path: &[u8]) -> Option<&T> {
+    fn find_below(&self, mut host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
         if self.below.is_empty() {
             return None;
         }
         while let Some(dot) = memchr::memchr(b'.', host) {
             host = &host[dot + 1..];
-            if let Some(found) = self.below.get(host).and_then(|paths| paths.find(path)) {
+            if let Some(found) = self.below.get(host).and_then(|paths| paths.find(path, fits)) {
                 return Some(found);
             }
         }
@@ -195,10 +216,12 @@ impl<T> Paths<T> {
         };
         if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             let lowered = if is_exact { &mut self.lowered.exact } else { &mut self.lowered.prefixes };
-            lowered.insert(text.to_ascii_lowercase().into_bytes().into());
+            let originals = lowered.entry(text.to_ascii_lowercase().into_bytes().into()).or_default();
+            originals.push(text.as_bytes().into());
         }
-        if let Entry::Vacant(place) = known.entry(text.into_bytes().into()) {
-            place.insert(target);
+        match known.entry(text.into_bytes().into()) {
+            Entry::Vacant(place) => drop(place.insert(Choices { first: target, others: Box::default() })),
+            Entry::Occupied(mut choices) => choices.get_mut().add(target),
         }
     }
 
@@ -207,28 +230,33 @@ impl<T> Paths<T> {
     }
 
     /// Whether a pattern matches the path exactly, and the length of the longest match.
-    fn rank(&self, path: &[u8], lowered: bool) -> Option<(bool, usize)> {
+    fn rank(&self, path: &[u8], lowered: bool, fits: &impl Fn(&T) -> bool) -> Option<(bool, usize)> {
+        let matches =
+            |known: &HashMap<Box<[u8]>, Choices<T>>, lower: &HashMap<_, Vec<Box<[u8]>>>, text: &[u8]| {
+                let has = |text: &[u8]| known.get(text).is_some_and(|choices| choices.find(fits).is_some());
+                let originals = || lower.get(text).into_iter().flatten();
+                has(text) || lowered && originals().any(|original| has(original))
+            };
         let Lowered { exact, prefixes } = &self.lowered;
-        if self.exact.contains_key(path) || lowered && exact.contains(path) {
+        if matches(&self.exact, exact, path) {
             return Some((true, path.len()));
         }
         let mut end = self.longest_end(path);
         loop {
-            let prefix = &path[..end];
-            if self.prefixes.contains_key(prefix) || lowered && prefixes.contains(prefix) {
+            if matches(&self.prefixes, prefixes, &path[..end]) {
                 return Some((false, end));
             }
             end = shorter(path, end)?;
         }
     }
 
-    fn find(&self, path: &[u8]) -> Option<&T> {
-        if let Some(found) = self.exact.get(path) {
+    fn find(&self, path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
+        if let Some(found) = self.exact.get(path).and_then(|choices| choices.find(fits)) {
             return Some(found);
         }
         let mut end = self.longest_end(path);
         loop {
-            if let Some(found) = self.prefixes.get(&path[..end]) {
+            if let Some(found) = self.prefixes.get(&path[..end]).and_then(|choices| choices.find(fits)) {
                 return Some(found);
             }
             end = shorter(path, end)?;
@@ -241,6 +269,20 @@ impl<T> Paths<T> {
             Some(start) => memchr::memrchr(b'/', start).unwrap_or(0),
             None => path.len(),
         }
+    }
+}
+
+impl<T> Choices<T> {
+    fn add(&mut self, value: T) {
+        let others = std::mem::take(&mut self.others);
+        self.others = others.into_iter().chain([value]).collect();
+    }
+
+    fn find(&self, fits: &impl Fn(&T) -> bool) -> Option<&T> {
+        if fits(&self.first) {
+            return Some(&self.first);
+        }
+        self.others.iter().find(|value| fits(value))
     }
 }
 
@@ -334,7 +376,7 @@ mod tests {
             "/api/.//admin",
         ] {
             let found = table.find(b"a", path.as_bytes()).unwrap();
-            assert!(table.is_disputed(b"a", path.as_bytes(), found), "{path}");
+            assert!(table.is_disputed(b"a", path.as_bytes(), found, &|_| true), "{path}");
         }
         for (path, route) in [
             ("/a/../x", "*"),
@@ -347,7 +389,11 @@ mod tests {
             ("*", "*"),
         ] {
             let found = table.find(b"a", path.as_bytes()).unwrap();
-            assert_eq!((*found, table.is_disputed(b"a", path.as_bytes(), found)), (route, false), "{path}");
+            assert_eq!(
+                (*found, table.is_disputed(b"a", path.as_bytes(), found, &|_| true)),
+                (route, false),
+                "{path}"
+            );
         }
     }
 
@@ -370,7 +416,7 @@ mod tests {
             "/Admin%2Fx",
         ] {
             let found = routes.find(b"b", path.as_bytes()).unwrap();
-            assert!(routes.is_disputed(b"b", path.as_bytes(), found), "{path}");
+            assert!(routes.is_disputed(b"b", path.as_bytes(), found, &|_| true), "{path}");
         }
         for (path, route) in [
             ("/admin/X/Y", "/admin/*"),
@@ -383,10 +429,14 @@ mod tests {
             ("/%C3%89", "*"),
         ] {
             let found = routes.find(b"b", path.as_bytes()).unwrap();
-            assert_eq!((*found, routes.is_disputed(b"b", path.as_bytes(), found)), (route, false), "{path}");
+            assert_eq!(
+                (*found, routes.is_disputed(b"b", path.as_bytes(), found, &|_| true)),
+                (route, false),
+                "{path}"
+            );
         }
         let found = routes.find(b"a.test", b"/admin/X/y").unwrap();
-        assert!(routes.is_disputed(b"a.test", b"/admin/X/y", found), "of this host's own");
+        assert!(routes.is_disputed(b"a.test", b"/admin/X/y", found, &|_| true), "of this host's own");
     }
 
     #[test]
@@ -429,5 +479,40 @@ mod tests {
             assert_eq!(folding.find(b"a", path.as_bytes()), Some(&1), "{path}");
         }
         assert_eq!(table(&["/api/*"]).find(b"a", b"/API/x"), None);
+    }
+
+    #[test]
+    fn a_pattern_of_which_no_value_fits_gives_way_to_the_next_that_matches() {
+        let patterns = ["*", "/api/*", "/api/*", "/api/x", "a.test/api/*", "*.test"];
+        let table: Table<(usize, &str)> = patterns
+            .into_iter()
+            .enumerate()
+            .map(|(at, pattern)| (pattern.parse().unwrap(), (at, pattern)))
+            .collect();
+        let find = |host: &str, path: &str, fits: &[usize]| {
+            let found = table.find_fitting(host.as_bytes(), path.as_bytes(), &|(at, _)| fits.contains(at));
+            found.map(|(at, _)| *at)
+        };
+        assert_eq!(find("a.test", "/api/x", &[0, 1, 2, 3, 4, 5]), Some(4));
+        assert_eq!(find("a.test", "/api/x", &[0, 1, 2, 3, 5]), Some(5));
+        assert_eq!(find("a.test", "/api/x", &[0, 1, 2, 3]), Some(3));
+        assert_eq!(find("a.test", "/api/x", &[0, 1, 2]), Some(1), "the first of two with the same pattern");
+        assert_eq!(find("a.test", "/api/x", &[0, 2]), Some(2));
+        assert_eq!(find("a.test", "/api/x", &[0]), Some(0));
+        assert_eq!(find("a.test", "/api/x", &[]), None);
+    }
+
+    #[test]
+    fn a_path_is_disputed_only_by_a_route_that_fits() {
+        let table = table(&["*", "/admin/*", "/Reports/*"]);
+        for (path, other) in
+            [("/x%2f..%2fadmin", "/admin/*"), ("/Admin/x", "/admin/*"), ("/reports", "/Reports/*")]
+        {
+            for (fits, expected) in [(true, true), (false, false)] {
+                let fits = |pattern: &&str| fits || *pattern != other;
+                let found = table.find_fitting(b"a", path.as_bytes(), &fits).unwrap();
+                assert_eq!(table.is_disputed(b"a", path.as_bytes(), found, &fits), expected, "{path}");
+            }
+        }
     }
 }

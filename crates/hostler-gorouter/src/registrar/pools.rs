@@ -267,6 +267,8 @@ impl Pools {
             PoolTarget { fair: self.template.fair.clone(), low: self.template.low.clone(), ..target };
         Arc::new(Route {
             pattern: target.name.clone(),
+            when: None,
+            limits: Box::default(),
             target: Target::Pool(target),
             max_body: settings.max_body_size,
             streams_body: settings.buffer == Buffer::None,
@@ -276,6 +278,7 @@ impl Pools {
             fallback: None,
             files_first: None,
             caching: None,
+            same_urls: None,
             changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
             counters,
         })

@@ -13,7 +13,8 @@ use hostler_engine::exchange::{
     RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
-    FairKeys, FairView, Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView,
+    FairKeys, FairView, Health, HealthView, KeptOff, Poison, RateLimitView, RateLimiter, Stickiness,
+    StickyView, SuspectsView,
 };
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
@@ -94,6 +95,8 @@ pub struct RouteSource {
     /// The pool, if the target is one.
     pub pool: Option<Arc<str>>,
     pub counters: Arc<Counters>,
+    /// None if the route has no limit of its own.
+    pub rate_limit: Option<Arc<RateLimiter>>,
 }
 
 /// The result of a reload.
@@ -119,6 +122,8 @@ pub struct PoolSource {
     pub sticky: Option<Arc<Stickiness>>,
     /// None if the pool serves in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// None if the pool has no limit.
+    pub rate_limit: Option<Arc<RateLimiter>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -205,6 +210,8 @@ pub struct PoolStatus {
     pub sticky: Option<StickyView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimitView>,
     pub times: Times,
 }
 
@@ -224,6 +231,8 @@ pub struct WorkerReportView {
 pub struct RouteStatus {
     pub pattern: Arc<str>,
     pub target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimitView>,
     #[serde(flatten)]
     pub counters: CountersView,
 }
@@ -321,6 +330,7 @@ impl PoolSource {
             suspects: self.poison.view(),
             sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
             fair: self.fair.as_ref().map(|fair| fair.view()),
+            rate_limit: self.rate_limit.as_ref().map(|limit| limit.view()),
             times: self.meter.times(),
         }
     }
@@ -340,6 +350,7 @@ fn route_status(route: &RouteSource) -> RouteStatus {
     RouteStatus {
         pattern: route.pattern.clone(),
         target: route.target.clone(),
+        rate_limit: route.rate_limit.as_ref().map(|limit| limit.view()),
         counters: route.counters.view(),
     }
 }

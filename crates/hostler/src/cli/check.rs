@@ -67,11 +67,17 @@ pub fn summary(config: &Config) -> String {
         let _ = writeln!(text, "\npool {}\n{}", pool.name, of_pool(pool));
     }
     let routes: Vec<_> =
-        config.routes.iter().map(|route| (route.pattern.to_string(), leads_to(route))).collect();
-    let width = routes.iter().map(|(pattern, _)| pattern.len()).max().unwrap_or_default();
+        config.routes.iter().map(|route| (route.pattern.to_string(), route, leads_to(route))).collect();
+    let width = routes.iter().map(|(pattern, ..)| pattern.len()).max().unwrap_or_default();
     let _ = writeln!(text, "\nroutes");
-    for (pattern, target) in routes {
+    for (pattern, route, target) in routes {
         let _ = writeln!(text, "  {pattern:width$}  {target}");
+        if let Some(when) = &route.when {
+            let _ = writeln!(text, "  {:width$}    when {when:#}", "");
+        }
+        if let Some(limit) = &route.rate_limit {
+            let _ = writeln!(text, "  {:width$}    rate limit {limit}", "");
+        }
     }
     text
 }
@@ -114,9 +120,10 @@ fn of_pool(pool: &Pool) -> String {
         [] => String::new(),
         low => format!(", low priority for {}", join(low)),
     };
+    let limit = pool.rate_limit.as_ref().map_or(String::new(), |limit| format!("\n  limit    {limit}"));
     let (wait, times) = (Period(queue.timeout), format!("response within {}", Period(pool.request_timeout)));
     format!(
-        "{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}{fair}{low}; {times}",
+        "{who}\n  slots    {slots}; queue of {} requests, up to {wait}{order}{fair}{low}; {times}{limit}",
         queue.limit
     )
 }

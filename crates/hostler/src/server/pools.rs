@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::{FairKeys, Poison, Stickiness};
+use hostler_engine::gateway::{FairKeys, LimitScope, Poison, RateLimiter, Stickiness};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -32,6 +32,8 @@ pub(super) struct RunningPool {
     pub fair: Option<Arc<FairKeys>>,
     /// Which requests get low priority.
     pub low: Arc<[LowIf]>,
+    /// The limit that all its configured routes share.
+    pub rate_limit: Option<Arc<RateLimiter>>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
@@ -66,6 +68,7 @@ impl RunningPool {
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
             low: written.queue.low.as_slice().into(),
+            rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), None),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
             settings: written.clone(),
@@ -106,6 +109,12 @@ impl RunningPool {
             },
             fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
             low: written.queue.low.as_slice().into(),
+            rate_limit: RateLimiter::new(
+                LimitScope::Pool,
+                &self.name,
+                written.rate_limit.as_ref(),
+                self.rate_limit.as_ref(),
+            ),
             settings: written.clone(),
             ..self.clone()
         })
@@ -161,6 +170,7 @@ impl RunningPool {
             poison: self.poison.clone(),
             sticky: self.sticky.clone(),
             fair: self.fair.clone(),
+            rate_limit: self.rate_limit.clone(),
             supervisor: self.supervisor.clone(),
         }
     }

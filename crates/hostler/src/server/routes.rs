@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 use hostler_engine::cache::{Caching, SharedCache};
-use hostler_engine::exchange::{Counters, Edit};
+use hostler_engine::exchange::Edit;
 use hostler_engine::files::Files;
-use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched};
+use hostler_engine::gateway::{
+    Changes, LimitScope, PoolTarget, PoolTargetSettings, RateLimiter, Rewrite, Route, Target, Watched, When,
+};
 use hostler_wire::{ResponseHead, Whole};
 
 use super::lookups::{self, LookupServices};
@@ -32,14 +34,22 @@ pub(super) struct RouteTarget<'b> {
     pub shared_cache: &'b Arc<SharedCache>,
 }
 
-/// Builds the routes. A route that existed before keeps its counters.
+/// Builds the routes. A route that existed before keeps its counters, and the buckets of its rate limit.
 pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
+    let same_urls = same_urls(config, behind.shared_cache);
     for written in &config.routes {
-        let pattern = written.pattern.to_string();
-        let known = before.iter().find(|source| *source.pattern == *pattern);
-        let counters: Arc<Counters> = known.map(|source| source.counters.clone()).unwrap_or_default();
-        let route = Arc::new(route(config, written, behind, counters));
+        let known = before.iter().find(|source| *source.pattern == *written.name);
+        let kept = RouteSource {
+            pattern: written.name.as_str().into(),
+            target: String::new(),
+            pool: None,
+            counters: known.map(|source| source.counters.clone()).unwrap_or_default(),
+            rate_limit: known.and_then(|source| source.rate_limit.clone()),
+        };
+        let source = RouteSource { rate_limit: rate_limit(written, &kept), ..kept };
+        let route = Route { same_urls: same_urls.clone(), ..route(config, written, behind, &source) };
+        let route = Arc::new(route);
         let target = match &route.target {
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
@@ -54,22 +64,48 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
             Target::Pool(target) => Some(target.name.clone()),
             _ => None,
         };
-        let (pattern, counters) = (route.pattern.clone(), route.counters.clone());
-        listed.push(RouteSource { pattern, target, pool, counters });
+        listed.push(RouteSource { target, pool, ..source });
         weak.push(Arc::downgrade(&route));
         table.push((written.pattern.clone(), route));
     }
+    // Among routes with the same pattern, those with conditions are asked first.
+    table.sort_by_key(|(_, route)| route.when.is_none());
     RouteTables { table, listed, weak }
 }
 
-fn route(
-    config: &Config,
-    written: &config::Route,
-    behind: &RouteTarget<'_>,
-    counters: Arc<Counters>,
-) -> Route {
+fn rate_limit(written: &config::Route, before: &RouteSource) -> Option<Arc<RateLimiter>> {
+    let rule = written.rate_limit.as_ref();
+    RateLimiter::new(LimitScope::Route, &before.pattern, rule, before.rate_limit.as_ref())
+}
+
+/// The cache settings of all routes, if several routes may have the same URL: one for each way to write keys.
+fn same_urls(config: &Config, shared_cache: &Arc<SharedCache>) -> Option<Arc<[Arc<Caching>]>> {
+    if config.routes.iter().all(|route| route.when.is_none()) {
+        return None;
+    }
+    let mut all: Vec<Arc<Caching>> = Vec::new();
+    for route in &config.routes {
+        if let Some(written) = route.caching.as_ref().filter(|caching| caching.stores)
+            && !all.iter().any(|known| known.query == written.query)
+        {
+            all.push(Arc::new(caching(written, shared_cache, 0)));
+        }
+    }
+    (!all.is_empty()).then(|| all.into())
+}
+
+fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, source: &RouteSource) -> Route {
+    let when = written.when.as_ref().map(|when| When::new(&written.pattern, when));
+    let identity = when.as_ref().map_or(0, When::identity);
+    let pool = match &written.target {
+        config::Target::Pool { name, .. } => behind.pools.iter().find(|pool| *pool.name == **name),
+        _ => None,
+    };
+    let of_pool = pool.and_then(|pool| pool.rate_limit.clone());
     Route {
-        pattern: written.pattern.to_string().into(),
+        pattern: source.pattern.clone(),
+        limits: source.rate_limit.iter().cloned().chain(of_pool).collect(),
+        when,
         target: match &written.target {
             config::Target::Respond(respond) => Target::Fixed(fixed(respond)),
             config::Target::Static(settings) => Target::Files(files(written, settings)),
@@ -77,8 +113,7 @@ fn route(
             config::Target::Native { geo, postal } => {
                 Target::Native(behind.lookups.native(&written.pattern, *geo, *postal))
             }
-            config::Target::Pool { name, request_timeout } => {
-                let pool = behind.pools.iter().find(|pool| *pool.name == **name);
+            config::Target::Pool { name: _, request_timeout } => {
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
                 Target::Pool(pool_target(config, pool, *request_timeout))
             }
@@ -96,9 +131,10 @@ fn route(
         caching: written
             .caching
             .as_ref()
-            .map(|caching| Arc::new(self::caching(caching, behind.shared_cache))),
+            .map(|caching| Arc::new(self::caching(caching, behind.shared_cache, identity))),
+        same_urls: None,
         changes: changes(written, behind.lookups),
-        counters,
+        counters: source.counters.clone(),
     }
 }
 
@@ -107,11 +143,12 @@ fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> 
     Arc::new(Files::new(settings.clone(), takes_below))
 }
 
-fn caching(written: &config::Caching, shared_cache: &Arc<SharedCache>) -> Caching {
+fn caching(written: &config::Caching, shared_cache: &Arc<SharedCache>, route: u64) -> Caching {
     let config::Caching { rules, query, stores, collapses } = written.clone();
     Caching {
         rules,
         query,
+        route,
         stores,
         collapses,
         shared_cache: shared_cache.clone(),

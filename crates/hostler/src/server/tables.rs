@@ -100,9 +100,11 @@ impl Tables {
 }
 
 impl TableParts {
-    /// Whether a configured route of the same host has its paths.
+    /// Whether a configured route of the same host has its paths. A route with conditions leaves those requests to others that do not meet
+    /// them.
     fn is_shadowed(&self, host: Option<&HostPattern>, served: &ServedRoute) -> bool {
         let configured = self.configured.get(&host.cloned()).into_iter().flatten();
+        let configured = configured.filter(|(_, route)| route.when.is_none());
         let is_above = |(path, _): &(PathPattern, _)| match (path, self.folds_paths) {
             (PathPattern::Prefix(path), true) => {
                 is_above(&PathPattern::Prefix(path.to_ascii_lowercase()), &served.path)
@@ -132,8 +134,9 @@ impl TableParts {
         let (empty, full): (Vec<&ServedRoute>, Vec<&ServedRoute>) =
             served.partition(|served| served.is_empty);
         paths.extend(full.into_iter().map(prefix));
-        let unserved =
-            empty.into_iter().filter(|served| !paths.iter().any(|(path, _)| is_above(path, &served.path)));
+        let unserved = empty.into_iter().filter(|served| {
+            !paths.iter().any(|(path, route)| route.when.is_none() && is_above(path, &served.path))
+        });
         let unserved: Vec<_> = unserved.map(prefix).collect();
         paths.extend(unserved);
         paths

@@ -26,6 +26,7 @@ mod batches;
 mod buffering;
 mod changes;
 mod compression;
+mod conditions;
 mod dispatch;
 mod fields;
 mod files;
@@ -34,6 +35,7 @@ mod geo_headers;
 mod lookups_hostile;
 mod lookups_random;
 mod priorities;
+mod rate_limits;
 mod whole;
 // Members
 mod cache_flights;

@@ -50,11 +50,12 @@ const GATEWAY: Rows = &[
     &["early", "files", "native", "redirect", "wait"],
     &["stream", "low"],
     &["answer", "target"],
-    &["prepare", "fallback", "fair"],
+    &["prepare", "fallback", "fair", "rate_limit"],
+    &["request_key", "when"],
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
-    &["identity", "death_count", "spool", "health", "line", "development", "crawler"],
+    &["identity", "death_count", "spool", "health", "line", "development", "crawler", "prefetch"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

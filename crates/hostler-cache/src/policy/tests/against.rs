@@ -20,10 +20,10 @@ fn ours(answer: &str, first: &str, second: &str, after: u64) -> bool {
         return false;
     }
     let freshness = Freshness::of(&rules, &request_directives(&first), 200, &answer, NOW, NOW);
-    let vary = Vary::of(&answer, &first, false);
+    let vary = Vary::of(&answer, &first, RequestSide::default());
     let (Ok(freshness), Ok(vary)) = (freshness, vary) else { return false };
     let now = Moment(NOW.0 + after * 1000);
-    vary.matches(&second, false)
+    vary.matches(&second, RequestSide::default())
         && matches!(judge(&freshness, &request_directives(&second), now), Reuse::Serve { .. })
 }
 

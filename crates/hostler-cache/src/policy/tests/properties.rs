@@ -88,7 +88,7 @@ proptest! {
         let rules = CachingRules { heuristics: true, personal_cookies: vec!["a".into()], ..heeding() };
         let request_directives = RequestDirectives::of(&rules, b"GET", &head);
         let _ = Freshness::of(&rules, &request_directives, 200, &head, NOW, NOW).map(|freshness| judge(&freshness, &request_directives, later(5)));
-        let _ = Vary::of(&head, &head, false).map(|vary| assert!(vary.matches(&head, false)));
+        let _ = Vary::of(&head, &head, RequestSide::default()).map(|vary| assert!(vary.matches(&head, RequestSide::default())));
         let _ = (conditions(&head, 200, &head, NOW), confirms(&head, &head), tags(&head));
         let _ = (Kept::of(&rules, 200, &head), invalidated(Method::Unsafe, 200, &head, &host, &target));
         for query in [Query::AsSent, Query::Sorted, Query::Ignored] {
@@ -104,9 +104,9 @@ proptest! {
     ) {
         let answer = Lines::of("Vary: Accept-Encoding, Accept-Language, Cookie");
         let (first, second) = (Lines::of(&format!("{name}: {first}")), Lines::of(&format!("{name}: {second}")));
-        let of = |request| Vary::of(&answer, request, false).expect("names");
-        prop_assert_eq!(of(&first) == of(&second), of(&first).matches(&second, false));
-        prop_assert_eq!(of(&first) == of(&second), of(&second).matches(&first, false));
+        let of = |request| Vary::of(&answer, request, RequestSide::default()).expect("names");
+        prop_assert_eq!(of(&first) == of(&second), of(&first).matches(&second, RequestSide::default()));
+        prop_assert_eq!(of(&first) == of(&second), of(&second).matches(&first, RequestSide::default()));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use super::*;
 /// Whether the response to `first` with this `Vary` also matches `second`.
 fn is_for(vary: &str, first: &str, second: &str) -> bool {
     let answer = Lines::of(&format!("Vary: {vary}"));
-    let vary = Vary::of(&answer, &Lines::of(first), false).expect("names");
-    assert!(vary.matches(&Lines::of(first), false), "{first} matches itself");
-    vary.matches(&Lines::of(second), false)
+    let vary = Vary::of(&answer, &Lines::of(first), RequestSide::default()).expect("names");
+    assert!(vary.matches(&Lines::of(first), RequestSide::default()), "{first} matches itself");
+    vary.matches(&Lines::of(second), RequestSide::default())
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn equivalent_field_values_match() {
 fn equivalent_requests_share_one_variant() {
     let of = |request: &str| {
         let answer = Lines::of("Vary: Accept-Encoding, Accept-Language");
-        Vary::of(&answer, &Lines::of(request), false).expect("names")
+        Vary::of(&answer, &Lines::of(request), RequestSide::default()).expect("names")
     };
     assert_eq!(
         of("Accept-Encoding: gzip, BR | Accept-Language: EN"),
@@ -75,7 +75,7 @@ fn equivalent_requests_share_one_variant() {
     let (forth, back) = (many.join(", "), many.iter().rev().cloned().collect::<Vec<_>>().join(","));
     assert!(
         of(&format!("Accept-Encoding: {forth}"))
-            .matches(&Lines::of(&format!("Accept-Encoding: {back}")), false)
+            .matches(&Lines::of(&format!("Accept-Encoding: {back}")), RequestSide::default())
     );
 }
 
@@ -83,7 +83,11 @@ fn equivalent_requests_share_one_variant() {
 fn a_star_or_an_invalid_name_matches_no_other_request() {
     for vary in ["*", "*, *", "* | Vary: *", ", *", "a, *", "*, a", "a b", "\u{e4}"] {
         let answer = Lines::of(&format!("Vary: {vary}"));
-        assert_eq!(Vary::of(&answer, &Lines::default(), false), Err(NotStored::Vary), "{vary}");
+        assert_eq!(
+            Vary::of(&answer, &Lines::default(), RequestSide::default()),
+            Err(NotStored::Vary),
+            "{vary}"
+        );
     }
 }
 
@@ -91,7 +95,11 @@ fn a_star_or_an_invalid_name_matches_no_other_request() {
 fn a_field_that_differs_in_each_request_matches_no_other_request() {
     for vary in ["X-Request-Id", "a, TraceParent", "a | Vary: x-b3-traceid"] {
         let answer = Lines::of(&format!("Vary: {vary}"));
-        assert_eq!(Vary::of(&answer, &Lines::default(), false), Err(NotStored::Vary), "{vary}");
+        assert_eq!(
+            Vary::of(&answer, &Lines::default(), RequestSide::default()),
+            Err(NotStored::Vary),
+            "{vary}"
+        );
         assert!(varies_by_each_request(&answer).is_some_and(|name| vary.contains(name)), "{vary}");
     }
     for vary in ["", "*", "X-Forwarded-For, Via", "x-request"] {
@@ -101,7 +109,16 @@ fn a_field_that_differs_in_each_request_matches_no_other_request() {
 
 #[test]
 fn an_answer_of_one_scheme_does_not_serve_the_other() {
-    let vary = Vary::of(&Lines::default(), &Lines::default(), true).expect("names");
-    assert!(vary.matches(&Lines::default(), true));
-    assert!(!vary.matches(&Lines::default(), false));
+    let vary = Vary::of(&Lines::default(), &Lines::default(), RequestSide { secure: true, route: 0 })
+        .expect("names");
+    assert!(vary.matches(&Lines::default(), RequestSide { secure: true, route: 0 }));
+    assert!(!vary.matches(&Lines::default(), RequestSide::default()));
+}
+
+#[test]
+fn a_response_of_one_route_matches_no_request_of_another() {
+    let side = |route| RequestSide { secure: false, route };
+    let vary = Vary::of(&Lines::default(), &Lines::default(), side(7)).expect("names");
+    assert!(vary.matches(&Lines::default(), side(7)));
+    assert!(!vary.matches(&Lines::default(), side(8)) && !vary.matches(&Lines::default(), side(0)));
 }

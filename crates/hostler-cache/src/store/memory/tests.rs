@@ -28,7 +28,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
 fn variant(asked: u64, value: u64, tags: &[&str]) -> Arc<Entry<()>> {
     let fields = Box::new([Selecting { name: "x".into(), value: Some(value.to_ne_bytes().into()) }]);
     let plain = Arc::into_inner(entry(asked, 5, tags)).unwrap();
-    Arc::new(Entry { vary: Vary { secure: false, fields }, ..plain })
+    Arc::new(Entry { vary: Vary { secure: false, route: 0, fields }, ..plain })
 }
 
 fn cache() -> Cache<()> {

@@ -38,7 +38,7 @@ impl Fetch {
             FetchOutcome::Failed => return self.serve_stale(exchange, None, now),
             FetchOutcome::Form(..) => return None,
         };
-        if !vary.matches(&MemberRequestView(exchange), self.secure) {
+        if !vary.matches(&MemberRequestView(exchange), self.side()) {
             return None;
         }
         let age = match freshness.map(|freshness| judge(&freshness, &self.asks, now)) {
@@ -157,7 +157,7 @@ impl Fetch {
     fn arrival(&mut self, exchange: &Exchange, call: &Call, asked: FetchMark) -> Option<Arrival> {
         let (head, now) = (call.answer(), Moment::now());
         let lines = HeadLines(&head.fields);
-        let Ok(vary) = Vary::of(&lines, &MemberRequestView(exchange), self.secure) else {
+        let Ok(vary) = Vary::of(&lines, &MemberRequestView(exchange), self.side()) else {
             self.caching.tell_of_vary(exchange.log_facts.route.as_deref().unwrap_or_default(), head);
             return None;
         };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    CacheStatus, Flight, FlightOutcome, Forward, Freshness, Method, Moment, RequestDirectives, Selecting,
-    Vary, is_failure,
+    CacheStatus, Flight, FlightOutcome, Forward, Freshness, Method, Moment, RequestDirectives, RequestSide,
+    Selecting, Vary, is_failure,
 };
 use hostler_wire::ResponseHead;
 
@@ -71,16 +71,24 @@ impl Fetch {
         is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
     }
 
+    /// What selects its answer besides the fields of the request.
+    pub(super) fn side(&self) -> RequestSide {
+        RequestSide { secure: self.secure, route: self.caching.route }
+    }
+
     /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys.
     pub(super) fn flight_key(&self) -> Vec<u8> {
         let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
-        [&*self.key, secure, &self.selection].concat()
+        // Without conditions the key is as short as the URL allows.
+        let route = self.caching.route.to_be_bytes();
+        let route = if self.caching.route == 0 { &[][..] } else { &route };
+        [&*self.key, secure, route, &self.selection].concat()
     }
 
     /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request
     /// joins requests with the same values. False if the key has these values already.
     pub(super) fn select(&mut self, exchange: &Exchange, answer: &ResponseHead) -> bool {
-        let Ok(vary) = Vary::of(&HeadLines(&answer.fields), &MemberRequestView(exchange), self.secure) else {
+        let Ok(vary) = Vary::of(&HeadLines(&answer.fields), &MemberRequestView(exchange), self.side()) else {
             return false;
         };
         let mut selection = Vec::new();

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use hostler_cache::{CacheStatus, Forward, Moment, RequestDirectives, Reuse, admit, judge, write_key};
+use hostler_cache::{
+    CacheStatus, Forward, Moment, RequestDirectives, RequestSide, Reuse, admit, judge, write_key,
+};
 use hostler_wire::BodyLength;
 
 use super::request::{self, MemberRequestView};
@@ -54,10 +56,13 @@ pub(super) fn find(
         let Some(variants) = caching.shared_cache.memory.look(key) else {
             return nothing(Forward::UriMiss, None);
         };
-        let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), secure))
+        let side = RequestSide { secure, route: caching.route };
+        let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), side))
         else {
-            let (key, other) = (key.as_slice().into(), variants.iter().next().cloned());
-            return CacheLookup::Nothing { key, why: Forward::VaryMiss, stale: None, other };
+            // What another route has stored for this URL says nothing about the answers of this one.
+            let other = variants.find(|entry| entry.vary.route == side.route).cloned();
+            let why = if other.is_some() { Forward::VaryMiss } else { Forward::UriMiss };
+            return CacheLookup::Nothing { key: key.as_slice().into(), why, stale: None, other };
         };
         let entry = entry.clone();
         match judge(&entry.freshness, asks, now) {

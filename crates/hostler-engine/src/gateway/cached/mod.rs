@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives,
-    may_serve_on_error,
+    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, invalidated,
+    may_serve_on_error, write_key,
 };
-use hostler_wire::Whole;
+use hostler_wire::{ResponseHead, Whole};
 
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
-use crate::cache::{Caching, FetchOutcome};
+use crate::cache::{Caching, FetchOutcome, HeadLines};
 use crate::exchange::{Downstream, Exchange};
 use lookup::{CacheLookup, find, read_directives, serve};
 
@@ -67,6 +67,21 @@ pub(super) async fn ask<D: Downstream>(
             }
             // Boxed: most requests never get here, and should not carry the room for it.
             Box::pin(join_flight(fetch, target, exchange, client)).await
+        }
+    }
+}
+
+/// An unsafe method makes void what is stored for its URL (RFC 9111 section 4.4), also by other routes. `others`: how routes that may have
+/// stored something write its key.
+pub(super) fn invalidate_others(others: &[Arc<Caching>], exchange: &Exchange, answer: &ResponseHead) {
+    let method = Method::of(exchange.head.method());
+    let (host, secure) = (exchange.host(), request::is_secure(exchange));
+    let mut key = Vec::new();
+    for target in invalidated(method, answer.status, &HeadLines(&answer.fields), host, exchange.head.target())
+    {
+        for caching in others {
+            write_key(&caching.query, secure, host, &target, &mut key);
+            caching.shared_cache.forget(&key);
         }
     }
 }
@@ -223,6 +238,7 @@ mod tests {
         let caching = Arc::new(Caching {
             rules,
             query,
+            route: 0,
             stores: true,
             collapses: false,
             shared_cache,

@@ -38,6 +38,7 @@ fn of_clients() -> Vec<Refusal> {
         Refusal::TooManyConnections,
         Refusal::ClientConnections,
         Refusal::ClientRequests,
+        Refusal::RateLimited("route *: 100 requests in 1m for each client (client 192.0.2.7)".into()),
         Refusal::Loop,
         Refusal::NoRoute,
         Refusal::NoFile(None),

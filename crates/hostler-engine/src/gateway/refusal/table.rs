@@ -154,6 +154,9 @@ rows! {
     CLIENT_REQUESTS: plain(429, "client_requests").for_a_moment(), Client,
         "One client has more requests in progress than `server.client_requests`.",
         "If the address is a proxy or a balancer, add it to `server.trusted_proxies`. Else raise `server.client_requests`.";
+    RATE_LIMITED: plain(429, "rate_limited").for_a_moment(), Client,
+        "The client, or what `rate_limit.key` names, has used up what the `rate_limit` of the route or of the pool gives it. The answer has `RateLimit` and `RateLimit-Policy`.",
+        "`detail` says which limit it was, and for which key. If honest clients reach it, raise it; with `dry_run = true` Hostler only counts.";
     START_LINE_TOO_LARGE: closing(431, "start_line_too_large"), Client,
         "The request line alone is larger than `server.max_header_size`.",
         "Raise `server.max_header_size` if honest clients have such URLs.";

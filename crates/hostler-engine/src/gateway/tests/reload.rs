@@ -30,6 +30,8 @@ fn route(name: &str, target: PoolTarget) -> Arc<Route> {
         LoadedFile { path: name.into(), content_type: "text/plain".into(), body: name.to_owned().into() };
     Arc::new(Route {
         pattern: "*".into(),
+        when: None,
+        limits: Box::default(),
         target: Target::Pool(target),
         max_body: 1024,
         streams_body: false,
@@ -39,6 +41,7 @@ fn route(name: &str, target: PoolTarget) -> Arc<Route> {
         fallback: Some(Fallback::File(Arc::new(page))),
         files_first: None,
         caching: None,
+        same_urls: None,
         changes: Changes::default(),
         counters: Arc::default(),
     })

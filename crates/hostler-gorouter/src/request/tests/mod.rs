@@ -124,6 +124,8 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
     let target = PoolTarget::new(pool, meter, poison, settings);
     Route {
         pattern: "app.test".into(),
+        when: None,
+        limits: Box::default(),
         target: Target::Pool(target),
         max_body: 1024,
         streams_body: false,
@@ -133,6 +135,7 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
         fallback: None,
         files_first: None,
         caching: None,
+        same_urls: None,
         changes: Changes::default(),
         counters: Arc::default(),
     }

@@ -77,6 +77,7 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     };
     out.each(metric::REFUSALS, reasons(|counters| &counters.refusals))?;
     out.each(metric::FALLBACKS, reasons(|counters| &counters.fallbacks))?;
+    out.each(metric::RATE_LIMITED, rate_limited(status))?;
     out.each(metric::CACHE_RESULTS, reasons(|counters| &counters.cache))?;
     out.each(
         metric::RETRIES,
@@ -86,6 +87,18 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
         metric::ABORTED,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.aborted as f64)),
     )
+}
+
+/// Requests beyond each limit: those that were refused, and those of a dry run.
+fn rate_limited(status: &Status) -> impl Iterator<Item = (Values<'_, 3>, f64)> {
+    let of_routes =
+        status.routes.iter().filter_map(|route| Some(("route", &*route.pattern, route.rate_limit.as_ref()?)));
+    let of_pools =
+        status.pools.iter().filter_map(|pool| Some(("pool", &*pool.name, pool.rate_limit.as_ref()?)));
+    of_routes.chain(of_pools).flat_map(|(scope, name, limit)| {
+        [("false", limit.refused), ("true", limit.would_refuse)]
+            .map(|(dry_run, count)| ([scope.into(), name.into(), dry_run.into()], count as f64))
+    })
 }
 
 fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {

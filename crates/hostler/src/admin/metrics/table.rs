@@ -51,6 +51,7 @@ metrics! {
     FALLBACKS: Counter "hostler_fallbacks" ["http_route", "reason"] "Fallbacks that were sent in place of a refusal";
     RETRIES: Counter "hostler_retries" ["http_route"] "Further members that requests were sent to after the first one";
     ABORTED: Counter "hostler_aborted_responses" ["http_route"] "Responses that were broken off";
+    RATE_LIMITED: Counter "hostler_rate_limited_requests" ["scope", "name", "dry_run"] "Requests beyond the rate limit of a route or pool";
     CACHE_RESULTS: Counter "hostler_cache_results" ["http_route", "result"] "Requests by the result of the route's cache";
 
     QUEUE_WAIT: Histogram "hostler_queue_wait_seconds" ["pool"] "Time from the request's arrival, with its body, to its slot, in seconds";

@@ -95,7 +95,7 @@ impl Fetch {
     ) -> (Entry, Result<Freshness, NotStored>) {
         let (rules, lines) = (&self.caching.rules, HeadLines(&fresh.fields));
         let freshness = Freshness::of(rules, &self.asks, fresh.status, &lines, asked.at, now);
-        let vary = Vary::of(&lines, &MemberRequestView(exchange), self.secure);
+        let vary = Vary::of(&lines, &MemberRequestView(exchange), self.side());
         let freshness = vary.as_ref().map_or_else(|why| Err(*why), |_| freshness);
         let head = Arc::new(cache::stored(fresh, &Kept::of(rules, fresh.status, &lines), now));
         let about = (head, vary.unwrap_or_else(|_| stored.vary.clone()));

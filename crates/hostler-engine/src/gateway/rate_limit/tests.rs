@@ -1,0 +1,165 @@
+//! Which requests a limit counts, refuses and charges.
+
+use hostler_config::{FairBy, RequestRate};
+use hostler_wire::{Fields, Limits};
+use tokio::time::advance;
+
+use super::*;
+use crate::gateway::tests::{exchange, seconds};
+
+fn rule(requests: u64, key: &[&str]) -> RateLimit {
+    RateLimit {
+        requests: Some(RequestRate { requests, burst: requests }),
+        worker_time: None,
+        per: seconds(60),
+        key: key.iter().map(|by| by.parse::<FairBy>().unwrap()).collect(),
+        fields: true,
+        dry_run: false,
+    }
+}
+
+fn limiter(rule: &RateLimit) -> Arc<RateLimiter> {
+    RateLimiter::new(LimitScope::Route, &"/x".into(), Some(rule), None).unwrap()
+}
+
+fn request(ip: &str, fields: &str) -> Exchange {
+    let mut exchange = exchange();
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+    exchange.client.ip = ip.parse().unwrap();
+    exchange
+}
+
+/// How many of a thousand requests pass.
+fn passing(limits: &[Arc<RateLimiter>], ip: &str, fields: &str) -> usize {
+    (0..1000).filter(|_| admit(limits, &mut request(ip, fields)).is_ok()).count()
+}
+
+/// The lines that the answer gets, and the seconds of `Retry-After`.
+fn said(exchange: &Exchange) -> (Vec<String>, u32) {
+    let none = Fields::default();
+    let lines = exchange.to_client.lines(&none);
+    let lines = lines.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value)));
+    (lines.collect(), exchange.log_facts.retry_after)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_an_ipv4_address_or_a_64_of_ipv6() {
+    let limits = [limiter(&rule(10, &["client"]))];
+    assert_eq!(passing(&limits, "192.0.2.1", ""), 10);
+    assert_eq!(passing(&limits, "::ffff:192.0.2.1", ""), 0);
+    assert_eq!(passing(&limits, "192.0.2.2", ""), 10);
+    assert_eq!(passing(&limits, "2001:db8:1:2::1", ""), 10);
+    assert_eq!(passing(&limits, "2001:db8:1:2:ffff::9", ""), 0);
+    assert_eq!(passing(&limits, "2001:db8:1:3::1", ""), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_key_is_not_limited_and_without_keys_all_share_one_bucket() {
+    let crawler = "User-Agent: Mozilla/5.0 (compatible; ExampleBot/1.0)\r\n";
+    let limits = [limiter(&rule(10, &["crawler"]))];
+    assert_eq!(passing(&limits, "192.0.2.1", "User-Agent: Mozilla/5.0 Firefox/140.0\r\n"), 1000);
+    assert_eq!(passing(&limits, "192.0.2.1", crawler), 10);
+    assert_eq!(passing(&limits, "192.0.2.2", crawler), 0, "a crawler has one bucket for all its addresses");
+    let limits = [limiter(&rule(10, &["header:X-Api-Key", "client"]))];
+    assert_eq!(passing(&limits, "192.0.2.1", "X-Api-Key: one\r\n"), 10);
+    assert_eq!(passing(&limits, "192.0.2.1", "X-Api-Key: two\r\n"), 10);
+    assert_eq!(passing(&limits, "192.0.2.1", ""), 10);
+    let limits = [limiter(&rule(10, &[]))];
+    assert_eq!(passing(&limits, "192.0.2.1", ""), 10);
+    assert_eq!(passing(&limits, "192.0.2.2", crawler), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fields_say_what_is_left_and_a_request_after_retry_after_passes() {
+    let limits = [limiter(&rule(4, &["client"]))];
+    let ask = || {
+        let mut exchange = request("192.0.2.1", "");
+        let outcome = admit(&limits, &mut exchange);
+        (said(&exchange), outcome.map_err(|refusal| refusal.detail().unwrap_or_default()))
+    };
+    let lines = |left: &str| {
+        vec!["RateLimit-Policy: \"route\";q=4;w=60".to_owned(), format!("RateLimit: \"route\";{left}")]
+    };
+    assert_eq!(ask(), ((lines("r=3;t=15"), 0), Ok(())));
+    advance(Duration::from_millis(1500)).await;
+    assert_eq!(ask(), ((lines("r=2;t=14"), 0), Ok(())));
+    assert_eq!((ask().1, ask().1), (Ok(()), Ok(())));
+    let detail = "route /x: 4 requests in 1m for each client (client 192.0.2.1)".to_owned();
+    assert_eq!(ask(), ((lines("r=0;t=14"), 14), Err(detail)));
+    advance(seconds(13)).await;
+    assert_eq!(ask().0.1, 1);
+    advance(seconds(1)).await;
+    assert_eq!(ask(), ((lines("r=0;t=15"), 0), Ok(())));
+    assert_eq!(limits[0].view().refused, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_one_limit_refuses_uses_up_no_token_of_another() {
+    let all = limiter(&rule(20, &[]));
+    let each = limiter(&rule(5, &["client"]));
+    let limits = [all, each];
+    assert_eq!(passing(&limits, "192.0.2.1", ""), 5);
+    assert_eq!(passing(&limits, "192.0.2.2", ""), 5, "the refused ones of the other client cost nothing");
+    assert_eq!(passing(&limits, "192.0.2.3", ""), 5);
+    assert_eq!(passing(&limits, "192.0.2.4", ""), 5);
+    assert_eq!(passing(&limits, "192.0.2.5", ""), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_refuses_nothing_and_counts_what_it_would_refuse() {
+    let limits = [limiter(&RateLimit { dry_run: true, ..rule(10, &["client"]) })];
+    assert_eq!(passing(&limits, "192.0.2.1", ""), 1000);
+    let view = limits[0].view();
+    assert_eq!((view.refused, view.would_refuse), (0, 990));
+    let mut exchange = request("192.0.2.1", "");
+    admit(&limits, &mut exchange).unwrap();
+    assert_eq!(exchange.log_facts.would_refuse, Some("rate_limited"));
+    assert!(exchange.log_facts.detail.as_deref().unwrap().ends_with("dry run (client 192.0.2.1)"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_time_is_charged_at_the_end_and_a_key_in_debt_is_refused_until_it_is_paid() {
+    let limits =
+        [limiter(&RateLimit { requests: None, worker_time: Some(seconds(6)), ..rule(1, &["client"]) })];
+    let ask = |cost: Duration| {
+        let mut exchange = request("192.0.2.1", "");
+        let outcome = admit(&limits, &mut exchange).map_err(|_| said(&exchange));
+        exchange.timings.slot_hold = outcome.is_ok().then_some(cost);
+        settle(&exchange);
+        outcome
+    };
+    assert_eq!(ask(seconds(5)), Ok(()));
+    assert_eq!(ask(seconds(4)), Ok(()), "a second was left");
+    // 3 s of debt come back in 30 s, at 6 s a minute.
+    assert_eq!(ask(seconds(1)), Err((vec![], 31)));
+    advance(seconds(29)).await;
+    assert_eq!(ask(seconds(1)), Err((vec![], 2)));
+    advance(seconds(2)).await;
+    assert_eq!(ask(seconds(1)), Ok(()));
+    assert!(passing(&limits, "192.0.2.2", "") == 1000, "another client pays nothing for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_client_left_is_charged_for_what_it_has_held_its_slot() {
+    let limits =
+        [limiter(&RateLimit { requests: None, worker_time: Some(seconds(1)), ..rule(1, &["client"]) })];
+    let mut exchange = request("192.0.2.1", "");
+    admit(&limits, &mut exchange).unwrap();
+    exchange.timings.slot_since = Some(clock::now());
+    advance(seconds(2)).await;
+    settle(&exchange);
+    assert!(admit(&limits, &mut request("192.0.2.1", "")).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_that_does_not_change_the_rule_keeps_the_buckets() {
+    let first = limiter(&rule(10, &["client"]));
+    assert_eq!(passing(std::slice::from_ref(&first), "192.0.2.1", ""), 10);
+    let again = |rule: &RateLimit| {
+        RateLimiter::new(LimitScope::Route, &"/x".into(), Some(rule), Some(&first)).unwrap()
+    };
+    assert_eq!(passing(&[again(&rule(10, &["client"]))], "192.0.2.1", ""), 0);
+    assert_eq!(passing(&[again(&rule(11, &["client"]))], "192.0.2.1", ""), 11);
+    assert!(RateLimiter::new(LimitScope::Route, &"/x".into(), None, Some(&first)).is_none());
+}

@@ -1,0 +1,80 @@
+//! The key of a request, under which it shares slots or is limited: its client, crawler, header field or cookie. Knows no queue and no
+//! limit.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hostler_config::FairBy;
+
+use super::crawler;
+use super::sticky::cookies;
+use crate::exchange::Exchange;
+
+/// Which addresses are one client: the prefix lengths of their networks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientNetwork {
+    v4: u32,
+    v6: u32,
+}
+
+impl ClientNetwork {
+    /// A provider gives a site a network of this size (RFC 6177).
+    pub const SITE: Self = Self { v4: 24, v6: 48 };
+    /// An address; of IPv6 the network of one link.
+    pub const HOST: Self = Self { v4: 32, v6: 64 };
+
+    pub fn of(self, address: IpAddr) -> IpAddr {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & (u32::MAX << (32 - self.v4))).into(),
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << (128 - self.v6))).into(),
+        }
+    }
+
+    fn name(self, network: IpAddr) -> String {
+        let (prefix, whole) = if network.is_ipv4() { (self.v4, 32) } else { (self.v6, 128) };
+        let mut name = format!("client {network}");
+        if prefix < whole {
+            // Writing to a String cannot fail.
+            let _ = write!(name, "/{prefix}");
+        }
+        name
+    }
+}
+
+/// What a key is made of.
+#[derive(Hash)]
+pub(super) enum KeyPart<'a> {
+    Network(IpAddr),
+    Crawler(&'a str),
+    Header(&'a str, &'a [u8]),
+    Cookie(&'a str, &'a [u8]),
+    /// The request has none of these.
+    None,
+}
+
+impl<'a> KeyPart<'a> {
+    /// The first of the list that the request has.
+    pub fn of(by: &'a [FairBy], client: ClientNetwork, exchange: &'a Exchange) -> Self {
+        let fields = &exchange.head.fields;
+        let of = |by: &'a FairBy| match by {
+            FairBy::Client => Some(Self::Network(client.of(exchange.client.ip))),
+            FairBy::Crawler => crawler::of(fields).map(Self::Crawler),
+            FairBy::Header(name) => fields.get(name).map(|value| Self::Header(name, value)),
+            FairBy::Cookie(name) => {
+                cookies(fields, name).find(|value| !value.is_empty()).map(|value| Self::Cookie(name, value))
+            }
+        };
+        by.iter().find_map(of).unwrap_or(Self::None)
+    }
+
+    /// In words, without the value of a header field or a cookie, which may be a secret. `hash`: that of the key.
+    pub fn words(&self, client: ClientNetwork, hash: u64) -> String {
+        match self {
+            Self::Network(ip) => client.name(*ip),
+            Self::Crawler(name) => format!("crawler {name}"),
+            Self::Header(name, _) => format!("header {name} #{:06x}", hash & 0xFF_FFFF),
+            Self::Cookie(name, _) => format!("cookie {name} #{:06x}", hash & 0xFF_FFFF),
+            Self::None => "no key".into(),
+        }
+    }
+}
