@@ -82,8 +82,16 @@ fn a_mistake_is_reported_with_its_place() {
         ],
     );
     let here = "endpoint = \"http://localhost:4318\"";
-    check(&format!("{here}\ntls.ca = \"ca.pem\""), expect![]);
-    check("endpoint = \"https://a.internal\"\ntls.ca = \"missing.pem\"", expect![]);
+    check(
+        &format!("{here}\ntls.ca = \"ca.pem\""),
+        expect!["hostler.toml:3:1: traces.tls: needs an https:// endpoint"],
+    );
+    check(
+        "endpoint = \"https://a.internal\"\ntls.ca = \"missing.pem\"",
+        expect![
+            "hostler.toml:3:10: traces.tls.ca: FOLDER/missing.pem: No such file or directory (os error 2)"
+        ],
+    );
 }
 
 #[test]

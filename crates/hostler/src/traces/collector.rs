@@ -32,7 +32,7 @@ pub struct Collector {
 
 /// The collector has taken a message.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct SpansTaken {
     /// So many of the spans it has thrown away.
     pub rejected: i64,
     /// The collector's words for that.
@@ -66,12 +66,12 @@ impl Collector {
     }
 
     /// A connection of its own for each message: there is one a second at most, unless there are very many requests.
-    pub async fn send(&self, message: Bytes) -> Result<Taken, SendError> {
+    pub async fn send(&self, message: Bytes) -> Result<SpansTaken, SendError> {
         let late = |_| Err(again(&format!("no answer in {TIME_LIMIT:?}")));
         timeout(TIME_LIMIT, self.try_send(message)).await.unwrap_or_else(late)
     }
 
-    async fn try_send(&self, message: Bytes) -> Result<Taken, SendError> {
+    async fn try_send(&self, message: Bytes) -> Result<SpansTaken, SendError> {
         let stream = self.connector.connect(MemberProtocol::Http1, TIME_LIMIT).await;
         let stream = TokioIo::new(stream.map_err(|error| again(&error))?);
         let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| again(&error))?;
@@ -101,7 +101,7 @@ impl Collector {
     }
 }
 
-async fn read(answer: Response<Incoming>) -> Result<Taken, SendError> {
+async fn read(answer: Response<Incoming>) -> Result<SpansTaken, SendError> {
     let status = answer.status();
     if !status.is_success() {
         // OTLP says after which answers a message may be sent again.
@@ -114,11 +114,11 @@ async fn read(answer: Response<Incoming>) -> Result<Taken, SendError> {
     }
     // Only an answer in the usual form says something. The spans have arrived in any case.
     let Ok(body) = Limited::new(answer.into_body(), ANSWER_LIMIT).collect().await else {
-        return Ok(Taken::default());
+        return Ok(SpansTaken::default());
     };
     let told = ExportTraceServiceResponse::decode(body.to_bytes()).unwrap_or_default().partial_success;
     let words = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
-    Ok(told.map_or_else(Taken::default, |told| Taken {
+    Ok(told.map_or_else(SpansTaken::default, |told| SpansTaken {
         rejected: told.rejected_spans,
         why: words(told.error_message),
     }))

@@ -13,7 +13,7 @@ use prost::Message;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::collector::{Collector, SendError, Taken};
+use super::collector::{Collector, SendError, SpansTaken};
 use super::counts::TraceCounts;
 use super::spans::text;
 
@@ -89,7 +89,7 @@ impl Exporter {
     }
 
     /// One line when sending begins to fail, and one when it works again.
-    fn note(&mut self, sent: &Result<Taken, SendError>) {
+    fn note(&mut self, sent: &Result<SpansTaken, SendError>) {
         let uri = self.collector.uri();
         match sent {
             Err(SendError { why, .. }) if !self.is_failing => {
@@ -97,7 +97,7 @@ impl Exporter {
                     format!("traces: the collector {uri} takes no spans: {why}. Requests are not affected");
                 self.journal.event(Level::Warn, &text);
             }
-            Ok(Taken { rejected, why }) if *rejected > 0 && !self.is_rejecting => {
+            Ok(SpansTaken { rejected, why }) if *rejected > 0 && !self.is_rejecting => {
                 let text =
                     format!("traces: the collector {uri} rejects spans ({rejected} of this batch): {why}");
                 self.journal.event(Level::Warn, &text);
