@@ -41,10 +41,10 @@ pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, Conditions, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange,
-    HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers,
-    Postal, Queue, RateLimit, Redirect, Registrar, RequestRate, Respond, Rewrite, Route, Server, StaticFiles,
-    Sticky, Target, Tls, Traces,
+    Advertise, Body, Caching, Changes, CollectorAddress, Conditions, Config, Ejection, Endpoint, Fallback,
+    Geo, HeaderChange, HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool,
+    PoolMembers, Postal, Queue, RateLimit, Redirect, Registrar, RequestRate, Respond, Rewrite, Route, Server,
+    StaticFiles, Sticky, Target, Tls, Traces,
 };
 pub use source::{Given, Setting};
 pub use value::{

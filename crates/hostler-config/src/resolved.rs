@@ -36,7 +36,7 @@ pub use rate_limit::{RateLimit, RequestRate};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
 pub use sticky::Sticky;
-pub use traces::Traces;
+pub use traces::{CollectorAddress, Traces};
 pub use when::Conditions;
 
 /// The whole configuration of one running Hostler.

@@ -58,7 +58,7 @@ pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, Server};
 pub use sticky::{SameSite, StickyBy, StickySwitch, StickyTable, is_token};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
-pub use traces::Traces;
+pub use traces::{Traces, TracesTls};
 pub use when::{MethodName, Saying, When, WhenNot};
 pub use workers::{NumberOfWorkers, WorkerRange};
 
