@@ -9,7 +9,7 @@ use hostler_config::tls::{Certificate, Terminator};
 use hostler_dispatch::{Pool, PoolSnapshot};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
-    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
+    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, LedgerView, MemoryBudget, MemoryView,
     RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
@@ -205,6 +205,7 @@ pub struct PoolStatus {
     pub sticky: Option<StickyView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairView>,
+    pub ledger: LedgerView,
     pub times: Times,
 }
 
@@ -224,6 +225,9 @@ pub struct WorkerReportView {
 pub struct RouteStatus {
     pub pattern: Arc<str>,
     pub target: String,
+    /// The pool, if the target is one.
+    #[serde(skip)]
+    pub pool: Option<Arc<str>>,
     #[serde(flatten)]
     pub counters: CountersView,
 }
@@ -286,6 +290,10 @@ impl PoolSource {
         members.into_iter().filter_map(|member| member.endpoint).collect()
     }
 
+    fn ledger(&self) -> LedgerView {
+        self.meter.ledger.view(self.fair.as_ref().map(|fair| fair.costs()), Instant::now())
+    }
+
     fn status(&self) -> PoolStatus {
         let queue = self.pool.snapshot_with(|endpoint| endpoint.label.clone());
         let with_member = |worker: WorkerSnapshot| {
@@ -321,6 +329,7 @@ impl PoolSource {
             suspects: self.poison.view(),
             sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
             fair: self.fair.as_ref().map(|fair| fair.view()),
+            ledger: self.ledger(),
             times: self.meter.times(),
         }
     }
@@ -340,6 +349,7 @@ fn route_status(route: &RouteSource) -> RouteStatus {
     RouteStatus {
         pattern: route.pattern.clone(),
         target: route.target.clone(),
+        pool: route.pool.clone(),
         counters: route.counters.view(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 use hostler_engine::cache::{Caching, SharedCache};
-use hostler_engine::exchange::{Counters, Edit};
+use hostler_engine::exchange::{Counters, Edit, RouteAccount};
 use hostler_engine::files::Files;
 use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched};
 use hostler_wire::{ResponseHead, Whole};
@@ -68,8 +68,8 @@ fn route(
     behind: &RouteTarget<'_>,
     counters: Arc<Counters>,
 ) -> Route {
+    let pattern: Arc<str> = written.pattern.to_string().into();
     Route {
-        pattern: written.pattern.to_string().into(),
         target: match &written.target {
             config::Target::Respond(respond) => Target::Fixed(fixed(respond)),
             config::Target::Static(settings) => Target::Files(files(written, settings)),
@@ -80,9 +80,11 @@ fn route(
             config::Target::Pool { name, request_timeout } => {
                 let pool = behind.pools.iter().find(|pool| *pool.name == **name);
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
-                Target::Pool(pool_target(config, pool, *request_timeout))
+                let account = RouteAccount::new(&pool.meter.ledger, &pattern, &counters);
+                Target::Pool(PoolTarget { account, ..pool_target(config, pool, *request_timeout) })
             }
         },
+        pattern,
         max_body: match written.target {
             config::Target::Native { .. } => hostler_native::MOST_BODY,
             _ => written.max_body_size,

@@ -69,7 +69,7 @@ impl FairKeys {
         let key = self.hasher.hash_one(self.part(exchange));
         let words = (!self.costs.knows(key)).then(|| self.words(exchange, key).into());
         let charge = FairCharge { costs: self.costs.clone(), key, words };
-        exchange.log_facts.fair = Some(Box::new(charge));
+        exchange.log_facts.fair = Some(Arc::new(charge));
         FairKey::of(key)
     }
 
@@ -97,6 +97,11 @@ impl FairKeys {
             KeyPart::Cookie(name, _) => format!("cookie {name} #{:06x}", key & 0xFF_FFFF),
             KeyPart::None => "no key".into(),
         }
+    }
+
+    /// What the keys have cost, for the ledger.
+    pub fn costs(&self) -> &KeyCosts {
+        &self.costs
     }
 
     /// What the keys have cost.

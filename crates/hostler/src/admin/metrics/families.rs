@@ -78,6 +78,7 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.each(metric::REFUSALS, reasons(|counters| &counters.refusals))?;
     out.each(metric::FALLBACKS, reasons(|counters| &counters.fallbacks))?;
     out.each(metric::CACHE_RESULTS, reasons(|counters| &counters.cache))?;
+    worker_cpu(out, status)?;
     out.each(
         metric::RETRIES,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.retries as f64)),
@@ -86,6 +87,25 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
         metric::ABORTED,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.aborted as f64)),
     )
+}
+
+/// The CPU time of workers by route, and what belongs to no request.
+fn worker_cpu(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
+    let ledger = |name: &str| status.pools.iter().find(|pool| *pool.name == *name).map(|pool| &pool.ledger);
+    let of_route = |route: &'_ RouteStatus| {
+        let pool = route.pool.as_deref()?;
+        ledger(pool)?.unowned_cpu?;
+        Some(route.counters.worker_cpu.as_secs_f64())
+    };
+    let routes = status.routes.iter().filter_map(|route| {
+        let pool = route.pool.as_deref().unwrap_or_default();
+        of_route(route).map(|cpu| ([pool.into(), (*route.pattern).into()], cpu))
+    });
+    out.each(metric::WORKER_CPU, routes)?;
+    let unowned = status.pools.iter();
+    let unowned = unowned
+        .filter_map(|pool| pool.ledger.unowned_cpu.map(|cpu| (pool.label(), cpu.as_secs_f64())));
+    out.each(metric::UNOWNED_CPU, unowned)
 }
 
 fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
