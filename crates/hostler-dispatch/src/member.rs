@@ -1,8 +1,8 @@
 //! One member: what its leases share, the state of its slots, and a slot that was given away. Knows neither the other members
 //! nor the queue.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use slab::Slab;

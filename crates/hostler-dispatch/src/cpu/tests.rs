@@ -114,11 +114,16 @@ fn a_request_that_is_alone_pays_what_the_clock_shows() {
 
 #[test]
 fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
-    let (member, dear, cheap) = (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
+    let (member, dear, cheap) =
+        (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
     let key = member.begin(10_000, &dear);
     member.clock.turns.store(1, Ordering::SeqCst);
     member.clock.delayed.store(200, Ordering::SeqCst);
-    assert_eq!(member.end(key, 13_200, &dear), 3_000, "it has run since 10.2 ms, and the clock shows nothing");
+    assert_eq!(
+        member.end(key, 13_200, &dear),
+        3_000,
+        "it has run since 10.2 ms, and the clock shows nothing"
+    );
     let next = member.begin(13_200, &cheap);
     member.used(3_400);
     assert_eq!(member.end(next, 14_000, &cheap), 400);
@@ -137,7 +142,8 @@ fn a_main_thread_that_waits_for_events_is_believed() {
 
 #[test]
 fn several_requests_share_by_the_time_for_which_they_were_under_way() {
-    let (member, long, short) = (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
+    let (member, long, short) =
+        (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
     let first = member.begin(10_000, &long);
     let second = member.begin(16_000, &short);
     member.used(6_000);
@@ -151,7 +157,8 @@ fn several_requests_share_by_the_time_for_which_they_were_under_way() {
 
 #[test]
 fn work_after_an_answer_belongs_to_its_request_and_later_work_to_none() {
-    let (member, route, other) = (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
+    let (member, route, other) =
+        (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
     let key = member.begin(0, &route);
     member.used(2_000);
     member.end(key, 5_000, &route);

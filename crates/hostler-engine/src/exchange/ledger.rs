@@ -71,7 +71,12 @@ impl Ledger {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
         let table = || CostTable::new(now);
-        let sums = LedgerSums { routes: table(), releases: table(), unowned: Spans::new(now), unowned_ever: Duration::ZERO };
+        let sums = LedgerSums {
+            routes: table(),
+            releases: table(),
+            unowned: Spans::new(now),
+            unowned_ever: Duration::ZERO,
+        };
         Self { sums: Mutex::new(sums), is_measured: AtomicBool::new(false) }
     }
 
@@ -122,7 +127,8 @@ impl RouteAccount {
             self.counters.add_cpu(cpu);
             self.ledger.is_measured.store(true, Ordering::Relaxed);
         }
-        let (requests, hold, cpu) = (u64::from(!cost.hold.is_zero()), cost.hold, cost.cpu.unwrap_or_default());
+        let (requests, hold, cpu) =
+            (u64::from(!cost.hold.is_zero()), cost.hold, cost.cpu.unwrap_or_default());
         let of_route = Cost { cpu, hold, ..Cost::default() };
         let of_release = Cost { requests, ..of_route };
         self.ledger.with(|sums| {
@@ -210,6 +216,9 @@ mod tests {
         account(&ledger, "a/*").payer(None).pay(0, cost(90, None));
         account(&ledger, "b/*").payer(None).pay(0, cost(10, None));
         let seen = ledger.view(None, Instant::now());
-        assert_eq!((seen.routes[0].share_percent, seen.routes[0].cpu_ms, seen.unowned_cpu_ms), (90.0, None, None));
+        assert_eq!(
+            (seen.routes[0].share_percent, seen.routes[0].cpu_ms, seen.unowned_cpu_ms),
+            (90.0, None, None)
+        );
     }
 }

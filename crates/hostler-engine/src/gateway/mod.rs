@@ -39,9 +39,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, Name, Whole};
 
-use crate::exchange::{
-    Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock,
-};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock};
 use crate::route::Table;
 use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};

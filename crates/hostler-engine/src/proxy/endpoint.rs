@@ -83,7 +83,19 @@ impl Endpoint {
         let http2_connections = (0..sharing).map(|_| Http2Connections::new()).collect();
         let checked = OnceLock::new();
         let (instance, process, news, release) = (None, None, None, 0);
-        Self { connector, label, meter, instance, process, release, news, checked, ours, idle, http2_connections }
+        Self {
+            connector,
+            label,
+            meter,
+            instance,
+            process,
+            release,
+            news,
+            checked,
+            ours,
+            idle,
+            http2_connections,
+        }
     }
 
     /// What tells it from all other members. A worker that starts again has another identity.

@@ -9,8 +9,8 @@ use hostler_config::tls::{Certificate, Terminator};
 use hostler_dispatch::{Pool, PoolSnapshot};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
-    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, LedgerView, MemoryBudget, MemoryView,
-    RecentExchanges, Spool, SpoolView,
+    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, LedgerView, MemoryBudget,
+    MemoryView, RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
     FairKeys, FairView, Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView,

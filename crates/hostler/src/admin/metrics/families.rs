@@ -103,8 +103,8 @@ fn worker_cpu(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     });
     out.each(metric::WORKER_CPU, routes)?;
     let unowned = status.pools.iter();
-    let unowned = unowned
-        .filter_map(|pool| pool.ledger.unowned_cpu.map(|cpu| (pool.label(), cpu.as_secs_f64())));
+    let unowned =
+        unowned.filter_map(|pool| pool.ledger.unowned_cpu.map(|cpu| (pool.label(), cpu.as_secs_f64())));
     out.each(metric::UNOWNED_CPU, unowned)
 }
 
