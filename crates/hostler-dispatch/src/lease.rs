@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId, Ticket};
+use super::cost::{Payer, Payment, SlotCost};
 use super::member::Grant;
 use super::shared::PoolInner;
 use super::tunnel_guard::TunnelGuard;
@@ -42,11 +43,40 @@ pub struct Lease<E> {
     ticket: Ticket,
     grant: Grant<E>,
     holds: Holding,
+    /// Who pays for the slot, until that is done.
+    payment: Option<Payment>,
+    /// The key of the request in the member's CPU account.
+    under_way: Option<u32>,
 }
 
 impl<E> Lease<E> {
     pub(super) fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
-        Self { shared, ticket, grant, holds: Holding::Slot }
+        Self { shared, ticket, grant, holds: Holding::Slot, payment: None, under_way: None }
+    }
+
+    /// When the slot comes back, `payer` is told with this mark what it has cost.
+    pub fn charge_to(&mut self, payer: Arc<dyn Payer>, mark: u64) {
+        let payment = Payment { payer, mark };
+        let cpu = self.grant.member.cpu.get();
+        self.under_way = cpu.and_then(|cpu| u32::try_from(cpu.begin(self.since(), &payment)).ok());
+        self.payment = Some(payment);
+    }
+
+    /// The member has finished: tells the payer what the slot has cost, and returns that. `None` without a payer, or if it was
+    /// told before. The slot is not returned.
+    pub fn settle(&mut self, now: Instant) -> Option<SlotCost> {
+        let payment = self.payment.take()?;
+        let (cpu, under_way) = (self.grant.member.cpu.get(), self.under_way.take());
+        let cpu = cpu.zip(under_way).map(|(cpu, key)| cpu.end(key as usize, now, &payment));
+        let cost = SlotCost { hold: now.saturating_duration_since(self.since()), cpu };
+        payment.pay(cost);
+        Some(cost)
+    }
+
+    fn settle_now(&mut self) {
+        if self.payment.is_some() {
+            self.settle(Instant::now());
+        }
     }
 
     /// The member.
@@ -78,6 +108,7 @@ impl<E> Lease<E> {
     /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits
     /// until the guard is dropped.
     pub fn tunnel_guard(mut self) -> TunnelGuard<E> {
+        self.settle(Instant::now());
         self.holds = Holding::Nothing;
         self.shared.begin_tunnel(&self.grant);
         TunnelGuard::new(Arc::clone(&self.shared), Arc::clone(&self.grant.member))
@@ -89,6 +120,7 @@ impl<E> Lease<E> {
         debug_assert_eq!(self.holds, Holding::Slot, "a stream begins once");
         let has_begun = self.shared.begin_stream(&self.grant);
         if has_begun {
+            self.settle(Instant::now());
             self.holds = Holding::Stream;
         }
         has_begun
@@ -138,12 +170,14 @@ impl<E: Send + Sync + 'static> Lease<E> {
         if self.holds != Holding::Slot {
             return false;
         }
+        self.settle(now);
         self.holds = Holding::Nothing;
         self.shared.release(&self.grant, now)
     }
 
     /// Returns the slot, or ends the stream.
     pub fn end(mut self, how: LeaseEnding) {
+        self.settle_now();
         let was = std::mem::replace(&mut self.holds, Holding::Nothing);
         let until = match how {
             LeaseEnding::HungUp if was == Holding::Stream => {
@@ -183,6 +217,7 @@ impl<E> Deref for Lease<E> {
 
 impl<E> Drop for Lease<E> {
     fn drop(&mut self) {
+        self.settle_now();
         match self.holds {
             Holding::Slot => drop(self.shared.release(&self.grant, Instant::now())),
             Holding::Stream => self.shared.end_long_lived(self.grant.member.id, LongLived::Stream),

@@ -1,8 +1,8 @@
 //! One member: what its leases share, the state of its slots, and a slot that was given away. Knows neither the other members
 //! nor the queue.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use slab::Slab;
@@ -10,6 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
+use super::cpu::CpuAccount;
 use super::event_loop::LoopState;
 use super::fair::Charge;
 use super::kinds::WorkKind;
@@ -30,6 +31,8 @@ pub(super) struct Member<E> {
     pub dismissed: watch::Sender<bool>,
     /// The member is given up. Requests that wait for its answer should try another member.
     pub forsaken: watch::Sender<bool>,
+    /// Divides its CPU time among its requests, if its clock is known.
+    pub cpu: OnceLock<CpuAccount>,
     /// Tells that the last lease has ended. Dropped with the member, never under the pool's lock.
     pub _held: oneshot::Sender<()>,
 }

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
+use super::cpu::{CpuAccount, CpuClock};
 use super::event_loop::EventLoop;
 use super::gauge::Gauge;
 use super::member::Member;
@@ -125,6 +126,14 @@ impl<E> Membership<E> {
     /// A handle that reads the load of the member.
     pub fn gauge(&self) -> Gauge<E> {
         Gauge::new(Arc::clone(&self.shared), self.member.id)
+    }
+
+    /// Measures the CPU time of requests by this clock from now on. Only the first call has an effect.
+    pub fn measure(&self, clock: Arc<dyn CpuClock>) {
+        if let Some(account) = CpuAccount::new(clock, Instant::now()) {
+            // An error means that the member has a clock already.
+            let _ = self.member.cpu.set(account);
+        }
     }
 
     /// Sets the number of slots from now on. Leases above the new number end normally.

@@ -143,10 +143,19 @@ impl<E> Roster<E> {
     ) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
-        let (failures, suspected, unsent) = Default::default();
+        let (failures, suspected, unsent, cpu) = Default::default();
         let (dismissed, forsaken) = (watch::Sender::new(false), watch::Sender::new(false));
-        let member =
-            Arc::new(Member { id, endpoint, failures, suspected, unsent, dismissed, forsaken, _held: held });
+        let member = Arc::new(Member {
+            id,
+            endpoint,
+            failures,
+            suspected,
+            unsent,
+            dismissed,
+            forsaken,
+            cpu,
+            _held: held,
+        });
         let mut state = MemberState {
             member: Arc::clone(&member),
             slots,

@@ -52,10 +52,14 @@ impl Capacity {
 
     /// Adds the worker to the pool with this capacity.
     pub fn join<E: Send + Sync + 'static>(&self, pool: &Pool<E>, endpoint: E, slots: Slots) -> Membership<E> {
-        match self.observed(slots) {
+        let membership = match self.observed(slots) {
             Some((most, event_loop)) => pool.join_observed(endpoint, most, event_loop),
             None => pool.join(endpoint, self.slots(slots)),
+        };
+        if let Some(main_thread) = self.main_thread.clone() {
+            membership.measure(main_thread);
         }
+        membership
     }
 
     /// Gives the member the capacity of these settings, after they have changed or after more is known.

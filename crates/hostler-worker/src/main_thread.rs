@@ -11,7 +11,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use hostler_dispatch::EventLoop;
+use hostler_dispatch::{CpuClock, CpuReading, EventLoop};
+use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 
 /// A main thread.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(super) struct MainThread {
     wchan: File,
     schedstat: File,
     stat: File,
+    /// The CPU time of all threads of the process. None: the system has no such clock for it.
+    process: Option<ClockId>,
 }
 
 /// What the kernel tells about a thread at one moment.
@@ -40,7 +45,8 @@ impl MainThread {
     /// The process has ended, or `/proc` is not there or hides it.
     pub fn of(pid: u32) -> io::Result<Self> {
         let open = |name: &str| File::open(format!("/proc/{pid}/{name}"));
-        Ok(Self { wchan: open("wchan")?, schedstat: open("schedstat")?, stat: open("stat")? })
+        let process = ClockId::pid_cpu_clock_id(Pid::from_raw(pid.cast_signed())).ok();
+        Ok(Self { wchan: open("wchan")?, schedstat: open("schedstat")?, stat: open("stat")?, process })
     }
 
     /// Whether the kernel hides where the thread sleeps. It does so if Hostler may not trace the process, or if the kernel
@@ -54,6 +60,12 @@ impl MainThread {
     pub fn cpu_time(&self) -> Option<Duration> {
         let mut text = [0; 64];
         times(read(&self.schedstat, &mut text)?).map(|(cpu, _)| cpu)
+    }
+
+    /// The CPU time of all threads of the process.
+    fn process_time(&self) -> Option<Duration> {
+        let time = clock_gettime(self.process?).ok()?;
+        u64::try_from(time.num_nanoseconds()).ok().map(Duration::from_nanos)
     }
 
     fn place(&self) -> Place {
@@ -82,6 +94,19 @@ impl EventLoop for MainThread {
     }
 }
 
+impl CpuClock for MainThread {
+    fn read(&self) -> Option<CpuReading> {
+        let mut text = [0; 64];
+        // After the main thread, because its process must not seem to have used less.
+        let (main, delayed, turns) = sched(read(&self.schedstat, &mut text)?)?;
+        Some(CpuReading { all: self.process_time()?, main, delayed, turns })
+    }
+
+    fn waits(&self) -> bool {
+        self.place() == Place::Epoll
+    }
+}
+
 fn read<'a>(file: &File, into: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = file.read_at(into, 0).ok()?;
     Some(&into[..length])
@@ -89,9 +114,14 @@ fn read<'a>(file: &File, into: &'a mut [u8]) -> Option<&'a [u8]> {
 
 /// The first two numbers of a `schedstat` file, in nanoseconds.
 pub(super) fn times(schedstat: &[u8]) -> Option<(Duration, Duration)> {
+    sched(schedstat).map(|(cpu, delayed, _)| (cpu, delayed))
+}
+
+/// The numbers of a `schedstat` file: the time on a CPU and the time of waiting for one, and how often the thread got one.
+fn sched(schedstat: &[u8]) -> Option<(Duration, Duration, u64)> {
     let mut numbers = schedstat.split(u8::is_ascii_whitespace);
-    let mut next = || std::str::from_utf8(numbers.next()?).ok()?.parse().ok().map(Duration::from_nanos);
-    Some((next()?, next()?))
+    let mut next = || std::str::from_utf8(numbers.next()?).ok()?.parse::<u64>().ok();
+    Some((Duration::from_nanos(next()?), Duration::from_nanos(next()?), next()?))
 }
 
 fn contains(symbol: &[u8], part: &[u8]) -> bool {

@@ -50,7 +50,7 @@ pub struct LogFacts {
     /// Why the request has low priority, if its route has a higher one.
     pub low: Option<&'static str>,
     /// The key under which the request shares the slots of a fair pool.
-    pub fair: Option<Box<FairCharge>>,
+    pub fair: Option<Arc<FairCharge>>,
     /// The buckets of worker time that are charged at the end of the request.
     pub charges: Vec<BucketCharge>,
     /// The reason for which Hostler would have refused the request, if the rule were not a dry run.
@@ -71,6 +71,8 @@ pub struct Counters {
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     fallbacks: Mutex<BTreeMap<&'static str, u64>>,
     cache: [AtomicU64; CACHED.len()],
+    /// In nanoseconds. Counted when slots come back.
+    worker_cpu: AtomicU64,
 }
 
 /// The results of a cache, as in the access log.
@@ -94,6 +96,9 @@ pub struct CountersView {
     pub retries: u64,
     /// Transfers that did not complete.
     pub aborted: u64,
+    /// The CPU time that workers used for its requests, for the metrics.
+    #[serde(skip)]
+    pub worker_cpu: Duration,
 }
 
 impl LogFacts {
@@ -133,6 +138,11 @@ impl Counters {
         }
     }
 
+    /// Workers have used this much CPU time for a request.
+    pub fn add_cpu(&self, cpu: Duration) {
+        self.worker_cpu.fetch_add(u64::try_from(cpu.as_nanos()).unwrap_or(0), Ordering::Relaxed);
+    }
+
     pub fn view(&self) -> CountersView {
         let names = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
         CountersView {
@@ -151,6 +161,7 @@ impl Counters {
                 .collect(),
             retries: self.retries.load(Ordering::Relaxed),
             aborted: self.aborted.load(Ordering::Relaxed),
+            worker_cpu: Duration::from_nanos(self.worker_cpu.load(Ordering::Relaxed)),
         }
     }
 }

@@ -6,6 +6,7 @@ mod buckets;
 pub mod clients;
 pub mod clock;
 pub mod connections;
+mod costs;
 pub mod cut;
 pub mod deadline;
 mod durations;
@@ -14,6 +15,7 @@ mod from_head;
 pub mod handshakes;
 mod instance;
 mod key_costs;
+mod ledger;
 pub mod log_facts;
 pub mod memory;
 pub mod pending_end;
@@ -40,6 +42,7 @@ pub use buckets::{BucketCharge, Empty, Left, MOST_KEYS, Refill, TokenBuckets};
 pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use clock::Clocked;
 pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTunnel};
+pub use costs::{BySpan, LedgerRow};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
 pub use durations::{DurationsView, RequestKind};
@@ -48,7 +51,8 @@ pub use from_head::RequestId;
 pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
-pub use key_costs::{FairCharge, FairKeyView, KeyCosts, RequestCost};
+pub use key_costs::{FairCharge, FairKeyView, KeyCosts};
+pub use ledger::{Ledger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
@@ -112,6 +116,8 @@ pub struct Exchange {
     pub route: Option<Arc<dyn Any + Send + Sync>>,
     /// The route's counters, once there is a route.
     pub counters: Option<Arc<Counters>>,
+    /// Who pays for the request. None if it has not asked for a slot.
+    pub account: Option<Arc<RouteAccount>>,
     /// The request at a worker that did not answer it: the worker broke it off or still works on it.
     pub pending_end: Option<PendingEnd>,
     /// The slot has just gone to a request that waited for it.
@@ -193,6 +199,8 @@ pub struct Timings {
     pub slot_hold: Option<Duration>,
     /// From the first byte to the worker until the head of its answer.
     pub worker_time: Option<Duration>,
+    /// The CPU time that workers used for the request, over all attempts. None if it is not known.
+    pub worker_cpu: Option<Duration>,
 }
 
 impl Exchange {
@@ -229,6 +237,7 @@ impl Exchange {
             log_facts: LogFacts::default(),
             route: None,
             counters: None,
+            account: None,
             pending_end: None,
             has_handed_over: false,
             is_suspect: false,
@@ -282,6 +291,7 @@ impl Exchange {
         self.trailers = None;
         self.route = None;
         self.counters = None;
+        self.account = None;
         self.pending_end = None;
         self.turn = None;
         self.registered = None;
@@ -319,6 +329,7 @@ impl Exchange {
         self.log_facts = LogFacts::default();
         self.route = None;
         self.counters = None;
+        self.account = None;
         self.pending_end = None;
         self.is_suspect = false;
         self.turn = None;
@@ -376,6 +387,7 @@ impl Timings {
             slot_since: None,
             slot_hold: None,
             worker_time: None,
+            worker_cpu: None,
         }
     }
 }

@@ -38,6 +38,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         queue_wait_ms: exchange.timings.queue_wait,
         slot_hold_ms: exchange.timings.slot_hold,
         worker_time_ms: exchange.timings.worker_time,
+        worker_cpu_ms: exchange.timings.worker_cpu,
         bytes_in: log_facts.bytes_in,
         bytes_out: log_facts.bytes_out,
         refusal: log_facts.refusal,

@@ -43,9 +43,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, Name, Whole};
 
-use crate::exchange::{
-    Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestCost, RequestKind, clock,
-};
+use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock};
 use crate::route::Table;
 use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};
@@ -237,12 +235,9 @@ impl Gateway {
         let kind = RequestKind::new(exchange.scheme, exchange.head.method(), exchange.log_facts.status);
         let time = clock::now().saturating_duration_since(exchange.timings.started);
         counters.count(kind, time, &exchange.log_facts);
-        if let Some(fair) = &exchange.log_facts.fair {
-            let worker = exchange.timings.slot_hold.unwrap_or_default();
-            fair.settle(
-                RequestCost { worker, is_refused: exchange.log_facts.refusal.is_some() },
-                clock::now(),
-            );
+        if let Some(account) = exchange.account.take() {
+            let (facts, queue) = (&exchange.log_facts, exchange.timings.queue_wait);
+            account.end(facts.fair.as_deref(), queue, facts.refusal.is_some());
         }
         rate_limit::settle(exchange);
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.

@@ -16,7 +16,7 @@ use super::rate_limit::RateLimiter;
 use super::sticky::Stickiness;
 use super::when::When;
 use crate::cache::Caching;
-use crate::exchange::Counters;
+use crate::exchange::{Counters, RouteAccount};
 use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
@@ -89,6 +89,8 @@ pub struct PoolTarget {
     pub call: CallSettings,
     /// Where the times are recorded.
     pub meter: Arc<Meter>,
+    /// Who pays for the requests: the route. A registered route has the name of its pool.
+    pub account: Arc<RouteAccount>,
     /// The suspects of the pool, shared by all its routes.
     pub poison: Arc<Poison>,
     /// How its clients stay with its members. None: they do not.
@@ -141,7 +143,9 @@ impl PoolTarget {
             limits: settings.limits,
             max_interim_answers: settings.max_interim_answers,
         };
-        let (name, wake_timeout, sticky, fair) = (pool.name().into(), Duration::ZERO, None, None);
+        let (name, wake_timeout, sticky, fair): (Arc<str>, _, _, _) =
+            (pool.name().into(), Duration::ZERO, None, None);
+        let account = RouteAccount::new(&meter.ledger, &name, &Arc::default());
         Self {
             name,
             pool,
@@ -150,6 +154,7 @@ impl PoolTarget {
             wake_timeout,
             call,
             meter,
+            account,
             poison,
             sticky,
             fair,

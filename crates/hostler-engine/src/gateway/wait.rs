@@ -94,7 +94,12 @@ impl<'a> QueueWait<'a> {
         client: &mut D,
     ) -> Result<Lease<Endpoint>, Refusal> {
         let asked = clock::now();
-        let (outcome, ahead) = self.wait(exchange, client, asked).await;
+        let account = exchange.account.insert(self.target.account.clone()).clone();
+        let (mut outcome, ahead) = self.wait(exchange, client, asked).await;
+        if let Ok(lease) = &mut outcome {
+            let release = lease.release;
+            lease.charge_to(account.payer(exchange.log_facts.fair.as_ref()), release);
+        }
         // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
         exchange.log_facts.in_use =

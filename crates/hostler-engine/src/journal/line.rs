@@ -80,6 +80,9 @@ pub struct Access<'a> {
     pub slot_hold_ms: Option<Duration>,
     #[serde(serialize_with = "milliseconds")]
     pub worker_time_ms: Option<Duration>,
+    /// None if the CPU time is not known, or the worker still works.
+    #[serde(serialize_with = "milliseconds", skip_serializing_if = "Option::is_none")]
+    pub worker_cpu_ms: Option<Duration>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     #[serde(skip_serializing_if = "Option::is_none")]

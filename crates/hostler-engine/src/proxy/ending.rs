@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::{Lease, LeaseEnding};
+use hostler_dispatch::{Lease, LeaseEnding, SlotCost};
 use hostler_wire::{CallError, Name};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -51,8 +51,8 @@ pub enum CallEnding {
 }
 
 pub struct CallRemains {
-    /// How long the slot was held, for the log. None if the answer was not complete.
-    pub slot_hold: Option<Duration>,
+    /// What the slot has cost, for the log. None if the worker still works.
+    pub cost: Option<SlotCost>,
     /// What goes on at a worker of ours: its death, or the rest of the answer.
     pub pending_end: Option<PendingEnd>,
     /// The slot went to a request that waited for it.
@@ -67,10 +67,10 @@ const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Call {
     /// Ends the call.
-    pub fn end(self, how: CallEnding) -> CallRemains {
-        let (mut slot_hold, mut pending_end, mut has_handed_over) = (None, None, false);
+    pub fn end(mut self, how: CallEnding) -> CallRemains {
+        let (mut cost, mut pending_end, mut has_handed_over) = (None, None, false);
         match how {
-            CallEnding::Whole => (slot_hold, has_handed_over) = self.finish_whole(),
+            CallEnding::Whole => (cost, has_handed_over) = self.finish_whole(),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),
@@ -85,17 +85,17 @@ impl Call {
             }
             CallEnding::ClientFailed => pending_end = linger_after_hanging_up(self),
             CallEnding::HungUp => {
-                self.record_slot_hold(Instant::now());
+                cost = self.settle(Instant::now());
                 pending_end = self.broken_off();
                 self.lease.end(LeaseEnding::HungUp);
             }
             CallEnding::BadAnswer | CallEnding::Released => {
                 let now = Instant::now();
-                self.record_slot_hold(now);
+                cost = self.settle(now);
                 self.lease.end(LeaseEnding::Finished(now));
             }
         }
-        CallRemains { slot_hold, pending_end, has_handed_over }
+        CallRemains { cost, pending_end, has_handed_over }
     }
 
     /// The member has finished, or its stream ends. The slot is free now, even if the client has not read everything.
@@ -150,8 +150,9 @@ impl Call {
     }
 
     /// Returns the slot and keeps the connection for the tunnel.
-    pub fn switch(self, exchange: &mut Exchange) -> MemberEnd {
-        exchange.timings.slot_hold = self.record_slot_hold(Instant::now());
+    pub fn switch(mut self, exchange: &mut Exchange) -> MemberEnd {
+        let cost = self.settle(Instant::now());
+        note_cost(exchange, cost);
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
         let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
@@ -160,10 +161,10 @@ impl Call {
     }
 
     /// Returns the connection for the next call if it is fit, then the slot. In this order, so that the next holder of the slot finds the
-    /// connection. Says how long the slot was held, and whether it went to a request that waited.
-    fn finish_whole(self) -> (Option<Duration>, bool) {
+    /// connection. Says what the slot has cost, and whether it went to a request that waited.
+    fn finish_whole(mut self) -> (Option<SlotCost>, bool) {
         let now = clock::now();
-        let slot_hold = self.record_slot_hold(now);
+        let cost = self.settle(now);
         let is_uploaded = self.is_uploaded();
         let Self { lease, link, thread, .. } = self;
         if let Link::Http1(mut connection) = link
@@ -172,7 +173,7 @@ impl Call {
         {
             lease.checkin(thread, connection);
         }
-        (slot_hold, lease.finish(now))
+        (cost, lease.finish(now))
     }
 
     /// Counts a request that the member has not answered in time.
@@ -194,14 +195,14 @@ impl Call {
         is_suspect.then(|| PendingEnd::broken_off(exit_watch.clone(), since, alone))
     }
 
-    /// None for a stream, which returned its slot when it began.
-    fn record_slot_hold(&self, now: Instant) -> Option<Duration> {
+    /// The payer of the slot is told what it has cost. None for a stream, which returned its slot when it began.
+    fn settle(&mut self, now: Instant) -> Option<SlotCost> {
         if self.is_stream() {
             return None;
         }
-        let slot_hold = now.saturating_duration_since(self.lease.since());
-        self.lease.meter.record_slot_hold(self.thread, slot_hold);
-        Some(slot_hold)
+        let hold = now.saturating_duration_since(self.lease.since());
+        self.lease.meter.record_slot_hold(self.thread, hold);
+        Some(self.lease.settle(now).unwrap_or(SlotCost { hold, cpu: None }))
     }
 
     /// Notes for the log which side ended the stream. `side` has ended it unless Hostler has. None if the answer is no stream.
@@ -227,13 +228,20 @@ impl Call {
 impl CallRemains {
     /// Notes them in the exchange.
     fn note(self, exchange: &mut Exchange) {
-        if self.slot_hold.is_some() {
-            exchange.timings.slot_hold = self.slot_hold;
-        }
+        note_cost(exchange, self.cost);
         exchange.has_handed_over |= self.has_handed_over;
         if self.pending_end.is_some() {
             exchange.pending_end = self.pending_end;
         }
+    }
+}
+
+fn note_cost(exchange: &mut Exchange, cost: Option<SlotCost>) {
+    let Some(SlotCost { hold, cpu }) = cost else { return };
+    let timings = &mut exchange.timings;
+    timings.slot_hold = Some(hold);
+    if let Some(cpu) = cpu {
+        timings.worker_cpu = Some(timings.worker_cpu.unwrap_or_default() + cpu);
     }
 }
 

@@ -1,11 +1,13 @@
 //! Histograms of the times of a pool's requests, one set per data-plane thread. Knows no requests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+
+use crate::exchange::{Ledger, clock};
 
 /// One hour in microseconds. Longer times count as one hour.
 const MAX_TIME: u64 = 3_600_000_000;
@@ -22,6 +24,8 @@ const BOUNDS: [u64; 16] = [
 #[derive(Debug)]
 pub struct Meter {
     threads: Box<[Mutex<Recorded>]>,
+    /// What the requests have cost.
+    pub ledger: Arc<Ledger>,
     /// How long the last request waited, in whole seconds. Written only when it changes: without load it never does.
     last_wait: AtomicU32,
 }
@@ -67,7 +71,7 @@ impl Meter {
     /// A meter for this many threads.
     pub fn new(threads: usize) -> Self {
         let threads = (0..threads).map(|_| Mutex::new(Recorded::new())).collect();
-        Self { threads, last_wait: AtomicU32::new(0) }
+        Self { threads, ledger: Arc::new(Ledger::new(clock::now())), last_wait: AtomicU32::new(0) }
     }
 
     /// A request got its slot after this long.

@@ -9,8 +9,8 @@ use hostler_config::tls::{Certificate, Terminator};
 use hostler_dispatch::{Pool, PoolSnapshot};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
-    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, MemoryBudget, MemoryView,
-    RecentExchanges, Spool, SpoolView,
+    ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, LedgerView, MemoryBudget,
+    MemoryView, RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
     FairKeys, FairView, Health, HealthView, KeptOff, Poison, RateLimitView, RateLimiter, Stickiness,
@@ -212,6 +212,7 @@ pub struct PoolStatus {
     pub fair: Option<FairView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitView>,
+    pub ledger: LedgerView,
     pub times: Times,
 }
 
@@ -233,6 +234,9 @@ pub struct RouteStatus {
     pub target: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitView>,
+    /// The pool, if the target is one.
+    #[serde(skip)]
+    pub pool: Option<Arc<str>>,
     #[serde(flatten)]
     pub counters: CountersView,
 }
@@ -295,6 +299,10 @@ impl PoolSource {
         members.into_iter().filter_map(|member| member.endpoint).collect()
     }
 
+    fn ledger(&self) -> LedgerView {
+        self.meter.ledger.view(self.fair.as_ref().map(|fair| fair.costs()), Instant::now())
+    }
+
     fn status(&self) -> PoolStatus {
         let queue = self.pool.snapshot_with(|endpoint| endpoint.label.clone());
         let with_member = |worker: WorkerSnapshot| {
@@ -331,6 +339,7 @@ impl PoolSource {
             sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
             fair: self.fair.as_ref().map(|fair| fair.view()),
             rate_limit: self.rate_limit.as_ref().map(|limit| limit.view()),
+            ledger: self.ledger(),
             times: self.meter.times(),
         }
     }
@@ -351,6 +360,7 @@ fn route_status(route: &RouteSource) -> RouteStatus {
         pattern: route.pattern.clone(),
         target: route.target.clone(),
         rate_limit: route.rate_limit.as_ref().map(|limit| limit.view()),
+        pool: route.pool.clone(),
         counters: route.counters.view(),
     }
 }

@@ -106,9 +106,22 @@ fn write_pool(out: &mut String, pool: &Value) {
         Some(workers) => write_workers(out, array(workers), array(&pool["spares"])),
         None => write_members(out, array(&pool["members"])),
     }
+    write_ledger(out, &pool["ledger"]);
     for kept_off in array(&pool["kept_off"]) {
         let left = millis(&kept_off["for_ms"]);
         let _ = writeln!(out, "  kept off for {left}: {}", line(&kept_off["request"]));
+    }
+}
+
+/// The routes that have cost the most in the last minute.
+fn write_ledger(out: &mut String, ledger: &Value) {
+    const MOST_ROUTES: usize = 5;
+    let share = |route: &Value| route["share_percent"].as_f64().filter(|share| *share > 0.0);
+    let cost = |route: &Value| Some(format!("{} {} %", line(&route["name"]), share(route)?));
+    let all: Vec<_> = array(&ledger["routes"]).iter().filter_map(cost).take(MOST_ROUTES).collect();
+    if !all.is_empty() {
+        let what = if ledger["unowned_cpu_ms"].is_object() { "worker CPU" } else { "time in slots" };
+        let _ = writeln!(out, "  {what} of the last minute: {}", all.join(", "));
     }
 }
 

@@ -219,6 +219,7 @@ impl RunningPool {
                 let mut endpoint =
                     Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours));
                 endpoint.process = Some(process);
+                endpoint.release = facts.release;
                 endpoint
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), context)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
 use hostler_engine::cache::{Caching, SharedCache};
-use hostler_engine::exchange::Edit;
+use hostler_engine::exchange::{Edit, RouteAccount};
 use hostler_engine::files::Files;
 use hostler_engine::gateway::{
     Changes, LimitScope, PoolTarget, PoolTargetSettings, RateLimiter, Rewrite, Route, Target, Watched, When,
@@ -115,7 +115,8 @@ fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, sou
             }
             config::Target::Pool { name: _, request_timeout } => {
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
-                Target::Pool(pool_target(config, pool, *request_timeout))
+                let account = RouteAccount::new(&pool.meter.ledger, &source.pattern, &source.counters);
+                Target::Pool(PoolTarget { account, ..pool_target(config, pool, *request_timeout) })
             }
         },
         max_body: match written.target {

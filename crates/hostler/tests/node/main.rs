@@ -21,6 +21,7 @@ mod init;
 mod init_pm2;
 mod inspecting;
 mod keys;
+mod ledger;
 mod limits;
 mod listening;
 mod load;

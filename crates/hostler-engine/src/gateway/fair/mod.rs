@@ -54,7 +54,7 @@ impl FairKeys {
         let key = self.hasher.hash_one(self.part(exchange));
         let words = (!self.costs.knows(key)).then(|| self.words(exchange, key).into());
         let charge = FairCharge { costs: self.costs.clone(), key, words };
-        exchange.log_facts.fair = Some(Box::new(charge));
+        exchange.log_facts.fair = Some(Arc::new(charge));
         FairKey::of(key)
     }
 
@@ -64,6 +64,11 @@ impl FairKeys {
 
     fn words(&self, exchange: &Exchange, key: u64) -> String {
         self.part(exchange).words(CLIENT, key)
+    }
+
+    /// What the keys have cost, for the ledger.
+    pub fn costs(&self) -> &KeyCosts {
+        &self.costs
     }
 
     /// What the keys have cost.

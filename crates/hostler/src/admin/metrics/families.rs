@@ -79,6 +79,7 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.each(metric::FALLBACKS, reasons(|counters| &counters.fallbacks))?;
     out.each(metric::RATE_LIMITED, rate_limited(status))?;
     out.each(metric::CACHE_RESULTS, reasons(|counters| &counters.cache))?;
+    worker_cpu(out, status)?;
     out.each(
         metric::RETRIES,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.retries as f64)),
@@ -99,6 +100,25 @@ fn rate_limited(status: &Status) -> impl Iterator<Item = (Values<'_, 3>, f64)> {
         [("false", limit.refused), ("true", limit.would_refuse)]
             .map(|(dry_run, count)| ([scope.into(), name.into(), dry_run.into()], count as f64))
     })
+}
+
+/// The CPU time of workers by route, and what belongs to no request.
+fn worker_cpu(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
+    let ledger = |name: &str| status.pools.iter().find(|pool| *pool.name == *name).map(|pool| &pool.ledger);
+    let of_route = |route: &'_ RouteStatus| {
+        let pool = route.pool.as_deref()?;
+        ledger(pool)?.unowned_cpu?;
+        Some(route.counters.worker_cpu.as_secs_f64())
+    };
+    let routes = status.routes.iter().filter_map(|route| {
+        let pool = route.pool.as_deref().unwrap_or_default();
+        of_route(route).map(|cpu| ([pool.into(), (*route.pattern).into()], cpu))
+    });
+    out.each(metric::WORKER_CPU, routes)?;
+    let unowned = status.pools.iter();
+    let unowned =
+        unowned.filter_map(|pool| pool.ledger.unowned_cpu.map(|cpu| (pool.label(), cpu.as_secs_f64())));
+    out.each(metric::UNOWNED_CPU, unowned)
 }
 
 fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {

@@ -80,18 +80,24 @@ function memberRow(pool, each) {
   return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, used(each.in_use, each.slots), count(each.granted), '–', '–', '–', '–', '–', '–', '–'];
 }
 
-function routes({ routes: all, unrouted }, times) {
+function routes({ routes: all, unrouted, pools }, times) {
+  const cost = (route) => pools.flatMap((pool) => (route.target === `pool ${pool.name}` ? pool.ledger?.routes ?? [] : [])).find(({ name }) => name === route.pattern);
   const row = (name, target, each, time) => {
     const { answers } = each;
     const hits = each.cache ?? {};
     const asked = Object.values(hits).reduce((sum, number) => sum + number, 0);
     const share = asked ? ((hits.hit ?? 0) + (hits.stale ?? 0) + (hits.collapsed ?? 0)) / asked : null;
     return [name, target, count(answers['2xx']), count(answers['3xx']), count(answers['4xx']), { text: count(answers['5xx']), kind: answers['5xx'] > 0 ? 'bad' : '' },
-      time(0), time(1), time(2), percent(share)];
+      time(0), time(1), time(2), percent(share), percent(each.cpu)];
   };
   const known = (pattern) => (index) => routeTime(times[pattern]?.[['p50', 'p90', 'p99'][index]]);
-  table(at('routes'), [['route', 'name'], ['to', 'name'], ['2xx', 'n'], ['3xx', 'n'], ['4xx', 'n'], ['5xx', 'n'], ['p50', 'n'], ['p90', 'n'], ['p99', 'n'], ['from cache', 'n']],
-    [...all.map((route) => row(route.pattern, route.target, route, known(route.pattern))), row('(no route)', '', unrouted, () => '–')], '');
+  table(at('routes'), [['route', 'name'], ['to', 'name'], ['2xx', 'n'], ['3xx', 'n'], ['4xx', 'n'], ['5xx', 'n'], ['p50', 'n'], ['p90', 'n'], ['p99', 'n'], ['from cache', 'n'], ['share of worker CPU', 'n']],
+    [...all.map((route) => row(route.pattern, route.target, { ...route, cpu: part(cost(route)) }, known(route.pattern))), row('(no route)', '', unrouted, () => '–')], '');
+}
+
+/** Of the CPU time of its pool's workers in the last minute. */
+function part(cost) {
+  return cost?.cpu_ms ? cost.share_percent / 100 : null;
 }
 
 /** Routes count times in buckets: of the first and the last only the bound is known. */

@@ -1,0 +1,43 @@
+//! What a request has cost its member, and who pays for it. Knows neither members nor queue, and not what a payer is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one slot has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotCost {
+    /// How long the slot was held.
+    pub hold: Duration,
+    /// The CPU time that the member used for the request. `None`: it is not known.
+    pub cpu: Option<Duration>,
+}
+
+/// Who pays for requests. Called without the pool's lock, at the end of each lease.
+pub trait Payer: Send + Sync {
+    /// A request has cost this much. A payer gets a cost without a holding time for what the member did after its answer.
+    /// `mark` is that of [`Lease::charge_to`](super::Lease::charge_to).
+    fn pay(&self, mark: u64, cost: SlotCost);
+
+    /// The member has used this much CPU time while it had no request. Any payer of the pool is told.
+    fn pay_unowned(&self, cpu: Duration);
+}
+
+/// The payer of one request.
+#[derive(Clone)]
+pub(super) struct Payment {
+    pub payer: Arc<dyn Payer>,
+    pub mark: u64,
+}
+
+impl Payment {
+    pub fn pay(&self, cost: SlotCost) {
+        self.payer.pay(self.mark, cost);
+    }
+}
+
+impl fmt::Debug for Payment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Payment").field("mark", &self.mark).finish_non_exhaustive()
+    }
+}

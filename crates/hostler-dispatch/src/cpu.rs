@@ -1,0 +1,232 @@
+//! Divides the CPU time of one member among its requests. Knows neither queue nor processes.
+//!
+//! The member's clock is read when a request begins and when one ends, but not more often than each [`READ_EVERY`]. What the
+//! member has used between two readings is divided among the requests that were under way, by the time for which they were.
+//! So the sum of all shares is what the clock shows, and the share of a request that was alone is exact.
+//!
+//! A kernel adds to the time of a thread at each tick, and when the thread stops running. So a clock that is read while the
+//! thread runs shows up to a tick (1 to 10 ms) too little. A thread that has been put on a CPU at most once since the last
+//! reading, and has not stopped, has run ever since: then its request pays for that time at once, and the next readings are
+//! smaller by as much ([`CpuShares::ahead`]).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::time::Instant;
+
+use super::cost::{Payment, SlotCost};
+
+/// The CPU time of a member.
+pub trait CpuClock: Send + Sync {
+    /// What the member has used so far. `None`: it is gone.
+    fn read(&self) -> Option<CpuReading>;
+
+    /// Whether its main thread waits for events, so that the last reading was complete.
+    fn waits(&self) -> bool;
+}
+
+/// What the clock of a member shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuReading {
+    /// The CPU time of all its threads.
+    pub all: Duration,
+    /// The CPU time of its main thread.
+    pub main: Duration,
+    /// How long its main thread has waited for a CPU.
+    pub delayed: Duration,
+    /// How many times its main thread was put on a CPU.
+    pub turns: u64,
+}
+
+/// The clock is read at most this often: a reading takes a microsecond or two.
+const READ_EVERY: Duration = Duration::from_micros(500);
+/// What a member does in this time after an answer belongs to that answer ...
+const AFTER_ANSWER: Duration = Duration::from_millis(20);
+/// ... and of what it does until later, this much.
+const MOST_AFTERWORK: Duration = Duration::from_millis(1);
+/// The clock is not asked where the main thread is for less than this.
+const LEAST_AHEAD: Duration = Duration::from_micros(100);
+/// The part of the newest reading in the usual rate.
+const NEWEST: f64 = 0.125;
+
+/// The CPU time of one member, and the requests that share it.
+pub(super) struct CpuAccount {
+    clock: Arc<dyn CpuClock>,
+    shares: Mutex<CpuShares>,
+}
+
+struct CpuShares {
+    /// When the clock was last read.
+    at: Instant,
+    /// What it showed. `None`: the member is gone.
+    last: Option<CpuReading>,
+    /// What was paid beyond the last reading.
+    ahead: Duration,
+    /// CPU time for each second in which a request was under way, as measured.
+    rate: f64,
+    under_way: Slab<UnderWay>,
+    /// Whose request ended last, and when.
+    ended: Option<(Payment, Instant)>,
+}
+
+#[derive(Clone, Copy)]
+struct UnderWay {
+    since: Instant,
+    share: Duration,
+}
+
+/// CPU time that was used while no request was under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Between {
+    /// By the work after the last answer.
+    after: Duration,
+    unowned: Duration,
+}
+
+impl CpuAccount {
+    /// From now on the clock counts. `None`: it shows nothing.
+    pub fn new(clock: Arc<dyn CpuClock>, now: Instant) -> Option<Self> {
+        let reading = clock.read()?;
+        Some(Self { clock, shares: Mutex::new(CpuShares::new(reading, now)) })
+    }
+
+    /// A request begins. Returns its key for [`Self::end`].
+    pub fn begin(&self, since: Instant, payment: &Payment) -> usize {
+        let mut shares = self.lock();
+        let (mut between, mut last) = (Between::default(), None);
+        if shares.under_way.is_empty() && shares.is_due(since) {
+            let reading = self.clock.read();
+            between = shares.rested(since, reading);
+            last = shares.ended.take();
+        }
+        let key = shares.under_way.insert(UnderWay { since, share: Duration::ZERO });
+        drop(shares);
+        if let Some((before, _)) = last
+            && !between.after.is_zero()
+        {
+            before.pay(SlotCost { hold: Duration::ZERO, cpu: Some(between.after) });
+        }
+        if !between.unowned.is_zero() {
+            payment.payer.pay_unowned(between.unowned);
+        }
+        key
+    }
+
+    /// A request ends. Returns its CPU time.
+    pub fn end(&self, key: usize, now: Instant, payment: &Payment) -> Duration {
+        let mut shares = self.lock();
+        if shares.is_due(now) {
+            let reading = self.clock.read();
+            shares.worked(key, now, reading, || self.clock.waits());
+        } else {
+            shares.estimate(key, now);
+        }
+        let ended = shares.under_way.try_remove(key);
+        if shares.under_way.is_empty() {
+            shares.ended = Some((payment.clone(), now));
+        }
+        ended.map_or(Duration::ZERO, |ended| ended.share)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CpuShares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CpuShares {
+    fn new(reading: CpuReading, now: Instant) -> Self {
+        let (under_way, ended) = (Slab::new(), None);
+        Self { at: now, last: Some(reading), ahead: Duration::ZERO, rate: 1.0, under_way, ended }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) >= READ_EVERY
+    }
+
+    /// The clock was read at the begin of a request that finds no other.
+    fn rested(&mut self, now: Instant, reading: Option<CpuReading>) -> Between {
+        let (before, new) = (std::mem::replace(&mut self.last, reading), reading);
+        self.at = now;
+        let (Some(before), Some(new)) = (before, new) else { return Between::default() };
+        let used = self.pay_back(new.all.saturating_sub(before.all));
+        let Some((_, ended)) = &self.ended else { return Between { unowned: used, ..Between::default() } };
+        let is_soon = now.saturating_duration_since(*ended) <= AFTER_ANSWER;
+        let after = if is_soon { used } else { used.min(MOST_AFTERWORK) };
+        Between { after, unowned: used - after }
+    }
+
+    /// The clock was read at the end of a request. `waits`: the main thread waits for events.
+    fn worked(
+        &mut self,
+        key: usize,
+        now: Instant,
+        reading: Option<CpuReading>,
+        waits: impl FnOnce() -> bool,
+    ) {
+        let began = self.at;
+        let under_way = |request: &UnderWay| now.saturating_duration_since(request.since.max(began));
+        let held: Duration = self.under_way.iter().map(|(_, request)| under_way(request)).sum();
+        let owed = self.ahead;
+        let used = match (self.last, reading) {
+            (Some(before), Some(new)) => self.pay_back(new.all.saturating_sub(before.all)),
+            // A member that is gone shows nothing any more. It counts as having computed until its end.
+            _ => {
+                self.ahead = Duration::ZERO;
+                now.saturating_duration_since(began)
+            }
+        };
+        if !held.is_zero() {
+            let rate = used.as_secs_f64() / held.as_secs_f64();
+            self.under_way.iter_mut().for_each(|(_, request)| {
+                request.share += under_way(request).mul_f64(rate);
+            });
+            self.rate += NEWEST * (rate.min(1.0) - self.rate);
+        }
+        if let (Some(before), Some(new), 1) = (self.last, reading, self.under_way.len()) {
+            self.run_ahead(key, (began, now), (before, new), owed, waits);
+        }
+        (self.at, self.last) = (now, reading);
+    }
+
+    /// The request is alone. If the main thread has run since the last reading, it pays for all of that time.
+    fn run_ahead(
+        &mut self,
+        key: usize,
+        (began, now): (Instant, Instant),
+        (before, new): (CpuReading, CpuReading),
+        owed: Duration,
+        waits: impl FnOnce() -> bool,
+    ) {
+        let Some(request) = self.under_way.get_mut(key) else { return };
+        let ran = now
+            .saturating_duration_since(request.since.max(began))
+            .saturating_sub(new.delayed.saturating_sub(before.delayed));
+        let shown = new.main.saturating_sub(before.main).saturating_sub(owed);
+        let missing = ran.saturating_sub(shown);
+        if new.turns.saturating_sub(before.turns) <= 1 && missing >= LEAST_AHEAD && !waits() {
+            request.share += missing;
+            self.ahead += missing;
+        }
+    }
+
+    /// A request ends soon after a reading: it pays as much as usual.
+    fn estimate(&mut self, key: usize, now: Instant) {
+        let (at, rate) = (self.at, self.rate);
+        let Some(request) = self.under_way.get_mut(key) else { return };
+        let held = now.saturating_duration_since(request.since.max(at));
+        let cost = held.mul_f64(rate);
+        request.share += cost;
+        self.ahead += cost;
+    }
+
+    /// What is left of this time after what was paid ahead.
+    fn pay_back(&mut self, used: Duration) -> Duration {
+        let left = used.saturating_sub(self.ahead);
+        self.ahead = self.ahead.saturating_sub(used);
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! How the CPU time of a member is divided among its requests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::cost::Payer;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A member whose clock a test sets. Times in microseconds.
+#[derive(Default)]
+struct TestClock {
+    all: AtomicU64,
+    /// What the threads beside the main thread have used.
+    helpers: AtomicU64,
+    delayed: AtomicU64,
+    turns: AtomicU64,
+    waits: AtomicU64,
+    is_gone: AtomicU64,
+}
+
+impl CpuClock for TestClock {
+    fn read(&self) -> Option<CpuReading> {
+        let time = |value: &AtomicU64| Duration::from_micros(value.load(Ordering::SeqCst));
+        let helpers = time(&self.helpers);
+        let reading = CpuReading {
+            all: time(&self.all) + helpers,
+            main: time(&self.all),
+            delayed: time(&self.delayed),
+            turns: self.turns.load(Ordering::SeqCst),
+        };
+        (self.is_gone.load(Ordering::SeqCst) == 0).then_some(reading)
+    }
+
+    fn waits(&self) -> bool {
+        self.waits.load(Ordering::SeqCst) == 1
+    }
+}
+
+/// What a route has paid, in nanoseconds.
+#[derive(Default)]
+struct TestPayer {
+    paid: AtomicU64,
+    unowned: AtomicU64,
+}
+
+impl Payer for TestPayer {
+    fn pay(&self, _: u64, cost: SlotCost) {
+        self.paid.fetch_add(nanos(cost.cpu.unwrap_or_default()), Ordering::SeqCst);
+    }
+
+    fn pay_unowned(&self, cpu: Duration) {
+        self.unowned.fetch_add(nanos(cpu), Ordering::SeqCst);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap()
+}
+
+struct Member {
+    clock: Arc<TestClock>,
+    account: CpuAccount,
+    began: Instant,
+}
+
+impl Member {
+    fn new() -> Self {
+        let (clock, began) = (Arc::new(TestClock::default()), Instant::now());
+        let account = CpuAccount::new(clock.clone(), began).unwrap();
+        Self { clock, account, began }
+    }
+
+    fn at(&self, micros: u64) -> Instant {
+        self.began + Duration::from_micros(micros)
+    }
+
+    /// The main thread has used this much, and has waited for events since.
+    fn used(&self, micros: u64) {
+        self.clock.all.fetch_add(micros, Ordering::SeqCst);
+        self.clock.turns.fetch_add(2, Ordering::SeqCst);
+    }
+
+    fn begin(&self, micros: u64, payer: &Arc<TestPayer>) -> usize {
+        self.account.begin(self.at(micros), &payment(payer))
+    }
+
+    /// Ends a request, pays, and returns the cost in microseconds.
+    fn end(&self, key: usize, micros: u64, payer: &Arc<TestPayer>) -> u128 {
+        let cpu = self.account.end(key, self.at(micros), &payment(payer));
+        payer.pay(0, SlotCost { hold: Duration::ZERO, cpu: Some(cpu) });
+        cpu.as_micros()
+    }
+}
+
+fn payment(payer: &Arc<TestPayer>) -> Payment {
+    Payment { payer: payer.clone(), mark: 0 }
+}
+
+fn micros(value: &AtomicU64) -> u64 {
+    value.load(Ordering::SeqCst) / 1000
+}
+
+#[test]
+fn a_request_that_is_alone_pays_what_the_clock_shows() {
+    let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
+    let key = member.begin(10_000, &route);
+    member.used(3_000);
+    member.clock.helpers.store(500, Ordering::SeqCst);
+    assert_eq!(member.end(key, 60_000, &route), 3_500, "with the threads of the garbage collector");
+    let next = member.begin(60_000, &route);
+    assert_eq!(member.end(next, 70_000, &route), 0, "it has only waited");
+}
+
+#[test]
+fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
+    let (member, dear, cheap) =
+        (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
+    let key = member.begin(10_000, &dear);
+    member.clock.turns.store(1, Ordering::SeqCst);
+    member.clock.delayed.store(200, Ordering::SeqCst);
+    assert_eq!(
+        member.end(key, 13_200, &dear),
+        3_000,
+        "it has run since 10.2 ms, and the clock shows nothing"
+    );
+    let next = member.begin(13_200, &cheap);
+    member.used(3_400);
+    assert_eq!(member.end(next, 14_000, &cheap), 400);
+    assert_eq!(micros(&dear.paid) + micros(&cheap.paid), 3_400);
+}
+
+#[test]
+fn a_main_thread_that_waits_for_events_is_believed() {
+    let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
+    let key = member.begin(10_000, &route);
+    member.clock.turns.store(1, Ordering::SeqCst);
+    member.clock.all.store(100, Ordering::SeqCst);
+    member.clock.waits.store(1, Ordering::SeqCst);
+    assert_eq!(member.end(key, 20_000, &route), 100);
+}
+
+#[test]
+fn several_requests_share_by_the_time_for_which_they_were_under_way() {
+    let (member, long, short) =
+        (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
+    let first = member.begin(10_000, &long);
+    let second = member.begin(16_000, &short);
+    member.used(6_000);
+    // 10 ms of one and 4 ms of the other share 6 ms.
+    assert_eq!(member.end(second, 20_000, &short), 1_714);
+    member.used(4_000);
+    assert_eq!(member.end(first, 30_000, &long), 4_285 + 4_000);
+    let sum = long.paid.load(Ordering::SeqCst) + short.paid.load(Ordering::SeqCst);
+    assert!(sum.abs_diff(10_000_000) < 10, "{sum}");
+}
+
+#[test]
+fn work_after_an_answer_belongs_to_its_request_and_later_work_to_none() {
+    let (member, route, other) =
+        (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
+    let key = member.begin(0, &route);
+    member.used(2_000);
+    member.end(key, 5_000, &route);
+    member.used(300);
+    let key = member.begin(10_000, &other);
+    assert_eq!((micros(&route.paid), micros(&other.paid)), (2_300, 0));
+    member.end(key, 20_000, &other);
+    // A timer of the app computes for 50 ms.
+    member.used(50_000);
+    member.begin(1_000_000, &route);
+    assert_eq!((micros(&other.paid), micros(&route.unowned)), (1_000, 49_000));
+}
+
+#[test]
+fn a_member_that_is_gone_has_computed_until_its_end() {
+    let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
+    let key = member.begin(10_000, &route);
+    member.clock.is_gone.store(1, Ordering::SeqCst);
+    assert_eq!(member.end(key, 50_000, &route), 40_000);
+}
+
+#[test]
+fn the_sum_of_many_short_requests_is_what_the_clock_shows() {
+    let (member, all) = (Member::new(), Arc::new(TestPayer::default()));
+    let mut random = 7_u64;
+    let (mut now, mut used) = (1_000, 0);
+    for _ in 0..20_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (cost, pause) = (20 + (random >> 33) % 400, (random >> 50) % 300);
+        let key = member.begin(now, &all);
+        member.used(cost);
+        used += cost;
+        now += cost + 30;
+        member.end(key, now, &all);
+        now += pause;
+    }
+    let paid = micros(&all.paid) + micros(&all.unowned);
+    assert!(paid.abs_diff(used) < 1_000, "{paid} of {used}");
+}
+
+#[test]
+fn the_clock_is_not_read_for_each_of_many_short_requests() {
+    struct Counted(AtomicU64);
+    impl CpuClock for Counted {
+        fn read(&self) -> Option<CpuReading> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Some(CpuReading::default())
+        }
+
+        fn waits(&self) -> bool {
+            true
+        }
+    }
+    let (clock, began) = (Arc::new(Counted(AtomicU64::new(0))), Instant::now());
+    let account = CpuAccount::new(clock.clone(), began).unwrap();
+    let route = Arc::new(TestPayer::default());
+    for request in 0..1_000 {
+        let begin = began + Duration::from_micros(50) * request;
+        let key = account.begin(begin, &payment(&route));
+        account.end(key, begin + Duration::from_micros(40), &payment(&route));
+    }
+    let readings = clock.0.load(Ordering::SeqCst);
+    assert!((50..=110).contains(&readings), "{readings} in {:?}", MS * 50);
+}

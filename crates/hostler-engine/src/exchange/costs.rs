@@ -1,0 +1,283 @@
+//! What the requests of each key have cost in the last minute, 15 minutes and day, in bounded memory. Knows no requests, and not what
+//! a key is.
+//!
+//! At most [`MOST_KEYS`] keys are kept. A new key takes the place of the one that has cost the least in the last 15 minutes, so
+//! the keys that cost much stay.
+
+use std::time::Duration;
+
+use foldhash::{HashMap, HashMapExt};
+use serde::Serialize;
+use tokio::time::Instant;
+
+/// The most keys that are kept.
+const MOST_KEYS: usize = 256;
+/// The most keys in the status.
+const MOST_SHOWN: usize = 10;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const QUARTER: Duration = Duration::from_secs(15 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What requests have cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// How many have ended.
+    pub requests: u64,
+    /// The CPU time of their workers.
+    pub cpu: Duration,
+    /// How long they held slots.
+    pub hold: Duration,
+    /// How long they waited for slots.
+    pub queue: Duration,
+}
+
+/// A number by the span over which it was summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BySpan {
+    /// The last minute.
+    #[serde(rename = "1m")]
+    pub minute: u64,
+    /// The last 15 minutes.
+    #[serde(rename = "15m")]
+    pub quarter: u64,
+    /// The last day.
+    #[serde(rename = "1d")]
+    pub day: u64,
+}
+
+/// What one route, key or release has cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LedgerRow {
+    pub name: String,
+    /// Its part of the CPU time of all in the last minute, in percent. Of the time in slots, if the CPU time is not known.
+    pub share_percent: f64,
+    pub requests: BySpan,
+    /// None if the CPU time is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<BySpan>,
+    pub slot_hold_ms: BySpan,
+    pub queue_wait_ms: BySpan,
+}
+
+/// Sums over the three spans.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spans([SlidingSum; 3]);
+
+/// A sum over a span that moves with time: the current piece, and the part of the one before that the span still covers.
+#[derive(Debug, Clone, Copy)]
+struct SlidingSum {
+    span: Duration,
+    began: Instant,
+    before: Cost,
+    current: Cost,
+}
+
+/// What each key has cost.
+#[derive(Debug)]
+pub(super) struct CostTable {
+    keys: HashMap<u64, KeyCost>,
+    all: Spans,
+}
+
+/// What one key has cost.
+#[derive(Debug)]
+pub(super) struct KeyCost {
+    pub words: Box<str>,
+    pub spans: Spans,
+    /// How many requests have ended since the key came into the table.
+    pub requests: u64,
+    /// How many of them Hostler has refused.
+    pub refused: u64,
+}
+
+impl CostTable {
+    /// Nothing has cost anything yet.
+    pub fn new(now: Instant) -> Self {
+        Self { keys: HashMap::new(), all: Spans::new(now) }
+    }
+
+    /// Whether the key has a name here.
+    pub fn knows(&self, key: u64) -> bool {
+        self.keys.contains_key(&key)
+    }
+
+    /// A request of this key has cost this much. Without words, a key that is not known any more was cheap, and stays away.
+    pub fn add(&mut self, key: u64, cost: Cost, is_refused: bool, now: Instant, words: Option<&str>) {
+        self.all.add(cost, now);
+        if let (Some(words), false) = (words, self.keys.contains_key(&key)) {
+            if self.keys.len() == MOST_KEYS {
+                self.drop_cheapest(now);
+            }
+            let new = KeyCost { words: words.into(), spans: Spans::new(now), requests: 0, refused: 0 };
+            self.keys.insert(key, new);
+        }
+        let Some(known) = self.keys.get_mut(&key) else { return };
+        known.spans.add(cost, now);
+        known.requests += cost.requests;
+        known.refused += u64::from(is_refused);
+    }
+
+    /// Drops the cheaper half: then it happens once for many new keys.
+    fn drop_cheapest(&mut self, now: Instant) {
+        let mut costs: Vec<_> =
+            self.keys.iter().map(|(key, known)| (known.spans.at(now)[1].hold, *key)).collect();
+        costs.sort_unstable();
+        for (_, key) in &costs[..MOST_KEYS / 2] {
+            self.keys.remove(key);
+        }
+    }
+
+    /// The keys with the most of this in the last minute, most first, and what all keys have of it.
+    pub fn dearest(&self, by: impl Fn(&Cost) -> Duration, now: Instant) -> (Vec<&KeyCost>, Duration) {
+        let mut keys: Vec<_> = self.keys.values().collect();
+        keys.sort_by_key(|known| std::cmp::Reverse((by(&known.spans.at(now)[0]), known.refused)));
+        keys.truncate(MOST_SHOWN);
+        (keys, by(&self.all.at(now)[0]))
+    }
+
+    /// The dearest keys of the last minute as rows of a ledger, the dearest first. `is_measured`: the CPU time is known.
+    pub fn rows(&self, is_measured: bool, now: Instant) -> Vec<LedgerRow> {
+        let by = |cost: &Cost| if is_measured { cost.cpu } else { cost.hold };
+        let (keys, all) = self.dearest(by, now);
+        let row = |known: &KeyCost| LedgerRow {
+            name: known.words.to_string(),
+            share_percent: percent(by(&known.spans.at(now)[0]), all),
+            requests: known.spans.by_span(now, |cost| cost.requests),
+            cpu_ms: is_measured.then(|| known.spans.by_span(now, |cost| millis(cost.cpu))),
+            slot_hold_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
+            queue_wait_ms: known.spans.by_span(now, |cost| millis(cost.queue)),
+        };
+        keys.into_iter().map(row).collect()
+    }
+}
+
+impl Spans {
+    pub fn new(now: Instant) -> Self {
+        Self([MINUTE, QUARTER, DAY].map(|span| SlidingSum {
+            span,
+            began: now,
+            before: Cost::default(),
+            current: Cost::default(),
+        }))
+    }
+
+    pub fn add(&mut self, cost: Cost, now: Instant) {
+        for sum in &mut self.0 {
+            *sum = sum.moved(now);
+            sum.current = sum.current.with(cost);
+        }
+    }
+
+    /// The sums of this moment.
+    pub fn at(&self, now: Instant) -> [Cost; 3] {
+        self.0.map(|sum| sum.at(now))
+    }
+
+    /// One figure of the sums of this moment.
+    pub fn by_span(&self, now: Instant, pick: impl Fn(&Cost) -> u64) -> BySpan {
+        let [minute, quarter, day] = self.at(now).map(|cost| pick(&cost));
+        BySpan { minute, quarter, day }
+    }
+}
+
+impl SlidingSum {
+    /// The same sum with the pieces of this moment.
+    fn moved(self, now: Instant) -> Self {
+        let elapsed = now.saturating_duration_since(self.began);
+        if elapsed < self.span {
+            return self;
+        }
+        let is_next = elapsed < 2 * self.span;
+        Self {
+            began: if is_next { self.began + self.span } else { now },
+            before: if is_next { self.current } else { Cost::default() },
+            current: Cost::default(),
+            ..self
+        }
+    }
+
+    fn at(self, now: Instant) -> Cost {
+        let moved = self.moved(now);
+        let elapsed = now.saturating_duration_since(moved.began).as_secs_f64() / moved.span.as_secs_f64();
+        moved.current.with(moved.before.part((1.0 - elapsed).clamp(0.0, 1.0)))
+    }
+}
+
+impl Cost {
+    fn with(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            cpu: self.cpu + other.cpu,
+            hold: self.hold + other.hold,
+            queue: self.queue + other.queue,
+        }
+    }
+
+    fn part(self, part: f64) -> Self {
+        Self {
+            requests: (self.requests as f64 * part).round() as u64,
+            cpu: self.cpu.mul_f64(part),
+            hold: self.hold.mul_f64(part),
+            queue: self.queue.mul_f64(part),
+        }
+    }
+}
+
+/// A time in milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A part of the whole in percent, with one decimal.
+pub(super) fn percent(part: Duration, whole: Duration) -> f64 {
+    let share = if whole.is_zero() { 0.0 } else { part.as_secs_f64() / whole.as_secs_f64() };
+    (share * 1000.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn add(table: &mut CostTable, key: u64, held: u64, words: &str) {
+        let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
+        table.add(key, cost, false, Instant::now(), Some(words));
+    }
+
+    fn dearest(table: &CostTable) -> Vec<&KeyCost> {
+        table.dearest(|cost| cost.hold, Instant::now()).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_span_forgets_what_is_older() {
+        let mut table = CostTable::new(Instant::now());
+        add(&mut table, 1, 1000, "one");
+        let spans = |table: &CostTable| {
+            let spans = dearest(table)[0].spans.by_span(Instant::now(), |cost| millis(cost.hold));
+            [spans.minute, spans.quarter, spans.day]
+        };
+        advance(Duration::from_secs(90)).await;
+        assert_eq!(spans(&table), [500, 1000, 1000]);
+        advance(Duration::from_secs(31)).await;
+        assert_eq!(spans(&table), [0, 1000, 1000]);
+        advance(2 * QUARTER).await;
+        assert_eq!(spans(&table), [0, 0, 1000]);
+        add(&mut table, 1, 8, "one");
+        assert_eq!(spans(&table), [8, 8, 1008]);
+        advance(2 * DAY).await;
+        assert_eq!(spans(&table), [0, 0, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crowd_of_cheap_keys_drives_away_no_dear_one() {
+        let mut table = CostTable::new(Instant::now());
+        add(&mut table, 0, 500, "crawler");
+        for key in 1..100_000 {
+            add(&mut table, key, 5, "person");
+        }
+        assert!(table.keys.len() <= MOST_KEYS);
+        assert_eq!(&*dearest(&table)[0].words, "crawler");
+    }
+}

@@ -1,0 +1,224 @@
+//! The ledger of a pool: what its requests have cost by route and by release. Knows no queue and no workers.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use hostler_dispatch::{Payer, SlotCost};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::clock;
+use super::costs::{BySpan, Cost, CostTable, LedgerRow, Spans, millis};
+use super::key_costs::{FairCharge, KeyCosts};
+use super::log_facts::Counters;
+
+/// What a pool's requests have cost.
+#[derive(Debug)]
+pub struct Ledger {
+    sums: Mutex<LedgerSums>,
+    /// The CPU time of a request is known: a worker of Hostler's own has had one.
+    is_measured: AtomicBool,
+}
+
+#[derive(Debug)]
+struct LedgerSums {
+    routes: CostTable,
+    releases: CostTable,
+    /// The CPU time that workers used while they had no request.
+    unowned: Spans,
+    unowned_ever: Duration,
+}
+
+/// A ledger at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LedgerView {
+    /// The routes that have cost the most in the last minute.
+    pub routes: Vec<LedgerRow>,
+    /// The keys that have cost the most in the last minute. Empty without `queue.fair`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<LedgerRow>,
+    /// The releases that have cost the most in the last minute. A release is all workers between two restarts of the pool. Its name is
+    /// how many restarts had been ordered.
+    pub releases: Vec<LedgerRow>,
+    /// The CPU time that workers used while they had no request, in milliseconds. None if the CPU time is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unowned_cpu_ms: Option<BySpan>,
+    /// The same since Hostler began to serve, for the metrics.
+    #[serde(skip)]
+    pub unowned_cpu: Option<Duration>,
+}
+
+/// One route in the ledger of its pool.
+#[derive(Debug)]
+pub struct RouteAccount {
+    ledger: Arc<Ledger>,
+    route: Arc<str>,
+    key: u64,
+    counters: Arc<Counters>,
+}
+
+/// A route and a key of a fair pool, which both pay for a request.
+struct KeyAccount {
+    route: Arc<RouteAccount>,
+    charge: Arc<FairCharge>,
+}
+
+impl Ledger {
+    /// Nothing has cost anything yet.
+    pub fn new(now: Instant) -> Self {
+        let table = || CostTable::new(now);
+        let sums = LedgerSums {
+            routes: table(),
+            releases: table(),
+            unowned: Spans::new(now),
+            unowned_ever: Duration::ZERO,
+        };
+        Self { sums: Mutex::new(sums), is_measured: AtomicBool::new(false) }
+    }
+
+    /// `keys`: what the keys of the pool have cost, if it is fair.
+    pub fn view(&self, keys: Option<&KeyCosts>, now: Instant) -> LedgerView {
+        let is_measured = self.is_measured.load(Ordering::Relaxed);
+        self.with(|sums| LedgerView {
+            routes: sums.routes.rows(is_measured, now),
+            keys: keys.map(|keys| keys.rows(is_measured, now)).unwrap_or_default(),
+            releases: sums.releases.rows(is_measured, now),
+            unowned_cpu_ms: is_measured.then(|| sums.unowned.by_span(now, |cost| millis(cost.cpu))),
+            unowned_cpu: is_measured.then_some(sums.unowned_ever),
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut LedgerSums) -> T) -> T {
+        act(&mut self.sums.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl RouteAccount {
+    /// The account of the route with this name. `counters` count its CPU time for the metrics.
+    pub fn new(ledger: &Arc<Ledger>, route: &Arc<str>, counters: &Arc<Counters>) -> Arc<Self> {
+        let key = FixedState::default().hash_one(&**route);
+        Arc::new(Self { ledger: ledger.clone(), route: route.clone(), key, counters: counters.clone() })
+    }
+
+    /// Who pays for a request of this route, under this key of a fair pool.
+    pub fn payer(self: &Arc<Self>, charge: Option<&Arc<FairCharge>>) -> Arc<dyn Payer> {
+        match charge {
+            None => self.clone(),
+            Some(charge) => Arc::new(KeyAccount { route: self.clone(), charge: charge.clone() }),
+        }
+    }
+
+    /// A request of this route has ended, after this time in the queue.
+    pub fn end(&self, charge: Option<&FairCharge>, queue: Duration, is_refused: bool) {
+        let now = clock::now();
+        let cost = Cost { requests: 1, queue, ..Cost::default() };
+        self.ledger.with(|sums| sums.routes.add(self.key, cost, is_refused, now, Some(&self.route)));
+        if let Some(charge) = charge {
+            charge.end(queue, is_refused, now);
+        }
+    }
+
+    fn pay_at(&self, release: u64, cost: SlotCost, now: Instant) -> Cost {
+        if let Some(cpu) = cost.cpu {
+            self.counters.add_cpu(cpu);
+            self.ledger.is_measured.store(true, Ordering::Relaxed);
+        }
+        let (requests, hold, cpu) =
+            (u64::from(!cost.hold.is_zero()), cost.hold, cost.cpu.unwrap_or_default());
+        let of_route = Cost { cpu, hold, ..Cost::default() };
+        let of_release = Cost { requests, ..of_route };
+        self.ledger.with(|sums| {
+            sums.routes.add(self.key, of_route, false, now, Some(&self.route));
+            let name = (!sums.releases.knows(release)).then(|| release.to_string());
+            sums.releases.add(release, of_release, false, now, name.as_deref());
+        });
+        of_route
+    }
+}
+
+impl Payer for RouteAccount {
+    fn pay(&self, release: u64, cost: SlotCost) {
+        self.pay_at(release, cost, Instant::now());
+    }
+
+    fn pay_unowned(&self, cpu: Duration) {
+        let now = Instant::now();
+        self.ledger.is_measured.store(true, Ordering::Relaxed);
+        self.ledger.with(|sums| {
+            sums.unowned.add(Cost { cpu, ..Cost::default() }, now);
+            sums.unowned_ever += cpu;
+        });
+    }
+}
+
+impl Payer for KeyAccount {
+    fn pay(&self, release: u64, cost: SlotCost) {
+        let now = Instant::now();
+        let cost = self.route.pay_at(release, cost, now);
+        self.charge.pay(cost, now);
+    }
+
+    fn pay_unowned(&self, cpu: Duration) {
+        self.route.pay_unowned(cpu);
+    }
+}
+
+impl fmt::Debug for KeyAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyAccount").field("route", &self.route.route).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(ledger: &Arc<Ledger>, route: &str) -> Arc<RouteAccount> {
+        RouteAccount::new(ledger, &route.into(), &Arc::default())
+    }
+
+    fn cost(hold: u64, cpu: Option<u64>) -> SlotCost {
+        SlotCost { hold: Duration::from_millis(hold), cpu: cpu.map(Duration::from_millis) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn routes_keys_and_releases_pay_for_the_same_requests() {
+        let ledger = Arc::new(Ledger::new(Instant::now()));
+        let keys = Arc::new(KeyCosts::new(Instant::now()));
+        let (pages, api) = (account(&ledger, "a/*"), account(&ledger, "a/api/*"));
+        let charge = Arc::new(FairCharge { costs: keys.clone(), key: 7, words: Some("crawler".into()) });
+        pages.payer(Some(&charge)).pay(0, cost(40, Some(30)));
+        pages.end(Some(&charge), Duration::from_millis(5), false);
+        api.payer(None).pay(1, cost(200, Some(10)));
+        api.end(None, Duration::ZERO, false);
+        api.payer(None).pay_unowned(Duration::from_millis(3));
+        let seen = ledger.view(Some(&keys), Instant::now());
+        let names = |rows: &[LedgerRow]| {
+            rows.iter().map(|row| (row.name.clone(), row.share_percent)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&seen.routes), [("a/*".into(), 75.0), ("a/api/*".into(), 25.0)]);
+        assert_eq!(names(&seen.releases), [("0".into(), 75.0), ("1".into(), 25.0)]);
+        assert_eq!(names(&seen.keys), [("crawler".into(), 100.0)]);
+        assert_eq!(seen.unowned_cpu_ms.unwrap().minute, 3);
+        let page = &seen.routes[0];
+        assert_eq!((page.requests.minute, page.slot_hold_ms.minute, page.queue_wait_ms.day), (1, 40, 5));
+        assert_eq!(page.cpu_ms.unwrap().quarter, 30);
+        assert_eq!(seen.keys[0].cpu_ms, page.cpu_ms);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_known_cpu_time_the_shares_are_those_of_the_time_in_slots() {
+        let ledger = Arc::new(Ledger::new(Instant::now()));
+        account(&ledger, "a/*").payer(None).pay(0, cost(90, None));
+        account(&ledger, "b/*").payer(None).pay(0, cost(10, None));
+        let seen = ledger.view(None, Instant::now());
+        assert_eq!(
+            (seen.routes[0].share_percent, seen.routes[0].cpu_ms, seen.unowned_cpu_ms),
+            (90.0, None, None)
+        );
+    }
+}
