@@ -33,16 +33,18 @@ use document::{Document, KeyPath, PathStep};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
-    AccessLog, Buffer, Choice, ClientIpHeader, Compat, FairBy, ForwardedClientCert, ForwardedProto, LogLevel,
-    Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding, StickyBy, ZonePreference,
+    AccessLog, Buffer, Choice, ClientIpHeader, Compat, EarlyHintLinks, FairBy, ForwardedClientCert,
+    ForwardedProto, LogLevel, Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding,
+    StickyBy, ZonePreference, is_hinted,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
-    LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue,
-    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls, Traces,
+    Advertise, Body, Caching, Changes, Config, EarlyHints, Ejection, Endpoint, Fallback, Geo, HeaderChange,
+    HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers,
+    Postal, Queue, Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls,
+    Traces,
 };
 pub use source::{Given, Setting};
 pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};

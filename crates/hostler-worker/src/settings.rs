@@ -185,6 +185,8 @@ pub struct WorkerFacts {
     pub index: usize,
     /// How many times it has been started.
     pub generation: u64,
+    /// How many restarts of the pool had been ordered when the worker was started.
+    pub release: u64,
     /// The process that listens.
     pub pid: u32,
     /// What becomes of it.

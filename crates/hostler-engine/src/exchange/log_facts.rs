@@ -48,6 +48,8 @@ pub struct LogFacts {
     pub age: Option<u64>,
     /// Why the request has low priority, if its route has a higher one.
     pub low: Option<&'static str>,
+    /// How many links the client got in a 103 (Early Hints) while the request waited.
+    pub early_hints: u32,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Box<FairCharge>>,
     /// Body bytes sent to the client.
@@ -62,6 +64,7 @@ pub struct Counters {
     durations: Durations,
     retries: AtomicU64,
     aborted: AtomicU64,
+    early_hints: AtomicU64,
     /// A lock is cheap enough, because refusals are rare.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     fallbacks: Mutex<BTreeMap<&'static str, u64>>,
@@ -119,6 +122,9 @@ impl Counters {
         {
             self.cache[at].fetch_add(1, Ordering::Relaxed);
         }
+        if log_facts.early_hints > 0 {
+            self.early_hints.fetch_add(1, Ordering::Relaxed);
+        }
         if log_facts.aborted.is_some() {
             self.aborted.fetch_add(1, Ordering::Relaxed);
         }
@@ -126,6 +132,11 @@ impl Counters {
             let reasons = if log_facts.fallback { &self.fallbacks } else { &self.refusals };
             *reasons.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
         }
+    }
+
+    /// How many requests got a 103 from Hostler.
+    pub fn early_hints(&self) -> u64 {
+        self.early_hints.load(Ordering::Relaxed)
     }
 
     pub fn view(&self) -> CountersView {

@@ -41,6 +41,7 @@ pub(super) async fn call_within<D: Downstream>(
     exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, low::priority(route, target, exchange), wait_budget);
+    queue_wait.hints = route.early_hints.as_deref();
     queue_wait.preference = policy.preference(exchange, target)?;
     let mut stay = stay(target, exchange, &mut queue_wait);
     let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);
@@ -72,6 +73,9 @@ pub(super) async fn call_within<D: Downstream>(
         let failure = match answered {
             Ok(mut call) => {
                 policy.answered(exchange, call.answer());
+                if let Some(hints) = &route.early_hints {
+                    hints.learn(exchange, call.answer(), call.release());
+                }
                 if let (Some(stay), Some(sticky)) = (stay, &target.sticky) {
                     Box::pin(sticky.answered(stay, &mut call, &target.pool, exchange)).await;
                 }

@@ -9,6 +9,7 @@ use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
 
 use super::fair::FairKeys;
+use super::hints::EarlyHints;
 use super::kind::RouteKind;
 use super::poison::Poison;
 use super::prepare::Changes;
@@ -39,6 +40,8 @@ pub struct Route {
     pub files_first: Option<Arc<Files>>,
     /// The cache settings. Only for routes to a pool.
     pub caching: Option<Arc<Caching>>,
+    /// The links that a browser gets while its request waits. Only for routes to a pool.
+    pub early_hints: Option<Arc<EarlyHints>>,
     /// What the route changes in requests and answers.
     pub changes: Changes,
     /// Counts its answers.

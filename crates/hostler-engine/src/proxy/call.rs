@@ -146,7 +146,7 @@ impl Call {
                 }
                 // The client got its 100 (Continue) when its body was read.
                 Ok(()) if self.link.head().status == 100 => {}
-                Ok(()) => client.interim(cx, self.link.head()),
+                Ok(()) => _ = client.interim(cx, self.link.head()),
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }
@@ -293,6 +293,11 @@ impl Call {
     /// The trailers of a complete answer.
     pub fn trailers(&self) -> Option<&Fields> {
         self.link.trailers()
+    }
+
+    /// The release of the worker: see [`Endpoint::release`].
+    pub fn release(&self) -> u64 {
+        self.lease.release
     }
 
     pub fn is_by_worker(&self) -> bool {

@@ -46,6 +46,9 @@ pub struct Endpoint {
     pub instance: Option<Arc<Instance>>,
     /// Its identity for as long as it keeps the state of its clients. None: its name, because a restart of such a member does not show.
     pub process: Option<Arc<str>>,
+    /// How many restarts of its pool had been ordered when it was started. A worker of another release may run other code. 0 for a member
+    /// that is not a worker of ours.
+    pub release: u64,
     /// Where its ejections are logged.
     pub news: Option<MemberNews>,
     /// The result of its health checks, if there are any.
@@ -80,8 +83,20 @@ impl Endpoint {
         let sharing = if connector.protocol == MemberProtocol::Http2 { threads } else { 0 };
         let http2_connections = (0..sharing).map(|_| Http2Connections::new()).collect();
         let checked = OnceLock::new();
-        let (instance, process, news) = (None, None, None);
-        Self { connector, label, meter, instance, process, news, checked, ours, idle, http2_connections }
+        let (instance, process, release, news) = (None, None, 0, None);
+        Self {
+            connector,
+            label,
+            meter,
+            instance,
+            process,
+            release,
+            news,
+            checked,
+            ours,
+            idle,
+            http2_connections,
+        }
     }
 
     /// What tells it from all other members. A worker that starts again has another identity.

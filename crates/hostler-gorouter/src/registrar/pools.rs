@@ -276,6 +276,7 @@ impl Pools {
             fallback: None,
             files_first: None,
             caching: None,
+            early_hints: None,
             changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
             counters,
         })

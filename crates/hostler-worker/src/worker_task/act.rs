@@ -165,6 +165,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let facts = WorkerFacts {
             index: self.status.index,
             generation: self.status.generation,
+            release: self.status.release,
             pid,
             exit_watch: running.exit_notifier.exit_watch(pid),
         };

@@ -13,7 +13,8 @@ use hostler_engine::exchange::{
     RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
-    FairKeys, FairView, Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView,
+    EarlyHints, FairKeys, FairView, Health, HealthView, HintsView, KeptOff, Poison, Stickiness, StickyView,
+    SuspectsView,
 };
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
@@ -94,6 +95,8 @@ pub struct RouteSource {
     /// The pool, if the target is one.
     pub pool: Option<Arc<str>>,
     pub counters: Arc<Counters>,
+    /// None if the route has no Early Hints.
+    pub early_hints: Option<Arc<EarlyHints>>,
 }
 
 /// The result of a reload.
@@ -226,6 +229,8 @@ pub struct RouteStatus {
     pub target: String,
     #[serde(flatten)]
     pub counters: CountersView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<HintsView>,
 }
 
 impl Sources {
@@ -341,5 +346,6 @@ fn route_status(route: &RouteSource) -> RouteStatus {
         pattern: route.pattern.clone(),
         target: route.target.clone(),
         counters: route.counters.view(),
+        early_hints: route.early_hints.as_ref().map(|hints| hints.view(route.counters.early_hints())),
     }
 }

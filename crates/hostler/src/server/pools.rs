@@ -1,6 +1,7 @@
 //! Running pools: started from their settings, and changed while they run. Knows no routes.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(super) struct RunningPool {
     pub fair: Option<Arc<FairKeys>>,
     /// Which requests get low priority.
     pub low: Arc<[LowIf]>,
+    /// The newest release of which a worker has joined. 0 without workers.
+    pub newest_release: Arc<AtomicU64>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
@@ -68,6 +71,7 @@ impl RunningPool {
             low: written.queue.low.as_slice().into(),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
+            newest_release: Arc::default(),
             settings: written.clone(),
             supervisor: None,
             members: Arc::default(),
@@ -193,6 +197,7 @@ impl RunningPool {
         instance: &Arc<str>,
     ) -> Arc<Supervisor> {
         let (meter, threads, instance) = (self.meter.clone(), self.threads, instance.clone());
+        let newest_release = self.newest_release.clone();
         Arc::new_cyclic(|supervisor: &Weak<Supervisor>| {
             let supervisor = supervisor.clone();
             let on_hang: OnHang = Arc::new(move |member| {
@@ -209,6 +214,8 @@ impl RunningPool {
                 let mut endpoint =
                     Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours));
                 endpoint.process = Some(process);
+                endpoint.release = facts.release;
+                newest_release.fetch_max(facts.release, Ordering::Relaxed);
                 endpoint
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), context)

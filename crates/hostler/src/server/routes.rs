@@ -8,7 +8,9 @@ use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern,
 use hostler_engine::cache::{Caching, SharedCache};
 use hostler_engine::exchange::{Counters, Edit};
 use hostler_engine::files::Files;
-use hostler_engine::gateway::{Changes, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched};
+use hostler_engine::gateway::{
+    Changes, EarlyHints, PoolTarget, PoolTargetSettings, Rewrite, Route, Target, Watched,
+};
 use hostler_wire::{ResponseHead, Whole};
 
 use super::lookups::{self, LookupServices};
@@ -55,7 +57,8 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
             _ => None,
         };
         let (pattern, counters) = (route.pattern.clone(), route.counters.clone());
-        listed.push(RouteSource { pattern, target, pool, counters });
+        let early_hints = route.early_hints.clone();
+        listed.push(RouteSource { pattern, target, pool, counters, early_hints });
         weak.push(Arc::downgrade(&route));
         table.push((written.pattern.clone(), route));
     }
@@ -97,9 +100,21 @@ fn route(
             .caching
             .as_ref()
             .map(|caching| Arc::new(self::caching(caching, behind.shared_cache))),
+        early_hints: early_hints(written, behind.pools),
         changes: changes(written, behind.lookups),
         counters,
     }
+}
+
+/// Learns anew after each reload, because what the route leads to may have changed.
+fn early_hints(written: &config::Route, pools: &[RunningPool]) -> Option<Arc<EarlyHints>> {
+    let (config::EarlyHints { links, http1 }, config::Target::Pool { name, .. }) =
+        (written.early_hints.as_ref()?, &written.target)
+    else {
+        return None;
+    };
+    let pool = pools.iter().find(|pool| *pool.name == **name)?;
+    Some(Arc::new(EarlyHints::new(links, *http1, &pool.newest_release)))
 }
 
 fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> {

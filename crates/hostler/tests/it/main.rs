@@ -27,6 +27,7 @@ mod buffering;
 mod changes;
 mod compression;
 mod dispatch;
+mod early_hints;
 mod fields;
 mod files;
 mod files_on_routes;

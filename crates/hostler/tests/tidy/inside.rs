@@ -54,7 +54,7 @@ const GATEWAY: Rows = &[
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
-    &["identity", "death_count", "spool", "health", "line", "development", "crawler"],
+    &["identity", "death_count", "spool", "health", "line", "development", "crawler", "hints"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

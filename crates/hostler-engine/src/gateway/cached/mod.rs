@@ -20,6 +20,7 @@ use hostler_cache::{
 use hostler_wire::Whole;
 
 use super::answer::Answer;
+use super::hints::EarlyHints;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
@@ -66,7 +67,7 @@ pub(super) async fn ask<D: Downstream>(
                 fetch.select(exchange, &known.head);
             }
             // Boxed: most requests never get here, and should not carry the room for it.
-            Box::pin(join_flight(fetch, target, exchange, client)).await
+            Box::pin(join_flight(fetch, (target, route.early_hints.as_deref()), exchange, client)).await
         }
     }
 }
@@ -116,7 +117,7 @@ fn pass_on(
 /// for what follows.
 async fn join_flight<D: Downstream>(
     mut fetch: Box<Fetch>,
-    target: &PoolTarget,
+    (target, hints): (&PoolTarget, Option<&EarlyHints>),
     exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
@@ -128,7 +129,7 @@ async fn join_flight<D: Downstream>(
             FlightRole::Arriving(fetch_outcome) => Landed::Shared(fetch_outcome),
             FlightRole::Leader(flight) => Landed::Lead(flight),
             FlightRole::Follower(waiting) => {
-                match wait(waiting, (target, &mut wait_budget), exchange, client).await {
+                match wait(waiting, (target, hints), &mut wait_budget, exchange, client).await {
                     Ok(landed) => landed,
                     Err(refusal) => return fetch.failed(exchange, refusal).map(CacheAnswer::Answered),
                 }
@@ -176,8 +177,9 @@ async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<O
 
 async fn wait<D: Downstream>(
     waiting: FlightWait<FetchOutcome>,
-    (target, wait_budget): (&PoolTarget, &mut WaitBudget),
-    exchange: &Exchange,
+    (target, mut hints): (&PoolTarget, Option<&EarlyHints>),
+    wait_budget: &mut WaitBudget,
+    exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<Landed<FetchOutcome>, Refusal> {
     exchange.deadline.set_at(wait_budget.until(target));
@@ -190,6 +192,9 @@ async fn wait<D: Downstream>(
             }
             if client.poll_left(cx).is_ready() {
                 return Poll::Ready(Err(Refusal::ClientLeft));
+            }
+            if let Some(hints) = hints.take() {
+                hints.send(exchange, client, cx);
             }
             ready!(exchange.deadline.poll_due(cx));
             if !wait_budget.give_back(target, before) {
@@ -249,7 +254,8 @@ mod tests {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
-        let Ok(CacheAnswer::Forward(fetch)) = join_flight(fetch, &target, &mut exchange, &mut NoClient).await
+        let Ok(CacheAnswer::Forward(fetch)) =
+            join_flight(fetch, (&target, None), &mut exchange, &mut NoClient).await
         else {
             panic!("this request leads now");
         };
@@ -264,7 +270,7 @@ mod tests {
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();
         tokio::spawn(after(seconds(20), move || pool.resume()));
-        let asked = join_flight(fetch, &target, &mut exchange, &mut NoClient).await;
+        let asked = join_flight(fetch, (&target, None), &mut exchange, &mut NoClient).await;
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");

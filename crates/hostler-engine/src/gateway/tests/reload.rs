@@ -39,6 +39,7 @@ fn route(name: &str, target: PoolTarget) -> Arc<Route> {
         fallback: Some(Fallback::File(Arc::new(page))),
         files_first: None,
         caching: None,
+        early_hints: None,
         changes: Changes::default(),
         counters: Arc::default(),
     })

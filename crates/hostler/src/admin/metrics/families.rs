@@ -82,6 +82,11 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
         metric::RETRIES,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.retries as f64)),
     )?;
+    let hinted = status
+        .routes
+        .iter()
+        .filter_map(|route| Some(([(*route.pattern).into()], route.early_hints.as_ref()?.sent as f64)));
+    out.each(metric::EARLY_HINTS, hinted)?;
     out.each(
         metric::ABORTED,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.aborted as f64)),

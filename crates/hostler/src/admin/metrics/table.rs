@@ -50,6 +50,7 @@ metrics! {
     REFUSALS: Counter "hostler_refusals" ["http_route", "reason"] "Requests that Hostler answered itself with an error";
     FALLBACKS: Counter "hostler_fallbacks" ["http_route", "reason"] "Fallbacks that were sent in place of a refusal";
     RETRIES: Counter "hostler_retries" ["http_route"] "Further members that requests were sent to after the first one";
+    EARLY_HINTS: Counter "hostler_early_hints" ["http_route"] "Requests whose client got links in a 103 while the request waited";
     ABORTED: Counter "hostler_aborted_responses" ["http_route"] "Responses that were broken off";
     CACHE_RESULTS: Counter "hostler_cache_results" ["http_route", "result"] "Requests by the result of the route's cache";
 
