@@ -3,8 +3,8 @@
 
 use hostler_wire::{
     BodyReader, Chunk, ChunkStart, ChunkedDecoder, ChunkedError, Field, Fields, Frames, FramingError,
-    HeadError, HeadScan, Limits, Name, RequestHead, ResponseHead, WebLink, links, request_body, response_body,
-    write_end,
+    HeadError, HeadScan, Limits, Name, RequestHead, ResponseHead, WebLink, links, request_body,
+    response_body, write_end,
 };
 
 /// Names and values.

@@ -34,8 +34,8 @@ use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
     AccessLog, Buffer, Choice, ClientIpHeader, Compat, EarlyHintLinks, FairBy, ForwardedClientCert,
-    ForwardedProto, LogLevel, Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Sharding,
-    StickyBy, ZonePreference, is_hinted,
+    ForwardedProto, Hedge, HedgeAfter, LogLevel, Lookups, LowIf, MemberProtocol, Platform, Policy, Priority,
+    SameSite, Sharding, Share, StickyBy, ZonePreference, is_hinted,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};

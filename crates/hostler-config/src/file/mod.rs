@@ -14,6 +14,7 @@ mod early_hints;
 mod fair;
 mod geo;
 mod health_check;
+mod hedge;
 mod log;
 mod low;
 mod member_tls;
@@ -45,6 +46,7 @@ pub use early_hints::{EarlyHintLinks, EarlyHints, EarlyHintsTable, HintedLink, i
 pub use fair::FairBy;
 pub use geo::{Geo, Lookups};
 pub use health_check::{Ejection, HealthCheck};
+pub use hedge::{Hedge, HedgeAfter, HedgeSwitch, Share};
 pub use log::{Log, LogLevel};
 pub use low::LowIf;
 pub use member_tls::MemberTls;

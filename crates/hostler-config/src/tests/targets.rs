@@ -243,15 +243,59 @@ fn early_hints_are_learnt_or_named_in_short_or_in_a_table() {
 #[test]
 fn each_mistake_in_early_hints_is_told_with_its_line() {
     let says = |text: &str, expected| check(&hinted(text), expected);
-    says("\"lern\"", expect![]);
-    says("true", expect![]);
-    says("[]", expect![]);
-    says("[\"/app.css\"]", expect![]);
-    says("[\"</a>; rel=preload\", \"</a>; rel=next\"]", expect![]);
-    says("[\"</a>; rel=preload, </b>; rel=preload\"]", expect![]);
-    says("[\"</a>; rel=preload\\r\\nX: 1\"]", expect![]);
-    says("{ http1 = true }", expect![]);
-    says("{ links = \"lern\" }", expect![]);
-    says("{ links = \"learn\", http2 = true }", expect![]);
-    check("[[routes]]\nmatch = \"*\"\nrespond = \"a\"\nearly_hints = \"learn\"\n", expect![]);
+    says(
+        "\"lern\"",
+        expect![[r#"hostler.toml:4:15: routes[0].early_hints: "lern" is not "learn" or a list of links"#]],
+    );
+    says(
+        "true",
+        expect![[
+            r#"hostler.toml:4:15: routes[0].early_hints: invalid type: boolean `true`, expected "learn" or a list of links, or a table"#
+        ]],
+    );
+    says("[]", expect!["hostler.toml:4:15: routes[0].early_hints: the list has no link"]);
+    says(
+        "[\"/app.css\"]",
+        expect![[
+            r#"hostler.toml:4:16: routes[0].early_hints[0]: "/app.css" is not one link such as "</app.css>; rel=preload; as=style""#
+        ]],
+    );
+    says(
+        "[\"</a>; rel=preload\", \"</a>; rel=next\"]",
+        expect![[
+            r#"hostler.toml:4:37: routes[0].early_hints[1]: "</a>; rel=next" has no rel of preload, modulepreload, preconnect or dns-prefetch"#
+        ]],
+    );
+    says(
+        "[\"</a>; rel=preload, </b>; rel=preload\"]",
+        expect![[
+            r#"hostler.toml:4:16: routes[0].early_hints[0]: "</a>; rel=preload, </b>; rel=preload" is not one link such as "</app.css>; rel=preload; as=style""#
+        ]],
+    );
+    says(
+        "[\"</a>; rel=preload\\r\\nX: 1\"]",
+        expect![[
+            r#"hostler.toml:4:16: routes[0].early_hints[0]: "</a>; rel=preload\r\nX: 1" is not one link such as "</app.css>; rel=preload; as=style""#
+        ]],
+    );
+    says(
+        "{ http1 = true }",
+        expect![[
+            r#"hostler.toml:4:15: routes[0].early_hints: links is missing; write links = "learn" or a list of links"#
+        ]],
+    );
+    says(
+        "{ links = \"lern\" }",
+        expect![[
+            r#"hostler.toml:4:25: routes[0].early_hints.links: "lern" is not "learn" or a list of links"#
+        ]],
+    );
+    says(
+        "{ links = \"learn\", http2 = true }",
+        expect![[r#"hostler.toml:4:34: unknown key "routes[0].early_hints.http2"; did you mean "http1"?"#]],
+    );
+    check(
+        "[[routes]]\nmatch = \"*\"\nrespond = \"a\"\nearly_hints = \"learn\"\n",
+        expect!["hostler.toml:4:15: routes[0].early_hints: cannot be set together with respond"],
+    );
 }

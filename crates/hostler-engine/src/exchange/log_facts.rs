@@ -50,6 +50,8 @@ pub struct LogFacts {
     pub low: Option<&'static str>,
     /// How many links the client got in a 103 (Early Hints) while the request waited.
     pub early_hints: u32,
+    /// What became of a second try at another member: `won` or `lost`. None: there was none.
+    pub hedge: Option<&'static str>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Box<FairCharge>>,
     /// Body bytes sent to the client.

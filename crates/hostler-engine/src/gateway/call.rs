@@ -6,6 +6,7 @@ use hostler_wire::ResponseHead;
 
 use super::answer::Answer;
 use super::death_count::DeathCount;
+use super::hedge;
 use super::low;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
@@ -64,7 +65,14 @@ pub(super) async fn call_within<D: Downstream>(
         let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
-        let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
+        let answered = match &target.hedge {
+            // A request that stays with its member is not sent to another one.
+            Some(hedge) if stay.is_none() => {
+                Box::pin(hedge::forward(hedge, lease, (route, target), exchange, client, thread)).await
+            }
+            _ => proxy::forward(exchange, client, lease, &target.call, thread).await,
+        };
+        let answered = match answered {
             Ok(call) if call.is_late() => {
                 Box::pin(wait::for_late_answer(call, exchange, client, target)).await
             }

@@ -9,6 +9,7 @@ use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
 
 use super::fair::FairKeys;
+use super::hedging::Hedge;
 use super::hints::EarlyHints;
 use super::kind::RouteKind;
 use super::poison::Poison;
@@ -92,6 +93,8 @@ pub struct PoolTarget {
     pub fair: Option<Arc<FairKeys>>,
     /// Which of its requests get low priority.
     pub low: Arc<[LowIf]>,
+    /// Second tries at another member. None: there are none.
+    pub hedge: Option<Hedge>,
 }
 
 /// The settings of a pool for one route.
@@ -149,6 +152,7 @@ impl PoolTarget {
             sticky,
             fair,
             low: [].into(),
+            hedge: None,
         }
     }
 }

@@ -67,6 +67,9 @@ pub struct Access<'a> {
     /// Why it has low priority, if its route has a higher one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<&'static str>,
+    /// What became of a second try at another member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hedge: Option<&'static str>,
     /// How many links Hostler sent ahead in a 103.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub early_hints: Option<u32>,

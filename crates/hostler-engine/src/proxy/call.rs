@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::Lease;
+use hostler_dispatch::{Lease, MemberId};
 use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead};
 use tokio::time::{Instant, sleep};
 
@@ -17,7 +17,7 @@ use super::live_stream::{self, LiveStream};
 use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
-use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream};
+use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
 
 /// The settings of a call.
 #[derive(Debug, Clone)]
@@ -203,6 +203,15 @@ impl Call {
         }
     }
 
+    /// The head of the answer has come.
+    pub(super) fn note_head(&mut self, exchange: &mut Exchange) {
+        self.headed = true;
+        let worker_time = clock::now().saturating_duration_since(self.began);
+        exchange.timings.worker_time = Some(worker_time);
+        self.reached();
+        self.lease.meter.record_worker_time(self.thread, worker_time);
+    }
+
     /// The answer is late: the head has not come by the moment that `late` has set.
     pub fn is_late(&self) -> bool {
         !self.headed
@@ -293,6 +302,11 @@ impl Call {
     /// The trailers of a complete answer.
     pub fn trailers(&self) -> Option<&Fields> {
         self.link.trailers()
+    }
+
+    /// The member.
+    pub fn member(&self) -> MemberId {
+        self.lease.member()
     }
 
     /// The release of the worker: see [`Endpoint::release`].

@@ -13,8 +13,8 @@ use hostler_engine::exchange::{
     RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
-    EarlyHints, FairKeys, FairView, Health, HealthView, HintsView, KeptOff, Poison, Stickiness, StickyView,
-    SuspectsView,
+    EarlyHints, FairKeys, FairView, Health, HealthView, HedgeView, Hedging, HintsView, KeptOff, Poison,
+    Stickiness, StickyView, SuspectsView,
 };
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
@@ -122,6 +122,8 @@ pub struct PoolSource {
     pub sticky: Option<Arc<Stickiness>>,
     /// None if the pool serves in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// None if no request is sent to a second member.
+    pub hedging: Option<Arc<Hedging>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -208,6 +210,8 @@ pub struct PoolStatus {
     pub sticky: Option<StickyView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hedge: Option<HedgeView>,
     pub times: Times,
 }
 
@@ -326,6 +330,7 @@ impl PoolSource {
             suspects: self.poison.view(),
             sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
             fair: self.fair.as_ref().map(|fair| fair.view()),
+            hedge: self.hedging.as_ref().map(|hedging| hedging.view()),
             times: self.meter.times(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::{FairKeys, Poison, Stickiness};
+use hostler_engine::gateway::{FairKeys, Hedging, Poison, Stickiness};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -33,6 +33,8 @@ pub(super) struct RunningPool {
     pub fair: Option<Arc<FairKeys>>,
     /// Which requests get low priority.
     pub low: Arc<[LowIf]>,
+    /// None if no request is sent to a second member.
+    pub hedging: Option<Arc<Hedging>>,
     /// The newest release of which a worker has joined. 0 without workers.
     pub newest_release: Arc<AtomicU64>,
     pub settings: config::Pool,
@@ -69,6 +71,7 @@ impl RunningPool {
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
             low: written.queue.low.as_slice().into(),
+            hedging: Hedging::new(written.hedge.as_ref(), None),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
             newest_release: Arc::default(),
@@ -110,6 +113,7 @@ impl RunningPool {
             },
             fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
             low: written.queue.low.as_slice().into(),
+            hedging: Hedging::new(written.hedge.as_ref(), self.hedging.as_ref()),
             settings: written.clone(),
             ..self.clone()
         })
@@ -165,6 +169,7 @@ impl RunningPool {
             poison: self.poison.clone(),
             sticky: self.sticky.clone(),
             fair: self.fair.clone(),
+            hedging: self.hedging.clone(),
             supervisor: self.supervisor.clone(),
         }
     }

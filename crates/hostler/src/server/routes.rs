@@ -83,7 +83,7 @@ fn route(
             config::Target::Pool { name, request_timeout } => {
                 let pool = behind.pools.iter().find(|pool| *pool.name == **name);
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
-                Target::Pool(pool_target(config, pool, *request_timeout))
+                Target::Pool(pool_target(config, pool, &written.pattern.to_string(), *request_timeout))
             }
         },
         max_body: match written.target {
@@ -158,7 +158,7 @@ fn edits(changes: &[HeaderChange]) -> Option<Arc<[Edit]>> {
     (!changes.is_empty()).then(|| changes.iter().map(edit).collect())
 }
 
-fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -> PoolTarget {
+fn pool_target(config: &Config, pool: &RunningPool, pattern: &str, request_timeout: Duration) -> PoolTarget {
     let settings = PoolTargetSettings {
         queue_timeout: pool.settings.queue.timeout,
         request_timeout,
@@ -174,7 +174,8 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
     };
     let (wake_timeout, sticky, fair) = (pool.settings.wake_timeout, pool.sticky.clone(), pool.fair.clone());
     let target = PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings);
-    PoolTarget { wake_timeout, sticky, fair, low: pool.low.clone(), ..target }
+    let hedge = pool.hedging.as_ref().map(|hedging| hedging.of_route(pattern));
+    PoolTarget { wake_timeout, sticky, fair, low: pool.low.clone(), hedge, ..target }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

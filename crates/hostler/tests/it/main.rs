@@ -46,6 +46,7 @@ mod cache_stale;
 mod fallback;
 mod faults;
 mod framing;
+mod hedging;
 mod http2_member;
 mod http2_members;
 mod log_rules;

@@ -21,7 +21,7 @@ require('node:http').createServer((req, res) => {
 /// Prints the links of interim answers and the status of the final one, each at its moment.
 const BROWSER: &str = r#"
 const session = require('node:http2').connect(process.argv[1]);
-const request = session.request({ ':path': process.argv[2], 'sec-fetch-mode': 'navigate' });
+const request = session.request({ ':authority': 'site.test', ':path': process.argv[2], 'sec-fetch-mode': 'navigate' });
 request.on('headers', (head) => console.log(head[':status'], head.link));
 request.on('response', (head) => console.log(head[':status']));
 request.on('headers', () => require('node:fs').writeFileSync(process.argv[3], ''));

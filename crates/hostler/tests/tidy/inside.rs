@@ -47,14 +47,14 @@ const GATEWAY: Rows = &[
     &["call"],
     &["kind"],
     &["retry"],
-    &["early", "files", "native", "redirect", "wait"],
+    &["early", "files", "hedge", "native", "redirect", "wait"],
     &["stream", "low"],
     &["answer", "target"],
     &["prepare", "fallback", "fair"],
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
-    &["identity", "death_count", "spool", "health", "line", "development", "crawler", "hints"],
+    &["identity", "death_count", "spool", "health", "line", "development", "crawler", "hints", "hedging"],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use hostler_config::is_hinted;
 use hostler_wire::{ResponseHead, WebLink, links};
 
-use super::head;
-
 /// A link is sent if so many answers in a row had it.
 pub(super) const ENOUGH: u8 = 8;
 /// So many links of one answer are looked at ...
@@ -99,6 +97,13 @@ impl OfHost {
             self.head = (!common.is_empty()).then(|| Arc::new(head(common.into_iter())));
         }
     }
+}
+
+/// A 103 with these links.
+pub(super) fn head<'a>(links: impl Iterator<Item = &'a [u8]>) -> ResponseHead {
+    let mut head = ResponseHead::with_status(103);
+    links.for_each(|link| head.fields.add(b"Link", link));
+    head
 }
 
 /// A link that means the same on every page of the host, and that a browser fetches or connects to early.

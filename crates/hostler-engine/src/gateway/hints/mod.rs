@@ -17,7 +17,7 @@ use hostler_wire::{Fields, Name, ResponseHead, Version, tokens};
 use serde::Serialize;
 
 use crate::exchange::{Downstream, Exchange, Protocol};
-use learnt::Learnt;
+use learnt::{Learnt, head};
 
 /// The Early Hints of a route.
 pub struct EarlyHints {
@@ -136,13 +136,6 @@ impl EarlyHints {
         };
         HintsView { sent, hosts }
     }
-}
-
-/// A 103 with these links.
-fn head<'a>(links: impl Iterator<Item = &'a [u8]>) -> ResponseHead {
-    let mut head = ResponseHead::with_status(103);
-    links.for_each(|link| head.fields.add(b"Link", link));
-    head
 }
 
 /// A whole page.

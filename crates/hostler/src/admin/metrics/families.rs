@@ -128,6 +128,9 @@ fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     for (metric, pick) in figures {
         out.each(metric, pools.iter().map(|pool| (pool.label(), pick(pool))))?;
     }
+    let hedged = || pools.iter().filter_map(|pool| Some((pool.label(), pool.hedge.as_ref()?)));
+    out.each(metric::HEDGES, hedged().map(|(pool, hedge)| (pool, hedge.sent as f64)))?;
+    out.each(metric::HEDGES_WON, hedged().map(|(pool, hedge)| (pool, hedge.won as f64)))?;
     out.each(
         metric::MEMBER_FAILURES,
         pools.iter().flat_map(|pool| {

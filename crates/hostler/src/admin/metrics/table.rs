@@ -57,6 +57,8 @@ metrics! {
     QUEUE_WAIT: Histogram "hostler_queue_wait_seconds" ["pool"] "Time from the request's arrival, with its body, to its slot, in seconds";
     SLOT_HOLD: Histogram "hostler_slot_hold_seconds" ["pool"] "Time from the slot's grant to its return, in seconds";
     WORKER_TIME: Histogram "hostler_worker_seconds" ["pool"] "Time from the first byte to the worker to the head of its response, in seconds";
+    HEDGES: Counter "hostler_hedges" ["pool"] "Requests that were sent to a second member because the first one was slow";
+    HEDGES_WON: Counter "hostler_hedges_won" ["pool"] "Requests that the second member answered first";
     QUEUE_LENGTH: Gauge "hostler_queue_length" ["pool", "priority"] "Requests that wait for a slot";
     QUEUE_LIMIT: Gauge "hostler_queue_limit" ["pool"] "How many requests may wait";
     OLDEST_WAIT: Gauge "hostler_queue_oldest_wait_seconds" ["pool"] "How long the oldest request has waited, in seconds";
