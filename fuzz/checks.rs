@@ -3,7 +3,8 @@
 
 use hostler_wire::{
     BodyReader, Chunk, ChunkStart, ChunkedDecoder, ChunkedError, Field, Fields, Frames, FramingError,
-    HeadError, HeadScan, Limits, Name, RequestHead, ResponseHead, request_body, response_body, write_end,
+    HeadError, HeadScan, Limits, Name, RequestHead, ResponseHead, WebLink, links, request_body,
+    response_body, write_end,
 };
 
 /// Names and values.
@@ -92,6 +93,22 @@ fn frame_ends(bytes: &[u8], piece: usize) -> (Vec<usize>, bool, bool) {
         }
     }
     (ends, frames.has_closed(), frames.is_between())
+}
+
+/// The links of a field: each is the same when it stands alone, all together are read as before, and none could end the line that it is
+/// written into.
+pub fn link(bytes: &[u8]) {
+    let all: Vec<WebLink<'_>> = links(bytes).map_while(Result::ok).collect();
+    for link in &all {
+        assert_eq!(WebLink::only(link.text), Some(*link), "{}", shown(bytes));
+        assert!(link.text.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~')), "{}", shown(bytes));
+        assert_eq!(link.parameters().next().is_none(), link.parameters().count() == 0);
+        assert!(link.relations().all(|word| !word.is_empty()));
+    }
+    let texts: Vec<_> = all.iter().map(|link| link.text).collect();
+    let joined = texts.join(&b", "[..]);
+    let again: Vec<_> = links(&joined).map(|link| link.expect("it was read before").text.to_vec()).collect();
+    assert_eq!(again, texts, "{}", shown(bytes));
 }
 
 /// A body in the chunked coding: decoded, and encoded again.

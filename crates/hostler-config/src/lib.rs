@@ -33,18 +33,18 @@ use document::{Document, KeyPath, PathStep};
 use error::Report;
 pub use error::{ConfigError, ConfigErrors, SourcePlace, nearest};
 pub use file::{
-    AccessLog, Buffer, Choice, ClientIpHeader, Compat, FairBy, ForwardedClientCert, ForwardedProto, LogLevel,
-    Lookups, LowIf, MemberProtocol, Platform, Policy, Priority, SameSite, Saying, Sharding, StickyBy,
-    ZonePreference,
+    AccessLog, Buffer, Choice, ClientIpHeader, Compat, EarlyHintLinks, FairBy, ForwardedClientCert,
+    ForwardedProto, Hedge, HedgeAfter, LogLevel, Lookups, LowIf, MemberProtocol, Platform, Policy, Priority,
+    SameSite, Saying, Sharding, Share, StickyBy, ZonePreference, is_hinted,
 };
 pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, CollectorAddress, Conditions, Config, Ejection, Endpoint, Fallback,
-    Geo, HeaderChange, HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool,
-    PoolMembers, Postal, Queue, RateLimit, Redirect, Registrar, RequestRate, Respond, Rewrite, Route, Server,
-    StaticFiles, Sticky, Target, Tls, Traces,
+    Advertise, Body, Caching, Changes, CollectorAddress, Conditions, Config, EarlyHints, Ejection, Endpoint,
+    Fallback, Geo, HeaderChange, HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece,
+    Poison, Pool, PoolMembers, Postal, Queue, RateLimit, Redirect, Registrar, RequestRate, Respond, Rewrite,
+    Route, Server, StaticFiles, Sticky, Target, Tls, Traces,
 };
 pub use source::{Given, Setting};
 pub use value::{

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use hostler_coding::EncodingPlan;
 
-use super::file::{Buffer, Platform, Priority};
+use super::file::{Buffer, EarlyHintLinks, Platform, Priority};
 use super::pattern::MatchPattern;
 use crate::tls::{CertificateFiles, ClientCertificates, TlsVersion};
 pub use answer::{Body, Changes, HeaderChange, LoadedFile, Piece, Redirect, Respond, Rewrite, StaticFiles};
@@ -120,8 +120,19 @@ pub struct Route {
     pub files_first: Option<StaticFiles>,
     /// How Hostler stores its responses. Only with [`Target::Pool`].
     pub caching: Option<Caching>,
+    /// The links that a browser gets while its request waits. Only with [`Target::Pool`].
+    pub early_hints: Option<EarlyHints>,
     /// The changes of heads and of the path.
     pub changes: Changes,
+}
+
+/// The links that a browser gets while its request waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EarlyHints {
+    /// Which links.
+    pub links: EarlyHintLinks,
+    /// HTTP/1.1 clients get them, too.
+    pub http1: bool,
 }
 
 /// How Hostler stores the responses of a route.

@@ -3,6 +3,7 @@
 //! ```text
 //! membership   join(endpoint, slots) -> Membership     dropped: the member has left
 //! request      acquire(claim) -> Acquire -> Lease      dropped: out of the queue / slot returned
+//! second try   acquire_elsewhere(claim) -> Lease       none if no other member is free, or requests wait
 //! tunnel       lease.tunnel_guard() -> TunnelGuard     slot returned; dropped: the tunnel has ended
 //! stream       lease.begin_stream() -> bool            slot returned, if there is room; dropped: the stream has ended
 //! ```
@@ -31,6 +32,7 @@ mod counters;
 mod cpu;
 mod doubt;
 mod eject;
+mod elsewhere;
 mod event_loop;
 mod fair;
 mod fair_key;

@@ -219,7 +219,7 @@ impl<E> PoolState<E> {
         Some(fair.charge(work.key(), work.time, is_next))
     }
 
-    fn rest(&mut self, now: Now) {
+    pub fn rest(&mut self, now: Now) {
         if let Some(fair) = &mut self.queue.fair {
             fair.rest(now.served, self.roster.totals().parallel);
         }
@@ -339,29 +339,29 @@ impl<E> PoolState<E> {
         self.choose(now, span.long_lived, &span.preference).is_some()
     }
 
-    fn choose(&mut self, now: Now, kind: Option<LongLived>, preference: &MemberPreference) -> Option<usize> {
+    pub fn choose(&mut self, now: Now, kind: Option<LongLived>, wanted: &MemberPreference) -> Option<usize> {
         let Self { settings, roster, last_chosen, .. } = self;
         let now = now.real;
-        if let Some(id) = preference.bound {
+        if let Some(id) = wanted.bound {
             return bound::free_index(roster, id, kind, settings, now);
         }
         roster.advance(now);
-        let order = SeatOrder { spreads: kind.is_some() || preference.spread, near: preference.near };
+        let order = SeatOrder { spreads: kind.is_some() || wanted.spread, near: wanted.near };
         if order != SeatOrder::default() {
             roster.prepare(SeatOrder { near: false, ..order });
             roster.prepare(order);
         }
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
-            let place = Chooser { roster, settings, last: *last_chosen, kind, now }.place(preference)?;
+            let place = Chooser { roster, settings, last: *last_chosen, kind, now }.place(wanted)?;
             if roster.can_begin(place, now) {
                 return Some(place);
             }
         }
     }
 
-    fn grant_at_once(&mut self, claim: &Claim, preference: &MemberPreference, now: Now) -> Option<Grant<E>> {
-        let mut grant = self.grant(now, claim.long_lived, preference, claim.kind)?;
+    pub fn grant_at_once(&mut self, claim: &Claim, wanted: &MemberPreference, now: Now) -> Option<Grant<E>> {
+        let mut grant = self.grant(now, claim.long_lived, wanted, claim.kind)?;
         if self.queue.fair.is_some() {
             grant.charge = self.charge(self.work_of(claim), false);
         }
@@ -386,7 +386,7 @@ impl<E> PoolState<E> {
     }
 
     /// Counts a grant when a request really takes the slot, not when the slot is handed over.
-    fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
+    pub fn taken(&mut self, grant: Grant<E>) -> Grant<E> {
         self.counters.granted += 1;
         self.roster.taken(&grant);
         grant

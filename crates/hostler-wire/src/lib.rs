@@ -3,7 +3,7 @@
 //!
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
 //! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
-//! it, `bulk` reads long bodies without a copy, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `connection` is a connection to a
+//! it, `bulk` reads long bodies without a copy, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `link` reads the links of a `Link` field. `connection` is a connection to a
 //! member, `direct` sends files inside the kernel, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
@@ -16,6 +16,7 @@ pub mod direct;
 pub mod field;
 pub mod grammar;
 pub mod head;
+pub mod link;
 mod preference;
 pub mod scan;
 mod spare;
@@ -36,6 +37,7 @@ pub use direct::FilePart;
 pub use field::{Field, Fields, Name, Span};
 pub use grammar::{byte_set, parse_digits, split_host, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
+pub use link::{BadLink, WebLink, links};
 pub use preference::by_weight;
 pub use scan::{HeadScan, Limits, ScanError};
 pub use stream::{Address, Duplex, Metered, Stream, keep_alive, read_some, read_then};

@@ -48,3 +48,8 @@ fn chunked_bodies() {
 fn websocket_frames() {
     on_corpus("frames", checks::frames);
 }
+
+#[test]
+fn links() {
+    on_corpus("link", checks::link);
+}

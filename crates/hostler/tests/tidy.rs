@@ -73,7 +73,14 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ),
     (
         "hostler_config",
-        &["hostler_address", "hostler_cache", "hostler_coding", "hostler_lookup", "hostler_worker"],
+        &[
+            "hostler_address",
+            "hostler_cache",
+            "hostler_coding",
+            "hostler_lookup",
+            "hostler_worker",
+            "hostler_wire",
+        ],
     ),
     ("hostler_coding", &["hostler_wire"]),
     ("hostler_worker", &["hostler_dispatch"]),

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::section::section;
-use super::{Ejection, HealthCheck, MemberTls, NumberOfWorkers, Queue, RateLimit, StickyBy, StickySwitch};
+use super::{
+    Ejection, HealthCheck, HedgeSwitch, MemberTls, NumberOfWorkers, Queue, RateLimit, StickyBy, StickySwitch,
+};
 use crate::value::{
     Announced, Auto, CommandLine, Count, Cpus, Meaning, MemberAddress, OneOrMany, Period, Plain, RequestPath,
     Size, Slots, Spares,
@@ -48,6 +50,13 @@ section! {
         pub health_check: HealthCheck = HealthCheck::default(),
         /// When a member that does not answer gets no requests for a while (Envoy: outlier detection).
         pub ejection: Ejection = Ejection::default(),
+        /// Whether Hostler sends a request to a second member if the first one has not begun its response in the usual time: `true`,
+        /// `false`, or a table. For `members` only.
+        ///
+        /// Only for GET and HEAD without a body. The first response counts, and the other member is told to stop. `true` means `{ after
+        /// = "p95", budget = "2%" }`. Set it if some responses of the members are slow for reasons that have nothing to do with the
+        /// request, such as a pause or a cold cache. See [Second tries](../guide/members.md#second-tries).
+        pub hedge: HedgeSwitch = HedgeSwitch::Word(false),
         /// The number of workers that run the `command`. Each worker is one process.
         ///
         /// - `"auto"`: one for each core.

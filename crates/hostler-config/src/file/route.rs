@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CacheSwitch, Compress, HeaderChanges, RateLimit, Redirect, Respond, Rewrite, Static, When};
+use super::{
+    CacheSwitch, Compress, EarlyHints, HeaderChanges, RateLimit, Redirect, Respond, Rewrite, Static, When,
+};
 use crate::pattern::MatchPattern;
 use crate::value::{Period, Size, Switch, TextOr};
 
@@ -117,6 +119,14 @@ pub struct Route {
     ///
     /// Example: `{ requests = 100, per = "1m" }`. See [Rate limits](../guide/rate-limits.md).
     pub rate_limit: RateLimit,
+    /// Links that Hostler sends to a browser in a 103 (Early Hints, RFC 8297) while its request waits in the queue: `"learn"`, a list of
+    /// links, or a table. Example: `["</app.css>; rel=preload; as=style"]`.
+    /// `"learn"`: those that the last 8 responses of the route to the same host had in common. Hostler learns only from pages
+    /// that any stranger gets: not from a request with `Cookie` or `Authorization`, and not from a response with
+    /// `Set-Cookie`, `Vary: Cookie` or `Cache-Control: private`. After a deploy it learns anew. See [Early
+    /// Hints](../guide/early-hints.md).
+    #[schemars(with = "EarlyHints", extend("x-default" = "none"))]
+    pub early_hints: Option<EarlyHints>,
     /// The response if the pool gives none: the name of a file, or `"hypernova"`. It replaces a 502, 503 or 504.
     ///
     /// **A file**, such as the page of an app that renders in the browser. The client gets it with 200 and

@@ -6,7 +6,7 @@ use hostler_address::OwnAddresses;
 
 use super::Resolver;
 use crate::document::KeyPath;
-use crate::file::Pool;
+use crate::file::{Hedge, HedgeSwitch, Pool};
 use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
 use crate::value::{Auto, ListenAddress, MemberAddress, Slots};
@@ -18,7 +18,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 const DEFAULT_SLOTS: usize = 64;
 
 /// The keys of a pool that members can have. All other keys are for workers only.
-const FOR_MEMBERS: [&str; 18] = [
+const FOR_MEMBERS: [&str; 19] = [
     "command",
     "members",
     "announce",
@@ -26,6 +26,7 @@ const FOR_MEMBERS: [&str; 18] = [
     "tls",
     "health_check",
     "ejection",
+    "hedge",
     "concurrency",
     "choice",
     "sticky",
@@ -64,6 +65,26 @@ impl Resolver<'_> {
         let health_check = self.health_check(&path.key("health_check"), &pool.health_check);
         let slots = self.member_slots(&path.key("concurrency"), pool.concurrency);
         Members { endpoints, slots, protocol: pool.protocol, tls, health_check }
+    }
+
+    /// When requests are sent to a second member.
+    pub(super) fn hedge(
+        &mut self,
+        path: &KeyPath,
+        written: &HedgeSwitch,
+        source: &PoolMembers,
+    ) -> Option<Hedge> {
+        let hedge = match written {
+            HedgeSwitch::Word(false) => return None,
+            HedgeSwitch::Word(true) => Hedge::default(),
+            HedgeSwitch::Value(table) => table.clone(),
+        };
+        let PoolMembers::Members(members) = source else { return None };
+        if members.endpoints.len() == 1 {
+            let place = self.document.place_of_value(path);
+            self.report.warn(place, format!("{path}: does nothing, because the pool has one member"));
+        }
+        Some(hedge)
     }
 
     fn member_slots(&mut self, path: &KeyPath, written: Option<Slots>) -> usize {

@@ -13,11 +13,15 @@ use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
 use crate::value::{Auto, CommandLine, Cpus, Period, Slots};
 
 /// Keys that are for members only, and the reason.
-const MEMBERS_ONLY: [(&str, &str); 4] = [
+const MEMBERS_ONLY: [(&str, &str); 5] = [
     ("protocol", "Hostler always uses HTTP/1.1 to them"),
     ("tls", "Hostler uses no TLS to them"),
     ("health_check", "Hostler watches them itself; for the path that shows when they are ready, use health"),
     ("ejection", "Hostler replaces a worker that hangs, after hang_timeout"),
+    (
+        "hedge",
+        "their queue knows which worker can begin a request at once, so a second try would only make others wait",
+    ),
 ];
 
 /// The default limit of a queue before slots of a fixed number.
@@ -88,6 +92,7 @@ impl Resolver<'_> {
             max_streams: written.max_streams.get(),
             stream_idle_timeout: written.stream_idle_timeout.0,
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
+            hedge: self.hedge(&path.key("hedge"), &written.hedge, &source),
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
             source,
         }

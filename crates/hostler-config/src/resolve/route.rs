@@ -9,9 +9,9 @@ use hostler_coding::EncodingPlan;
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
-use crate::file::{self, Buffer, File, Priority};
+use crate::file::{self, Buffer, EarlyHintLinks, File, Priority};
 use crate::pattern::MatchPattern;
-use crate::resolved::{Changes, Conditions, Route, StaticFiles, Target};
+use crate::resolved::{Changes, Conditions, EarlyHints, Route, StaticFiles, Target};
 
 /// The keys of targets.
 const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
@@ -86,11 +86,29 @@ impl Resolver<'_> {
                     fallback,
                     files_first,
                     caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
+                    early_hints: self.early_hints(&path.key("early_hints"), written.early_hints.as_ref()),
                     changes,
                 });
             }
         }
         routes
+    }
+
+    fn early_hints(&mut self, path: &KeyPath, written: Option<&file::EarlyHints>) -> Option<EarlyHints> {
+        let (links, http1) = match written? {
+            file::EarlyHints::Short(links) => (Some(links), false),
+            file::EarlyHints::Table(table) => (table.links.as_ref(), table.http1),
+        };
+        // What could not be read has an error already.
+        let why = match links {
+            Some(EarlyHintLinks::List(links)) if links.is_empty() => "the list has no link",
+            Some(links) => return Some(EarlyHints { links: links.clone(), http1 }),
+            None => "links is missing; write links = \"learn\" or a list of links",
+        };
+        if !self.report.has_errors() {
+            self.refuse(path, why);
+        }
+        None
     }
 
     fn catch_all(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
@@ -112,6 +130,7 @@ impl Resolver<'_> {
                     fallback: None,
                     files_first: None,
                     caching: None,
+                    early_hints: None,
                     changes: Changes::default(),
                 }];
             }
@@ -227,6 +246,7 @@ impl Resolver<'_> {
             "request_timeout",
             "priority",
             "fallback",
+            "early_hints",
             "request_headers",
             "cache",
             "collapse",

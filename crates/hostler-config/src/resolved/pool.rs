@@ -8,7 +8,7 @@ use hostler_worker::{Slots, WorkerSettings};
 
 use super::{Ejection, HealthCheck, RateLimit, Sticky};
 use crate::client_tls::ClientTls;
-use crate::file::{Choice, FairBy, LowIf, MemberProtocol, Policy};
+use crate::file::{Choice, FairBy, Hedge, LowIf, MemberProtocol, Policy};
 
 /// One queue, and the workers or members that serve it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub struct Pool {
     pub poison: Poison,
     /// When a member that does not answer gets no requests for a while.
     pub ejection: Ejection,
+    /// When requests are sent to a second member. `None`: never. Only with [`PoolMembers::Members`].
+    pub hedge: Option<Hedge>,
 }
 
 impl Pool {

@@ -7,6 +7,7 @@ mod caching;
 mod cpus;
 mod difference;
 mod errors;
+mod hedge;
 mod lookups;
 mod meaning;
 mod member_tls;

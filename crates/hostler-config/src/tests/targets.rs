@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use hostler_testkit::mmdb;
 
 use super::{Site, site};
-use crate::{HeaderChange, PathPattern, Piece, Rewrite, Target};
+use crate::{EarlyHintLinks, HeaderChange, PathPattern, Piece, Rewrite, Target};
 
 /// A folder with a `public/index.html` and a `places.mmdb`.
 fn with_files(text: &str) -> Site {
@@ -209,5 +209,93 @@ fn header_changes_are_parsed_and_checked() {
             hostler.toml:11:16: routes[0].response_headers.set.Date: the server that makes the response sets this field
             hostler.toml:11:29: routes[0].response_headers.set.X-B: "a\r\nSet-Cookie: b" is not a valid value of a header field
             hostler.toml:12:11: routes[0].response_headers.remove[0]: Hostler sets this field itself, because it frames the message"#]],
+    );
+}
+
+/// A route with this `early_hints`, on line 4.
+fn hinted(early_hints: &str) -> String {
+    format!(
+        "pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\nearly_hints = {early_hints}\npool = \"app\"\n"
+    )
+}
+
+#[test]
+fn early_hints_are_learnt_or_named_in_short_or_in_a_table() {
+    let meaning = |text: &str| {
+        let hints = with_files(&hinted(text)).config().routes[0].early_hints.clone().unwrap();
+        let links = match hints.links {
+            EarlyHintLinks::Learn => "learn".to_owned(),
+            EarlyHintLinks::List(links) => {
+                links.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+            }
+        };
+        (links, hints.http1)
+    };
+    assert_eq!(meaning("\"learn\""), ("learn".into(), false));
+    assert_eq!(meaning("{ links = \"learn\", http1 = true }"), ("learn".into(), true));
+    let list = "[\"</a.css>; rel=preload; as=style\", \" <https://b.test>; rel=preconnect \"]";
+    let links = "</a.css>; rel=preload; as=style | <https://b.test>; rel=preconnect";
+    assert_eq!(meaning(list), (links.into(), false));
+    assert_eq!(meaning(&format!("{{ links = {list} }}")), (links.into(), false));
+    assert_eq!(with_files("pools.app.members = [\"a:1\"]").config().routes[0].early_hints, None);
+}
+
+#[test]
+fn each_mistake_in_early_hints_is_told_with_its_line() {
+    let says = |text: &str, expected| check(&hinted(text), expected);
+    says(
+        "\"lern\"",
+        expect![[r#"hostler.toml:4:15: routes[0].early_hints: "lern" is not "learn" or a list of links"#]],
+    );
+    says(
+        "true",
+        expect![[
+            r#"hostler.toml:4:15: routes[0].early_hints: invalid type: boolean `true`, expected "learn" or a list of links, or a table"#
+        ]],
+    );
+    says("[]", expect!["hostler.toml:4:15: routes[0].early_hints: the list has no link"]);
+    says(
+        "[\"/app.css\"]",
+        expect![[
+            r#"hostler.toml:4:16: routes[0].early_hints[0]: "/app.css" is not one link such as "</app.css>; rel=preload; as=style""#
+        ]],
+    );
+    says(
+        "[\"</a>; rel=preload\", \"</a>; rel=next\"]",
+        expect![[
+            r#"hostler.toml:4:37: routes[0].early_hints[1]: "</a>; rel=next" has no rel of preload, modulepreload, preconnect or dns-prefetch"#
+        ]],
+    );
+    says(
+        "[\"</a>; rel=preload, </b>; rel=preload\"]",
+        expect![[
+            r#"hostler.toml:4:16: routes[0].early_hints[0]: "</a>; rel=preload, </b>; rel=preload" is not one link such as "</app.css>; rel=preload; as=style""#
+        ]],
+    );
+    says(
+        "[\"</a>; rel=preload\\r\\nX: 1\"]",
+        expect![[
+            r#"hostler.toml:4:16: routes[0].early_hints[0]: "</a>; rel=preload\r\nX: 1" is not one link such as "</app.css>; rel=preload; as=style""#
+        ]],
+    );
+    says(
+        "{ http1 = true }",
+        expect![[
+            r#"hostler.toml:4:15: routes[0].early_hints: links is missing; write links = "learn" or a list of links"#
+        ]],
+    );
+    says(
+        "{ links = \"lern\" }",
+        expect![[
+            r#"hostler.toml:4:25: routes[0].early_hints.links: "lern" is not "learn" or a list of links"#
+        ]],
+    );
+    says(
+        "{ links = \"learn\", http2 = true }",
+        expect![[r#"hostler.toml:4:34: unknown key "routes[0].early_hints.http2"; did you mean "http1"?"#]],
+    );
+    check(
+        "[[routes]]\nmatch = \"*\"\nrespond = \"a\"\nearly_hints = \"learn\"\n",
+        expect!["hostler.toml:4:15: routes[0].early_hints: cannot be set together with respond"],
     );
 }

@@ -6,6 +6,7 @@ mod bound_model;
 mod choice;
 mod deadlines;
 mod eject;
+mod elsewhere;
 mod fair;
 mod fairness;
 mod free_index;

@@ -3,6 +3,15 @@
 use super::{Exchange, RequestId};
 
 impl Exchange {
+    /// The same request for a second try: with the same id, trace and certificate, and without a deadline.
+    pub fn twin(&self) -> Self {
+        let mut twin = self.again();
+        twin.id = self.id.clone();
+        twin.trace.clone_from(&self.trace);
+        twin.certificate.clone_from(&self.certificate);
+        twin
+    }
+
     /// The same request without a client that waits. The member sees the same client and route, and a new request id.
     pub fn again(&self) -> Self {
         let mut again = Self::new(self.peer, self.local, self.deadline.sweep().deadline());

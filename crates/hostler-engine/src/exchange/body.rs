@@ -150,8 +150,8 @@ pub trait Downstream: Send {
     /// The trailer fields of a complete request body.
     fn trailers(&self) -> Option<&Fields>;
 
-    /// Sends an interim answer (1xx) to the client, if the protocol has them.
-    fn interim(&mut self, cx: &mut Context<'_>, head: &ResponseHead);
+    /// Sends an interim answer (1xx) to the client. False if its protocol has none.
+    fn interim(&mut self, cx: &mut Context<'_>, head: &ResponseHead) -> bool;
 }
 
 /// The client's side of a request that no client waits for. It sends nothing and does not leave.
@@ -172,5 +172,7 @@ impl Downstream for NoClient {
         None
     }
 
-    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) -> bool {
+        false
+    }
 }

@@ -49,6 +49,10 @@ pub struct LogFacts {
     pub age: Option<u64>,
     /// Why the request has low priority, if its route has a higher one.
     pub low: Option<&'static str>,
+    /// How many links the client got in a 103 (Early Hints) while the request waited.
+    pub early_hints: u32,
+    /// What became of a second try at another member: `won` or `lost`. None: there was none.
+    pub hedge: Option<&'static str>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Arc<FairCharge>>,
     /// The buckets of worker time that are charged at the end of the request.
@@ -67,6 +71,7 @@ pub struct Counters {
     durations: Durations,
     retries: AtomicU64,
     aborted: AtomicU64,
+    early_hints: AtomicU64,
     /// A lock is cheap enough, because refusals are rare.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     fallbacks: Mutex<BTreeMap<&'static str, u64>>,
@@ -129,6 +134,9 @@ impl Counters {
         {
             self.cache[at].fetch_add(1, Ordering::Relaxed);
         }
+        if log_facts.early_hints > 0 {
+            self.early_hints.fetch_add(1, Ordering::Relaxed);
+        }
         if log_facts.aborted.is_some() {
             self.aborted.fetch_add(1, Ordering::Relaxed);
         }
@@ -141,6 +149,11 @@ impl Counters {
     /// Workers have used this much CPU time for a request.
     pub fn add_cpu(&self, cpu: Duration) {
         self.worker_cpu.fetch_add(u64::try_from(cpu.as_nanos()).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// How many requests got a 103 from Hostler.
+    pub fn early_hints(&self) -> u64 {
+        self.early_hints.load(Ordering::Relaxed)
     }
 
     pub fn view(&self) -> CountersView {

@@ -28,12 +28,13 @@ pub mod via;
 use std::any::Any;
 use std::fmt::Debug;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::Peer;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead, Whole};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use hostler_coding::EncodingPlan;
 
@@ -128,6 +129,8 @@ pub struct Exchange {
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
     pub late_check: Option<LateCheck>,
+    /// When a second member may be asked, more precisely than a [`Deadline`] tells. None except in a pool with `hedge`.
+    pub patience: Option<Pin<Box<Sleep>>>,
     /// The route streams: the answer is sent to the client as it comes and is not stored in a file.
     pub streams: bool,
     /// It is a health check of Hostler and not a request to an application.
@@ -243,6 +246,7 @@ impl Exchange {
             is_suspect: false,
             turn: None,
             late_check: None,
+            patience: None,
             streams: false,
             is_health_check: false,
         }
@@ -334,6 +338,7 @@ impl Exchange {
         self.is_suspect = false;
         self.turn = None;
         self.late_check = None;
+        self.patience = None;
         self.streams = false;
         self.is_health_check = false;
         self.to_member.clear();

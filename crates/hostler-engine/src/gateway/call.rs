@@ -6,6 +6,7 @@ use hostler_wire::ResponseHead;
 
 use super::answer::Answer;
 use super::death_count::DeathCount;
+use super::hedge;
 use super::low;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
@@ -41,6 +42,7 @@ pub(super) async fn call_within<D: Downstream>(
     exchange.log_facts.pool = Some(target.name.clone());
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, low::priority(route, target, exchange), wait_budget);
+    queue_wait.hints = route.early_hints.as_deref();
     queue_wait.preference = policy.preference(exchange, target)?;
     let mut stay = stay(target, exchange, &mut queue_wait);
     let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);
@@ -63,7 +65,14 @@ pub(super) async fn call_within<D: Downstream>(
         let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
-        let answered = match proxy::forward(exchange, client, lease, &target.call, thread).await {
+        let answered = match &target.hedge {
+            // A request that stays with its member is not sent to another one.
+            Some(hedge) if stay.is_none() => {
+                Box::pin(hedge::forward(hedge, lease, (route, target), exchange, client, thread)).await
+            }
+            _ => proxy::forward(exchange, client, lease, &target.call, thread).await,
+        };
+        let answered = match answered {
             Ok(call) if call.is_late() => {
                 Box::pin(wait::for_late_answer(call, exchange, client, target)).await
             }
@@ -72,6 +81,9 @@ pub(super) async fn call_within<D: Downstream>(
         let failure = match answered {
             Ok(mut call) => {
                 policy.answered(exchange, call.answer());
+                if let Some(hints) = &route.early_hints {
+                    hints.learn(exchange, call.answer(), call.release());
+                }
                 if let (Some(stay), Some(sticky)) = (stay, &target.sticky) {
                     Box::pin(sticky.answered(stay, &mut call, &target.pool, exchange)).await;
                 }

@@ -33,6 +33,8 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         moved: log_facts.moved,
         low: log_facts.low,
         would_refuse: log_facts.would_refuse,
+        hedge: log_facts.hedge,
+        early_hints: Some(log_facts.early_hints).filter(|links| *links > 0),
         cache: log_facts.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,

@@ -9,6 +9,8 @@ use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
 
 use super::fair::FairKeys;
+use super::hedging::Hedge;
+use super::hints::EarlyHints;
 use super::kind::RouteKind;
 use super::poison::Poison;
 use super::prepare::Changes;
@@ -47,6 +49,8 @@ pub struct Route {
     pub caching: Option<Arc<Caching>>,
     /// The cache settings of routes that may have stored answers for the URLs of this one. None unless routes have conditions.
     pub same_urls: Option<Arc<[Arc<Caching>]>>,
+    /// The links that a browser gets while its request waits. Only for routes to a pool.
+    pub early_hints: Option<Arc<EarlyHints>>,
     /// What the route changes in requests and answers.
     pub changes: Changes,
     /// Counts its answers.
@@ -99,6 +103,8 @@ pub struct PoolTarget {
     pub fair: Option<Arc<FairKeys>>,
     /// Which of its requests get low priority.
     pub low: Arc<[LowIf]>,
+    /// Second tries at another member. None: there are none.
+    pub hedge: Option<Hedge>,
 }
 
 /// The settings of a pool for one route.
@@ -159,6 +165,7 @@ impl PoolTarget {
             sticky,
             fair,
             low: [].into(),
+            hedge: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket, WorkKin
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
+use super::hints::EarlyHints;
 use super::refusal::Refusal;
 use super::stream;
 use super::suspects::Admission;
@@ -65,6 +66,8 @@ pub(super) struct QueueWait<'a> {
     ticket: Option<Ticket>,
     /// Which members it is for.
     pub preference: MemberPreference,
+    /// What its client is sent when it begins to wait.
+    pub hints: Option<&'a EarlyHints>,
     /// How long it waits for the member to which it is bound. None: as long as for any other.
     pub bound_wait: Option<Duration>,
     /// It has waited for that member in vain.
@@ -73,8 +76,9 @@ pub(super) struct QueueWait<'a> {
 
 impl<'a> QueueWait<'a> {
     pub fn begin(target: &'a PoolTarget, priority: Priority, wait_budget: WaitBudget) -> Self {
-        let (ticket, preference) = (None, MemberPreference::default());
-        Self { target, priority, wait_budget, ticket, preference, bound_wait: None, was_unbound: false }
+        let (ticket, preference, hints) = (None, MemberPreference::default(), None);
+        let (bound_wait, was_unbound) = (None, false);
+        Self { target, priority, wait_budget, ticket, preference, hints, bound_wait, was_unbound }
     }
 
     /// The deadline of the answer.
@@ -220,6 +224,9 @@ impl<'a> QueueWait<'a> {
                     return Poll::Ready(Err(Refusal::ClientLeft));
                 }
                 if pauses.is_none() {
+                    if let Some(hints) = self.hints {
+                        hints.send(exchange, client, cx);
+                    }
                     exchange.deadline.set_at(self.limit_or_wake(exchange, asked));
                 }
                 let before = *pauses.get_or_insert_with(|| self.wait_budget.before_wait(target));

@@ -70,6 +70,10 @@ pub struct Access<'a> {
     /// The reason for which it would have been refused, if the rule were not a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_refuse: Option<&'static str>,
+    /// What became of a second try at another member.
+    pub hedge: Option<&'static str>,
+    /// How many links Hostler sent ahead in a 103.
+    pub early_hints: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]

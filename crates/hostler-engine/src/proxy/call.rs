@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::Lease;
+use hostler_dispatch::{Lease, MemberId};
 use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead};
 use tokio::time::{Instant, sleep};
 
@@ -17,7 +17,7 @@ use super::live_stream::{self, LiveStream};
 use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
-use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream};
+use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
 
 /// The settings of a call.
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ impl Call {
                 }
                 // The client got its 100 (Continue) when its body was read.
                 Ok(()) if self.link.head().status == 100 => {}
-                Ok(()) => client.interim(cx, self.link.head()),
+                Ok(()) => _ = client.interim(cx, self.link.head()),
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }
@@ -201,6 +201,15 @@ impl Call {
             CallError::Io(_) | CallError::Closed | CallError::Cut => Failure::Broken(error),
             _ => Failure::BadAnswer(error),
         }
+    }
+
+    /// The head of the answer has come.
+    pub(super) fn note_head(&mut self, exchange: &mut Exchange) {
+        self.headed = true;
+        let worker_time = clock::now().saturating_duration_since(self.began);
+        exchange.timings.worker_time = Some(worker_time);
+        self.reached();
+        self.lease.meter.record_worker_time(self.thread, worker_time);
     }
 
     /// The answer is late: the head has not come by the moment that `late` has set.
@@ -293,6 +302,16 @@ impl Call {
     /// The trailers of a complete answer.
     pub fn trailers(&self) -> Option<&Fields> {
         self.link.trailers()
+    }
+
+    /// The member.
+    pub fn member(&self) -> MemberId {
+        self.lease.member()
+    }
+
+    /// The release of the worker: see [`Endpoint::release`].
+    pub fn release(&self) -> u64 {
+        self.lease.release
     }
 
     pub fn is_by_worker(&self) -> bool {

@@ -2,8 +2,9 @@
 //! client protocol.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::ops::{Deref, DerefMut};
+use std::task::{Poll, ready};
 
 use hostler_dispatch::Lease;
 use hostler_wire::CallError;
@@ -12,7 +13,7 @@ use super::ending::{CallRemains, end_lease};
 use super::failure::Failure;
 use super::tunnel::MemberEnd;
 use super::{Call, CallEnding, Endpoint};
-use crate::exchange::{Downstream, Exchange, clock};
+use crate::exchange::{Downstream, Exchange};
 
 /// How many places one thread keeps: about the calls that begin in one turn of its loop.
 const MOST: usize = 64;
@@ -38,7 +39,8 @@ impl CallBox {
     }
 
     /// Waits for the head of the answer, and passes interim ones to the client. Also returns when the answer is late, so that the caller
-    /// can react before it waits on ([`Self::is_late`]). After a failure the lease comes back, unless it belongs to a member that still
+    /// can react before it waits on ([`Self::is_late`]), and when
+    /// the patience of the exchange is over. After a failure the lease comes back, unless it belongs to a member that still
     /// works on the request.
     pub(super) async fn head<D: Downstream>(
         mut self,
@@ -50,17 +52,21 @@ impl CallBox {
             if !self.link.has_unsent() {
                 self.lease.sent();
             }
-            outcome
+            if outcome.is_pending()
+                && let Some(patience) = &mut exchange.patience
+            {
+                ready!(patience.as_mut().poll(cx));
+                exchange.patience = None;
+                return Poll::Ready(Ok(false));
+            }
+            outcome.map_ok(|()| true)
         });
         match outcome.await {
-            Ok(()) => {
-                self.headed = true;
-                let worker_time = clock::now().saturating_duration_since(self.began);
-                exchange.timings.worker_time = Some(worker_time);
-                self.reached();
-                self.lease.meter.record_worker_time(self.thread, worker_time);
+            Ok(true) => {
+                self.note_head(exchange);
                 Ok(self)
             }
+            Ok(false) => Ok(self),
             Err(Failure::TimedOut) if let Some(check) = exchange.late_check.take() => {
                 exchange.deadline.set_at(check.until);
                 Ok(self)
@@ -109,7 +115,7 @@ impl CallBox {
     }
 
     /// The call. Its place is used again.
-    fn unboxed(self) -> Call {
+    pub(super) fn unboxed(self) -> Call {
         let mut empty = self;
         let call = empty.0.take().expect("invariant: only this takes the call");
         SPARE.with_borrow_mut(|spare| {

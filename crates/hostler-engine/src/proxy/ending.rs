@@ -24,7 +24,7 @@ use crate::exchange::{Ending, Exchange, NoClient, PendingEnd, clock};
 /// | `Whole` | kept for the next call, if it is fit | returned | |
 /// | `Unwanted`, `Forsaken` | read to its end in the background | returned when the member has finished | |
 /// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours |
-/// | `Unwanted` for an endless answer, `ClientFailed` | the member is told to stop | the same | |
+/// | `Unwanted` for an endless answer, `ClientFailed`, `Outrun` | the member is told to stop | the same | |
 /// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
 /// | `BadAnswer`, `Released` | closed | returned | |
 ///
@@ -42,6 +42,8 @@ pub enum CallEnding {
     Forsaken,
     /// The client's side failed while its body was being passed on: the member has a part of a request.
     ClientFailed,
+    /// Another member has answered the same request before. That is no failure of this one.
+    Outrun,
     /// The member hung up in the middle of its answer.
     HungUp,
     /// What came is not HTTP.
@@ -72,7 +74,7 @@ impl Call {
         match how {
             CallEnding::Whole => (cost, has_handed_over) = self.finish_whole(),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
-            CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self),
+            CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),
             CallEnding::TimedOut => {
                 if !self.lease.is_ours() {
@@ -83,7 +85,8 @@ impl Call {
                 }
                 pending_end = linger_until_finished(self);
             }
-            CallEnding::ClientFailed => pending_end = linger_after_hanging_up(self),
+            CallEnding::ClientFailed => pending_end = linger_after_hanging_up(self, true),
+            CallEnding::Outrun => pending_end = linger_after_hanging_up(self, false),
             CallEnding::HungUp => {
                 cost = self.settle(Instant::now());
                 pending_end = self.broken_off();
@@ -285,13 +288,13 @@ fn linger_until_finished(mut call: Call) -> Option<PendingEnd> {
             call.end(CallEnding::Released);
             return;
         }
-        await_kill(call, finished).await;
+        await_kill(call, finished, true).await;
     });
     pending_end
 }
 
-/// Closes our side. The member's own FIN shows that it has noticed.
-fn linger_after_hanging_up(mut call: Call) -> Option<PendingEnd> {
+/// Closes our side. The member's own FIN shows that it has noticed. `blames`: a member that does not react has failed.
+fn linger_after_hanging_up(mut call: Call, blames: bool) -> Option<PendingEnd> {
     let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
         let time_limit =
@@ -301,7 +304,7 @@ fn linger_after_hanging_up(mut call: Call) -> Option<PendingEnd> {
             call.end(CallEnding::Released);
             return;
         }
-        await_kill(call, finished).await;
+        await_kill(call, finished, blames).await;
     });
     pending_end
 }
@@ -349,9 +352,9 @@ enum End {
 }
 
 /// The supervisor kills the worker, which closes the connection. Only then is the slot given back (the member has left the pool by then).
-async fn await_kill(mut call: Call, finished: Finished) {
+async fn await_kill(mut call: Call, finished: Finished, blames: bool) {
     let lost = Ending::Lost { alone: call.is_alone() };
-    if !call.lease.is_ours() && !call.headed {
+    if blames && !call.lease.is_ours() && !call.headed {
         call.strike();
     }
     call.lease.report_hang(call.lease.member());

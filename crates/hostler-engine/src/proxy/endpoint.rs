@@ -46,7 +46,8 @@ pub struct Endpoint {
     pub instance: Option<Arc<Instance>>,
     /// Its identity for as long as it keeps the state of its clients. None: its name, because a restart of such a member does not show.
     pub process: Option<Arc<str>>,
-    /// How many restarts of its pool had been ordered when its worker was started. 0 for a member that is not a worker of ours.
+    /// How many restarts of its pool had been ordered when it was started. A worker of another release may run other code. 0 for a member
+    /// that is not a worker of ours.
     pub release: u64,
     /// Where its ejections are logged.
     pub news: Option<MemberNews>,

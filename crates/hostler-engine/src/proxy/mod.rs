@@ -18,6 +18,7 @@ mod live_stream;
 mod meter;
 mod read_ahead;
 mod request;
+mod second_try;
 mod tunnel;
 mod upload;
 
@@ -49,6 +50,7 @@ pub use meter::{Meter, Spread, Times};
 #[cfg(test)]
 pub use request::write_head;
 pub use request::{MOVED, goes_on, writes};
+pub use second_try::{FirstHead, SecondTry};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 use ending::end_lease;
@@ -80,6 +82,27 @@ pub async fn forward<D: Downstream>(
         }
     }
     Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
+}
+
+/// Sends the request to the leased member, and does not wait for the answer.
+async fn begin_call(
+    exchange: &Exchange,
+    lease: Lease<Endpoint>,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<CallBox, Failure> {
+    if lease.connector.protocol == MemberProtocol::Http2 {
+        return http2::begin_call(exchange, lease, settings, thread).await;
+    }
+    let granted = lease.since();
+    let (connection, now) = match lease.checkout(thread, true, granted) {
+        Some(idle) => (idle, granted),
+        None => match connect(&lease, exchange, settings).await {
+            Ok(connection) => (Box::new(connection), Instant::now()),
+            Err(failure) => return Err(end_lease((failure, Some(lease)))),
+        },
+    };
+    Ok(CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now)))
 }
 
 /// The caller boxes this: most requests find an idle connection and should not carry the room for it.

@@ -279,6 +279,7 @@ impl Pools {
             files_first: None,
             caching: None,
             same_urls: None,
+            early_hints: None,
             changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
             counters,
         })

@@ -13,8 +13,8 @@ use hostler_engine::exchange::{
     MemoryView, RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
-    FairKeys, FairView, Health, HealthView, KeptOff, Poison, RateLimitView, RateLimiter, Stickiness,
-    StickyView, SuspectsView,
+    EarlyHints, FairKeys, FairView, Health, HealthView, HedgeView, Hedging, HintsView, KeptOff, Poison,
+    RateLimitView, RateLimiter, Stickiness, StickyView, SuspectsView,
 };
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
@@ -97,6 +97,8 @@ pub struct RouteSource {
     pub counters: Arc<Counters>,
     /// None if the route has no limit of its own.
     pub rate_limit: Option<Arc<RateLimiter>>,
+    /// None if the route has no Early Hints.
+    pub early_hints: Option<Arc<EarlyHints>>,
 }
 
 /// The result of a reload.
@@ -124,6 +126,8 @@ pub struct PoolSource {
     pub fair: Option<Arc<FairKeys>>,
     /// None if the pool has no limit.
     pub rate_limit: Option<Arc<RateLimiter>>,
+    /// None if no request is sent to a second member.
+    pub hedging: Option<Arc<Hedging>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -213,6 +217,7 @@ pub struct PoolStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitView>,
     pub ledger: LedgerView,
+    pub hedge: Option<HedgeView>,
     pub times: Times,
 }
 
@@ -239,6 +244,8 @@ pub struct RouteStatus {
     pub pool: Option<Arc<str>>,
     #[serde(flatten)]
     pub counters: CountersView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<HintsView>,
 }
 
 impl Sources {
@@ -340,6 +347,7 @@ impl PoolSource {
             fair: self.fair.as_ref().map(|fair| fair.view()),
             rate_limit: self.rate_limit.as_ref().map(|limit| limit.view()),
             ledger: self.ledger(),
+            hedge: self.hedging.as_ref().map(|hedging| hedging.view()),
             times: self.meter.times(),
         }
     }
@@ -362,5 +370,6 @@ fn route_status(route: &RouteSource) -> RouteStatus {
         rate_limit: route.rate_limit.as_ref().map(|limit| limit.view()),
         pool: route.pool.clone(),
         counters: route.counters.view(),
+        early_hints: route.early_hints.as_ref().map(|hints| hints.view(route.counters.early_hints())),
     }
 }

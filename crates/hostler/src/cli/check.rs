@@ -181,10 +181,13 @@ fn leads_to(route: &Route) -> String {
             };
             let fallback = route.fallback.as_ref();
             let fallback = fallback.map_or(String::new(), |fallback| format!(", fallback {fallback}"));
+            let hints = if route.early_hints.is_some() { ", Early Hints" } else { "" };
             let first = route.files_first.as_ref();
             let first =
                 first.map_or(String::new(), |files| format!("files in {}, else ", files.dir.display()));
-            format!("{first}pool {name} (response within {timeout}, body up to {size}{priority}{fallback})")
+            format!(
+                "{first}pool {name} (response within {timeout}, body up to {size}{priority}{fallback}{hints})"
+            )
         }
     }
 }

@@ -389,10 +389,12 @@ impl Downstream for Http1Client {
         self.body.trailers()
     }
 
-    fn interim(&mut self, cx: &mut Context<'_>, interim: &ResponseHead) {
-        if self.version == Version::Http11 {
+    fn interim(&mut self, cx: &mut Context<'_>, interim: &ResponseHead) -> bool {
+        let is_known = self.version == Version::Http11;
+        if is_known {
             head::write_interim(&mut self.outbox, interim);
             let _ = self.poll_flush(cx);
         }
+        is_known
     }
 }

@@ -1,12 +1,13 @@
 //! Running pools: started from their settings, and changed while they run. Knows no routes.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::{FairKeys, LimitScope, Poison, RateLimiter, Stickiness};
+use hostler_engine::gateway::{FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -34,6 +35,10 @@ pub(super) struct RunningPool {
     pub low: Arc<[LowIf]>,
     /// The limit that all its configured routes share.
     pub rate_limit: Option<Arc<RateLimiter>>,
+    /// None if no request is sent to a second member.
+    pub hedging: Option<Arc<Hedging>>,
+    /// The newest release of which a worker has joined. 0 without workers.
+    pub newest_release: Arc<AtomicU64>,
     pub settings: config::Pool,
     pub supervisor: Option<Arc<Supervisor>>,
     /// Members that Hostler does not run. Removing one from the map makes it leave the pool.
@@ -69,8 +74,10 @@ impl RunningPool {
             fair: FairKeys::new(&written.queue.fair, None),
             low: written.queue.low.as_slice().into(),
             rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), None),
+            hedging: Hedging::new(written.hedge.as_ref(), None),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
+            newest_release: Arc::default(),
             settings: written.clone(),
             supervisor: None,
             members: Arc::default(),
@@ -115,6 +122,7 @@ impl RunningPool {
                 written.rate_limit.as_ref(),
                 self.rate_limit.as_ref(),
             ),
+            hedging: Hedging::new(written.hedge.as_ref(), self.hedging.as_ref()),
             settings: written.clone(),
             ..self.clone()
         })
@@ -171,6 +179,7 @@ impl RunningPool {
             sticky: self.sticky.clone(),
             fair: self.fair.clone(),
             rate_limit: self.rate_limit.clone(),
+            hedging: self.hedging.clone(),
             supervisor: self.supervisor.clone(),
         }
     }
@@ -203,6 +212,7 @@ impl RunningPool {
         instance: &Arc<str>,
     ) -> Arc<Supervisor> {
         let (meter, threads, instance) = (self.meter.clone(), self.threads, instance.clone());
+        let newest_release = self.newest_release.clone();
         Arc::new_cyclic(|supervisor: &Weak<Supervisor>| {
             let supervisor = supervisor.clone();
             let on_hang: OnHang = Arc::new(move |member| {
@@ -220,6 +230,7 @@ impl RunningPool {
                     Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours));
                 endpoint.process = Some(process);
                 endpoint.release = facts.release;
+                newest_release.fetch_max(facts.release, Ordering::Relaxed);
                 endpoint
             };
             Supervisor::start(wanted, self.pool.clone(), endpoint, Arc::new(HttpProbe), context)

@@ -9,7 +9,8 @@ use hostler_engine::cache::{Caching, SharedCache};
 use hostler_engine::exchange::{Edit, RouteAccount};
 use hostler_engine::files::Files;
 use hostler_engine::gateway::{
-    Changes, LimitScope, PoolTarget, PoolTargetSettings, RateLimiter, Rewrite, Route, Target, Watched, When,
+    Changes, EarlyHints, LimitScope, PoolTarget, PoolTargetSettings, RateLimiter, Rewrite, Route, Target,
+    Watched, When,
 };
 use hostler_wire::{ResponseHead, Whole};
 
@@ -44,6 +45,7 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
             pattern: written.name.as_str().into(),
             target: String::new(),
             pool: None,
+            early_hints: None,
             counters: known.map(|source| source.counters.clone()).unwrap_or_default(),
             rate_limit: known.and_then(|source| source.rate_limit.clone()),
         };
@@ -64,7 +66,8 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
             Target::Pool(target) => Some(target.name.clone()),
             _ => None,
         };
-        listed.push(RouteSource { target, pool, ..source });
+        let early_hints = route.early_hints.clone();
+        listed.push(RouteSource { target, pool, early_hints, ..source });
         weak.push(Arc::downgrade(&route));
         table.push((written.pattern.clone(), route));
     }
@@ -116,7 +119,10 @@ fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, sou
             config::Target::Pool { name: _, request_timeout } => {
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
                 let account = RouteAccount::new(&pool.meter.ledger, &source.pattern, &source.counters);
-                Target::Pool(PoolTarget { account, ..pool_target(config, pool, *request_timeout) })
+                Target::Pool(PoolTarget {
+                    account,
+                    ..pool_target(config, pool, &source.pattern, *request_timeout)
+                })
             }
         },
         max_body: match written.target {
@@ -134,9 +140,21 @@ fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, sou
             .as_ref()
             .map(|caching| Arc::new(self::caching(caching, behind.shared_cache, identity))),
         same_urls: None,
+        early_hints: early_hints(written, behind.pools),
         changes: changes(written, behind.lookups),
         counters: source.counters.clone(),
     }
+}
+
+/// Learns anew after each reload, because what the route leads to may have changed.
+fn early_hints(written: &config::Route, pools: &[RunningPool]) -> Option<Arc<EarlyHints>> {
+    let (config::EarlyHints { links, http1 }, config::Target::Pool { name, .. }) =
+        (written.early_hints.as_ref()?, &written.target)
+    else {
+        return None;
+    };
+    let pool = pools.iter().find(|pool| *pool.name == **name)?;
+    Some(Arc::new(EarlyHints::new(links, *http1, &pool.newest_release)))
 }
 
 fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> {
@@ -181,7 +199,7 @@ fn edits(changes: &[HeaderChange]) -> Option<Arc<[Edit]>> {
     (!changes.is_empty()).then(|| changes.iter().map(edit).collect())
 }
 
-fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -> PoolTarget {
+fn pool_target(config: &Config, pool: &RunningPool, pattern: &str, request_timeout: Duration) -> PoolTarget {
     let settings = PoolTargetSettings {
         queue_timeout: pool.settings.queue.timeout,
         request_timeout,
@@ -197,7 +215,8 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
     };
     let (wake_timeout, sticky, fair) = (pool.settings.wake_timeout, pool.sticky.clone(), pool.fair.clone());
     let target = PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings);
-    PoolTarget { wake_timeout, sticky, fair, low: pool.low.clone(), ..target }
+    let hedge = pool.hedging.as_ref().map(|hedging| hedging.of_route(pattern));
+    PoolTarget { wake_timeout, sticky, fair, low: pool.low.clone(), hedge, ..target }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

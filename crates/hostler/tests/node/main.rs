@@ -11,6 +11,7 @@ mod cpus;
 mod deaths;
 mod deploys;
 mod development;
+mod early_hints;
 mod ever_new;
 mod examples;
 mod fair;

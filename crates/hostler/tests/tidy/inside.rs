@@ -47,7 +47,7 @@ const GATEWAY: Rows = &[
     &["call"],
     &["kind"],
     &["retry"],
-    &["early", "files", "native", "redirect", "wait"],
+    &["early", "files", "hedge", "native", "redirect", "wait"],
     &["stream", "low"],
     &["answer", "target"],
     &["prepare", "fallback", "fair", "rate_limit"],
@@ -55,7 +55,18 @@ const GATEWAY: Rows = &[
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
-    &["identity", "death_count", "spool", "health", "line", "development", "crawler", "prefetch"],
+    &[
+        "identity",
+        "death_count",
+        "spool",
+        "health",
+        "line",
+        "development",
+        "crawler",
+        "prefetch",
+        "hints",
+        "hedging",
+    ],
 ];
 
 /// Parts of a module that use a part of their own row or of a higher row, with the reason.

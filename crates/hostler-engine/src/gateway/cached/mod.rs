@@ -20,6 +20,7 @@ use hostler_cache::{
 use hostler_wire::{ResponseHead, Whole};
 
 use super::answer::Answer;
+use super::hints::EarlyHints;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
@@ -80,7 +81,7 @@ async fn decide<D: Downstream>(
                 fetch.select(exchange, &known.head);
             }
             // Boxed: most requests never get here, and should not carry the room for it.
-            Box::pin(join_flight(fetch, target, exchange, client)).await
+            Box::pin(join_flight(fetch, (target, route.early_hints.as_deref()), exchange, client)).await
         }
     }
 }
@@ -145,7 +146,7 @@ fn pass_on(
 /// for what follows.
 async fn join_flight<D: Downstream>(
     mut fetch: Box<Fetch>,
-    target: &PoolTarget,
+    (target, hints): (&PoolTarget, Option<&EarlyHints>),
     exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
@@ -158,7 +159,7 @@ async fn join_flight<D: Downstream>(
             FlightRole::Leader(flight) => Landed::Lead(flight),
             FlightRole::Follower(waiting) => {
                 let since = step_begins(exchange.trace.as_deref());
-                let landed = wait(waiting, (target, &mut wait_budget), exchange, client).await;
+                let landed = wait(waiting, (target, hints), &mut wait_budget, exchange, client).await;
                 step_ends(exchange.trace.as_deref_mut(), CacheStep::Flight, since);
                 match landed {
                     Ok(landed) => landed,
@@ -216,8 +217,9 @@ async fn ask_memcached(caching: &Caching, key: &[u8], exchange: &mut Exchange) -
 
 async fn wait<D: Downstream>(
     waiting: FlightWait<FetchOutcome>,
-    (target, wait_budget): (&PoolTarget, &mut WaitBudget),
-    exchange: &Exchange,
+    (target, mut hints): (&PoolTarget, Option<&EarlyHints>),
+    wait_budget: &mut WaitBudget,
+    exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<Landed<FetchOutcome>, Refusal> {
     exchange.deadline.set_at(wait_budget.until(target));
@@ -230,6 +232,9 @@ async fn wait<D: Downstream>(
             }
             if client.poll_left(cx).is_ready() {
                 return Poll::Ready(Err(Refusal::ClientLeft));
+            }
+            if let Some(hints) = hints.take() {
+                hints.send(exchange, client, cx);
             }
             ready!(exchange.deadline.poll_due(cx));
             if !wait_budget.give_back(target, before) {
@@ -290,7 +295,8 @@ mod tests {
         let (target, (mut exchange, fetch, flight)) = (target(), second());
         let began = Instant::now();
         tokio::spawn(after(seconds(20), || drop(flight)));
-        let Ok(CacheAnswer::Forward(fetch)) = join_flight(fetch, &target, &mut exchange, &mut NoClient).await
+        let Ok(CacheAnswer::Forward(fetch)) =
+            join_flight(fetch, (&target, None), &mut exchange, &mut NoClient).await
         else {
             panic!("this request leads now");
         };
@@ -305,7 +311,7 @@ mod tests {
         let (began, pool) = (Instant::now(), target.pool.clone());
         pool.pause();
         tokio::spawn(after(seconds(20), move || pool.resume()));
-        let asked = join_flight(fetch, &target, &mut exchange, &mut NoClient).await;
+        let asked = join_flight(fetch, (&target, None), &mut exchange, &mut NoClient).await;
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");

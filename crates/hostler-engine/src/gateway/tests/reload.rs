@@ -42,6 +42,7 @@ fn route(name: &str, target: PoolTarget) -> Arc<Route> {
         files_first: None,
         caching: None,
         same_urls: None,
+        early_hints: None,
         changes: Changes::default(),
         counters: Arc::default(),
     })

@@ -52,6 +52,19 @@ pub(super) async fn forward<D: Downstream>(
     }
 }
 
+/// Sends the request to the leased member, and does not wait for the answer.
+pub(super) async fn begin_call(
+    exchange: &Exchange,
+    lease: Lease<Endpoint>,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<CallBox, Failure> {
+    match permit(&lease, exchange, settings, thread).await {
+        Ok(permit) => begin(exchange, lease, permit, settings, thread).map_err(|failed| end_lease(*failed)),
+        Err(failure) => Err(end_lease((failure, Some(lease)))),
+    }
+}
+
 /// Sends one request of our own over a connection of its own. Returns the status.
 pub(super) async fn ask(stream: Stream, request: Request<()>) -> Result<u16, h2::Error> {
     let (requests, connection) = h2::client::handshake(stream).await?;

@@ -68,7 +68,9 @@ impl Downstream for Client {
     fn trailers(&self) -> Option<&Fields> {
         None
     }
-    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) {}
+    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) -> bool {
+        false
+    }
 }
 
 fn edge(settings: config::Platform) -> Edge {
@@ -136,6 +138,7 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
         files_first: None,
         caching: None,
         same_urls: None,
+        early_hints: None,
         changes: Changes::default(),
         counters: Arc::default(),
     }

@@ -84,6 +84,11 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
         metric::RETRIES,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.retries as f64)),
     )?;
+    let hinted = status
+        .routes
+        .iter()
+        .filter_map(|route| Some(([(*route.pattern).into()], route.early_hints.as_ref()?.sent as f64)));
+    out.each(metric::EARLY_HINTS, hinted)?;
     out.each(
         metric::ABORTED,
         all.iter().map(|(route, counters)| ([(*route).into()], counters.aborted as f64)),
@@ -156,6 +161,9 @@ fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     for (metric, pick) in figures {
         out.each(metric, pools.iter().map(|pool| (pool.label(), pick(pool))))?;
     }
+    let hedged = || pools.iter().filter_map(|pool| Some((pool.label(), pool.hedge.as_ref()?)));
+    out.each(metric::HEDGES, hedged().map(|(pool, hedge)| (pool, hedge.sent as f64)))?;
+    out.each(metric::HEDGES_WON, hedged().map(|(pool, hedge)| (pool, hedge.won as f64)))?;
     out.each(
         metric::MEMBER_FAILURES,
         pools.iter().flat_map(|pool| {

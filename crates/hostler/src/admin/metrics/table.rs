@@ -50,6 +50,7 @@ metrics! {
     REFUSALS: Counter "hostler_refusals" ["http_route", "reason"] "Requests that Hostler answered itself with an error";
     FALLBACKS: Counter "hostler_fallbacks" ["http_route", "reason"] "Fallbacks that were sent in place of a refusal";
     RETRIES: Counter "hostler_retries" ["http_route"] "Further members that requests were sent to after the first one";
+    EARLY_HINTS: Counter "hostler_early_hints" ["http_route"] "Requests whose client got links in a 103 while the request waited";
     ABORTED: Counter "hostler_aborted_responses" ["http_route"] "Responses that were broken off";
     RATE_LIMITED: Counter "hostler_rate_limited_requests" ["scope", "name", "dry_run"] "Requests beyond the rate limit of a route or pool";
     WORKER_CPU: Counter "hostler_worker_cpu_seconds" ["pool", "http_route"] "CPU time that workers used for the requests of a route, in seconds. Absent for pools whose members Hostler does not run";
@@ -59,6 +60,8 @@ metrics! {
     SLOT_HOLD: Histogram "hostler_slot_hold_seconds" ["pool"] "Time from the slot's grant to its return, in seconds";
     WORKER_TIME: Histogram "hostler_worker_seconds" ["pool"] "Time from the first byte to the worker to the head of its response, in seconds";
     UNOWNED_CPU: Counter "hostler_worker_unowned_cpu_seconds" ["pool"] "CPU time that workers used while they had no request, in seconds";
+    HEDGES: Counter "hostler_hedges" ["pool"] "Requests that were sent to a second member because the first one was slow";
+    HEDGES_WON: Counter "hostler_hedges_won" ["pool"] "Requests that the second member answered first";
     QUEUE_LENGTH: Gauge "hostler_queue_length" ["pool", "priority"] "Requests that wait for a slot";
     QUEUE_LIMIT: Gauge "hostler_queue_limit" ["pool"] "How many requests may wait";
     OLDEST_WAIT: Gauge "hostler_queue_oldest_wait_seconds" ["pool"] "How long the oldest request has waited, in seconds";

@@ -14,7 +14,7 @@ use super::{Args, Command};
 /// The only pool there is.
 const POOL: &str = "web";
 /// Texts, of which every key that takes text takes one at least.
-const TEXTS: [&str; 18] = [
+const TEXTS: [&str; 20] = [
     "200-399",
     "7s",
     "0s",
@@ -33,6 +33,8 @@ const TEXTS: [&str; 18] = [
     "0-1 2",
     "client",
     "prefetch",
+    "p99",
+    "3%",
 ];
 /// As many values of each key are tried.
 const ENOUGH: usize = 2;

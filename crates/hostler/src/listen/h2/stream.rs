@@ -343,7 +343,7 @@ impl Downstream for StreamClient<'_> {
         self.trailers.as_ref()
     }
 
-    fn interim(&mut self, _: &mut Context<'_>, interim: &ResponseHead) {
-        let _ = self.respond.send_informational(head::interim(interim));
+    fn interim(&mut self, _: &mut Context<'_>, interim: &ResponseHead) -> bool {
+        self.respond.send_informational(head::interim(interim)).is_ok()
     }
 }

@@ -1,0 +1,82 @@
+//! A call that may become two: if the answer does not begin in the usual time, another member is asked as well. Knows no client protocol.
+
+use hostler_dispatch::{Claim, Lease, WorkKind};
+use tokio::time::{Instant, sleep};
+
+use super::hedging::Hedge;
+use super::stream;
+use super::target::{PoolTarget, Route};
+use crate::exchange::{Downstream, Exchange};
+use crate::proxy::{self, CallBox, Endpoint, Failure, FirstHead, SecondTry};
+
+/// As [`proxy::forward`], with a second try at another member.
+pub(super) async fn forward<D: Downstream>(
+    hedge: &Hedge,
+    lease: Lease<Endpoint>,
+    (route, target): (&Route, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<CallBox, Failure> {
+    hedge.earn();
+    let (began, may_be_sent_twice) = (Instant::now(), may_be_sent_twice(exchange));
+    let after = if may_be_sent_twice { hedge.after() } else { None };
+    // A timer of its own: a deadline of the exchange is up to 40 ms late, and most answers are there by then.
+    exchange.patience = after.map(|after| Box::pin(sleep(after)));
+    let answered = proxy::forward(exchange, client, lease, &target.call, thread).await;
+    let is_impatient = after.is_some() && exchange.patience.take().is_none();
+    let answered = match answered {
+        Ok(call) if is_impatient && call.is_late() => {
+            let claim = claim(route, target, exchange);
+            match hedge.spend(|| target.pool.acquire_elsewhere(&claim, call.member())) {
+                Some(lease) => race(hedge, call, lease, target, exchange, client, thread).await,
+                None => call.wait_on(exchange, client).await,
+            }
+        }
+        answered => answered,
+    };
+    if may_be_sent_twice && answered.is_ok() {
+        // If the second member was first, the first one would have taken longer than this.
+        hedge.record(began.elapsed());
+    }
+    answered
+}
+
+/// Asks the member of this lease as well, and waits for the first head.
+async fn race<D: Downstream>(
+    hedge: &Hedge,
+    call: CallBox,
+    lease: Lease<Endpoint>,
+    target: &PoolTarget,
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<CallBox, Failure> {
+    exchange.log_facts.attempts += 1;
+    exchange.log_facts.hedge = Some("lost");
+    let second = SecondTry::begin(exchange, lease, &target.call, thread);
+    match call.race(second, exchange, client).await? {
+        FirstHead::First(call) => Ok(call),
+        FirstHead::Second(call) => {
+            exchange.log_facts.hedge = Some("won");
+            hedge.won();
+            Ok(call)
+        }
+    }
+}
+
+/// GET and HEAD without a body, which ask for an answer with an end.
+fn may_be_sent_twice(exchange: &Exchange) -> bool {
+    matches!(exchange.head.method(), b"GET" | b"HEAD")
+        && exchange.body.is_none()
+        && stream::expected(exchange).is_none()
+}
+
+fn claim(route: &Route, target: &PoolTarget, exchange: &mut Exchange) -> Claim {
+    Claim {
+        priority: route.priority,
+        kind: exchange.log_facts.route.as_ref().map(|route| WorkKind::of(route.as_ptr().addr() as u64)),
+        fair: target.fair.as_ref().map(|fair| fair.of(exchange)),
+        ..Claim::default()
+    }
+}

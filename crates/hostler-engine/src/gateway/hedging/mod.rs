@@ -1,0 +1,139 @@
+//! What decides about second tries of requests at another member: the usual time of the answers, and a budget. Knows no requests.
+//!
+//! Only for pools whose members another system runs. For workers of ours one queue gives each request to a worker that can begin it at once.
+
+mod answer_times;
+mod budget;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hostler_config::{self as config, HedgeAfter};
+use serde::Serialize;
+
+use answer_times::AnswerTimes;
+use budget::HedgeBudget;
+
+/// The second tries of one pool.
+pub struct Hedging {
+    settings: config::Hedge,
+    budget: HedgeBudget,
+    sent: AtomicU64,
+    won: AtomicU64,
+    no_budget: AtomicU64,
+    no_slot: AtomicU64,
+    /// How long the answers of each route took.
+    times: Mutex<BTreeMap<Arc<str>, Arc<AnswerTimes>>>,
+}
+
+/// The second tries of a pool, for the Status. The counters only grow.
+#[derive(Debug, Clone, Serialize)]
+pub struct HedgeView {
+    /// Requests that were sent to a second member.
+    pub sent: u64,
+    /// Those of them that the second member answered first.
+    pub won: u64,
+    /// Requests that were not, because too many others had been.
+    pub no_budget: u64,
+    /// Requests that were not, because no other member had a free slot, or requests waited.
+    pub no_slot: u64,
+    /// After how many milliseconds a request of each route is sent to a second member. A route with too few answers is missing.
+    pub after_ms: BTreeMap<Arc<str>, f64>,
+}
+
+/// The second tries of one route.
+#[derive(Clone)]
+pub struct Hedge {
+    hedging: Arc<Hedging>,
+    times: Arc<AnswerTimes>,
+}
+
+impl Hedging {
+    /// `None` if the pool has none. `before`: those of the same pool before a reload.
+    pub fn new(settings: Option<&config::Hedge>, before: Option<&Arc<Self>>) -> Option<Arc<Self>> {
+        let settings = settings?;
+        if let Some(same) = before.filter(|before| before.settings == *settings) {
+            return Some(same.clone());
+        }
+        let [sent, won, no_budget, no_slot] = Default::default();
+        let (budget, times) = (HedgeBudget::new(settings.budget.0), Mutex::default());
+        let settings = settings.clone();
+        Some(Arc::new(Self { settings, budget, sent, won, no_budget, no_slot, times }))
+    }
+
+    /// Those of the route with this pattern.
+    pub fn of_route(self: &Arc<Self>, pattern: &str) -> Hedge {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let percentile = match self.settings.after {
+            HedgeAfter::Percentile(thousandths) => thousandths,
+            HedgeAfter::Time(_) => 0,
+        };
+        let times = times.entry(pattern.into()).or_insert_with(|| Arc::new(AnswerTimes::new(percentile)));
+        Hedge { hedging: self.clone(), times: times.clone() }
+    }
+
+    pub fn view(&self) -> HedgeView {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = times
+            .iter()
+            .filter_map(|(route, times)| Some((route.clone(), self.after(times)?.as_micros() as f64 / 1e3)));
+        HedgeView {
+            sent: count(&self.sent),
+            won: count(&self.won),
+            no_budget: count(&self.no_budget),
+            no_slot: count(&self.no_slot),
+            after_ms: after.collect(),
+        }
+    }
+
+    fn after(&self, times: &AnswerTimes) -> Option<Duration> {
+        match self.settings.after {
+            HedgeAfter::Time(time) => Some(time),
+            HedgeAfter::Percentile(_) => times.percentile(),
+        }
+    }
+}
+
+impl Hedge {
+    /// The pool has one more request.
+    pub(super) fn earn(&self) {
+        self.hedging.budget.earn();
+    }
+
+    /// After which time a second member is asked. None: too little is known.
+    pub(super) fn after(&self) -> Option<Duration> {
+        self.hedging.after(&self.times)
+    }
+
+    /// An answer has begun after this long, or would have taken longer than this.
+    pub(super) fn record(&self, time: Duration) {
+        self.times.record(time);
+    }
+
+    /// A slot for a second try, if the budget allows it.
+    pub(super) fn spend<L>(&self, slot: impl FnOnce() -> Option<L>) -> Option<L> {
+        let Hedging { budget, sent, no_budget, no_slot, .. } = &*self.hedging;
+        if !budget.spend() {
+            count(no_budget);
+            return None;
+        }
+        let slot = slot();
+        if slot.is_none() {
+            budget.give_back();
+        }
+        count(if slot.is_some() { sent } else { no_slot });
+        slot
+    }
+
+    /// The second member has answered first.
+    pub(super) fn won(&self) {
+        count(&self.hedging.won);
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,181 @@
+//! A second try of a request at another member, while the first one goes on. The first head counts, and the other member is told to stop.
+//! Decides nothing: the gateway says when there is one.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hostler_dispatch::Lease;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::ending::end_lease;
+use super::{CallBox, CallEnding, CallSettings, Endpoint, Failure, begin_call};
+use crate::exchange::{Downstream, Exchange, NoClient};
+
+/// A second try, in a task of its own. Dropping it tells its member to stop. Its slot is free when the member has finished.
+pub struct SecondTry {
+    outcome: oneshot::Receiver<Result<SecondAnswer, Failure>>,
+    facts: SlotFacts,
+}
+
+/// A second try whose head has come.
+struct SecondAnswer {
+    call: CallBox,
+    worker_time: Option<Duration>,
+}
+
+/// What the log says of the slot, if the second try wins.
+struct SlotFacts {
+    member: Arc<str>,
+    since: Instant,
+    beside: usize,
+}
+
+/// Which member has answered first.
+pub enum FirstHead {
+    First(CallBox),
+    Second(CallBox),
+}
+
+impl SecondTry {
+    /// Sends the request again. Only for a request without a body.
+    pub fn begin(
+        exchange: &Exchange,
+        lease: Lease<Endpoint>,
+        settings: &CallSettings,
+        thread: usize,
+    ) -> Self {
+        debug_assert!(exchange.body.is_none(), "a body is sent once");
+        let facts = SlotFacts { member: lease.label.clone(), since: lease.since(), beside: lease.beside() };
+        let (sender, outcome) = oneshot::channel();
+        tokio::spawn(run(exchange.twin(), lease, settings.clone(), thread, sender));
+        Self { outcome, facts }
+    }
+
+    fn note(self, exchange: &mut Exchange, answered: &SecondAnswer) {
+        exchange.log_facts.member = Some(self.facts.member);
+        exchange.log_facts.in_use = Some(self.facts.beside);
+        exchange.timings.slot_since = Some(self.facts.since);
+        exchange.timings.worker_time = answered.worker_time;
+    }
+}
+
+/// Until the head has come, or nobody wants it any more.
+async fn run(
+    mut twin: Exchange,
+    lease: Lease<Endpoint>,
+    settings: CallSettings,
+    thread: usize,
+    mut sender: oneshot::Sender<Result<SecondAnswer, Failure>>,
+) {
+    let begun = tokio::select! {
+        begun = begin_call(&twin, lease, &settings, thread) => begun,
+        // Nothing was sent, so the slot is free with the end of this task.
+        () = sender.closed() => return,
+    };
+    let outcome = match begun {
+        Err(failure) => Err(failure),
+        Ok(mut call) => {
+            let headed = poll_fn(|cx| match call.poll_head(cx, &twin, &mut NoClient) {
+                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+                Poll::Pending => sender.poll_closed(cx).map(|()| None),
+            });
+            match headed.await {
+                None => {
+                    call.end(CallEnding::Outrun);
+                    return;
+                }
+                Some(Ok(())) => {
+                    call.note_head(&mut twin);
+                    Ok(SecondAnswer { call, worker_time: twin.timings.worker_time })
+                }
+                Some(Err(failure)) => Err(end_lease(call.unboxed().without_answer(&mut twin, failure))),
+            }
+        }
+    };
+    if let Err(Ok(unwanted)) = sender.send(outcome) {
+        unwanted.call.end(CallEnding::Outrun);
+    }
+}
+
+impl CallBox {
+    /// Waits on for the head of this call or of the second try, whichever comes first, and ends the other one. A failure of one of them does
+    /// not end the wait for the other.
+    pub async fn race<D: Downstream>(
+        self,
+        second: SecondTry,
+        exchange: &mut Exchange,
+        client: &mut D,
+    ) -> Result<FirstHead, Failure> {
+        let (mut first, mut second, mut failed) = (Some(self), Some(second), None);
+        loop {
+            let step = poll_fn(|cx| {
+                if let Some(call) = &mut first
+                    && let Poll::Ready(outcome) = call.poll_head(cx, exchange, client)
+                {
+                    return Poll::Ready(RaceStep::First(outcome));
+                }
+                if let Some(second) = &mut second
+                    && let Poll::Ready(outcome) = Pin::new(&mut second.outcome).poll(cx)
+                {
+                    return Poll::Ready(RaceStep::Second(outcome.ok()));
+                }
+                match &first {
+                    Some(_) => Poll::Pending,
+                    None => exchange.deadline.poll_due(cx).map(|()| RaceStep::Over),
+                }
+            });
+            match step.await {
+                RaceStep::First(Ok(())) => {
+                    if let Some(mut call) = first.take() {
+                        call.note_head(exchange);
+                        return Ok(FirstHead::First(call));
+                    }
+                }
+                RaceStep::First(Err(Failure::TimedOut)) if let Some(check) = exchange.late_check.take() => {
+                    exchange.deadline.set_at(check.until);
+                    if let Some(call) = &mut first {
+                        call.watch_ejection();
+                    }
+                }
+                RaceStep::First(Err(failure)) => {
+                    let Some(call) = first.take() else { return Err(failure) };
+                    let failure = end_lease(call.unboxed().without_answer(exchange, failure));
+                    if second.is_none() {
+                        return Err(failure);
+                    }
+                    failed = Some(failure);
+                }
+                RaceStep::Second(Some(Ok(answered))) => {
+                    if let Some(call) = first.take() {
+                        call.end(CallEnding::Outrun);
+                    }
+                    if let Some(second) = second.take() {
+                        second.note(exchange, &answered);
+                    }
+                    return Ok(FirstHead::Second(answered.call));
+                }
+                RaceStep::Second(outcome) => {
+                    second = None;
+                    if let Some(failure) = failed.take() {
+                        return Err(failure);
+                    }
+                    debug_assert!(outcome.is_some() && first.is_some(), "the first try goes on");
+                }
+                RaceStep::Over => return Err(failed.take().unwrap_or(Failure::TimedOut)),
+            }
+        }
+    }
+}
+
+/// What has happened in a race.
+enum RaceStep {
+    First(Result<(), Failure>),
+    /// None: the task of the second try was dropped.
+    Second(Option<Result<SecondAnswer, Failure>>),
+    /// The time is over, and the first try has failed before.
+    Over,
+}
