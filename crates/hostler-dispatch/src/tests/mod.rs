@@ -2,7 +2,6 @@
 
 mod backoff;
 mod bound;
-mod bound_model;
 mod choice;
 mod deadlines;
 mod eject;
@@ -10,10 +9,10 @@ mod fair;
 mod fairness;
 mod free_index;
 mod gauge;
+mod history;
 mod leaving;
 mod loads;
 mod locking;
-mod model;
 mod observed;
 mod occupancy;
 mod overload;
@@ -25,6 +24,8 @@ mod sleeping;
 mod streams;
 mod stress;
 mod tunnels;
+
+pub use self::history::{Bug, is_planted};
 
 use std::pin::Pin;
 use std::sync::Arc;
