@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 /// In which order the waiting requests of one class get slots.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "by")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// In order of arrival.
     #[default]
@@ -14,7 +11,6 @@ pub enum Order {
     /// Those first that are expected to cost little.
     ShortFirst {
         /// How much later than in order of arrival a request may get its slot because others overtake it.
-        #[serde(skip)]
         delay: Duration,
     },
 }

@@ -26,8 +26,8 @@ use super::place::QueuePosition;
 /// With less, short requests wait behind long ones that came just before. With more, a request whose cost is not what its label says is
 /// delayed for longer. See the simulated figures in `tests/short_first.rs`.
 const PATIENCE: u32 = 12;
-/// The turn is at most this part (1/4) of the time limit later than the arrival.
-const SHARE_OF_TIME_LIMIT: u32 = 4;
+/// Longer costs count as this.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Costs are told apart by their logarithm, in microseconds.
 const LEVELS: usize = u32::BITS as usize + 1;
 
@@ -93,8 +93,6 @@ pub(super) struct Label {
     pub cost: Duration,
     /// What such requests cost on average, as the estimates of waits count it.
     pub work: Duration,
-    /// How long it can wait. `None`: no limit.
-    pub time_limit: Option<Duration>,
 }
 
 impl ShortFirst {
@@ -113,7 +111,7 @@ impl ShortFirst {
 
     /// A request waits from now on.
     pub fn insert(&mut self, place: QueuePosition, label: Label) {
-        let at = self.turn_of(place, label);
+        let at = Self::turn_of(place, label);
         let line = &mut self.lines[place.priority.index()];
         let turn = Turn { at, cost: label.cost, work: label.work, behind: Duration::ZERO };
         if line.waiting.insert(place, turn).is_none() {
@@ -136,9 +134,8 @@ impl ShortFirst {
     }
 
     /// When it is the turn of a request.
-    pub fn turn_of(&self, place: QueuePosition, label: Label) -> Instant {
-        let limit = label.time_limit.map_or(Duration::MAX, |limit| limit / SHARE_OF_TIME_LIMIT);
-        place.ticket.arrived + (label.cost * PATIENCE).min(self.delay).min(limit)
+    fn turn_of(place: QueuePosition, label: Label) -> Instant {
+        place.ticket.arrived + label.cost.min(LONGEST) * PATIENCE
     }
 
     /// The request of a class that is next by its turn.
@@ -177,7 +174,7 @@ impl ShortFirst {
         let line = &self.lines[place.priority.index()];
         let level = level_of(label.cost);
         let shorter: Duration = line.levels.0[..=level].iter().map(|level| level.work).sum();
-        let turn = self.turn_of(place, label);
+        let turn = Self::turn_of(place, label);
         let longer: usize = line.levels.0[level + 1..].iter().map(|level| level.count).sum();
         let has_longer_before = longer > 0
             && line.by_turn.first().is_some_and(|(first, first_place)| {
@@ -193,6 +190,10 @@ impl ShortFirst {
     #[cfg(test)]
     pub fn check(&self, newcomers: [BTreeSet<QueuePosition>; Priority::COUNT]) {
         for (line, newcomers) in self.lines.iter().zip(newcomers) {
+            if line.waiting.is_empty() && newcomers.is_empty() {
+                assert!(line.by_turn.is_empty() && line.delayed.is_zero());
+                continue;
+            }
             assert!(line.waiting.keys().copied().eq(newcomers), "the order has exactly the newcomers");
             let turns: BTreeSet<_> = line.waiting.iter().map(|(place, turn)| (turn.at, *place)).collect();
             assert_eq!(line.by_turn, turns);

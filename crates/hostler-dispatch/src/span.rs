@@ -25,7 +25,7 @@ impl QueueSpan {
     /// What tells its turn in a pool that serves short requests first.
     pub fn label(self) -> Label {
         let Work { time, expected, .. } = self.work;
-        Label { cost: expected.unwrap_or(time), work: time, time_limit: self.time_limit() }
+        Label { cost: expected.unwrap_or(time), work: time }
     }
 
     /// How long the request can wait in all. `None`: no limit.

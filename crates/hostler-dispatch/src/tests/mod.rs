@@ -19,6 +19,7 @@ mod overload;
 mod pause;
 mod preference;
 mod priority;
+mod short_first;
 mod simulation;
 mod sleeping;
 mod streams;

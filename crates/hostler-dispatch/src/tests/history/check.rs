@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::actors::count;
 use super::look::{Look, Queued};
-use super::world::{World, count};
+use super::world::World;
 use crate::place::QueuePosition;
 use crate::{MemberId, Order, Pool, PoolCounters, Priority};
 

@@ -54,21 +54,16 @@ pub struct Look {
 impl Look {
     pub fn take(pool: &Pool<u8>) -> Self {
         let state = pool.shared.lock();
-        let delay = match state.settings.order {
-            Order::ShortFirst { delay } => delay,
-            Order::Arrival => Duration::ZERO,
-        };
         let (lines, ended) = state.queue.parts();
         let any = lines.iter().flat_map(|line| line.newcomers.iter().chain(&line.returned));
         let bound = lines.iter().flat_map(|line| line.bound.iter());
         let queued = any.chain(bound).map(|(place, waiter)| {
             let label = waiter.span.label();
-            let most = label.time_limit.map_or(delay, |limit| delay.min(limit / 4));
             let queued = Queued {
                 place: *place,
                 bound: waiter.span.preference.bound,
                 key: waiter.span.work.key(),
-                turn: place.ticket.arrived + most.min(label.cost * PATIENCE),
+                turn: place.ticket.arrived + label.cost * PATIENCE,
                 cost: label.cost,
             };
             (place.serial, queued)

@@ -2,6 +2,7 @@
 //!
 //! `HOSTLER_SIMULATION_SEED=N` repeats one history with all its steps, and `HOSTLER_SIMULATION_HISTORIES=N` runs that many.
 
+mod actors;
 mod bugs;
 mod check;
 mod look;
@@ -24,7 +25,7 @@ use self::world::World;
 /// As many as two cores run within a minute.
 const HISTORIES: u64 = 100_000;
 /// One of so many histories compares the index of free slots with a look at each member, which takes long.
-const THOROUGH: u64 = 64;
+const THOROUGH: u64 = 256;
 /// The end of an ejection is noticed this much late: the timers of the runtime have this grain.
 const GRAIN: Duration = Duration::from_millis(1);
 

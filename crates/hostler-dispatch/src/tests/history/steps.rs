@@ -133,7 +133,7 @@ fn settings(dice: &mut fastrand::Rng) -> PoolSettings {
     let delay = ms(dice.u64(1..200));
     PoolSettings {
         choice: choices[dice.usize(..3)],
-        queue_limit: dice.usize(0..12),
+        queue_limit: if dice.u8(..) < 30 { dice.usize(0..4) } else { dice.usize(4..16) },
         policy: if dice.bool() { Policy::Fifo } else { Policy::Adaptive },
         order: if dice.u8(..) < 90 { Order::ShortFirst { delay } } else { Order::Arrival },
         fair: dice.u8(..) < 70,
@@ -189,17 +189,17 @@ fn step(dice: &mut fastrand::Rng, is_observed: bool) -> Step {
         38..46 => Step::PollWoken(dice.bool()),
         46..49 => Step::Leave(pick),
         49..50 => Step::Unbind(pick),
-        50..64 => Step::End(pick, ending(dice)),
-        64..68 => Step::Return(pick, ending(dice)),
-        68..70 => Step::Strike(pick),
-        70..71 => Step::Reached(pick),
-        71..73 => long_lived_step(dice, pick),
-        73..77 => Step::Join(joining(dice, is_observed)),
-        77..80 => Step::Part(
+        50..68 => Step::End(pick, ending(dice)),
+        68..71 => Step::Return(pick, ending(dice)),
+        71..73 => Step::Strike(pick),
+        73 => Step::Reached(pick),
+        74..76 => long_lived_step(dice, pick),
+        76..79 => Step::Join(joining(dice, is_observed)),
+        79..81 => Step::Part(
             pick,
             [Parting::Lost, Parting::Drains, Parting::GivenUp, Parting::KeepsTunnels][dice.usize(..4)],
         ),
-        80..86 => rare_step(dice, pick, is_observed),
+        81..87 => rare_step(dice, pick, is_observed),
         _ => Step::Pass(if dice.bool() { dice.u64(1..200_000) } else { 1000 * dice.u64(1..20) }),
     }
 }

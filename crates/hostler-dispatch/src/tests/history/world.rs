@@ -1,67 +1,23 @@
 //! A pool with its clients and its members, all moved by the steps of a history.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::time::{Instant, advance};
 
+use super::actors::{Running, TestLoop, Waiting, count};
 use super::look::Look;
 use super::steps::{Arrival, Ending, History, Joining, Parting, Pick, Step, Wish};
 use crate::place::QueuePosition;
 use crate::recheck::Recheck;
 use crate::{
-    Acquire, AcquireError, Claim, EventLoop, FairKey, Hold, Lease, LeaseEnding, LongLived, MemberId,
-    MemberPreference, Membership, Pool, PoolCounters, Priority, Tried, TunnelGuard, WorkKind,
+    AcquireError, Claim, FairKey, Hold, Lease, LeaseEnding, LongLived, MemberId, MemberPreference,
+    Membership, Pool, PoolCounters, Priority, Tried, TunnelGuard, WorkKind,
 };
-
-const BUSY: u64 = u64::MAX;
-
-/// An event loop that the steps set: the CPU time that it has used, or [`BUSY`].
-#[derive(Default)]
-pub struct TestLoop(AtomicU64);
-
-impl EventLoop for TestLoop {
-    fn cpu_if_waiting(&self) -> Option<Duration> {
-        let cpu = self.0.load(Ordering::Relaxed);
-        (cpu != BUSY).then(|| Duration::from_micros(cpu))
-    }
-}
-
-#[derive(Default)]
-pub struct Wakes(AtomicUsize);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A request that waits, or has been handed a slot and does not know it yet.
-pub struct Waiting {
-    pub place: QueuePosition,
-    claim: Claim,
-    until: Option<Instant>,
-    acquire: Acquire<u8>,
-    wakes: Arc<Wakes>,
-    /// How often it had been woken when it was last polled.
-    seen: usize,
-}
-
-impl Waiting {
-    pub fn is_woken(&self) -> bool {
-        self.wakes.0.load(Ordering::Relaxed) > self.seen
-    }
-}
-
-pub struct Running {
-    pub place: QueuePosition,
-    claim: Claim,
-    pub lease: Lease<u8>,
-}
 
 pub struct World<'a> {
     runtime: &'a Runtime,
@@ -184,8 +140,7 @@ impl<'a> World<'a> {
     /// Whether the wait has ended.
     fn poll(&mut self, index: usize) -> bool {
         let waiting = &mut self.waiting[index];
-        waiting.seen = waiting.wakes.0.load(Ordering::Relaxed);
-        let waker = Waker::from(waiting.wakes.clone());
+        let waker = waiting.waker();
         let answer = std::pin::Pin::new(&mut waiting.acquire).poll(&mut Context::from_waker(&waker));
         let Poll::Ready(answer) = answer else { return false };
         let Waiting { place, claim, until, .. } = self.waiting.remove(index);
@@ -380,11 +335,7 @@ impl<'a> World<'a> {
                 self.holds.extend(hold);
             }
             Step::EndHold => self.holds.clear(),
-            Step::Loop(pick, cpu) => self.with_member(pick, |(_, event_loop)| {
-                let used = Some(event_loop.0.load(Ordering::Relaxed)).filter(|used| *used != BUSY);
-                let used = cpu.map_or(BUSY, |more| used.unwrap_or(0) + more);
-                event_loop.0.store(used, Ordering::Relaxed);
-            }),
+            Step::Loop(pick, cpu) => self.with_member(pick, |(_, event_loop)| event_loop.set(cpu)),
             Step::Update(settings) => self.pool.update(settings),
             Step::RefuseEarly(key) => {
                 if let Some(error) = self.pool.refuse_early(Priority::Normal, Some(FairKey::of(key))) {
@@ -424,18 +375,5 @@ impl<'a> World<'a> {
         self.holds.clear();
         self.members.clear();
         self.pool.clone()
-    }
-}
-
-/// Counts what became of a request that got no lease, as the pool must count it.
-pub fn count(counted: &mut PoolCounters, error: AcquireError) {
-    match error {
-        AcquireError::QueueFull { .. } => counted.refused_full += 1,
-        AcquireError::Overloaded => counted.refused_overload += 1,
-        AcquireError::TooManyTunnels => counted.refused_tunnels += 1,
-        AcquireError::TooManyStreams => counted.refused_streams += 1,
-        AcquireError::NoMember | AcquireError::MemberBusy => counted.refused_aim += 1,
-        AcquireError::Expired => counted.expired += 1,
-        AcquireError::Closed => {}
     }
 }
