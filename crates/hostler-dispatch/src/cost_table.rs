@@ -38,14 +38,14 @@ pub struct CostLabel {
 /// Costs by kind and shape. `N`: the name of a shape.
 #[derive(Debug)]
 pub struct CostTable<N> {
-    all: Mean,
-    sets: Box<[[Option<Entry<N>>; WAYS]]>,
+    all: CostMean,
+    sets: Box<[[Option<CostEntry<N>>; WAYS]]>,
 }
 
 #[derive(Debug)]
-struct Entry<N> {
+struct CostEntry<N> {
     label: CostLabel,
-    mean: Mean,
+    mean: CostMean,
     /// The requests of this shape have an expected cost of their own.
     is_split: bool,
     keep: u8,
@@ -68,7 +68,7 @@ pub struct LearntCost<'a, N> {
 
 /// The running mean of the logarithm of costs in microseconds, and of its square.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mean {
+struct CostMean {
     ln: f32,
     square: f32,
     /// The expected cost, which follows the mean in steps.
@@ -79,7 +79,7 @@ struct Mean {
 impl<N> Default for CostTable<N> {
     fn default() -> Self {
         let sets = (0..SETS).map(|_| [const { None }; WAYS]).collect();
-        Self { all: Mean::default(), sets }
+        Self { all: CostMean::default(), sets }
     }
 }
 
@@ -88,9 +88,9 @@ impl<N> CostTable<N> {
     pub fn expected(&self, label: CostLabel) -> Option<Duration> {
         let kind = CostLabel { shape: 0, ..label };
         let own = self.entry(label).filter(|entry| entry.is_split).map(|entry| entry.mean);
-        own.or_else(|| self.entry(kind).map(|entry| entry.mean).filter(Mean::is_known))
-            .or_else(|| Some(self.all).filter(Mean::is_known))
-            .map(Mean::expected)
+        own.or_else(|| self.entry(kind).map(|entry| entry.mean).filter(CostMean::is_known))
+            .or_else(|| Some(self.all).filter(CostMean::is_known))
+            .map(CostMean::expected)
     }
 
     /// A request with this label has cost this much. `name` is called if the table does not know the kind or the shape.
@@ -131,12 +131,12 @@ impl<N> CostTable<N> {
         (mixed >> (u64::BITS - SETS.ilog2())) as usize
     }
 
-    fn entry(&self, label: CostLabel) -> Option<&Entry<N>> {
+    fn entry(&self, label: CostLabel) -> Option<&CostEntry<N>> {
         self.sets[Self::set_of(label)].iter().flatten().find(|entry| entry.label == label)
     }
 
     /// `None`: the entries of the set are in use, and one of them is a little nearer to its end.
-    fn entry_or_new(&mut self, label: CostLabel, name: impl Fn(CostLabel) -> N) -> Option<&mut Entry<N>> {
+    fn entry_or_new(&mut self, label: CostLabel, name: impl Fn(CostLabel) -> N) -> Option<&mut CostEntry<N>> {
         let set = &mut self.sets[Self::set_of(label)];
         let mut found = set.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.label == label));
         if found.is_none() {
@@ -145,15 +145,15 @@ impl<N> CostTable<N> {
                 set.iter_mut().flatten().for_each(|entry| entry.keep -= 1);
                 return None;
             };
-            let (mean, name) = (Mean::default(), name(label));
-            set[free] = Some(Entry { label, mean, is_split: false, keep: 0, requests: 0, name });
+            let (mean, name) = (CostMean::default(), name(label));
+            set[free] = Some(CostEntry { label, mean, is_split: false, keep: 0, requests: 0, name });
             found = Some(free);
         }
         set[found?].as_mut()
     }
 }
 
-impl<N> Entry<N> {
+impl<N> CostEntry<N> {
     fn observe(&mut self, ln: f32) {
         self.mean.observe(ln);
         self.requests += 1;
@@ -161,7 +161,7 @@ impl<N> Entry<N> {
     }
 }
 
-impl Mean {
+impl CostMean {
     fn observe(&mut self, ln: f32) {
         self.samples = (self.samples + 1).min(MEMORY);
         let weight = 1.0 / f32::from(self.samples);

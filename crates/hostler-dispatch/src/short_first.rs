@@ -46,24 +46,24 @@ pub(super) struct ShortFirst {
 #[derive(Default)]
 struct ShortLine {
     by_turn: BTreeSet<(Instant, QueuePosition)>,
-    waiting: BTreeMap<QueuePosition, Turn>,
-    /// By how much the oldest one was delayed: the sum of `Turn::behind`.
+    waiting: BTreeMap<QueuePosition, QueueTurn>,
+    /// By how much the oldest one was delayed: the sum of `QueueTurn::behind`.
     delayed: Duration,
-    levels: Levels,
+    levels: CostLevels,
 }
 
 /// Sums by the logarithm of the expected cost.
-struct Levels(Box<[Level; LEVELS]>);
+struct CostLevels(Box<[CostLevel; LEVELS]>);
 
-impl Default for Levels {
+impl Default for CostLevels {
     fn default() -> Self {
-        Self(Box::new([Level::default(); LEVELS]))
+        Self(Box::new([CostLevel::default(); LEVELS]))
     }
 }
 
 /// A waiting request.
 #[derive(Clone, Copy)]
-struct Turn {
+struct QueueTurn {
     at: Instant,
     cost: Duration,
     work: Duration,
@@ -73,7 +73,7 @@ struct Turn {
 
 /// The requests that cost about the same.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct CostLevel {
     count: usize,
     work: Duration,
 }
@@ -113,7 +113,7 @@ impl ShortFirst {
     pub fn insert(&mut self, place: QueuePosition, label: Label) {
         let at = Self::turn_of(place, label);
         let line = &mut self.lines[place.priority.index()];
-        let turn = Turn { at, cost: label.cost, work: label.work, behind: Duration::ZERO };
+        let turn = QueueTurn { at, cost: label.cost, work: label.work, behind: Duration::ZERO };
         if line.waiting.insert(place, turn).is_none() {
             line.by_turn.insert((at, place));
             line.level(label.cost).add(label.work);
@@ -209,16 +209,16 @@ impl ShortFirst {
 
 impl ShortLine {
     /// The youngest of the waiting requests that are older than this one.
-    fn older_than(&mut self, place: QueuePosition) -> Option<&mut Turn> {
+    fn older_than(&mut self, place: QueuePosition) -> Option<&mut QueueTurn> {
         self.waiting.range_mut(..place).next_back().map(|(_, turn)| turn)
     }
 
-    fn level(&mut self, cost: Duration) -> &mut Level {
+    fn level(&mut self, cost: Duration) -> &mut CostLevel {
         &mut self.levels.0[level_of(cost)]
     }
 }
 
-impl Level {
+impl CostLevel {
     fn add(&mut self, work: Duration) {
         self.count += 1;
         self.work += work;

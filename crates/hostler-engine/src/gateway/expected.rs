@@ -20,18 +20,18 @@ const MOST_SHOWN: usize = 20;
 /// What the requests of one pool are expected to cost.
 pub struct ExpectedCosts {
     max_delay: Duration,
-    learnt: Arc<Learnt>,
+    learnt: Arc<LearntCosts>,
 }
 
 /// What has been learnt. It survives a reload.
-struct Learnt {
+struct LearntCosts {
     /// A random one, so that clients cannot choose paths that collide.
     hasher: RandomState,
-    table: Mutex<CostTable<Name>>,
+    table: Mutex<CostTable<CostName>>,
 }
 
 /// The route, and the shape of the requests within it.
-struct Name {
+struct CostName {
     route: Arc<str>,
     shape: Option<String>,
 }
@@ -65,7 +65,7 @@ impl ExpectedCosts {
     /// `None`: the pool serves in order of arrival. `before`: those of the same pool before a reload.
     pub fn new(max_delay: Option<Duration>, before: Option<&Arc<Self>>) -> Option<Arc<Self>> {
         let max_delay = max_delay?;
-        let new = || Arc::new(Learnt { hasher: RandomState::new(), table: Mutex::default() });
+        let new = || Arc::new(LearntCosts { hasher: RandomState::new(), table: Mutex::default() });
         let learnt = before.map_or_else(new, |before| before.learnt.clone());
         Some(Arc::new(Self { max_delay, learnt }))
     }
@@ -87,7 +87,7 @@ impl ExpectedCosts {
     pub(super) fn observe(&self, exchange: &Exchange) {
         let facts = &exchange.log_facts;
         let (Some(expected), Some(held)) = (&facts.expected, exchange.timings.slot_hold) else { return };
-        let name = |label: CostLabel| Name {
+        let name = |label: CostLabel| CostName {
             route: facts.route.clone().unwrap_or_default(),
             shape: (label.shape != 0).then(|| words(exchange)),
         };
@@ -111,8 +111,8 @@ impl ExpectedCosts {
     }
 }
 
-impl Learnt {
-    fn with<T>(&self, act: impl FnOnce(&mut CostTable<Name>) -> T) -> T {
+impl LearntCosts {
+    fn with<T>(&self, act: impl FnOnce(&mut CostTable<CostName>) -> T) -> T {
         act(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -59,7 +59,9 @@ async fn short_pages_overtake_long_ones_and_the_log_says_what_was_expected() {
     let site = learnt("20s").await;
     let before = site.access_lines().len();
     let mut asked = Vec::new();
-    for (path, in_use, waiting) in [("/hold", 1, 0), ("/hold", 2, 0), ("/long", 2, 1), ("/long", 2, 2), ("/long", 2, 3)] {
+    for (path, in_use, waiting) in
+        [("/hold", 1, 0), ("/hold", 2, 0), ("/long", 2, 1), ("/long", 2, 2), ("/long", 2, 3)]
+    {
         asked.push(site.ask(path));
         site.settles_at(in_use, waiting).await;
     }
