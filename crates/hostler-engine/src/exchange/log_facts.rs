@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hostler_cache::{CacheStatus, Forward};
+use hostler_dispatch::CostLabel;
 use serde::Serialize;
 
 use super::buckets::BucketCharge;
@@ -53,6 +54,8 @@ pub struct LogFacts {
     pub early_hints: u32,
     /// What became of a second try at another member: `won` or `lost`. None: there was none.
     pub hedge: Option<&'static str>,
+    /// What the request is expected to cost, in a pool that serves short ones first.
+    pub expected: Option<Box<ExpectedCost>>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Arc<FairCharge>>,
     /// The buckets of worker time that are charged at the end of the request.
@@ -63,6 +66,15 @@ pub struct LogFacts {
     pub bytes_out: u64,
     /// Body bytes received from the client.
     pub bytes_in: u64,
+}
+
+/// What a request is expected to cost.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpectedCost {
+    /// Which requests cost about as much.
+    pub label: CostLabel,
+    /// For how long it is expected to hold its slot. None: nothing is known yet.
+    pub cost: Option<Duration>,
 }
 
 /// The counters of one route. They only grow.

@@ -54,7 +54,7 @@ pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
 pub use key_costs::{FairCharge, FairKeyView, KeyCosts};
 pub use ledger::{Ledger, LedgerView, RouteAccount};
-pub use log_facts::{Counters, CountersView, LogFacts};
+pub use log_facts::{Counters, CountersView, ExpectedCost, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use recent::{EndedExchange, RecentExchanges};

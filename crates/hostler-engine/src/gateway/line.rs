@@ -35,6 +35,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         would_refuse: log_facts.would_refuse,
         hedge: log_facts.hedge,
         early_hints: Some(log_facts.early_hints).filter(|links| *links > 0),
+        expected_ms: log_facts.expected.as_ref().and_then(|expected| expected.cost),
         cache: log_facts.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,

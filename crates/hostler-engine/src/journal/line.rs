@@ -74,6 +74,9 @@ pub struct Access<'a> {
     pub hedge: Option<&'static str>,
     /// How many links Hostler sent ahead in a 103.
     pub early_hints: Option<u32>,
+    /// For how long it was expected to hold its slot, if the pool serves short requests first.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
+    pub expected_ms: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]

@@ -13,8 +13,8 @@ use hostler_engine::exchange::{
     MemoryView, RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
-    EarlyHints, FairKeys, FairView, Health, HealthView, HedgeView, Hedging, HintsView, KeptOff, Poison,
-    RateLimitView, RateLimiter, Stickiness, StickyView, SuspectsView,
+    EarlyHints, ExpectedCosts, FairKeys, FairView, Health, HealthView, HedgeView, Hedging, HintsView,
+    KeptOff, OrderView, Poison, RateLimitView, RateLimiter, Stickiness, StickyView, SuspectsView,
 };
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
@@ -128,6 +128,8 @@ pub struct PoolSource {
     pub rate_limit: Option<Arc<RateLimiter>>,
     /// None if no request is sent to a second member.
     pub hedging: Option<Arc<Hedging>>,
+    /// None if the pool does not serve short requests first.
+    pub costs: Option<Arc<ExpectedCosts>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -218,6 +220,7 @@ pub struct PoolStatus {
     pub rate_limit: Option<RateLimitView>,
     pub ledger: LedgerView,
     pub hedge: Option<HedgeView>,
+    pub order: Option<OrderView>,
     pub times: Times,
 }
 
@@ -348,6 +351,7 @@ impl PoolSource {
             rate_limit: self.rate_limit.as_ref().map(|limit| limit.view()),
             ledger: self.ledger(),
             hedge: self.hedging.as_ref().map(|hedging| hedging.view()),
+            order: self.costs.as_ref().map(|costs| costs.view()),
             times: self.meter.times(),
         }
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::{FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness};
+use hostler_engine::gateway::{
+    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness,
+};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -31,6 +33,8 @@ pub(super) struct RunningPool {
     pub sticky: Option<Arc<Stickiness>>,
     /// None if the pool serves in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// None if the pool does not serve short requests first.
+    pub costs: Option<Arc<ExpectedCosts>>,
     /// Which requests get low priority.
     pub low: Arc<[LowIf]>,
     /// The limit that all its configured routes share.
@@ -72,6 +76,7 @@ impl RunningPool {
             poison: poison(&name, written, pool_context),
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
+            costs: ExpectedCosts::new(written.queue.short_first, None),
             low: written.queue.low.as_slice().into(),
             rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), None),
             hedging: Hedging::new(written.hedge.as_ref(), None),
@@ -115,6 +120,7 @@ impl RunningPool {
                 false => sticky(&self.name, written, pool_context, self.sticky.as_deref()),
             },
             fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
+            costs: ExpectedCosts::new(written.queue.short_first, self.costs.as_ref()),
             low: written.queue.low.as_slice().into(),
             rate_limit: RateLimiter::new(
                 LimitScope::Pool,
@@ -180,6 +186,7 @@ impl RunningPool {
             fair: self.fair.clone(),
             rate_limit: self.rate_limit.clone(),
             hedging: self.hedging.clone(),
+            costs: self.costs.clone(),
             supervisor: self.supervisor.clone(),
         }
     }

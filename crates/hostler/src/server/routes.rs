@@ -216,7 +216,15 @@ fn pool_target(config: &Config, pool: &RunningPool, pattern: &str, request_timeo
     let (wake_timeout, sticky, fair) = (pool.settings.wake_timeout, pool.sticky.clone(), pool.fair.clone());
     let target = PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings);
     let hedge = pool.hedging.as_ref().map(|hedging| hedging.of_route(pattern));
-    PoolTarget { wake_timeout, sticky, fair, low: pool.low.clone(), hedge, ..target }
+    PoolTarget {
+        wake_timeout,
+        sticky,
+        fair,
+        costs: pool.costs.clone(),
+        low: pool.low.clone(),
+        hedge,
+        ..target
+    }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

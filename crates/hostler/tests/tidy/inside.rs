@@ -50,7 +50,7 @@ const GATEWAY: Rows = &[
     &["early", "files", "hedge", "native", "redirect", "wait"],
     &["stream", "low"],
     &["answer", "target"],
-    &["prepare", "fallback", "fair", "rate_limit"],
+    &["prepare", "fallback", "fair", "rate_limit", "expected"],
     &["request_key", "when"],
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
