@@ -9,6 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually, freePort } from '@hostler/testkit';
+import { packPlatform } from './pack/npm.mjs';
+import { TARGETS } from './pack/targets.mjs';
 import { has, root } from './steps.mjs';
 
 const { candidates, missing } = createRequire(import.meta.url)('../packaging/npm/lib/platform.js');
@@ -109,6 +111,29 @@ test('the launcher depends on a package for each platform, and only the right on
   assert.deepEqual(await readdir(join(app, 'node_modules/@hostler')), [TARGET]);
   const { os, cpu, libc } = JSON.parse(await readFile(join(app, 'node_modules/@hostler', TARGET, 'package.json'), 'utf8'));
   assert.deepEqual({ os, cpu, libc }, { os: ['linux'], cpu: [process.arch], libc: ['glibc'] });
+});
+
+test('on each system npm installs the package of that system only, and the launcher finds it there', async () => {
+  // A small stand-in for the program: the packages of the other targets are as npm sees them.
+  const others = join(folder, 'others');
+  await mkdir(others);
+  const standIn = join(others, 'program');
+  await writeFile(standIn, '#!/bin/sh\necho "$0"\n', { mode: 0o755 });
+  const { version } = JSON.parse(await readFile(join(app, 'node_modules/hostler/package.json'), 'utf8'));
+  for (const target of TARGETS) await packPlatform(target, { program: standIn, version, stage: join(others, 'stage'), dist: others });
+  const [launcher] = (await readdir(dist)).filter((name) => /^hostler-\d.*\.tgz$/.test(name));
+  const optionalDependencies = Object.fromEntries(TARGETS.map(({ name }) => [`@hostler/${name}`, `file:${join(others, `hostler-${name}-${version}.tgz`)}`]));
+  const project = JSON.stringify({ private: true, dependencies: { hostler: `file:${join(dist, launcher)}` }, optionalDependencies });
+  for (const { name, cpu, libc } of TARGETS) {
+    const system = join(folder, `system-${name}`);
+    await mkdir(system);
+    await writeFile(join(system, 'package.json'), project);
+    must('npm', ['install', '--offline', '--no-audit', '--no-fund', '--os=linux', `--cpu=${cpu}`, `--libc=${libc}`], system);
+    assert.deepEqual(await readdir(join(system, 'node_modules/@hostler')), [name]);
+    const glibc = libc === 'glibc' ? '2.31' : undefined;
+    const [found] = candidates({ platform: 'linux', arch: cpu, glibc }).map((one) => join(system, 'node_modules', one, 'bin/hostler')).filter(existsSync);
+    assert.equal(must(found, [], system).stdout, `${found}\n`);
+  }
 });
 
 test('the tar archive and the npm package have man pages and completions that work', async () => {

@@ -4,18 +4,19 @@
 //! requests wait in a pool whose members' event loops are observed, this thread asks the pool again and again. A timer
 //! of the runtime would do this once in a millisecond, which is several times as long as a short request takes.
 
+#[cfg(target_os = "linux")]
 use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use rustix::thread::set_current_timer_slack;
 use tokio::time::Instant;
 
 /// A pool is asked again after a part (1/8) of the time since it last gave a slot away, within these limits.
 const AGAIN_AFTER: u32 = 8;
 const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration::from_millis(2));
 /// How much later than asked the thread may wake up, in nanoseconds. The kernel's default is 50 microseconds.
+#[cfg(target_os = "linux")]
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 
 /// A pool that is asked.
@@ -66,8 +67,9 @@ impl Rechecks {
     }
 
     fn run(&self) {
-        // With the default the thread asks half as often.
-        let _ = set_current_timer_slack(Some(TIMER_SLACK));
+        // With the default the thread asks half as often. Other systems have no such setting.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::thread::set_current_timer_slack(Some(TIMER_SLACK));
         let mut pending = Vec::new();
         loop {
             self.take_added(&mut pending);

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use rustix::fs::sendfile;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -23,9 +22,10 @@ pub struct FilePart<'a> {
 }
 
 impl Stream {
-    /// Whether bytes of files can be sent as they are. TLS and HTTP/2 encrypt or frame them first.
+    /// Whether bytes of files can be sent as they are. TLS and HTTP/2 encrypt or frame them first. On other systems than Linux they
+    /// are read and written.
     pub fn takes_files(&self) -> bool {
-        matches!(self, Self::Tcp(_))
+        cfg!(target_os = "linux") && matches!(self, Self::Tcp(_))
     }
 
     /// Sends some of the part. Ready with 0 if the file has become shorter.
@@ -45,7 +45,7 @@ fn poll_send_file(stream: &TcpStream, cx: &mut Context<'_>, part: &FilePart<'_>)
         ready!(stream.poll_write_ready(cx))?;
         let sent = stream.try_io(Interest::WRITABLE, || {
             let mut at = part.at;
-            sendfile(stream, part.file, Some(&mut at), most).map_err(io::Error::from)
+            send(stream, part.file, &mut at, most)
         });
         match sent {
             // The readiness was stale, and is noted now.
@@ -57,4 +57,14 @@ fn poll_send_file(stream: &TcpStream, cx: &mut Context<'_>, part: &FilePart<'_>)
             }
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn send(stream: &TcpStream, file: &File, at: &mut u64, most: usize) -> io::Result<usize> {
+    Ok(rustix::fs::sendfile(stream, file, Some(at), most)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send(_: &TcpStream, _: &File, _: &mut u64, _: usize) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::Mode;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 
 use super::boot_gate::{BootGate, BootTurn, Turns};
@@ -19,8 +18,8 @@ use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
 use super::log::LogSink;
 use super::scaling::Resources;
 
-/// `sun_path` has 108 bytes, and the last one is 0.
-const SOCKET_PATH_LIMIT: usize = 107;
+/// `sun_path` has 108 bytes on Linux and 104 elsewhere, and the last one is 0.
+const SOCKET_PATH_LIMIT: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// The longest file name made here: pool, worker number, serial number and ending.
 const FILE_NAME_LIMIT: usize = 48;
 const POOL_NAME_LIMIT: usize = 16;
@@ -158,11 +157,8 @@ impl SupervisorContext {
     /// Sets the soft limit on open files of a process that has just started. Hostler's own limit is as high as the system
     /// allows, but programs that use `select` must not have descriptors above 1024.
     pub(super) fn limit_open_files(&self, process: u32) {
-        let Some(soft) = self.0.open_files else { return };
-        let limit = getrlimit(Resource::Nofile);
-        if let Some(process) = Pid::from_raw(process.cast_signed()) {
-            // The process may have ended already.
-            let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), ..limit });
+        if let Some(soft) = self.0.open_files {
+            limit_open_files(process, soft);
         }
     }
 
@@ -252,3 +248,17 @@ fn private(directory: TempDir) -> io::Result<TempDir> {
     rustix::fs::chmod(directory.path(), Mode::RWXU)?;
     Ok(directory)
 }
+
+#[cfg(target_os = "linux")]
+fn limit_open_files(process: u32, soft: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Some(process) = Pid::from_raw(process.cast_signed()) {
+        // The process may have ended already.
+        let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), ..limit });
+    }
+}
+
+/// Only Linux sets a limit of another process. Elsewhere the process keeps Hostler's own.
+#[cfg(not(target_os = "linux"))]
+fn limit_open_files(_: u32, _: u64) {}

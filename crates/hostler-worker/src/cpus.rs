@@ -29,6 +29,11 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 pub(super) struct CpuBoard(Arc<Mutex<CpuState>>);
 
+/// The CPUs that Hostler may use. `None`: the system does not tell.
+pub fn own_cpus() -> Option<CpuList> {
+    threads::own()
+}
+
 /// A worker's process on the board. Dropping it takes the process off.
 pub(super) struct CpuUser {
     board: CpuBoard,

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
@@ -143,9 +143,9 @@ async fn relieve(state: Weak<GuardState>) {
 
 /// Starts a guard that has all groups in its pipe from the start: it can read them even if Hostler dies right after.
 fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io::Result<(Child, File)> {
-    let (read, written) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (read, written) = io::pipe()?;
     rustix::io::ioctl_fionbio(&written, true)?;
-    let orders = File::from(written);
+    let orders = File::from(OwnedFd::from(written));
     tell(&orders, &format!("dir {}\n", directory.display()))?;
     groups.iter().try_for_each(|group| tell(&orders, &format!("+{group}\n")))?;
     let process = Command::new(&command.program)

@@ -55,7 +55,7 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
-pub use cpus::{CpuList, CpuSetting, FreeCpus};
+pub use cpus::{CpuList, CpuSetting, FreeCpus, own_cpus};
 pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch};
 pub use failed_boot::{FailedBoot, NeverReady};

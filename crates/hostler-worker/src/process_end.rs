@@ -1,12 +1,8 @@
 //! Waits for the end of any process, also one that is not our child. Does not know the purpose of the process.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
-use tokio::io::unix::AsyncFd;
+use rustix::process::{Pid, test_kill_process};
 use tokio::time::sleep;
 
 /// How often an orphaned group is checked. The system reports no event for the end of a process that is not our child.
@@ -15,24 +11,44 @@ pub(super) const GLANCE: Duration = Duration::from_millis(20);
 /// Waits for the end of any process, and reaps none.
 pub(super) async fn end_of(pid: u32) {
     let Some(number) = Pid::from_raw(pid.cast_signed()) else { return };
-    match pidfd_open(number, PidfdFlags::NONBLOCK).map(watched) {
-        // The descriptor is readable when the process has ended, even before its parent has reaped it.
-        Ok(Ok(process)) => drop(process.readable().await),
-        Err(Errno::SRCH) => {}
-        // An old kernel, or no descriptor is left. A process number that is soon used again would be mistaken here, which
-        // is very rare.
-        _ => {
-            while test_kill_process(number).is_ok() {
-                sleep(GLANCE).await;
-            }
-        }
+    #[cfg(target_os = "linux")]
+    if by_descriptor::end_of(number).await {
+        return;
+    }
+    // An old kernel, another system, or no descriptor is left. A process number that is soon used again would be mistaken here,
+    // which is very rare.
+    while test_kill_process(number).is_ok() {
+        sleep(GLANCE).await;
     }
 }
 
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe for the sake of types that close what they lent; OwnedFd never does"
-)]
-fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::new(descriptor)
+#[cfg(target_os = "linux")]
+mod by_descriptor {
+    use std::io;
+    use std::os::fd::OwnedFd;
+
+    use rustix::io::Errno;
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    use tokio::io::unix::AsyncFd;
+
+    /// Waits for the end of the process. Returns false at once if no descriptor can be had.
+    pub async fn end_of(process: Pid) -> bool {
+        match pidfd_open(process, PidfdFlags::NONBLOCK).map(watched) {
+            // The descriptor is readable when the process has ended, even before its parent has reaped it.
+            Ok(Ok(process)) => {
+                drop(process.readable().await);
+                true
+            }
+            Err(Errno::SRCH) => true,
+            _ => false,
+        }
+    }
+
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for the sake of types that close what they lent; OwnedFd never does"
+    )]
+    fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+        AsyncFd::new(descriptor)
+    }
 }

@@ -11,8 +11,8 @@ use crate::file;
 use crate::resolved::Server;
 use crate::value::{AdminAddress, ListenAddress};
 
-/// The path of a Unix socket must fit into `sun_path`, with its closing NUL.
-const LONGEST_SOCKET_PATH: usize = 107;
+/// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
+const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 impl Resolver<'_> {
     /// The address of the admin listener, which none of the other listeners may have.

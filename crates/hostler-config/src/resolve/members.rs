@@ -11,8 +11,8 @@ use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
 use crate::value::{Auto, ListenAddress, MemberAddress, Slots};
 
-/// The path of a Unix socket must fit into `sun_path`, with its closing NUL.
-const LONGEST_SOCKET_PATH: usize = 107;
+/// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
+const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// The default slots of a member. A member has its own scheduling; this is only an upper limit.
 const DEFAULT_SLOTS: usize = 64;

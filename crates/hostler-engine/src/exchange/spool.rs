@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use rustix::fs::{FallocateFlags, fallocate};
 use serde::Serialize;
 use tokio::runtime::Handle;
 
@@ -158,13 +157,25 @@ impl SpoolFile {
     /// Frees the disk space before position `read`. Some file systems cannot; there the space is freed with the file.
     pub fn free(&mut self, read: u64) {
         let Some(file) = &self.file else { return };
-        let holes = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let more = read.min(self.end).saturating_sub(self.freed);
-        if more > 0 && fallocate(file, holes, self.freed, more).is_ok() {
+        if more > 0 && punch_hole(file, self.freed, more) {
             self.freed += more;
             let _shrinks = self.space.resize(self.space.bytes().saturating_sub(more));
         }
     }
+}
+
+/// Frees the disk space of a part of the file. Returns whether the file system could.
+#[cfg(target_os = "linux")]
+fn punch_hole(file: &File, at: u64, length: u64) -> bool {
+    use rustix::fs::{FallocateFlags, fallocate};
+    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, length).is_ok()
+}
+
+/// Other systems free the space with the file.
+#[cfg(not(target_os = "linux"))]
+fn punch_hole(_: &File, _: u64, _: u64) -> bool {
+    false
 }
 
 impl Drop for SpoolFile {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::future::Future;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 
 use hostler_wire::FilePart;
 use hostler_wire::turn::MOST_AT_ONCE;
-use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::open::Blocking;
+use super::system::read_cached;
 use crate::exchange::BodySource;
 
 /// How much is read at a time: enough that the change of threads costs little in comparison.
@@ -60,9 +60,8 @@ impl FileBody {
         let before = into.len();
         let wanted = usize::try_from(self.left).map_or(max, |left| left.min(max));
         into.resize(before + wanted, 0);
-        let mut place = [IoSliceMut::new(&mut into[before..])];
         // Errors and a shortened file are found again by the read on a blocking thread.
-        let read = preadv2(&self.file, &mut place, self.at, ReadWriteFlags::NOWAIT).unwrap_or(0);
+        let read = read_cached(&self.file, &mut into[before..], self.at).unwrap_or(0);
         into.truncate(before + read);
         self.at += read as u64;
         self.left -= read as u64;
@@ -70,8 +69,7 @@ impl FileBody {
 
     /// Whether the byte at this position is in the page cache.
     fn is_at_hand(&self, at: u64) -> bool {
-        let mut place = [0];
-        preadv2(&self.file, &mut [IoSliceMut::new(&mut place)], at, ReadWriteFlags::NOWAIT) == Ok(1)
+        read_cached(&self.file, &mut [0], at) == Ok(1)
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -8,6 +8,7 @@ mod place;
 mod request;
 mod serve;
 mod served;
+mod system;
 
 use std::io;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub struct Files {
 impl Files {
     /// `takes_below`: the route matches all paths below its own. The folder need not exist now: each request looks for it again.
     pub fn new(settings: StaticFiles, takes_below: bool) -> Self {
-        let is_local = open::is_local(&settings.dir);
+        let is_local = system::is_local(&settings.dir);
         Self { settings: Arc::new(settings), takes_below, is_local }
     }
 

@@ -5,8 +5,10 @@ use std::io;
 use std::path::{Component, Path};
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, statfs};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
+
+use super::system::{FOLDER, folder_at_hand, open_below, open_below_at_hand};
 
 pub(super) enum Opened {
     File(File, Metadata),
@@ -31,10 +33,9 @@ pub(super) struct Folder {
 impl Folder {
     /// Opened by its path for each request: a deployment may have replaced it.
     pub fn at(path: &Path, blocking: Blocking) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = match blocking {
-            Blocking::None => at_hand(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED))?,
-            Blocking::Any => openat(CWD, path, flags, Mode::empty())?,
+            Blocking::None => at_hand(folder_at_hand(path))?,
+            Blocking::Any => openat(CWD, path, FOLDER, Mode::empty())?,
         };
         Ok(Self { fd: opened, blocking })
     }
@@ -45,13 +46,10 @@ impl Folder {
         // Without NONBLOCK, opening a named pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        // Another file system may be a network file system.
-        let here = below | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
         let opened = match self.blocking {
-            Blocking::None => at_hand(openat2(&self.fd, path, flags, Mode::empty(), here))?,
-            Blocking::Any => match openat2(&self.fd, path, flags, Mode::empty(), below) {
-                // An old kernel, or a sandbox that blocks the call.
+            Blocking::None => at_hand(open_below_at_hand(&self.fd, path, flags))?,
+            Blocking::Any => match open_below(&self.fd, path, flags) {
+                // An old kernel, another system, or a sandbox that blocks the call.
                 Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags)?,
                 opened => opened?,
             },
@@ -76,27 +74,13 @@ fn at_hand(opened: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether the path is on a local file system. On a network file system, opening a file may wait for the network even if its name is
-/// cached.
-pub(super) fn is_local(path: &Path) -> bool {
-    const EXT: u32 = 0xEF53;
-    const XFS: u32 = 0x5846_5342;
-    const BTRFS: u32 = 0x9123_683E;
-    const F2FS: u32 = 0xF2F5_2010;
-    const TMPFS: u32 = 0x0102_1994;
-    const OVERLAY: u32 = 0x794C_7630;
-    let known = [EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAY];
-    // The number has 32 bits, but its type differs between platforms.
-    statfs(path).is_ok_and(|about| known.contains(&(about.f_type as u32)))
-}
-
 /// Without the kernel's help no symbolic link is followed.
 fn step_by_step(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut here: Option<OwnedFd> = None;
     let mut steps = path.components().filter(|step| matches!(step, Component::Normal(_))).peekable();
     while let Some(step) = steps.next() {
         let flags = match steps.peek() {
-            Some(_) => OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Some(_) => FOLDER,
             None => flags,
         };
         here = Some(openat(
@@ -193,6 +177,6 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "the caller that may block finds out why");
         let elsewhere = Folder::at(Path::new("/"), Blocking::None).unwrap();
         assert!(elsewhere.open(Path::new("proc/self/status")).is_err(), "another file system");
-        assert!(!is_local(Path::new("/proc")));
+        assert!(!super::super::system::is_local(Path::new("/proc")));
     }
 }

@@ -4,8 +4,9 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
 use tokio::time::Instant;
+
+use crate::cpus::own_cpus;
 
 /// The time over which the free CPU is measured.
 const WINDOW: Duration = Duration::from_millis(100);
@@ -100,9 +101,8 @@ impl CpuRoom {
 
 /// The idle time in the text of `/proc/stat`, of the cores that Hostler may use.
 fn idle(stat: &str) -> Option<Duration> {
-    let usable = sched_getaffinity(None).ok();
-    let is_usable =
-        |core: usize| usable.as_ref().is_none_or(|set| core < CpuSet::MAX_CPU && set.is_set(core));
+    let usable = own_cpus();
+    let is_usable = |core: usize| usable.as_ref().is_none_or(|list| list.contains(core));
     let (mut idle, mut all) = (0, 0);
     for line in stat.lines() {
         let mut words = line.split_ascii_whitespace();

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use rustix::thread::CpuSet;
+/// How many CPUs the kernel's own set has room for (`CPU_SETSIZE`).
+pub(super) const MAX_CPU: usize = 1024;
 
 /// Numbers of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,8 +60,8 @@ impl FromStr for CpuList {
             if first > last {
                 return Err(format!("{:?} ends before it begins", part.trim()));
             }
-            if last >= CpuSet::MAX_CPU {
-                return Err(format!("{last} is too high; the highest CPU is {}", CpuSet::MAX_CPU - 1));
+            if last >= MAX_CPU {
+                return Err(format!("{last} is too high; the highest CPU is {}", MAX_CPU - 1));
             }
             cpus.extend(first..=last);
         }

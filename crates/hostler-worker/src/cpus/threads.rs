@@ -3,33 +3,13 @@
 //! Threads and programs that a thread starts inherit its CPUs. Only the main thread of a worker is bound; its helpers (V8's garbage
 //! collector, libuv's pool, worker threads) and the programs that it starts keep all CPUs, so that they run beside it.
 
-use std::io;
 use std::time::Duration;
-
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::disturbance::CpuWork;
 use super::list::CpuList;
 use crate::main_thread::times;
 
-/// The CPUs that the calling thread may use.
-pub(super) fn own() -> Option<CpuList> {
-    sched_getaffinity(None).ok().map(|set| list(&set))
-}
-
-/// The CPUs that a thread may use.
-pub(super) fn of(thread: u32) -> Option<CpuList> {
-    sched_getaffinity(Some(pid(thread)?)).ok().map(|set| list(&set))
-}
-
-/// Sets the CPUs of a thread.
-pub(super) fn set(thread: u32, cpus: &CpuList) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    cpus.iter().filter(|cpu| *cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
-    let pid = pid(thread).ok_or(rustix::io::Errno::SRCH)?;
-    Ok(sched_setaffinity(Some(pid), &set)?)
-}
+pub(super) use self::kernel::{of, own, set};
 
 /// Gives all CPUs to the threads and programs that have inherited those of the main thread. Returns whether a program was among them.
 pub(super) fn free_others(process: u32, bound: &CpuList, all: &CpuList) -> bool {
@@ -75,12 +55,61 @@ fn programs(process: u32) -> Vec<u32> {
     children.unwrap_or_default().split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-fn pid(thread: u32) -> Option<Pid> {
-    i32::try_from(thread).ok().and_then(Pid::from_raw)
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::io;
+
+    use rustix::process::Pid;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    use super::super::list::MAX_CPU;
+    use super::CpuList;
+
+    /// The CPUs that the calling thread may use.
+    pub fn own() -> Option<CpuList> {
+        sched_getaffinity(None).ok().map(|set| list(&set))
+    }
+
+    /// The CPUs that a thread may use.
+    pub fn of(thread: u32) -> Option<CpuList> {
+        sched_getaffinity(Some(pid(thread)?)).ok().map(|set| list(&set))
+    }
+
+    /// Sets the CPUs of a thread.
+    pub fn set(thread: u32, cpus: &CpuList) -> io::Result<()> {
+        let mut set = CpuSet::new();
+        cpus.iter().filter(|cpu| *cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
+        let pid = pid(thread).ok_or(rustix::io::Errno::SRCH)?;
+        Ok(sched_setaffinity(Some(pid), &set)?)
+    }
+
+    fn pid(thread: u32) -> Option<Pid> {
+        i32::try_from(thread).ok().and_then(Pid::from_raw)
+    }
+
+    fn list(set: &CpuSet) -> CpuList {
+        (0..CpuSet::MAX_CPU.min(MAX_CPU)).filter(|cpu| set.is_set(*cpu)).collect()
+    }
 }
 
-fn list(set: &CpuSet) -> CpuList {
-    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+/// Other systems bind no thread to a CPU.
+#[cfg(not(target_os = "linux"))]
+mod kernel {
+    use std::io;
+
+    use super::CpuList;
+
+    pub fn own() -> Option<CpuList> {
+        None
+    }
+
+    pub fn of(_: u32) -> Option<CpuList> {
+        None
+    }
+
+    pub fn set(_: u32, _: &CpuList) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Serialize;
 
 /// The machine, or the control group that limits Hostler. Times are counters that only grow.
@@ -50,9 +49,8 @@ impl MachineFiles {
 
     /// The number of usable CPUs, and the time in which they were busy.
     fn cpus(&self) -> Option<(f64, u64)> {
-        let usable = sched_getaffinity(None).ok();
-        let is_usable =
-            |cpu: usize| usable.as_ref().is_none_or(|set| cpu < CpuSet::MAX_CPU && set.is_set(cpu));
+        let usable = hostler_worker::own_cpus();
+        let is_usable = |cpu: usize| usable.as_ref().is_none_or(|list| list.contains(cpu));
         let stat = read_to_string(self.proc.join("stat")).ok()?;
         let (mut cpus, mut busy) = (0_u32, 0);
         for line in stat.lines() {

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hostler_config::ListenAddress;
 use rustix::fs::{FlockOperation, flock};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::net::{bind, connect, listen, socket_with};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Only root and the user of this process may connect.
 const MODE: u32 = 0o600;
@@ -101,11 +100,10 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         }
         fs::remove_file(path)?;
     }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    let socket = unix_socket()?;
+    socket.bind(&SockAddr::unix(path)?)?;
     fs::set_permissions(path, Permissions::from_mode(MODE))?;
-    listen(&socket, BACKLOG)?;
+    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
@@ -137,14 +135,19 @@ fn is_socket(path: &Path) -> io::Result<bool> {
 
 /// Whether no process listens on the socket. A process whose queue is full listens.
 fn is_dead(path: &Path) -> io::Result<bool> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let probe = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    match connect(&probe, &SocketAddrUnix::new(path)?) {
-        Err(error) if error == rustix::io::Errno::CONNREFUSED => Ok(true),
+    match unix_socket()?.connect(&SockAddr::unix(path)?) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
         Ok(()) => Ok(false),
-        Err(error) if error == rustix::io::Errno::AGAIN => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
     }
+}
+
+/// It does not block, and programs that are started do not inherit it.
+fn unix_socket() -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

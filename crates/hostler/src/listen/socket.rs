@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// How many connections the kernel queues before they are accepted.
 pub(super) const BACKLOG: i32 = 4096;
@@ -16,8 +16,13 @@ pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener
     if address.port() != 0 {
         drop(socket(address, false)?);
     }
-    let mut listeners = Vec::with_capacity(count);
+    let mut listeners: Vec<TcpListener> = Vec::with_capacity(count);
     for _ in 0..count {
+        if let (Some(first), false) = (listeners.first(), cfg!(target_os = "linux")) {
+            // Only Linux spreads connections over such sockets. Elsewhere all threads accept from one.
+            listeners.push(first.try_clone()?);
+            continue;
+        }
         let socket = socket(address, true)?;
         // The first socket finds the free port and keeps it, so that no other process can take it.
         address = socket.local_addr()?.as_socket().unwrap_or(address);
@@ -35,7 +40,10 @@ const UNSENT: u32 = 32 * 1024;
 /// megabytes for a client that does not read, and a slow client looks stalled for a long time.
 pub(super) fn limit_unsent(listener: &tokio::net::TcpListener) {
     // On a system without this option, slow clients only look slower than they are.
-    let _ = SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (listener, UNSENT);
 }
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {

@@ -11,8 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hostler_engine::gateway::StickyKey;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
@@ -59,9 +59,33 @@ pub(super) struct Channel(UnixStream);
 
 /// Both ends. The second one is for the other process.
 pub(super) fn pair() -> io::Result<(Channel, OwnedFd)> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (ours, theirs) = sockets()?;
     Ok((Channel::new(ours)?, theirs))
 }
+
+#[cfg(target_os = "linux")]
+fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Messages of a Unix socket that keep their bounds and tell the end of the other process (`SOCK_SEQPACKET`) exist on Linux only.
+#[cfg(not(target_os = "linux"))]
+fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux can pass the sockets to a successor"))
+}
+
+/// Writing to a closed channel is an error and no signal. Rust ignores the signal anyway.
+#[cfg(target_os = "linux")]
+const SENDING: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const SENDING: SendFlags = SendFlags::empty();
+
+/// Programs that are started meanwhile do not inherit the descriptors.
+#[cfg(target_os = "linux")]
+const RECEIVING: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+const RECEIVING: RecvFlags = RecvFlags::empty();
 
 impl Channel {
     pub fn new(end: OwnedFd) -> io::Result<Self> {
@@ -120,7 +144,7 @@ fn send(end: BorrowedFd<'_>, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> rus
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
-    sendmsg(end, &[IoSlice::new(text)], &mut control, SendFlags::NOSIGNAL).map(drop)
+    sendmsg(end, &[IoSlice::new(text)], &mut control, SENDING).map(drop)
 }
 
 fn receive(end: BorrowedFd<'_>) -> rustix::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
@@ -128,7 +152,7 @@ fn receive(end: BorrowedFd<'_>) -> rustix::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut text)];
-    let received = recvmsg(end, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
+    let received = recvmsg(end, &mut into, &mut control, RECEIVING)?.bytes;
     let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {

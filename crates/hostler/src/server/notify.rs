@@ -1,6 +1,5 @@
 //! Notifications to systemd for services of `Type=notify` (sd_notify(3)). Knows only the datagrams.
 
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ impl Notify {
     /// From NOTIFY_SOCKET: a path, or an abstract name after an `@`.
     pub fn of(environment: &Environment) -> Self {
         let address = environment.get("NOTIFY_SOCKET").and_then(|name| match name.strip_prefix('@') {
-            Some(name) => SocketAddr::from_abstract_name(name).ok(),
+            Some(name) => abstract_address(name),
             None => SocketAddr::from_pathname(name).ok(),
         });
         Self(address)
@@ -47,8 +46,22 @@ impl Notify {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn abstract_address(name: &str) -> Option<SocketAddr> {
+    use std::os::linux::net::SocketAddrExt;
+    SocketAddr::from_abstract_name(name).ok()
+}
+
+/// Only Linux has such names.
+#[cfg(not(target_os = "linux"))]
+fn abstract_address(_: &str) -> Option<SocketAddr> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt;
+
     use super::*;
 
     #[test]

@@ -118,7 +118,11 @@ fn take(passed: &mut ListenFd, index: usize) -> Option<(ListenAddress, OwnedFd)>
 }
 
 fn is_listening(socket: &impl AsFd) -> bool {
+    // macOS cannot tell. systemd is on Linux only.
+    #[cfg(target_os = "linux")]
     let is_ready = rustix::net::sockopt::socket_acceptconn(socket) == Ok(true);
+    #[cfg(not(target_os = "linux"))]
+    let is_ready = true;
     is_ready && rustix::io::ioctl_fionbio(socket, true).is_ok()
 }
 
