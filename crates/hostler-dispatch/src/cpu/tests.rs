@@ -109,6 +109,7 @@ fn a_request_that_is_alone_pays_what_the_clock_shows() {
     member.clock.helpers.store(500, Ordering::SeqCst);
     assert_eq!(member.end(key, 60_000, &route), 3_500, "with the threads of the garbage collector");
     let next = member.begin(60_000, &route);
+    member.used(0);
     assert_eq!(member.end(next, 70_000, &route), 0, "it has only waited");
 }
 
@@ -165,6 +166,7 @@ fn work_after_an_answer_belongs_to_its_request_and_later_work_to_none() {
     member.used(300);
     let key = member.begin(10_000, &other);
     assert_eq!((micros(&route.paid), micros(&other.paid)), (2_300, 0));
+    member.used(0);
     member.end(key, 20_000, &other);
     // A timer of the app computes for 50 ms.
     member.used(50_000);
