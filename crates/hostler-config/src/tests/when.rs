@@ -101,6 +101,10 @@ fn a_condition_that_cannot_be_met_or_read_is_refused_with_its_place() {
             "hostler.toml:6:30: routes[0].when.header.X-Beta: invalid type: map, expected a string, a list of strings, true or false"
         ],
     );
+}
+
+#[test]
+fn a_condition_of_the_wrong_kind_is_refused_with_its_place() {
     check(
         "when = { cookie = { 'a=b' = '1' } }",
         expect![[r#"hostler.toml:6:29: routes[0].when.cookie.a=b: "a=b" is not a valid name of a cookie"#]],

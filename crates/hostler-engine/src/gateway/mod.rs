@@ -124,11 +124,7 @@ impl Gateway {
         client: &mut D,
         thread: usize,
     ) -> Result<Answer, Failed> {
-        route.changes.begin(exchange)?;
-        if let Err(refusal) = rate_limit::admit(&route.limits, exchange) {
-            early::discard_arrived(client, exchange).await;
-            return Err(refusal.into());
-        }
+        begin(route, exchange, client).await?;
         files::check_method(route, exchange)?;
         if route.files_first.is_some()
             && let Some(answer) = files::first(route, exchange).await?
@@ -173,9 +169,7 @@ impl Gateway {
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
-        if let (Some(others), Ok(Answer::Member(call))) = (&route.same_urls, &answered) {
-            cached::invalidate_others(others, exchange, call.answer());
-        }
+        cached::invalidate_others(route, exchange, &answered);
         let answered = answered.and_then(|answer| stream::begin(answer, target, exchange));
         // The order: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
         match answered {
@@ -318,6 +312,17 @@ impl Gateway {
         exchange.trailers = client.trailers().cloned();
         Ok(())
     }
+}
+
+/// Notes what the route changes, and refuses the request if it is over a rate limit.
+async fn begin<D: Downstream>(route: &Route, exchange: &mut Exchange, client: &mut D) -> Result<(), Refusal> {
+    route.changes.begin(exchange)?;
+    let admitted = rate_limit::admit(&route.limits, exchange);
+    if admitted.is_err() {
+        // Boxed, because few requests need it.
+        Box::pin(early::discard_arrived(client, exchange)).await;
+    }
+    admitted
 }
 
 /// Checks a request that goes to a pool. Returns the answer if the request must not go further.

@@ -9,6 +9,9 @@ use crate::cache_hits::{answer, assert_cache};
 use crate::http2::talk;
 use crate::{in_front_of, site};
 
+/// Method, path, header fields, and the answer.
+type RequestCase = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str);
+
 /// A route that answers with this text.
 fn says(pattern: &str, when: &str, text: &str) -> String {
     let when = if when.is_empty() { String::new() } else { format!("when = {{ {when} }}\n") };
@@ -38,7 +41,7 @@ async fn each_kind_of_condition_chooses_the_route_in_both_protocols() {
         says("*", "", "no"),
     ];
     let site = site(&config.concat()).start().await;
-    let cases: [(&str, &str, &[(&str, &str)], &str); 20] = [
+    let cases: [RequestCase; 20] = [
         ("PUT", "/method", &[], "yes"),
         ("GET", "/method", &[], "no"),
         ("GET", "/header", &[("x-beta", "1")], "yes"),

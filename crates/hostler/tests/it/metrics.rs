@@ -26,7 +26,7 @@ async fn metrics(site: &Site, accept: &str) -> ReceivedAnswer {
 }
 
 /// Each sample with its labels, and its value.
-async fn samples(site: &Site) -> HashMap<String, f64> {
+pub(super) async fn samples(site: &Site) -> HashMap<String, f64> {
     let text = metrics(site, "").await.assert_status(200).text();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines

@@ -41,7 +41,7 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         head_bytes: format!("200 at {at}").len(),
         body: Bytes::from(vec![b'b'; body]),
         freshness,
-        vary: Vary { secure: at.is_multiple_of(2), route: at as u64, fields },
+        vary: Vary { secure: at.is_multiple_of(2), route: at, fields },
         asked: FetchMark { at: Moment(at), under: Some(Under { epoch: NonZeroU64::MIN, number: at }) },
         tags: ["a".into(), "ü".into()].into(),
         forms: Box::default(),

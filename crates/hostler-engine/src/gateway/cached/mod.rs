@@ -17,7 +17,7 @@ use hostler_cache::{
     CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, invalidated,
     may_serve_on_error, write_key,
 };
-use hostler_wire::{ResponseHead, Whole};
+use hostler_wire::Whole;
 
 use super::answer::Answer;
 use super::hints::EarlyHints;
@@ -86,15 +86,17 @@ async fn decide<D: Downstream>(
     }
 }
 
-/// An unsafe method makes void what is stored for its URL (RFC 9111 section 4.4), also by other routes. `others`: how routes that may have
-/// stored something write its key.
-pub(super) fn invalidate_others(others: &[Arc<Caching>], exchange: &Exchange, answer: &ResponseHead) {
-    let method = Method::of(exchange.head.method());
+/// An unsafe method makes void what is stored for its URL (RFC 9111 section 4.4), also by other routes. Without conditions each URL has one
+/// route, and this does nothing.
+pub(super) fn invalidate_others(route: &Route, exchange: &Exchange, answered: &Result<Answer, Refusal>) {
+    let (Some(others), Ok(Answer::Member(call))) = (&route.same_urls, answered) else { return };
+    let (method, answer) = (Method::of(exchange.head.method()), call.answer());
     let (host, secure) = (exchange.host(), request::is_secure(exchange));
     let mut key = Vec::new();
     for target in invalidated(method, answer.status, &HeadLines(&answer.fields), host, exchange.head.target())
     {
-        for caching in others {
+        // Routes may write the key of one URL in different ways.
+        for caching in others.iter() {
             write_key(&caching.query, secure, host, &target, &mut key);
             caching.shared_cache.forget(&key);
         }
