@@ -40,7 +40,7 @@ async function tryPackage(system, deb) {
   expect('check', runIn(system, ['hostler', 'check', '-c', CONFIG], { user: 'hostler:hostler' }), /hostler\.toml/);
   expect('dpkg --verify', runIn(system, ['dpkg', '--verify', 'hostler']), /^$/);
   const files = runIn(system, ['dpkg', '--listfiles', 'hostler']);
-  for (const file of ['systemd/system/hostler.service', 'completions/hostler', 'completions/_hostler', 'man1/hostler-run.1.gz']) expect('files', files, new RegExp(`/${file}\n`));
+  for (const file of ['systemd/system/hostler.service', 'completions/hostler', 'vendor-completions/_hostler', 'man1/hostler-run.1.gz']) expect('files', files, new RegExp(`/${file}\n`));
 
   // As the unit starts it: the user hostler, with the right to open port 80 and no other.
   const start = ['hostler', 'start', '--config', CONFIG];

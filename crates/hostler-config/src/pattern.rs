@@ -37,6 +37,7 @@ pub enum PathPattern {
 
 impl PathPattern {
     /// Whether it matches a path that is already decoded.
+    #[inline] // requests call it: Cargo.toml
     pub fn matches(&self, path: &[u8]) -> bool {
         match self {
             Self::Exact(exact) => path == exact.as_bytes(),

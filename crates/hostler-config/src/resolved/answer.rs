@@ -30,6 +30,7 @@ pub enum Body {
 
 impl Body {
     /// The bytes to send.
+    #[inline] // requests call it: Cargo.toml
     pub fn bytes(&self) -> Bytes {
         match self {
             Self::Text(text) => Bytes::copy_from_slice(text.as_bytes()),
@@ -84,6 +85,7 @@ pub struct StaticFiles {
 
 impl StaticFiles {
     /// Whether a file, by its path in the folder, never changes.
+    #[inline] // requests call it: Cargo.toml
     pub fn is_immutable(&self, file: &Path) -> bool {
         use std::os::unix::ffi::OsStrExt;
         let path = [b"/", file.as_os_str().as_bytes()].concat();

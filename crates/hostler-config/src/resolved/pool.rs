@@ -51,6 +51,7 @@ pub struct Pool {
 
 impl Pool {
     /// Slots of each worker or member.
+    #[inline] // requests call it: Cargo.toml
     pub fn slots(&self) -> Slots {
         match &self.source {
             PoolMembers::Workers(workers) => workers.slots,
