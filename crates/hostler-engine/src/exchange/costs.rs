@@ -75,7 +75,7 @@ struct SlidingSum {
 
 /// What each key has cost.
 #[derive(Debug)]
-pub(super) struct CostTable {
+pub(super) struct KeyCostTable {
     keys: HashMap<u64, KeyCost>,
     all: Spans,
 }
@@ -91,7 +91,7 @@ pub(super) struct KeyCost {
     pub refused: u64,
 }
 
-impl CostTable {
+impl KeyCostTable {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
         Self { keys: HashMap::new(), all: Spans::new(now) }
@@ -241,20 +241,20 @@ mod tests {
 
     use super::*;
 
-    fn add(table: &mut CostTable, key: u64, held: u64, words: &str) {
+    fn add(table: &mut KeyCostTable, key: u64, held: u64, words: &str) {
         let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
         table.add(key, cost, false, Instant::now(), Some(words));
     }
 
-    fn dearest(table: &CostTable) -> Vec<&KeyCost> {
+    fn dearest(table: &KeyCostTable) -> Vec<&KeyCost> {
         table.dearest(|cost| cost.hold, Instant::now()).0
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_span_forgets_what_is_older() {
-        let mut table = CostTable::new(Instant::now());
+        let mut table = KeyCostTable::new(Instant::now());
         add(&mut table, 1, 1000, "one");
-        let spans = |table: &CostTable| {
+        let spans = |table: &KeyCostTable| {
             let spans = dearest(table)[0].spans.by_span(Instant::now(), |cost| millis(cost.hold));
             [spans.minute, spans.quarter, spans.day]
         };
@@ -272,7 +272,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_crowd_of_cheap_keys_drives_away_no_dear_one() {
-        let mut table = CostTable::new(Instant::now());
+        let mut table = KeyCostTable::new(Instant::now());
         add(&mut table, 0, 500, "crawler");
         for key in 1..100_000 {
             add(&mut table, key, 5, "person");

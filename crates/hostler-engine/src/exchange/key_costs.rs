@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::costs::{BySpan, Cost, CostTable, KeyCost, LedgerRow, millis, percent};
+use super::costs::{BySpan, Cost, KeyCost, KeyCostTable, LedgerRow, millis, percent};
 
 /// What the requests of one key have cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct FairCharge {
 
 /// What the keys of a pool have cost.
 #[derive(Debug)]
-pub struct KeyCosts(Mutex<CostTable>);
+pub struct KeyCosts(Mutex<KeyCostTable>);
 
 impl FairCharge {
     /// A slot of the request has cost this much.
@@ -57,7 +57,7 @@ impl FairCharge {
 impl KeyCosts {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
-        Self(Mutex::new(CostTable::new(now)))
+        Self(Mutex::new(KeyCostTable::new(now)))
     }
 
     /// Whether the key has a name here.
@@ -85,7 +85,7 @@ impl KeyCosts {
         self.with(|costs| costs.rows(is_measured, now))
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut CostTable) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut KeyCostTable) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

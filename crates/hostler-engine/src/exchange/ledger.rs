@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::clock;
-use super::costs::{BySpan, Cost, CostTable, LedgerRow, Spans, millis};
+use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
 use super::key_costs::{FairCharge, KeyCosts};
 use super::log_facts::Counters;
 
@@ -26,8 +26,8 @@ pub struct Ledger {
 
 #[derive(Debug)]
 struct LedgerSums {
-    routes: CostTable,
-    releases: CostTable,
+    routes: KeyCostTable,
+    releases: KeyCostTable,
     /// The CPU time that workers used while they had no request.
     unowned: Spans,
     unowned_ever: Duration,
@@ -70,7 +70,7 @@ struct KeyAccount {
 impl Ledger {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
-        let table = || CostTable::new(now);
+        let table = || KeyCostTable::new(now);
         let sums = LedgerSums {
             routes: table(),
             releases: table(),

@@ -5,15 +5,15 @@
 //! for, and unregisters the pool as soon as it cannot be served. After a reconnect, or when a router starts, it sends all registrations
 //! again.
 
-mod ledger;
+mod announcements;
 mod message;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use announcements::{AnnouncedNames, Announcements};
 use hostler_config::Advertise;
 use hostler_engine::journal::{Journal, Level};
-use ledger::{AnnouncedNames, Ledger};
 use message::{Sender, wanted_interval};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -58,7 +58,7 @@ impl Announcement {
             inbox,
             connection: connection.clone(),
             sender: Sender::new(settings.at, settings.zone),
-            ledger: Ledger::default(),
+            announcements: Announcements::default(),
             longest: settings.interval,
             interval: settings.interval,
             journal: settings.journal,
@@ -90,7 +90,7 @@ struct AnnounceTask {
     answers: Listener,
     inbox: String,
     sender: Sender,
-    ledger: Ledger,
+    announcements: Announcements,
     longest: Duration,
     interval: Duration,
     journal: Journal,
@@ -120,14 +120,14 @@ impl AnnounceTask {
                     NatsEvent::Message(message) => self.adopt_interval(&message.payload),
                 },
                 _ = poll.tick() => {
-                    let news = self.ledger.take(servable());
+                    let news = self.announcements.take(servable());
                     self.publish(UNREGISTER, &news.gone).await;
                     self.publish(REGISTER, &news.come).await;
                     self.record(&news.come, "announced");
                     self.record(&news.gone, "unregistered, because it cannot be served");
                     continue;
                 }
-                () = sleep_until(last_published + self.interval) => self.publish(REGISTER, &self.ledger.announced()).await,
+                () = sleep_until(last_published + self.interval) => self.publish(REGISTER, &self.announcements.announced()).await,
             }
             last_published = Instant::now();
         }
@@ -141,7 +141,7 @@ impl AnnounceTask {
     }
 
     async fn publish_all(&self) {
-        let all = self.ledger.all();
+        let all = self.announcements.all();
         self.publish(UNREGISTER, &all.gone).await;
         self.publish(REGISTER, &all.come).await;
     }
@@ -153,7 +153,7 @@ impl AnnounceTask {
     }
 
     async fn unregister_all(&mut self) {
-        let gone = self.ledger.take([]).gone;
+        let gone = self.announcements.take([]).gone;
         if gone.is_empty() {
             return;
         }

@@ -8,7 +8,7 @@ type AnnouncedName = (Arc<str>, String);
 
 /// The names that routers have from us.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct Announcements {
     announced: BTreeSet<AnnouncedName>,
     /// Names that were announced and are not any more. A router that missed the end of one is told again.
     former: BTreeSet<AnnouncedName>,
@@ -19,18 +19,18 @@ pub(super) type AnnouncedNames = Vec<(Arc<str>, Vec<String>)>;
 
 /// The messages to send.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct LedgerChange {
+pub(super) struct AnnouncementsChange {
     pub come: AnnouncedNames,
     pub gone: AnnouncedNames,
 }
 
-impl Ledger {
+impl Announcements {
     /// Takes the names that can be served at this moment, and returns what has changed.
-    pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> LedgerChange {
+    pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> AnnouncementsChange {
         let now: BTreeSet<AnnouncedName> = servable.into_iter().collect();
         let come = by_pool(now.difference(&self.announced));
         let gone: Vec<_> = self.announced.difference(&now).cloned().collect();
-        let news = LedgerChange { come, gone: by_pool(&gone) };
+        let news = AnnouncementsChange { come, gone: by_pool(&gone) };
         self.former.extend(gone);
         self.former.retain(|entry| !now.contains(entry));
         self.announced = now;
@@ -38,8 +38,8 @@ impl Ledger {
     }
 
     /// All names, for routers that may have missed a message.
-    pub fn all(&self) -> LedgerChange {
-        LedgerChange { come: self.announced(), gone: by_pool(&self.former) }
+    pub fn all(&self) -> AnnouncementsChange {
+        AnnouncementsChange { come: self.announced(), gone: by_pool(&self.former) }
     }
 
     /// The names that are announced.
@@ -76,32 +76,35 @@ mod tests {
 
     #[test]
     fn only_changes_are_announced() {
-        let mut ledger = Ledger::default();
-        let news = ledger.take(entries(&["web a.test", "web b.test", "api c.test"]));
+        let mut announcements = Announcements::default();
+        let news = announcements.take(entries(&["web a.test", "web b.test", "api c.test"]));
         assert_eq!(news.come, names(&[("api", &["c.test"]), ("web", &["a.test", "b.test"])]));
         assert_eq!(
-            ledger.take(entries(&["web b.test", "web a.test", "api c.test"])),
-            LedgerChange::default()
+            announcements.take(entries(&["web b.test", "web a.test", "api c.test"])),
+            AnnouncementsChange::default()
         );
-        let news = ledger.take(entries(&["web b.test"]));
+        let news = announcements.take(entries(&["web b.test"]));
         assert_eq!(
             news,
-            LedgerChange { come: vec![], gone: names(&[("api", &["c.test"]), ("web", &["a.test"])]) }
+            AnnouncementsChange { come: vec![], gone: names(&[("api", &["c.test"]), ("web", &["a.test"])]) }
         );
-        assert_eq!(ledger.announced(), names(&[("web", &["b.test"])]));
+        assert_eq!(announcements.announced(), names(&[("web", &["b.test"])]));
     }
 
     #[test]
     fn all_names_include_unregistered_ones_unless_they_are_announced_again() {
-        let mut ledger = Ledger::default();
-        ledger.take(entries(&["web a.test", "web b.test"]));
-        ledger.take(entries(&[]));
+        let mut announcements = Announcements::default();
+        announcements.take(entries(&["web a.test", "web b.test"]));
+        announcements.take(entries(&[]));
         assert_eq!(
-            ledger.all(),
-            LedgerChange { come: vec![], gone: names(&[("web", &["a.test", "b.test"])]) }
+            announcements.all(),
+            AnnouncementsChange { come: vec![], gone: names(&[("web", &["a.test", "b.test"])]) }
         );
-        ledger.take(entries(&["web a.test"]));
-        let all = LedgerChange { come: names(&[("web", &["a.test"])]), gone: names(&[("web", &["b.test"])]) };
-        assert_eq!(ledger.all(), all);
+        announcements.take(entries(&["web a.test"]));
+        let all = AnnouncementsChange {
+            come: names(&[("web", &["a.test"])]),
+            gone: names(&[("web", &["b.test"])]),
+        };
+        assert_eq!(announcements.all(), all);
     }
 }
