@@ -21,6 +21,7 @@ pub mod memory;
 pub mod pending_end;
 mod recent;
 pub mod spool;
+mod timings;
 pub mod trace;
 pub mod transfer_rate;
 pub mod via;
@@ -30,7 +31,6 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hostler_address::Peer;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead, Whole};
@@ -59,6 +59,7 @@ pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use recent::{EndedExchange, RecentExchanges};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
+pub use timings::Timings;
 pub use trace::TraceContext;
 pub use transfer_rate::TransferRate;
 
@@ -185,25 +186,6 @@ pub enum Protocol {
     #[default]
     Http1,
     Http2,
-}
-
-/// The times of an exchange.
-#[derive(Debug, Clone, Copy)]
-pub struct Timings {
-    /// When the head had arrived: the time of the wake-up that brought its last bytes.
-    pub started: Instant,
-    /// The wait for slots, over all attempts.
-    pub queue_wait: Duration,
-    /// The time to connect to members, over all attempts.
-    pub connecting: Duration,
-    /// When the last slot was granted. None if no slot was held.
-    pub slot_since: Option<Instant>,
-    /// How long slots were held, over all attempts. None if no slot was held, or one is still held.
-    pub slot_hold: Option<Duration>,
-    /// From the first byte to the worker until the head of its answer.
-    pub worker_time: Option<Duration>,
-    /// The CPU time that workers used for the request, over all attempts. None if it is not known.
-    pub worker_cpu: Option<Duration>,
 }
 
 impl Exchange {
@@ -380,19 +362,5 @@ impl Exchange {
     pub fn is_idempotent(&self) -> bool {
         matches!(self.head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
             || self.head.fields.first(Name::IdempotencyKey).is_some()
-    }
-}
-
-impl Timings {
-    fn now() -> Self {
-        Self {
-            started: clock::now(),
-            queue_wait: Duration::ZERO,
-            connecting: Duration::ZERO,
-            slot_since: None,
-            slot_hold: None,
-            worker_time: None,
-            worker_cpu: None,
-        }
     }
 }
