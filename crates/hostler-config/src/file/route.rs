@@ -105,7 +105,9 @@ pub struct Route {
     /// Which requests get a slot first if there are not enough slots.
     pub priority: Priority,
     /// Links that Hostler sends to a browser in a 103 (Early Hints, RFC 8297) while its request waits in the queue: `"learn"`, a list of
-    /// links, or a table. Example: `["</app.css>; rel=preload; as=style"]`.
+    /// links, or a table.
+    ///
+    /// Example: `["</app.css>; rel=preload; as=style"]`.
     ///
     /// `"learn"`: those that the last 8 responses of the route to the same host had in common. Hostler learns only from pages
     /// that any stranger gets: not from a request with `Cookie` or `Authorization`, and not from a response with
