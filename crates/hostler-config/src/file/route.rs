@@ -120,7 +120,10 @@ pub struct Route {
     /// Example: `{ requests = 100, per = "1m" }`. See [Rate limits](../guide/rate-limits.md).
     pub rate_limit: RateLimit,
     /// Links that Hostler sends to a browser in a 103 (Early Hints, RFC 8297) while its request waits in the queue: `"learn"`, a list of
-    /// links, or a table. Example: `["</app.css>; rel=preload; as=style"]`.
+    /// links, or a table.
+    ///
+    /// Example: `["</app.css>; rel=preload; as=style"]`.
+    ///
     /// `"learn"`: those that the last 8 responses of the route to the same host had in common. Hostler learns only from pages
     /// that any stranger gets: not from a request with `Cookie` or `Authorization`, and not from a response with
     /// `Set-Cookie`, `Vary: Cookie` or `Cache-Control: private`. After a deploy it learns anew. See [Early

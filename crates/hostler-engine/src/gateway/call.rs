@@ -65,25 +65,19 @@ pub(super) async fn call_within<D: Downstream>(
         let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
-        let answered = match &target.hedge {
-            // A request that stays with its member is not sent to another one.
-            Some(hedge) if stay.is_none() => {
-                Box::pin(hedge::forward(hedge, lease, (route, target), exchange, client, thread)).await
-            }
-            _ => proxy::forward(exchange, client, lease, &target.call, thread).await,
+        // A request that stays with its member is not sent to another one.
+        let answered = match target.hedge.as_ref().filter(|_| stay.is_none()) {
+            None => proxy::forward(exchange, client, lease, &target.call, thread).await,
+            Some(hedge) => hedge::forward(hedge, lease, (route, target), exchange, client, thread).await,
         };
         let answered = match answered {
-            Ok(call) if call.is_late() => {
-                Box::pin(wait::for_late_answer(call, exchange, client, target)).await
-            }
+            Ok(call) if call.is_late() => wait::for_late_answer(call, exchange, client, target).await,
             answered => answered,
         };
         let failure = match answered {
             Ok(mut call) => {
                 policy.answered(exchange, call.answer());
-                if let Some(hints) = &route.early_hints {
-                    hints.learn(exchange, call.answer(), call.release());
-                }
+                learn(route, exchange, &call);
                 if let (Some(stay), Some(sticky)) = (stay, &target.sticky) {
                     Box::pin(sticky.answered(stay, &mut call, &target.pool, exchange)).await;
                 }
@@ -114,6 +108,13 @@ fn stay(target: &PoolTarget, exchange: &Exchange, queue_wait: &mut QueueWait<'_>
     stay.prefer(&mut queue_wait.preference);
     queue_wait.bound_wait = stay.wait.filter(|_| stay.bound.is_some());
     Some(stay)
+}
+
+/// The answer may teach the links that other requests of the route are sent while they wait.
+fn learn(route: &Route, exchange: &Exchange, call: &CallBox) {
+    if let Some(hints) = &route.early_hints {
+        hints.learn(exchange, call.answer(), call.release());
+    }
 }
 
 /// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop

@@ -1,5 +1,7 @@
 //! A call that may become two: if the answer does not begin in the usual time, another member is asked as well. Knows no client protocol.
 
+use std::pin::Pin;
+
 use hostler_dispatch::{Claim, Lease, WorkKind};
 use tokio::time::{Instant, sleep};
 
@@ -9,8 +11,19 @@ use super::target::{PoolTarget, Route};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, CallBox, Endpoint, Failure, FirstHead, SecondTry};
 
-/// As [`proxy::forward`], with a second try at another member.
-pub(super) async fn forward<D: Downstream>(
+/// As [`proxy::forward`], with a second try at another member. Boxed, because few pools have second tries.
+pub(super) fn forward<'a, D: Downstream>(
+    hedge: &'a Hedge,
+    lease: Lease<Endpoint>,
+    at: (&'a Route, &'a PoolTarget),
+    exchange: &'a mut Exchange,
+    client: &'a mut D,
+    thread: usize,
+) -> Pin<Box<impl Future<Output = Result<CallBox, Failure>>>> {
+    Box::pin(forward_unboxed(hedge, lease, at, exchange, client, thread))
+}
+
+async fn forward_unboxed<D: Downstream>(
     hedge: &Hedge,
     lease: Lease<Endpoint>,
     (route, target): (&Route, &PoolTarget),

@@ -301,17 +301,21 @@ pub(super) fn set_deadline(
 
 /// Waits on for an answer that is late. At a member that is not a worker of ours, waits only as long as the pool has not ejected it, if the request may be sent to
 /// another member.
-pub(super) async fn for_late_answer<D: Downstream>(
+///
+/// Boxed, because few answers are late.
+pub(super) fn for_late_answer<'a, D: Downstream>(
     mut call: CallBox,
-    exchange: &mut Exchange,
-    client: &mut D,
-    target: &PoolTarget,
-) -> Result<CallBox, Failure> {
-    target.poison.watch(exchange, Instant::now() + target.request_timeout);
-    if proxy::is_repeatable(exchange) {
-        call.watch_ejection();
-    }
-    call.wait_on(exchange, client).await
+    exchange: &'a mut Exchange,
+    client: &'a mut D,
+    target: &'a PoolTarget,
+) -> Pin<Box<impl Future<Output = Result<CallBox, Failure>>>> {
+    Box::pin(async move {
+        target.poison.watch(exchange, Instant::now() + target.request_timeout);
+        if proxy::is_repeatable(exchange) {
+            call.watch_ejection();
+        }
+        call.wait_on(exchange, client).await
+    })
 }
 
 #[cfg(test)]

@@ -46,7 +46,12 @@ async fn reaches_both(members: [&Upstream; 2], target: &str) {
 
 #[tokio::test]
 async fn a_slow_answer_is_replaced_by_that_of_another_member_and_the_slow_one_keeps_its_slot() {
-    let (a, b) = (member("a").await, member("b").await);
+    // It notices that it is told to stop, and works on until the test releases it.
+    let stubborn = |seen: &hostler_testkit::Seen| match seen.target().as_str() {
+        "/slow" => [vec![Step::AwaitFin, Step::Hold], ok("a")].concat(),
+        _ => ok("a"),
+    };
+    let (a, b) = (upstream().script(stubborn).start().await, member("b").await);
     let site = pool(&[&a, &b], "hedge = { after = '20ms', budget = '50%' }").await;
     // The first requests earn the second try. A POST has none itself.
     for _ in 0..2 {

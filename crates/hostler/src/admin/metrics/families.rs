@@ -27,6 +27,7 @@ pub(super) fn write(status: &Status, encoder: DescriptorEncoder<'_>) -> fmt::Res
     health(&mut out, &status.health)?;
     routes(&mut out, status)?;
     pools(&mut out, &status.pools)?;
+    hedges(&mut out, &status.pools)?;
     workers(&mut out, &status.pools)?;
     connections(&mut out, &status.connections)?;
     buffers(&mut out, status)?;
@@ -161,9 +162,6 @@ fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     for (metric, pick) in figures {
         out.each(metric, pools.iter().map(|pool| (pool.label(), pick(pool))))?;
     }
-    let hedged = || pools.iter().filter_map(|pool| Some((pool.label(), pool.hedge.as_ref()?)));
-    out.each(metric::HEDGES, hedged().map(|(pool, hedge)| (pool, hedge.sent as f64)))?;
-    out.each(metric::HEDGES_WON, hedged().map(|(pool, hedge)| (pool, hedge.won as f64)))?;
     out.each(
         metric::MEMBER_FAILURES,
         pools.iter().flat_map(|pool| {
@@ -190,6 +188,12 @@ fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
                 .map(|(state, count)| ([(*pool.name).into(), state.into()], count as f64))
         }),
     )
+}
+
+fn hedges(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
+    let hedged = || pools.iter().filter_map(|pool| Some((pool.label(), pool.hedge.as_ref()?)));
+    out.each(metric::HEDGES, hedged().map(|(pool, hedge)| (pool, hedge.sent as f64)))?;
+    out.each(metric::HEDGES_WON, hedged().map(|(pool, hedge)| (pool, hedge.won as f64)))
 }
 
 fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
