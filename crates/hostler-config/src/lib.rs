@@ -40,9 +40,10 @@ pub use invocation::{Invocation, Surroundings};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
-    Advertise, Body, Caching, Changes, Config, Ejection, Endpoint, Fallback, Geo, HeaderChange, HealthCheck,
-    LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool, PoolMembers, Postal, Queue,
-    Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky, Target, Tls, Traces,
+    Advertise, Body, Caching, Changes, CollectorAddress, Config, Ejection, Endpoint, Fallback, Geo,
+    HeaderChange, HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece, Poison, Pool,
+    PoolMembers, Postal, Queue, Redirect, Registrar, Respond, Rewrite, Route, Server, StaticFiles, Sticky,
+    Target, Tls, Traces,
 };
 pub use source::{Given, Setting};
 pub use value::{AutoOrOff, ClientLimit, ListenAddress, Origin, Period, Secret, ShowSize};

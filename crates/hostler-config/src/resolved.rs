@@ -33,7 +33,7 @@ pub use pool::{Endpoint, Members, Poison, Pool, PoolMembers, Queue};
 pub use registrar::{Advertise, Nats, NatsLogin, NatsTls, Registrar};
 pub use server::Server;
 pub use sticky::Sticky;
-pub use traces::Traces;
+pub use traces::{CollectorAddress, Traces};
 
 /// The whole configuration of one running Hostler.
 #[derive(Clone, Debug, PartialEq)]

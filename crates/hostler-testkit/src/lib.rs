@@ -1,4 +1,4 @@
-//! Helpers of Hostler's tests: `site`, `upstream`, `client`, `nats`, `memcached`, `eventually`. Knows Hostler only from
+//! Helpers of Hostler's tests: `site`, `upstream`, `client`, `nats`, `memcached`, `collector`, `eventually`. Knows Hostler only from
 //! outside, as a program.
 //!
 //! Nothing here is shared with the tested code. The reader of messages is an independent implementation of HTTP/1.1. The
@@ -25,6 +25,7 @@ mod memcached;
 mod message;
 mod mmdb;
 mod nats;
+mod otlp;
 mod plan;
 mod port;
 mod process;
@@ -45,6 +46,7 @@ pub use memcached::{memcached, memcached_at};
 pub use message::{MessageHead, chunked, request};
 pub use mmdb::{Mmdb, mmdb, mmdb_v4};
 pub use nats::{NatsPlan, NatsServer, nats};
+pub use otlp::{CollectorPlan, SpanReceiver, attribute, collector, hex};
 pub use plan::{SitePlan, site};
 pub use port::{HeldPort, held_port};
 pub use process::{Output, run};

@@ -18,6 +18,11 @@ pub fn h2spec() -> Option<PathBuf> {
     find("h2spec", "TEST_H2SPEC", TOOLS)
 }
 
+/// A real OpenTelemetry Collector.
+pub(crate) fn otel_collector() -> Option<PathBuf> {
+    find("otel-collector", "TEST_OTEL_COLLECTOR", TOOLS)
+}
+
 /// Node 22. `None` if it is missing: a line about the skipped test has been printed.
 pub fn node_22() -> Option<PathBuf> {
     find("node22/bin/node", "TEST_NODE_22", TOOLS)

@@ -55,7 +55,7 @@ pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, Server};
 pub use sticky::{SameSite, StickyBy, StickySwitch, StickyTable, is_token};
 pub use tls::{Certificate, ClientCertificates, Hsts, MinVersion, Tls};
-pub use traces::Traces;
+pub use traces::{Traces, TracesTls};
 pub use workers::{NumberOfWorkers, WorkerRange};
 
 /// Hostler's configuration file, `hostler.toml`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Count, Delay};
+use crate::value::{Count, Delay, Secret};
 
 /// The `[traces]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,9 +13,20 @@ pub struct Traces {
     /// `"http://127.0.0.1:4318"`.
     ///
     /// Without it Hostler makes no traces, and passes `traceparent` and `tracestate` on unchanged. Hostler adds `/v1/traces` if the
-    /// address has no path. Hostler sends without TLS, so run the collector on this machine or in a network that you trust.
+    /// address has no path. With `https://` Hostler sends over TLS. Use `http://` only for a collector on this machine or in a network
+    /// that you trust.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub endpoint: Option<String>,
+    /// Fields that Hostler adds to each request to the collector, such as an access key. Example: `"api-key=0815,x-team=web"`.
+    ///
+    /// The form is that of the variable `OTEL_EXPORTER_OTLP_HEADERS`: `%20` and the like stand for other characters. Without this key
+    /// Hostler takes `OTEL_EXPORTER_OTLP_TRACES_HEADERS` or `OTEL_EXPORTER_OTLP_HEADERS` from its environment, if `endpoint` is
+    /// `https://` or on this machine. `""`: no fields. Use a variable, so that the file does not contain the key. Hostler never shows
+    /// the values.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub headers: Option<Secret>,
+    /// TLS to an `https://` collector.
+    pub tls: TracesTls,
     /// Hostler exports one of so many requests. `1`: all. `0`: none by chance.
     ///
     /// Refusals of Hostler and requests that take at least `slow` are always exported. Lower it if the collector has room for more.
@@ -32,6 +43,24 @@ pub struct Traces {
 
 impl Default for Traces {
     fn default() -> Self {
-        Self { endpoint: None, sample: Count(100), slow: Delay::seconds(1), parent_based: true }
+        let (endpoint, headers, tls) = (None, None, TracesTls::default());
+        Self { endpoint, headers, tls, sample: Count(100), slow: Delay::seconds(1), parent_based: true }
     }
+}
+
+/// The `[traces.tls]` section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct TracesTls {
+    /// A PEM file with the authorities that must have signed the collector's certificate. A relative path starts at the folder of the
+    /// configuration file.
+    #[schemars(with = "String", extend("x-default" = "the authorities of the system"))]
+    pub ca: Option<String>,
+    /// A PEM file with the certificate that Hostler shows if the collector asks for one, followed by its intermediate certificates. Needs
+    /// `key`.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub cert: Option<String>,
+    /// A PEM file with the private key of `cert`.
+    #[schemars(with = "String", extend("x-default" = "none"))]
+    pub key: Option<String>,
 }

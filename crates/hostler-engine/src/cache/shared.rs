@@ -15,6 +15,11 @@ impl SharedCache {
         self.tier.store(tier.map(Arc::new));
     }
 
+    /// Whether there is memcached.
+    pub fn has_tier(&self) -> bool {
+        self.tier.load().is_some()
+    }
+
     /// Stores an entry in memory; one that others may use goes to memcached too.
     pub fn keep(&self, key: &[u8], entry: Arc<Entry<ResponseHead>>) {
         if self.memory.keep(key, entry) {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use hostler_wire::Fields;
+use tokio::time::Instant;
 
 /// The field with the context.
 pub const TRACEPARENT: &str = "traceparent";
@@ -23,8 +24,37 @@ pub struct TraceContext {
     pub client_span: [u8; 8],
     /// The trace is recorded whatever comes of the request.
     pub is_sampled: bool,
+    /// When the request was at the cache. Empty on a route without one.
+    pub cache: CacheTimes,
     /// The trace id as text, for the log.
     text: Box<str>,
+}
+
+/// A part of what the cache does for a request, before a member is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheStep {
+    /// All of it.
+    Whole,
+    /// The wait for the answer that another request fetches.
+    Flight,
+    /// The question to memcached.
+    Memcached,
+}
+
+/// When each step began and ended, by the exact clock. If a step came more than once, from the first begin to the last end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CacheTimes([Option<(Instant, Instant)>; 3]);
+
+impl CacheTimes {
+    /// None: the request did not take this step.
+    pub fn of(&self, step: CacheStep) -> Option<(Instant, Instant)> {
+        self.0[step as usize]
+    }
+
+    fn note(&mut self, step: CacheStep, since: Instant) {
+        let known = &mut self.0[step as usize];
+        *known = Some((known.map_or(since, |(first, _)| first), Instant::now()));
+    }
 }
 
 impl TraceContext {
@@ -40,7 +70,8 @@ impl TraceContext {
         let mut text = String::with_capacity(32);
         write_hex(&mut text, &trace_id);
         let (server_span, client_span) = (span_id(), span_id());
-        Self { trace_id, parent, server_span, client_span, is_sampled, text: text.into() }
+        let cache = CacheTimes::default();
+        Self { trace_id, parent, server_span, client_span, is_sampled, cache, text: text.into() }
     }
 
     /// The trace id in lower case hexadecimal digits.
@@ -57,6 +88,18 @@ impl TraceContext {
         write_hex(&mut value, &self.client_span);
         value.push_str(if self.is_sampled { "-01" } else { "-00" });
         value
+    }
+}
+
+/// When a step begins, by the exact clock. None while Hostler makes no traces: then the clock is not read.
+pub fn step_begins(trace: Option<&TraceContext>) -> Option<Instant> {
+    trace.map(|_| Instant::now())
+}
+
+/// The step that began then has ended.
+pub fn step_ends(trace: Option<&mut TraceContext>, step: CacheStep, since: Option<Instant>) {
+    if let (Some(trace), Some(since)) = (trace, since) {
+        trace.cache.note(step, since);
     }
 }
 

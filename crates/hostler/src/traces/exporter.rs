@@ -1,24 +1,19 @@
-//! Sends spans to a collector in batches, by OTLP over HTTP. Knows no requests.
+//! Gathers spans in batches, and sends each batch until the collector takes it. Knows no requests and no connections.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_engine::journal::{Journal, Level};
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{Request, Uri};
-use http_body_util::Full;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
+use super::collector::{Collector, SendError, SpansTaken};
 use super::counts::TraceCounts;
 use super::spans::text;
 
@@ -26,56 +21,8 @@ use super::spans::text;
 const BATCH: usize = 256;
 /// How long a batch waits for further requests.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long the collector may take for a batch.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// The wait before a batch is sent again.
+/// The wait before a batch is sent again, unless the collector asks for a longer one.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Where a collector listens.
-pub struct Collector {
-    uri: Uri,
-    address: (String, u16),
-}
-
-impl Collector {
-    /// `uri` has a host and a path.
-    pub fn new(uri: Uri) -> Self {
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        Self { address: (host, uri.port_u16().unwrap_or(80)), uri }
-    }
-
-    /// A connection of its own for each batch: there is one a second at most, unless there are very many requests.
-    async fn send(&self, body: Bytes) -> Result<(), SendError> {
-        let again = |error: &dyn std::fmt::Display| SendError { why: error.to_string(), is_final: false };
-        let (host, port) = &self.address;
-        let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(|error| again(&error))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| again(&error))?;
-        let connection = tokio::spawn(connection);
-        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        let request = Request::post(self.uri.path())
-            .header(HOST, authority)
-            .header(CONTENT_TYPE, "application/x-protobuf")
-            .header(USER_AGENT, concat!("hostler/", env!("CARGO_PKG_VERSION")))
-            .body(Full::new(body))
-            .map_err(|error| SendError { why: error.to_string(), is_final: true })?;
-        let answer = sender.send_request(request).await;
-        connection.abort();
-        let status = answer.map_err(|error| again(&error))?.status();
-        if status.is_success() {
-            return Ok(());
-        }
-        // OTLP says after which answers a batch may be sent again.
-        let is_final = !matches!(status.as_u16(), 429 | 502..=504);
-        Err(SendError { why: format!("it answered {status}"), is_final })
-    }
-}
-
-struct SendError {
-    why: String,
-    /// Sending the batch again would not help.
-    is_final: bool,
-}
 
 pub struct Exporter {
     collector: Collector,
@@ -83,11 +30,13 @@ pub struct Exporter {
     counts: Arc<TraceCounts>,
     /// The last attempt has failed, and the log says so.
     is_failing: bool,
+    /// It has rejected spans of the last batch, and the log says so.
+    is_rejecting: bool,
 }
 
 impl Exporter {
     pub fn new(collector: Collector, journal: Journal, counts: Arc<TraceCounts>) -> Self {
-        Self { collector, journal, counts, is_failing: false }
+        Self { collector, journal, counts, is_failing: false, is_rejecting: false }
     }
 
     /// Sends batches until it is told to end and nothing is left.
@@ -120,11 +69,10 @@ impl Exporter {
         let requests = batch.len() as u64;
         let body = Bytes::from(message(batch.into_iter().flatten().collect()).encode_to_vec());
         loop {
-            let late = |_| Err(SendError { why: format!("no answer in {TIME_LIMIT:?}"), is_final: false });
-            let sent = timeout(TIME_LIMIT, self.collector.send(body.clone())).await.unwrap_or_else(late);
+            let sent = self.collector.send(body.clone()).await;
             self.note(&sent);
             match sent {
-                Ok(()) => {
+                Ok(_) => {
                     self.counts.note_exported(requests);
                     return;
                 }
@@ -132,8 +80,8 @@ impl Exporter {
                     self.counts.note_dropped(requests);
                     return;
                 }
-                Err(_) => tokio::select! {
-                    () = sleep(PAUSE) => {}
+                Err(error) => tokio::select! {
+                    () = sleep(error.wait.unwrap_or(PAUSE).max(PAUSE)) => {}
                     _ = ending.changed() => {}
                 },
             }
@@ -141,21 +89,27 @@ impl Exporter {
     }
 
     /// One line when sending begins to fail, and one when it works again.
-    fn note(&mut self, sent: &Result<(), SendError>) {
-        let uri = &self.collector.uri;
+    fn note(&mut self, sent: &Result<SpansTaken, SendError>) {
+        let uri = self.collector.uri();
         match sent {
             Err(SendError { why, .. }) if !self.is_failing => {
                 let text =
                     format!("traces: the collector {uri} takes no spans: {why}. Requests are not affected");
                 self.journal.event(Level::Warn, &text);
             }
-            Ok(()) if self.is_failing => {
+            Ok(SpansTaken { rejected, why }) if *rejected > 0 && !self.is_rejecting => {
+                let text =
+                    format!("traces: the collector {uri} rejects spans ({rejected} of this batch): {why}");
+                self.journal.event(Level::Warn, &text);
+            }
+            Ok(_) if self.is_failing => {
                 let text = format!("traces: the collector {uri} takes spans again");
                 self.journal.event(Level::Info, &text);
             }
             _ => {}
         }
         self.is_failing = sent.is_err();
+        self.is_rejecting = sent.as_ref().map_or(self.is_rejecting, |taken| taken.rejected > 0);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Traces: which requests are exported, and the bounded queue to the exporter. Knows no listeners and no pools.
 
+mod collector;
 mod counts;
 mod exporter;
 mod spans;
@@ -14,8 +15,9 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use collector::Collector;
 use counts::TraceCounts;
-use exporter::{Collector, Exporter};
+use exporter::Exporter;
 
 pub use counts::TracesView;
 
@@ -37,7 +39,7 @@ pub struct Tracer {
 impl Tracer {
     /// Starts the exporter on the runtime of the caller. None if traces are off.
     pub fn start(settings: &Traces, journal: &Journal) -> Option<Arc<Self>> {
-        let collector = Collector::new(settings.endpoint.clone()?);
+        let collector = Collector::new(settings.collector.clone()?);
         let (queue, received) = mpsc::channel(QUEUE);
         let (end, ending) = watch::channel(false);
         let counts = Arc::<TraceCounts>::default();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_engine::exchange::trace::{TRACESTATE, span_id};
+use hostler_engine::exchange::trace::{CacheStep, TRACESTATE, span_id};
 use hostler_engine::exchange::{Exchange, Protocol, TraceContext, clock};
 use hostler_wire::Version;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -31,52 +31,94 @@ fn attribute(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
 }
 
-/// The span of the request first, then those of queue, slot and worker as far as the request has got.
+/// The span of the request first, then those of cache, queue, slot and worker as far as the request has got.
 pub fn of(exchange: &Exchange, context: &TraceContext) -> Vec<Span> {
-    let times = SpanTimes::now(exchange);
-    let base = |name: &str, kind: SpanKind, (from, to): (Instant, Instant)| Span {
-        trace_id: context.trace_id.to_vec(),
-        name: name.into(),
-        kind: kind as i32,
-        start_time_unix_nano: times.unix(from),
-        end_time_unix_nano: times.unix(to.max(from)),
-        flags: FLAGS,
-        ..Span::default()
-    };
-    let mut server = base(&name(exchange), SpanKind::Server, (times.started, times.end));
-    server.span_id = context.server_span.to_vec();
-    if let Some(parent) = context.parent {
-        server.parent_span_id = parent.to_vec();
-        server.flags |= PARENT_IS_REMOTE;
-        server.trace_state = trace_state(exchange);
-    }
-    server.attributes = server_attributes(exchange);
-    server.status = status(exchange);
-    let child = |name: &str, kind, parent: &[u8], id: [u8; 8], during| {
-        let (parent_span_id, span_id) = (parent.to_vec(), id.to_vec());
-        Span { parent_span_id, span_id, trace_state: server.trace_state.clone(), ..base(name, kind, during) }
-    };
-    let mut spans = Vec::with_capacity(4);
-    let pool = exchange.log_facts.pool.as_deref();
-    if let Some(length) = exchange.log_facts.queue_length {
-        let mut queue =
-            child("queue", SpanKind::Internal, &context.server_span, span_id(), times.queue(exchange));
-        queue.attributes.push(number("hostler.queue_length", i64::try_from(length).unwrap_or(i64::MAX)));
-        queue.attributes.extend(pool.map(|pool| text("hostler.pool", pool)));
-        spans.push(queue);
-    }
-    if let Some(during) = times.slot(exchange) {
-        let mut slot = child("slot", SpanKind::Internal, &context.server_span, span_id(), during);
-        slot.attributes.extend(pool.map(|pool| text("hostler.pool", pool)));
-        let worker_during = times.worker(exchange, during);
-        let mut worker =
-            child(method(exchange), SpanKind::Client, &slot.span_id, context.client_span, worker_during);
-        worker.attributes = worker_attributes(exchange);
-        worker.status = status(exchange);
-        spans.extend([slot, worker]);
-    }
-    spans.insert(0, server);
+    let tree = SpanTree { exchange, context, times: SpanTimes::now(exchange), state: trace_state(exchange) };
+    let mut spans = Vec::with_capacity(5);
+    spans.push(tree.server());
+    tree.cache(&mut spans);
+    tree.pool(&mut spans);
     spans
+}
+
+/// What all spans of a request are made from.
+struct SpanTree<'a> {
+    exchange: &'a Exchange,
+    context: &'a TraceContext,
+    times: SpanTimes,
+    /// Of a trace that is continued.
+    state: String,
+}
+
+impl SpanTree<'_> {
+    fn span(&self, name: &str, kind: SpanKind, id: [u8; 8], (from, to): (Instant, Instant)) -> Span {
+        Span {
+            trace_id: self.context.trace_id.to_vec(),
+            span_id: id.to_vec(),
+            trace_state: self.state.clone(),
+            name: name.into(),
+            kind: kind as i32,
+            start_time_unix_nano: self.times.unix(from),
+            end_time_unix_nano: self.times.unix(to.max(from)),
+            flags: FLAGS,
+            ..Span::default()
+        }
+    }
+
+    fn child(&self, name: &str, kind: SpanKind, parent: &[u8], during: (Instant, Instant)) -> Span {
+        Span { parent_span_id: parent.to_vec(), ..self.span(name, kind, span_id(), during) }
+    }
+
+    fn server(&self) -> Span {
+        let during = (self.times.started, self.times.end);
+        let mut server = self.span(&name(self.exchange), SpanKind::Server, self.context.server_span, during);
+        if let Some(parent) = self.context.parent {
+            server.parent_span_id = parent.to_vec();
+            server.flags |= PARENT_IS_REMOTE;
+        }
+        server.attributes = server_attributes(self.exchange);
+        server.status = status(self.exchange);
+        server
+    }
+
+    /// From the question to the cache until the answer is found, or until it is clear that a member must be asked.
+    fn cache(&self, spans: &mut Vec<Span>) {
+        let at = |step| self.context.cache.of(step).map(|during| self.times.inside(during));
+        let Some(during) = at(CacheStep::Whole) else { return };
+        let mut cache = self.child("cache", SpanKind::Internal, &self.context.server_span, during);
+        let facts = &self.exchange.log_facts;
+        cache.attributes.extend(facts.cached().map(|result| text("hostler.cache", result)));
+        let age = facts.age.and_then(|age| i64::try_from(age).ok());
+        cache.attributes.extend(age.map(|age| number("hostler.cache_age", age)));
+        let below = |name, kind, step| Some(self.child(name, kind, &cache.span_id, at(step)?));
+        let flight = below("cache wait", SpanKind::Internal, CacheStep::Flight);
+        let mut memcached = below("memcached", SpanKind::Client, CacheStep::Memcached);
+        memcached.iter_mut().for_each(|span| span.attributes.push(text("db.system.name", "memcached")));
+        spans.push(cache);
+        spans.extend(flight.into_iter().chain(memcached));
+    }
+
+    /// The spans of queue, slot and worker.
+    fn pool(&self, spans: &mut Vec<Span>) {
+        let (exchange, times, server) = (self.exchange, &self.times, &self.context.server_span);
+        let pool = || exchange.log_facts.pool.as_deref().map(|pool| text("hostler.pool", pool));
+        if let Some(length) = exchange.log_facts.queue_length {
+            let mut queue = self.child("queue", SpanKind::Internal, server, times.queue(exchange));
+            queue.attributes.push(number("hostler.queue_length", i64::try_from(length).unwrap_or(i64::MAX)));
+            queue.attributes.extend(pool());
+            spans.push(queue);
+        }
+        if let Some(during) = times.slot(exchange) {
+            let mut slot = self.child("slot", SpanKind::Internal, server, during);
+            slot.attributes.extend(pool());
+            let during = times.worker(exchange, during);
+            let mut worker = self.child(method(exchange), SpanKind::Client, &slot.span_id, during);
+            worker.span_id = self.context.client_span.to_vec();
+            worker.attributes = worker_attributes(exchange);
+            worker.status = status(exchange);
+            spans.extend([slot, worker]);
+        }
+    }
 }
 
 /// The facts give times by the clock that never jumps; spans need the time of day.
@@ -96,6 +138,11 @@ impl SpanTimes {
     fn unix(&self, at: Instant) -> u64 {
         let before = self.end.saturating_duration_since(at).as_nanos();
         self.end_unix.saturating_sub(u64::try_from(before).unwrap_or(u64::MAX))
+    }
+
+    /// Times by the exact clock, which is ahead of the clock of the other times.
+    fn inside(&self, (from, to): (Instant, Instant)) -> (Instant, Instant) {
+        (from.clamp(self.started, self.end), to.clamp(self.started, self.end))
     }
 
     /// All waits as one. It ends where the last slot begins.
@@ -196,7 +243,11 @@ fn status(exchange: &Exchange) -> Option<Status> {
     is_error.then(|| Status { code: StatusCode::Error as i32, message: String::new() })
 }
 
+/// Empty if the trace begins here.
 fn trace_state(exchange: &Exchange) -> String {
+    if exchange.trace.as_ref().is_none_or(|trace| trace.parent.is_none()) {
+        return String::new();
+    }
     let lines = exchange.head.fields.values(TRACESTATE).filter_map(|line| std::str::from_utf8(line).ok());
     lines.collect::<Vec<_>>().join(",")
 }

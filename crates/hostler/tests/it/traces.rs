@@ -1,79 +1,16 @@
-//! Traces: contexts that are continued or begun, the spans that a collector gets, and a collector that is down.
+//! Traces: contexts that are continued or begun, the spans that a collector gets, a collector over TLS, and one that is down.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
-use axum::{Router, routing::post};
-use hostler_testkit::{Site, eventually, text, upstream};
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use hostler_testkit::{Site, SpanReceiver, Step, attribute, authority, hex, text, upstream};
 use opentelemetry_proto::tonic::trace::v1::Span;
-use prost::Message;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpSocket;
 
 use crate::http2::{get, talk};
-use crate::in_front_of;
+use crate::{in_front_of, site};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
-
-/// Receives OTLP over HTTP, and decodes it with the types of the OpenTelemetry project.
-#[derive(Clone, Default)]
-struct Collector {
-    spans: Arc<Mutex<Vec<Span>>>,
-}
-
-impl Collector {
-    fn serve(&self, listener: TcpListener) -> tokio::task::JoinHandle<()> {
-        let spans = self.spans.clone();
-        let take = move |headers: HeaderMap, body: Bytes| async move {
-            assert_eq!(headers["content-type"], "application/x-protobuf");
-            let Ok(request) = ExportTraceServiceRequest::decode(body) else { return StatusCode::BAD_REQUEST };
-            let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
-            spans.lock().unwrap().extend(scopes.flat_map(|scope| scope.spans));
-            StatusCode::OK
-        };
-        let app = Router::new().route("/v1/traces", post(take));
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() })
-    }
-
-    async fn start() -> (Self, SocketAddr) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let collector = Self::default();
-        collector.serve(listener);
-        (collector, address)
-    }
-
-    /// The spans of the request with this path, its own span first.
-    async fn of(&self, path: &str) -> Vec<Span> {
-        eventually("the spans of the request arrive", async || {
-            let all = self.spans.lock().unwrap();
-            let server = all.iter().find(|span| attribute(span, "url.path").as_deref() == Some(path))?;
-            Some(all.iter().filter(|span| span.trace_id == server.trace_id).cloned().collect())
-        })
-        .await
-    }
-
-    fn paths(&self) -> Vec<String> {
-        self.spans.lock().unwrap().iter().filter_map(|span| attribute(span, "url.path")).collect()
-    }
-}
-
-fn attribute(span: &Span, key: &str) -> Option<String> {
-    let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
-    match found.value.clone()?.value? {
-        Value::StringValue(text) => Some(text),
-        Value::IntValue(number) => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+const CACHED: &str = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+const STORABLE: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";
 
 async fn get_with(site: &Site, target: &str, fields: &str) {
     let mut client = site.connect().await;
@@ -83,7 +20,7 @@ async fn get_with(site: &Site, target: &str, fields: &str) {
 
 #[tokio::test]
 async fn a_continued_trace_has_spans_for_request_queue_slot_and_worker() {
-    let (collector, address) = Collector::start().await;
+    let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
     let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 0")).await;
     let fields = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\ntracestate: a=1\r\n");
@@ -116,7 +53,7 @@ async fn a_continued_trace_has_spans_for_request_queue_slot_and_worker() {
 
 #[tokio::test]
 async fn an_invalid_context_begins_a_new_trace_without_the_clients_state() {
-    let (collector, address) = Collector::start().await;
+    let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
     let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
     get_with(&site, "/x", &format!("traceparent: 00-{}-{PARENT}-01\r\ntracestate: a=1\r\n", "0".repeat(32)))
@@ -130,7 +67,7 @@ async fn an_invalid_context_begins_a_new_trace_without_the_clients_state() {
 
 #[tokio::test]
 async fn without_sampling_only_refusals_and_slow_requests_are_exported() {
-    let (collector, address) = Collector::start().await;
+    let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
     let config = format!("traces.endpoint = 'http://{address}'\ntraces.sample = 0\nserver.max_body_size = 3");
     let site = in_front_of(&app, &config).await;
@@ -160,7 +97,7 @@ async fn a_collector_that_is_down_holds_up_no_request_and_gets_the_spans_later()
     site.says("takes no spans").await;
     assert!(site.status().await["traces"]["dropped"].as_u64().unwrap() > 0);
 
-    let collector = Collector::default();
+    let collector = SpanReceiver::default();
     collector.serve(socket.listen(16).unwrap());
     site.says("takes spans again").await;
     let told = |what: &str| site.lines().iter().filter(|line| line.contains(what)).count();
@@ -186,7 +123,7 @@ async fn without_an_endpoint_the_clients_context_goes_on_unchanged() {
 
 #[tokio::test]
 async fn what_is_left_is_sent_when_hostler_stops() {
-    let (collector, address) = Collector::start().await;
+    let (collector, address) = SpanReceiver::start().await;
     let app = upstream().script(|_| text("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).start().await;
     let mut site =
         in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
@@ -198,7 +135,7 @@ async fn what_is_left_is_sent_when_hostler_stops() {
 
 #[tokio::test]
 async fn an_http2_request_has_a_trace_of_its_own() {
-    let (collector, address) = Collector::start().await;
+    let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
     let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
     let mut client = talk(&site).await;
@@ -212,7 +149,7 @@ async fn an_http2_request_has_a_trace_of_its_own() {
 
 #[tokio::test]
 async fn a_websocket_has_a_trace_that_ends_with_it() {
-    let (collector, address) = Collector::start().await;
+    let (collector, address) = SpanReceiver::start().await;
     let app = upstream()
         .script(|_| {
             text(
@@ -231,4 +168,113 @@ async fn a_websocket_has_a_trace_that_ends_with_it() {
     let spans = collector.of("/socket").await;
     assert_eq!(attribute(&spans[0], "http.response.status_code").as_deref(), Some("101"));
     assert!(app.requests()[0].field("traceparent").unwrap().contains(&hex(&spans[3].span_id)));
+}
+
+#[tokio::test]
+async fn the_cache_has_a_span_with_what_it_did() {
+    let (collector, address) = SpanReceiver::start().await;
+    let app = upstream().script(|_| text(STORABLE)).start().await;
+    let config = format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1\n{CACHED}");
+    let site = site(&config).with("app", &app).start().await;
+    let names = |spans: &[Span]| spans.iter().map(|span| span.name.clone()).collect::<Vec<_>>();
+    let traced = |trace: &str| format!("traceparent: 00-{trace}-{PARENT}-01\r\n");
+    get_with(&site, "/x", &traced(TRACE)).await;
+    let miss = collector.of_trace(TRACE).await;
+    assert_eq!(names(&miss), ["GET *", "cache", "queue", "slot", "GET"]);
+    assert_eq!(attribute(&miss[1], "hostler.cache").as_deref(), Some("miss"));
+    assert_eq!(miss[1].parent_span_id, miss[0].span_id);
+    assert!(miss[0].start_time_unix_nano <= miss[1].start_time_unix_nano, "{miss:?}");
+    assert!(miss[1].end_time_unix_nano <= miss[4].end_time_unix_nano, "{miss:?}");
+
+    // Another trace for the same URL: the answer is in memory now.
+    let second = TRACE.replace("4bf9", "aaaa");
+    get_with(&site, "/x", &traced(&second)).await;
+    let hit = collector.of_trace(&second).await;
+    assert_eq!(names(&hit), ["GET *", "cache"]);
+    assert_eq!(attribute(&hit[1], "hostler.cache").as_deref(), Some("hit"));
+}
+
+#[tokio::test]
+async fn a_wait_for_the_answer_of_another_request_has_a_span() {
+    let (collector, address) = SpanReceiver::start().await;
+    let app = upstream().script(|_| [vec![Step::Hold], text(STORABLE)].concat()).start().await;
+    let config = format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1\n{CACHED}");
+    let site = site(&config).with("app", &app).start().await;
+    let trace = |at: usize| format!("{at:032x}");
+    let mut clients = Vec::new();
+    for at in 1..=50 {
+        let mut client = site.connect().await;
+        let context = format!("traceparent: 00-{}-{PARENT}-01", trace(at));
+        client.send(format!("GET /x HTTP/1.1\r\nHost: a\r\n{context}\r\n\r\n")).await;
+        clients.push(client);
+    }
+    app.has_seen(1).await;
+    app.release_all();
+    let mut waited = None;
+    for (client, at) in clients.iter_mut().zip(1..) {
+        let answer = client.answer().await;
+        answer.assert_ok("ok");
+        let has_waited = answer.field("cache-status").unwrap().contains("collapsed");
+        waited = waited.or(has_waited.then_some(at));
+    }
+    let spans = collector.of_trace(&trace(waited.expect("some have waited"))).await;
+    let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["GET *", "cache", "cache wait"]);
+    assert_eq!(attribute(&spans[1], "hostler.cache").as_deref(), Some("collapsed"));
+    let (cache, wait) = (&spans[1], &spans[2]);
+    assert_eq!(wait.parent_span_id, cache.span_id);
+    assert!(cache.start_time_unix_nano <= wait.start_time_unix_nano, "{spans:?}");
+    assert!(wait.end_time_unix_nano <= cache.end_time_unix_nano, "{spans:?}");
+}
+
+#[tokio::test]
+async fn a_collector_over_tls_gets_the_spans_with_the_fields_that_are_set() {
+    let trust = authority();
+    let tls = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let (collector, address) = SpanReceiver::start_with_tls(tls).await;
+    let app = upstream().start().await;
+    let config = format!(
+        "traces = {{ endpoint = 'https://{address}', sample = 1, headers = 'api-key=s3cret', tls.ca = 'ca.pem' }}"
+    );
+    let plan = site(&config).with("app", &app);
+    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+    let site = plan.start().await;
+    site.get("/x").await.assert_ok("ok");
+    assert_eq!(collector.of("/x").await.len(), 4);
+    assert_eq!(collector.field("api-key").as_deref(), Some("s3cret"));
+    assert_eq!(collector.field("host"), Some(address.to_string()));
+    let told = format!("{:?} {}", site.lines(), site.status().await);
+    assert!(!told.contains("s3cret"), "{told}");
+}
+
+#[tokio::test]
+async fn a_collector_with_a_certificate_of_another_authority_gets_nothing() {
+    let (trust, other) = (authority(), authority());
+    let tls = other.vouch_for(&["127.0.0.1"]).for_server(None);
+    let (collector, address) = SpanReceiver::start_with_tls(tls).await;
+    let app = upstream().start().await;
+    let config = format!("traces = {{ endpoint = 'https://{address}', sample = 1, tls.ca = 'ca.pem' }}");
+    let plan = site(&config).with("app", &app);
+    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+    let site = plan.start().await;
+    site.get("/x").await.assert_ok("ok");
+    let said = site.says("takes no spans").await;
+    assert!(said.contains("certificate"), "{said}");
+    assert!(collector.paths().is_empty());
+}
+
+#[tokio::test]
+async fn spans_that_the_collector_rejects_are_told_once() {
+    let (collector, address) = SpanReceiver::start().await;
+    collector.reject();
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
+    site.get("/one").await.assert_ok("ok");
+    let said = site.says("rejects spans").await;
+    assert!(said.contains("too old"), "{said}");
+    collector.of("/one").await;
+    site.get("/two").await.assert_ok("ok");
+    collector.of("/two").await;
+    let told = site.lines().iter().filter(|line| line.contains("rejects spans")).count();
+    assert_eq!(told, 1);
 }

@@ -24,6 +24,7 @@ use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
 use crate::cache::{Caching, FetchOutcome};
+use crate::exchange::trace::{CacheStep, step_begins, step_ends};
 use crate::exchange::{Downstream, Exchange};
 use lookup::{CacheLookup, find, read_directives, serve};
 
@@ -38,6 +39,19 @@ pub(super) enum CacheAnswer {
 
 /// Answers from memory, or returns the fetch to send. If another request fetches the same, waits for that one.
 pub(super) async fn ask<D: Downstream>(
+    caching: &Arc<Caching>,
+    at: (&Arc<Route>, &PoolTarget),
+    exchange: &mut Exchange,
+    client: &mut D,
+    thread: usize,
+) -> Result<CacheAnswer, Refusal> {
+    let since = step_begins(exchange.trace.as_deref());
+    let answer = decide(caching, at, exchange, client, thread).await;
+    step_ends(exchange.trace.as_deref_mut(), CacheStep::Whole, since);
+    answer
+}
+
+async fn decide<D: Downstream>(
     caching: &Arc<Caching>,
     (route, target): (&Arc<Route>, &PoolTarget),
     exchange: &mut Exchange,
@@ -128,7 +142,10 @@ async fn join_flight<D: Downstream>(
             FlightRole::Arriving(fetch_outcome) => Landed::Shared(fetch_outcome),
             FlightRole::Leader(flight) => Landed::Lead(flight),
             FlightRole::Follower(waiting) => {
-                match wait(waiting, (target, &mut wait_budget), exchange, client).await {
+                let since = step_begins(exchange.trace.as_deref());
+                let landed = wait(waiting, (target, &mut wait_budget), exchange, client).await;
+                step_ends(exchange.trace.as_deref_mut(), CacheStep::Flight, since);
+                match landed {
                     Ok(landed) => landed,
                     Err(refusal) => return fetch.failed(exchange, refusal).map(CacheAnswer::Answered),
                 }
@@ -160,7 +177,7 @@ async fn join_flight<D: Downstream>(
 async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let caching = fetch.caching.clone();
     for is_fetched in [false, true] {
-        if is_fetched && !(fetch.stores && caching.shared_cache.fetch(&fetch.key).await) {
+        if is_fetched && !(fetch.stores && ask_memcached(&caching, &fetch.key, exchange).await) {
             break;
         }
         match find(&caching, exchange, &fetch.asks, Moment::now()) {
@@ -172,6 +189,14 @@ async fn found_meanwhile(fetch: &mut Fetch, exchange: &mut Exchange) -> Result<O
         }
     }
     Ok(None)
+}
+
+/// True if the answer is in memory now.
+async fn ask_memcached(caching: &Caching, key: &[u8], exchange: &mut Exchange) -> bool {
+    let since = step_begins(exchange.trace.as_deref().filter(|_| caching.shared_cache.has_tier()));
+    let is_fetched = caching.shared_cache.fetch(key).await;
+    step_ends(exchange.trace.as_deref_mut(), CacheStep::Memcached, since);
+    is_fetched
 }
 
 async fn wait<D: Downstream>(

@@ -1,0 +1,135 @@
+//! Sends one message to a collector, by OTLP over HTTP, with TLS if its address says so. Knows no spans and no batches.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hostler_config::CollectorAddress;
+use hostler_engine::proxy::{Connector, MemberProtocol, MemberTls};
+use hostler_wire::Address;
+use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use prost::Message;
+use tokio::time::timeout;
+
+/// How long the collector may take for a message.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// A collector cannot make Hostler wait longer: the spans that come meanwhile are lost.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// An answer has a few bytes. More are not read.
+const ANSWER_LIMIT: usize = 64 * 1024;
+
+/// Where a collector listens, and how to reach it.
+pub struct Collector {
+    address: CollectorAddress,
+    connector: Connector,
+}
+
+/// The collector has taken a message.
+#[derive(Debug, Default)]
+pub struct SpansTaken {
+    /// So many of the spans it has thrown away.
+    pub rejected: i64,
+    /// The collector's words for that.
+    pub why: String,
+}
+
+/// The collector has not taken a message.
+pub struct SendError {
+    /// A part of a sentence for the operator.
+    pub why: String,
+    /// Sending the message again would not help.
+    pub is_final: bool,
+    /// The collector asks for this wait before the next try.
+    pub wait: Option<Duration>,
+}
+
+impl Collector {
+    pub fn new(address: CollectorAddress) -> Self {
+        let host = address.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let usual = if address.tls.is_some() { 443 } else { 80 };
+        let tls = address.tls.as_ref().map(|tls| {
+            let name = tls.server_name.clone().expect("invariant: it was resolved with the host's name");
+            Box::new(MemberTls { config: tls.config.clone(), name })
+        });
+        let to = Address::Tcp(host, address.uri.port_u16().unwrap_or(usual));
+        Self { address, connector: Connector { tls, ..Connector::from(to) } }
+    }
+
+    pub fn uri(&self) -> &Uri {
+        &self.address.uri
+    }
+
+    /// A connection of its own for each message: there is one a second at most, unless there are very many requests.
+    pub async fn send(&self, message: Bytes) -> Result<SpansTaken, SendError> {
+        let late = |_| Err(again(&format!("no answer in {TIME_LIMIT:?}")));
+        timeout(TIME_LIMIT, self.try_send(message)).await.unwrap_or_else(late)
+    }
+
+    async fn try_send(&self, message: Bytes) -> Result<SpansTaken, SendError> {
+        let stream = self.connector.connect(MemberProtocol::Http1, TIME_LIMIT).await;
+        let stream = TokioIo::new(stream.map_err(|error| again(&error))?);
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| again(&error))?;
+        let connection = tokio::spawn(connection);
+        let answer = match sender.send_request(self.request(message)).await {
+            Ok(answer) => read(answer).await,
+            Err(error) => Err(again(&error)),
+        };
+        connection.abort();
+        answer
+    }
+
+    fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
+        let uri = self.uri();
+        let mut request = Request::new(Full::new(message));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = Uri::try_from(uri.path()).unwrap_or_default();
+        // The resolver takes no fields that Hostler sets.
+        let fields = request.headers_mut();
+        fields.clone_from(&self.address.headers);
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        fields.extend(HeaderValue::from_str(authority).map(|value| (HOST, value)));
+        fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        const NAME: &str = concat!("hostler/", env!("CARGO_PKG_VERSION"));
+        fields.entry(USER_AGENT).or_insert(HeaderValue::from_static(NAME));
+        request
+    }
+}
+
+async fn read(answer: Response<Incoming>) -> Result<SpansTaken, SendError> {
+    let status = answer.status();
+    if !status.is_success() {
+        // OTLP says after which answers a message may be sent again.
+        let is_final = !matches!(status.as_u16(), 429 | 502..=504);
+        return Err(SendError {
+            why: format!("it answered {status}"),
+            is_final,
+            wait: wait(answer.headers()),
+        });
+    }
+    // Only an answer in the usual form says something. The spans have arrived in any case.
+    let Ok(body) = Limited::new(answer.into_body(), ANSWER_LIMIT).collect().await else {
+        return Ok(SpansTaken::default());
+    };
+    let told = ExportTraceServiceResponse::decode(body.to_bytes()).unwrap_or_default().partial_success;
+    let words = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+    Ok(told.map_or_else(SpansTaken::default, |told| SpansTaken {
+        rejected: told.rejected_spans,
+        why: words(told.error_message),
+    }))
+}
+
+fn again(error: &dyn Display) -> SendError {
+    SendError { why: error.to_string(), is_final: false, wait: None }
+}
+
+/// `Retry-After` in seconds.
+fn wait(fields: &HeaderMap) -> Option<Duration> {
+    let seconds = fields.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+}
