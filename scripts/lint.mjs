@@ -1,6 +1,7 @@
 // npm run lint: every rule that a machine can check. --fix repairs what can be repaired. --advisories also asks the advisory database.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { lintPackaging } from './lint/packaging.mjs';
 import { checkToolchain, installModules, root, run, say } from './steps.mjs';
 import { makeCargoDeny } from './tools.mjs';
 
@@ -20,6 +21,7 @@ const failed = [
   await checkDependencies(),
   await check('JavaScript lints', join(root, 'node_modules/.bin/eslint'), ['--max-warnings', '0', ...(fix ? ['--fix'] : []), '.']),
   lockfileNamesNoHost(),
+  ...(await lintPackaging({ check, missing })),
 ].filter(Boolean);
 
 if (failed.length > 0) {
@@ -38,14 +40,17 @@ async function check(name, command, args) {
 async function checkDependencies() {
   const { path, reason } = await makeCargoDeny();
   const name = 'Dependencies (cargo deny)';
-  if (!path) {
-    console.warn(`\n!!! ${process.env.CI ? 'MISSING' : 'SKIPPED'}: ${name}: ${reason}`);
-    if (process.env.CI) return name; // A skip would look like a pass there.
-    skipped.push(name);
-    return undefined;
-  }
+  if (!path) return missing(name, reason);
   const checks = ['bans', 'licenses', 'sources', ...(advisories ? ['advisories'] : [])];
   return check(name, path, ['--locked', '--log-level', 'error', 'check', '--hide-inclusion-graph', ...checks]);
+}
+
+/** A check whose program is not there. In CI it fails, because a skip would look like a pass there. */
+function missing(name, reason) {
+  console.warn(`\n!!! ${process.env.CI ? 'MISSING' : 'SKIPPED'}: ${name}: ${reason}`);
+  if (process.env.CI) return name;
+  skipped.push(name);
+  return undefined;
 }
 
 /** A lockfile that was written without this repository's .npmrc has the name of its registry, and installs from there only. */
