@@ -129,3 +129,35 @@ async fn a_file_of_the_page_is_kept_by_browsers_under_its_hash_only() {
     script.assert_status(200).assert_field("cache-control", "public, max-age=31536000, immutable");
     admin.get_of("localhost", "/live/000000000000/main.js").await.assert_status(404);
 }
+
+#[tokio::test]
+async fn the_oldest_and_the_slowest_requests_are_told_to_who_asks() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let mut waiting = site.begin("/waiting").await;
+    site.settles("app", 1, 1).await;
+    let asked = async || {
+        let mut admin = client(site.admin()).await;
+        serde_json::from_str::<Value>(&admin.get_of("localhost", "/live/requests").await.text()).unwrap()
+    };
+    let found = asked().await;
+    let oldest = found["oldest"].as_array().unwrap();
+    let lanes: Vec<_> = oldest.iter().map(|request| request["lane"].as_str()).collect();
+    assert_eq!(lanes, [Some(app.address()), None], "{found}");
+    assert!(oldest.iter().all(|request| request["pool"] == "app" && request["route"] == "*"), "{found}");
+    assert!(oldest[0]["age"].as_u64() > oldest[1]["age"].as_u64(), "{found}");
+
+    app.release_all();
+    running.answer().await.assert_status(200);
+    waiting.answer().await.assert_status(200);
+    let slowest = eventually("the two requests that have ended", async || {
+        let found = asked().await;
+        (found["slowest"].as_array().unwrap().len() == 2).then_some(found)
+    })
+    .await;
+    assert_eq!(slowest["oldest"], serde_json::json!([]));
+    let [first, second] = [0, 1].map(|at| slowest["slowest"][at]["total"].as_u64().unwrap());
+    assert!(first >= second && second > 0, "{slowest}");
+}

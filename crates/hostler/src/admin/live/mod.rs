@@ -7,6 +7,7 @@ mod assets;
 mod frame;
 mod history;
 mod quantile;
+mod requests;
 mod sampler;
 mod shared;
 
@@ -27,6 +28,7 @@ use tokio::sync::broadcast::error::RecvError;
 pub(super) use assets::page;
 
 use super::status::Sources;
+use requests::SingleRequests;
 pub(super) use shared::Live;
 use shared::event;
 
@@ -44,6 +46,7 @@ pub(super) fn router(live: Arc<Live>) -> Router {
     Router::new()
         .route("/live/events", get(events))
         .route("/live/refusals", get(refusals))
+        .route("/live/requests", get(requests))
         .route("/live/{hash}/{file}", get(assets::file))
         .with_state(live)
 }
@@ -76,6 +79,13 @@ async fn events(State(live): State<Arc<Live>>) -> Response {
     });
     let fields = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (fields, Body::from_stream(stream)).into_response()
+}
+
+/// The oldest requests now and the slowest of the last minute.
+async fn requests(State(live): State<Arc<Live>>) -> Response {
+    live.ask();
+    let found = SingleRequests::take(&live.sources, &live.slowest());
+    ([(header::CACHE_CONTROL, "no-store")], axum::Json(found)).into_response()
 }
 
 /// What each refusal means, from the same table as the reference.

@@ -55,7 +55,8 @@ pub async fn run(live: Arc<Live>) {
     let (mut next_frame, mut next_status) = (Instant::now(), Instant::now());
     loop {
         let Some(events) = live.events() else { return };
-        let is_watched = events.receiver_count() > 0;
+        let has_page = events.receiver_count() > 0;
+        let is_watched = has_page || live.is_asked();
         if !is_watched {
             live.sources.recent.observe(0, 1, Duration::MAX);
         }
@@ -65,7 +66,7 @@ pub async fn run(live: Arc<Live>) {
             _ = history.tick() => {
                 let sample = live.with_history(|history| history.sample(&live.sources));
                 let marks = live.with_history(|history| history.marks().clone());
-                if is_watched && let Some(events) = live.events() {
+                if has_page && let Some(events) = live.events() {
                     let data = serde_json::json!({ "samples": [sample], "marks": marks });
                     send(&events, event("sample", &data));
                 }
@@ -80,6 +81,11 @@ pub async fn run(live: Arc<Live>) {
                 let Some(events) = live.events() else { return };
                 let began = Instant::now();
                 let ended = sampling.take(&live);
+                live.note_slowest(&sampling.slowest);
+                next_frame = began + FRAME;
+                if !has_page {
+                    continue;
+                }
                 let frame = LiveFrame::take(&live.sources, sampling.every, &ended);
                 send(&events, event("frame", &frame));
                 next_frame = began + FRAME.max((began.elapsed() * REST).min(LONGEST_REST));

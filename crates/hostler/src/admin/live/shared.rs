@@ -1,14 +1,19 @@
 //! What all live pages and the task that takes pictures share. Takes no picture.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Bytes;
+use hostler_engine::exchange::EndedExchange;
 use serde::Serialize;
 use tokio::sync::{Notify, broadcast};
+use tokio::time::Instant;
 
 use super::history::LiveHistory;
 use crate::admin::status::Sources;
 
+/// Somebody who asks for single requests asks again within this time.
+const ASKED_FOR: Duration = Duration::from_secs(5);
 /// Pictures that a slow page may be behind. It misses older ones.
 const MOST_BEHIND: usize = 8;
 
@@ -18,14 +23,25 @@ pub struct Live {
     history: Mutex<LiveHistory>,
     /// None once Hostler stops: then all streams end.
     events: Mutex<Option<broadcast::Sender<Bytes>>>,
-    /// A page was opened.
+    /// A page was opened, or somebody asks for single requests.
     pub opened: Notify,
+    /// When somebody last asked for single requests.
+    asked: Mutex<Option<Instant>>,
+    /// The slowest requests of the last minute, the slowest first.
+    slowest: Mutex<Vec<EndedExchange>>,
 }
 
 impl Live {
     pub fn new(sources: Arc<Sources>) -> Self {
         let (events, _) = broadcast::channel(MOST_BEHIND);
-        Self { sources, history: Mutex::default(), events: Mutex::new(Some(events)), opened: Notify::new() }
+        Self {
+            sources,
+            history: Mutex::default(),
+            events: Mutex::new(Some(events)),
+            opened: Notify::new(),
+            asked: Mutex::default(),
+            slowest: Mutex::default(),
+        }
     }
 
     /// Ends the events of all pages, so that the listener can stop.
@@ -37,6 +53,25 @@ impl Live {
     /// None once Hostler stops.
     pub fn events(&self) -> Option<broadcast::Sender<Bytes>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Somebody asks for single requests: for some seconds, Hostler looks at those that end.
+    pub fn ask(&self) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.opened.notify_one();
+    }
+
+    pub fn is_asked(&self) -> bool {
+        let asked = *self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.is_some_and(|at| at.elapsed() < ASKED_FOR)
+    }
+
+    pub fn note_slowest(&self, slowest: &[EndedExchange]) {
+        slowest.clone_into(&mut self.slowest.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub fn slowest(&self) -> Vec<EndedExchange> {
+        self.slowest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn with_history<T>(&self, act: impl FnOnce(&mut LiveHistory) -> T) -> T {

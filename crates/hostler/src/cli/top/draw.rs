@@ -5,81 +5,43 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use serde_json::Value;
 
-use super::state::{GRANTED, TopState, answers, number, refusals};
+use super::page::{TopPage, cut};
+use super::requests;
+use super::state::{GRANTED, TopState, TopView, answers, number, refusals};
 use crate::admin::table::{array, bytes, line, micros, millis, text};
 
-const KEYS: &str = "q quit  arrows choose  tab pools/workers  s sort  p pause  ? help";
-const HELP: [&str; 13] = [
+const KEYS: &str = "q quit  r requests  tab pools/workers  s sort  p pause  ? help";
+const HELP: [&str; 17] = [
     "q, Esc, Ctrl-C    quit",
     "up, down          choose a pool or a worker",
     "tab, left, right  change between pools and workers",
+    "r                 next view: workers, oldest requests, slowest requests",
+    "1, 2, 3           workers, oldest requests, slowest requests",
     "s                 order: number, rate, load (queue of pools, memory of workers)",
     "p, space          pause the screen",
     "?                 this help",
     "",
     "wait, work        queue wait and worker time, percentiles since the start",
-    "refused           requests that Hostler refused, in a second; ! before a pool: overloaded",
+    "refused           refused requests in a second; ! before a pool: overloaded",
     "lane              one mark for each slot: # in use, . free",
     "loop              share of time that the event loop works",
+    "oldest            requests in a queue or at a worker now, of all pools",
+    "slowest           requests that ended in the last minute, while top runs",
     "",
     "The figures are those of `hostler status`.",
 ];
 /// A lane of a worker with more slots shows only so many.
 const LANE: usize = 16;
 
-/// Writes lines from the top until the area is full.
-struct TopPage<'a> {
-    buffer: &'a mut Buffer,
-    area: Rect,
-    row: u16,
-    is_coloured: bool,
-}
-
-impl TopPage<'_> {
-    fn left(&self) -> usize {
-        usize::from(self.area.height.saturating_sub(self.row))
-    }
-
-    fn line(&mut self, text: &str, style: Style) {
-        if self.left() > 0 && self.area.width > 0 {
-            let (x, y) = (self.area.x, self.area.y + self.row);
-            self.buffer.set_stringn(x, y, text, usize::from(self.area.width), style);
-            self.row += 1;
-        }
-    }
-
-    /// On as many lines as it needs, broken between words.
-    fn words(&mut self, text: &str, style: Style) {
-        let width = usize::from(self.area.width);
-        let mut rest = text;
-        while rest.chars().count() > width && width > 20 {
-            let end = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
-            // After the indent of two.
-            let at = rest[2..end].rfind(' ').map_or(end, |at| at + 2);
-            self.line(&rest[..at], style);
-            rest = rest[at..].trim_start();
-        }
-        self.line(rest, style);
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.line(text, Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED));
-    }
-
-    fn colour(&self, colour: Color) -> Style {
-        if self.is_coloured { Style::new().fg(colour) } else { Style::new().add_modifier(Modifier::BOLD) }
-    }
-}
-
 /// Everything, with the keys in the last line.
-pub(super) fn screen(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
+pub(super) fn screen(state: &TopState, area: Rect, buffer: &mut Buffer) {
     let body = Rect { height: area.height.saturating_sub(1), ..area };
     if state.helps {
         let mut page = TopPage { buffer: &mut *buffer, area: body, row: 0, is_coloured: state.is_coloured };
         page.heading("hostler top");
         HELP.iter().for_each(|text| page.line(text, Style::new()));
     } else {
-        content(state, body, buffer);
+        content(state, body, buffer, &[state.view]);
     }
     let mut notes = format!("{KEYS}  [{}]", state.sort.name());
     if state.paused {
@@ -90,8 +52,8 @@ pub(super) fn screen(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
     page.line(&notes, Style::new().add_modifier(Modifier::DIM));
 }
 
-/// Everything but the keys.
-pub(super) fn content(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
+/// Everything but the keys, with these views below the pools.
+pub(super) fn content(state: &TopState, area: Rect, buffer: &mut Buffer, views: &[TopView]) {
     let mut page = TopPage { buffer, area, row: 0, is_coloured: state.is_coloured };
     header(state, &mut page);
     if state.now.is_none() {
@@ -103,7 +65,13 @@ pub(super) fn content(state: &mut TopState, area: Rect, buffer: &mut Buffer) {
     // The last lines belong to the refusals.
     let kept = if refused.is_empty() { 0 } else { 2 };
     page.area.height = area.height.saturating_sub(kept);
-    workers(state, &mut page);
+    for view in views {
+        match view {
+            TopView::Workers => workers(state, &mut page),
+            TopView::Oldest => requests::oldest(state.status(), &mut page),
+            TopView::Slowest => requests::slowest(state.status(), &mut page),
+        }
+    }
     page.area.height = area.height;
     if !refused.is_empty() {
         let all: Vec<_> = refused.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
@@ -293,8 +261,4 @@ fn about(worker: &Value) -> Vec<String> {
         all.push(format!("    hung {} ago in {}", millis(&worker["hung_ago_ms"]), line(innermost)));
     }
     all
-}
-
-fn cut(text: &str, most: usize) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect()
 }

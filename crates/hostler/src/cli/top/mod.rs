@@ -1,6 +1,8 @@
 //! `hostler top`: the status in a terminal, again each second. Knows how to ask and which keys there are, not how it looks.
 
 mod draw;
+mod page;
+mod requests;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ use tokio::time::Instant;
 
 use super::admin::Admin;
 use super::{TopArgs, print};
-use state::TopState;
+use state::{TopState, TopView};
 
 /// The time between two questions.
 const SECOND: Duration = Duration::from_secs(1);
@@ -83,14 +85,14 @@ fn once(admin: &Admin, mut state: TopState, news: &Receiver<TopNews>) -> ExitCod
             Ok(TopNews::End) | Err(_) => return ExitCode::FAILURE,
         }
     }
-    print(&snapshot(&mut state, SNAPSHOT));
+    print(&snapshot(&state, SNAPSHOT));
     ExitCode::SUCCESS
 }
 
-/// The screen as text, without the keys and without empty lines at the end.
-fn snapshot(state: &mut TopState, (width, height): (u16, u16)) -> String {
+/// All views as text, without the keys and without empty lines at the end.
+fn snapshot(state: &TopState, (width, height): (u16, u16)) -> String {
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
-    draw::content(state, screen.area, &mut screen);
+    draw::content(state, screen.area, &mut screen, &TopView::ALL);
     let lines = (0..height).map(|y| {
         let line: String = (0..width).map(|x| screen[(x, y)].symbol()).collect();
         line.trim_end().to_owned()
@@ -112,7 +114,7 @@ fn show(
         }
         terminal.draw(|frame| {
             let area = frame.area();
-            draw::screen(&mut state, area, frame.buffer_mut());
+            draw::screen(&state, area, frame.buffer_mut());
         })?;
         if event::poll(KEY_WAIT)?
             && let Event::Key(key) = event::read()?
@@ -135,6 +137,8 @@ fn press(state: &mut TopState, key: KeyCode) -> bool {
         KeyCode::Up | KeyCode::Char('k') => state.choose(-1),
         KeyCode::Down | KeyCode::Char('j') => state.choose(1),
         KeyCode::Tab | KeyCode::Left | KeyCode::Right => state.in_workers = !state.in_workers,
+        KeyCode::Char('r') => state.view = state.view.next(),
+        KeyCode::Char(digit @ '1'..='3') => state.view = TopView::ALL[digit as usize - '1' as usize],
         KeyCode::Char('s') => state.sort = state.sort.next(),
         KeyCode::Char('p' | ' ') => state.paused = !state.paused,
         KeyCode::Char('?' | 'h') => state.helps = !state.helps,
@@ -181,10 +185,20 @@ fn is_terminal_gone() -> bool {
     is_told && asked[0].revents().contains(PollFlags::HUP)
 }
 
+/// The status, and with it the single requests of this moment.
 async fn status(admin: &Admin) -> Result<Value, String> {
     let asked = admin.look("/status", TIME_LIMIT).await?;
-    match asked.status {
-        200 => serde_json::from_slice(&asked.body).map_err(|error| error.to_string()),
-        _ => Err(admin.complaint(&asked)),
+    let mut status: Value = match asked.status {
+        200 => serde_json::from_slice(&asked.body).map_err(|error| error.to_string())?,
+        _ => return Err(admin.complaint(&asked)),
+    };
+    // An older version has no such path. The rest can be shown all the same.
+    if let Ok(asked) = admin.look("/live/requests", TIME_LIMIT).await
+        && asked.status == 200
+        && let Ok(requests) = serde_json::from_slice(&asked.body)
+        && let Some(fields) = status.as_object_mut()
+    {
+        fields.insert("requests_now".into(), requests);
     }
+    Ok(status)
 }

@@ -34,6 +34,29 @@ impl TopSort {
     }
 }
 
+/// What is shown below the pools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TopView {
+    /// The workers or members of the chosen pool.
+    Workers,
+    /// The oldest requests of all pools.
+    Oldest,
+    /// The slowest requests of all pools in the last minute.
+    Slowest,
+}
+
+impl TopView {
+    pub const ALL: [Self; 3] = [Self::Workers, Self::Oldest, Self::Slowest];
+
+    pub fn next(self) -> Self {
+        match self {
+            Self::Workers => Self::Oldest,
+            Self::Oldest => Self::Slowest,
+            Self::Slowest => Self::Workers,
+        }
+    }
+}
+
 /// Everything that one screen is drawn from.
 pub(super) struct TopState {
     pub address: String,
@@ -45,6 +68,7 @@ pub(super) struct TopState {
     pub paused: bool,
     pub helps: bool,
     pub sort: TopSort,
+    pub view: TopView,
     /// The arrows choose a worker, not a pool.
     pub in_workers: bool,
     /// The name of the chosen pool. None: the first.
@@ -63,6 +87,7 @@ impl TopState {
             paused: false,
             helps: false,
             sort: TopSort::Number,
+            view: TopView::Workers,
             in_workers: false,
             pool: None,
             worker: None,

@@ -21,6 +21,10 @@ fn status(granted: u64) -> Value {
     json!({ "version": "0.1.0", "pid": 77, "state": "running", "uptime_ms": 90_000, "memory": 1 << 25,
             "connections": { "open": 9 }, "process": { "cpu_ms": granted }, "pools": [pool("web", 3), pool("api", 80)],
             "advice": [{ "severity": "warning", "text": "web: queue wait p99 is 5 x the worker time", "action": "Add workers." }],
+            "requests_now": {
+                "oldest": [{ "pool": "web", "lane": "2", "route": "/report/*", "age": 12_500_000 }, { "pool": "api", "lane": null, "route": "/api/*", "age": 900 }],
+                "slowest": [{ "pool": "web", "lane": "1", "route": "/shop/*", "status": 200, "wait": 1500, "hold": 2_400_000, "total": 2_401_500 },
+                            { "pool": "api", "lane": null, "route": "/api/*", "status": 503, "refusal": "queue_full", "wait": 0, "hold": null, "total": 300 }] },
             "routes": [{ "answers": { "2xx": granted }, "refusals": { "overloaded": 7 } }], "unrouted": { "answers": {}, "refusals": {} } })
 }
 
@@ -32,7 +36,7 @@ fn seen() -> TopState {
     state
 }
 
-fn drawn(state: &mut TopState, width: u16, height: u16) -> String {
+fn drawn(state: &TopState, width: u16, height: u16) -> String {
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
     draw::screen(state, screen.area, &mut screen);
     let rows = (0..height).map(|y| (0..width).map(|x| screen[(x, y)].symbol()).collect::<String>());
@@ -41,7 +45,7 @@ fn drawn(state: &mut TopState, width: u16, height: u16) -> String {
 
 #[test]
 fn a_small_terminal_shows_advice_pools_lanes_and_refusals() {
-    let shown = drawn(&mut seen(), 80, 24);
+    let shown = drawn(&seen(), 80, 24);
     for part in [
         "hostler 0.1.0 pid 77 running, up 1m 30s",
         "50 req/s  9 connections  cpu 5 %  32.0 MiB",
@@ -58,13 +62,16 @@ fn a_small_terminal_shows_advice_pools_lanes_and_refusals() {
 
 #[test]
 fn every_size_can_be_drawn() {
-    for (width, height) in [(0, 0), (1, 1), (10, 3), (80, 24), (300, 100)] {
+    for (width, height) in [(0, 0), (1, 1), (10, 3), (40, 10), (80, 24), (300, 100)] {
         let mut state = seen();
-        drawn(&mut state, width, height);
+        for view in TopView::ALL {
+            state.view = view;
+            drawn(&state, width, height);
+        }
         state.helps = true;
-        drawn(&mut state, width, height);
+        drawn(&state, width, height);
     }
-    drawn(&mut TopState::new("x".into(), false), 80, 24);
+    drawn(&TopState::new("x".into(), false), 80, 24);
 }
 
 #[test]
@@ -72,10 +79,10 @@ fn the_arrows_choose_a_pool_and_then_its_worker() {
     let mut state = seen();
     press(&mut state, KeyCode::Down);
     press(&mut state, KeyCode::Down);
-    assert!(drawn(&mut state, 80, 24).contains(">!api"));
+    assert!(drawn(&state, 80, 24).contains(">!api"));
     press(&mut state, KeyCode::Tab);
     press(&mut state, KeyCode::Down);
-    let shown = drawn(&mut state, 80, 24);
+    let shown = drawn(&state, 80, 24);
     assert!(shown.contains("> 2  ") && shown.contains("pid 4002"), "{shown}");
     assert!(!press(&mut state, KeyCode::Char('q')));
 }
@@ -95,14 +102,14 @@ fn the_order_changes_by_a_key() {
 fn a_server_that_is_away_keeps_its_last_figures_on_the_screen() {
     let mut state = seen();
     state.take(Instant::now(), Err("connection refused".into()));
-    let shown = drawn(&mut state, 80, 24);
+    let shown = drawn(&state, 80, 24);
     assert!(shown.contains("127.0.0.1:8081 is not reachable, trying again: connection refused"), "{shown}");
     assert!(shown.contains("> web"), "{shown}");
     let mut successor = status(5);
     successor["pid"] = json!(78);
     state.take(Instant::now() + Duration::from_secs(5), Ok(successor));
     assert_eq!(state.total_rate(super::state::answers), 0.0, "another process counts from 0");
-    assert!(!drawn(&mut state, 80, 24).contains("not reachable"));
+    assert!(!drawn(&state, 80, 24).contains("not reachable"));
 }
 
 #[test]
@@ -111,15 +118,63 @@ fn a_pause_keeps_the_figures() {
     press(&mut state, KeyCode::Char('p'));
     state.take(Instant::now(), Ok(status(9999)));
     assert_eq!(state.status()["process"]["cpu_ms"], 1100);
-    assert!(drawn(&mut state, 80, 24).contains("PAUSED"));
+    assert!(drawn(&state, 80, 24).contains("PAUSED"));
 }
 
 #[test]
 fn a_snapshot_is_text_without_keys() {
-    let text = snapshot(&mut seen(), SNAPSHOT);
+    let text = snapshot(&seen(), SNAPSHOT);
     assert!(
         text.starts_with("hostler 0.1.0") && text.contains("> web") && !text.contains("q quit"),
         "{text}"
     );
     assert!(!text.contains('\x1b') && text.ends_with("7\n"), "{text}");
+    assert!(text.contains("oldest requests now") && text.contains("slowest of the last minute"), "{text}");
+}
+
+#[test]
+fn the_oldest_and_the_slowest_requests_are_shown_by_a_key() {
+    let mut state = seen();
+    press(&mut state, KeyCode::Char('r'));
+    let shown = drawn(&state, 80, 24);
+    for part in
+        ["     12.50s  web/2                /report/*", "      900us  api: in the queue    /api/*", "> web"]
+    {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!shown.contains("pid 4001"), "the workers make room: {shown}");
+    press(&mut state, KeyCode::Char('r'));
+    let shown = drawn(&state, 80, 24);
+    for part in [
+        "      2.40s    1.5ms     2.40s  200    web/1            /shop/*",
+        "      300us      0us         -  503    -                /api/* (queue_full)",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    press(&mut state, KeyCode::Char('r'));
+    assert!(drawn(&state, 80, 24).contains("pid 4001"));
+    press(&mut state, KeyCode::Char('3'));
+    assert_eq!(state.view, TopView::Slowest);
+}
+
+#[test]
+fn a_small_terminal_shows_the_oldest_requests_first() {
+    let mut state = seen();
+    press(&mut state, KeyCode::Char('2'));
+    let shown = drawn(&state, 40, 12);
+    assert!(shown.contains("12.50s  web/2"), "{shown}");
+}
+
+#[test]
+fn a_hostler_that_tells_no_requests_or_has_none_is_said_so() {
+    let mut state = seen();
+    state.view = TopView::Oldest;
+    let mut older = status(2000);
+    older["requests_now"].take();
+    state.take(Instant::now(), Ok(older));
+    assert!(drawn(&state, 80, 24).contains("does not tell single requests"));
+    let mut idle = status(2000);
+    idle["requests_now"] = json!({ "oldest": [], "slowest": [] });
+    state.take(Instant::now(), Ok(idle));
+    assert!(drawn(&state, 80, 24).contains("no request is under way"));
 }
