@@ -33,7 +33,7 @@ before(async () => {
 command = "node ${join(folder, 'app.cjs')}"
 workers = 2
 concurrency = 1
-queue = { limit = 20 }
+queue = { limit = 20, fair = ["client"] }
 request_timeout = "4s"
 hang_timeout = "5s"
 [[routes]]
@@ -113,6 +113,7 @@ test('the lanes move and show what workers answer', async () => {
   await page.waitForFunction("new Promise((done) => setTimeout(() => done(true), 300))");
   assert.equal(await picture(page), frozen, 'a frozen picture stays');
   await Promise.all(stops.map((stop) => stop()));
+  await eventually('what the keys of the fair pool have cost', async () => /client 127\.0\.0\.0\/24.*100 %/.test(await page.locator('#fair tbody tr').first().textContent()));
   await eventually('percentiles of the route', async () => /\d ms/.test(await page.locator('#routes tbody tr').first().textContent()));
 
   const bytes = [...page.requested.values()].reduce((sum, each) => sum + each, 0);

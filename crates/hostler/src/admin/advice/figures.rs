@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hostler_dispatch::PoolCounters;
 use hostler_engine::exchange::{ClientsView, CutView, MemoryView, SpoolView};
+use hostler_engine::gateway::FairView;
 use hostler_engine::proxy::Spread;
 use hostler_worker::{Boots, HeapUse, WorkerMemory, WorkerState};
 use jiff::{SignedDuration, Timestamp};
@@ -93,6 +94,16 @@ pub struct PoolFigures {
     pub boots: Boots,
     /// Requests that are refused because workers died of them.
     pub kept_off: Vec<Arc<str>>,
+    /// The key of a fair pool that has cost the most in the last minute. None if there are no two keys.
+    pub dearest: Option<KeyFigures>,
+}
+
+/// A key under which requests share the slots of a fair pool.
+#[derive(Debug, Clone, Default)]
+pub struct KeyFigures {
+    pub key: String,
+    /// Its part of the worker time of the last minute, in percent.
+    pub share: f64,
 }
 
 /// A member that another program serves.
@@ -233,7 +244,15 @@ impl PoolFigures {
             at_most: scaling.filter(|scaling| scaling.wanted >= scaling.max).map(|scaling| scaling.max),
             boots: pool.boots.unwrap_or_default(),
             kept_off: pool.kept_off.iter().map(|kept_off| kept_off.request.clone()).collect(),
+            dearest: pool.fair.as_ref().and_then(KeyFigures::of),
         }
+    }
+}
+
+impl KeyFigures {
+    fn of(fair: &FairView) -> Option<Self> {
+        let [dearest, _, ..] = fair.keys.as_slice() else { return None };
+        Some(Self { key: dearest.key.clone(), share: dearest.share_percent })
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
         let Some(before) = view.before.pool(&pool.name) else { continue };
         refused(pool, before, found);
         long_wait(view, pool, before, found);
+        dear_key(pool, before, found);
         standing(pool, found);
         members(pool, found);
     }
@@ -82,6 +83,18 @@ fn long_wait(view: View<'_>, pool: &PoolFigures, before: &PoolFigures, found: &m
             found.push(Finding::of_pool(table::TOO_FEW_WORKERS, &pool.name, &text));
         }
     }
+}
+
+/// A key that takes what nobody else wants is no trouble, so others must have waited.
+fn dear_key(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
+    let waited = pool.counters.queued.saturating_sub(before.counters.queued);
+    let Some(key) = pool.dearest.as_ref().filter(|key| key.share >= 60.0 && waited >= 20) else { return };
+    let text = format!(
+        "{} took {:.0} % of the worker time of the last minute, and {waited} requests had to wait",
+        line(&key.key),
+        key.share.floor(),
+    );
+    found.push(Finding::of_pool(table::DEAR_KEY, &pool.name, &text));
 }
 
 /// The share of the usable CPUs that was busy.

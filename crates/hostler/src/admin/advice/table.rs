@@ -59,6 +59,9 @@ advice! {
     CPU_EXHAUSTED: "cpu_exhausted" Warning 15 "HostlerQueueStands"
         "The same queue wait as for `too_few_workers`, and the CPUs were at least 90 % busy in the last minute.",
         "Add CPUs or machines, or make requests cheaper. More workers do not help.", "guide/troubleshooting.md#slow";
+    DEAR_KEY: "dear_key" Info 30 ""
+        "In a pool with `queue.fair`, one key took at least 60 % of the worker time of the last minute, there are other keys, and at least 20 requests had to wait.",
+        "The pool is fair, so requests of other keys do not wait behind it. If this work is not wanted, give it what others leave (pools.POOL.queue.low), cache its routes, or limit it in front of Hostler.", "concepts/fair.md#how-to-see-it";
     OVERLOADED: "overloaded" Critical 10 "HostlerOverloaded"
         "The pool refused at least 10 requests of the last minute, because they would have waited long.",
         "If CPUs are free, add workers (pools.POOL.workers), otherwise add machines or make requests cheaper.", "concepts/overload.md#how-to-see-overload";

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hostler_worker::{HeapUse, WorkerState};
 
+use super::super::figures::KeyFigures;
 use super::super::scene::{AdviceCase, Scene};
 use super::super::table;
 
@@ -57,6 +58,22 @@ pub(super) const QUEUES: &[AdviceCase] = &[
         raised: all_cpus_busy_and_waiting,
         text: "web: queue wait p99 is 10 x the worker time (496 ms and 50 ms), and the CPUs are 100 % busy",
         quiet: &[all_cpus_busy, |scene| scene.waited(0.5, 0.05)],
+    },
+    AdviceCase {
+        row: table::DEAR_KEY,
+        raised: |scene| {
+            scene.web().counters.queued = 40;
+            scene.web().dearest = Some(KeyFigures { key: "crawler GPTBot".into(), share: 83.7 });
+        },
+        text: "web: crawler GPTBot took 83 % of the worker time of the last minute, and 40 requests had to wait",
+        quiet: &[
+            |scene| scene.web().dearest = Some(KeyFigures { key: "crawler GPTBot".into(), share: 99.0 }),
+            |scene| {
+                scene.web().counters.queued = 40;
+                scene.web().dearest = Some(KeyFigures { key: "crawler GPTBot".into(), share: 59.0 });
+            },
+            |scene| scene.web().counters.queued = 40,
+        ],
     },
     AdviceCase {
         row: table::OVERLOADED,

@@ -10,6 +10,7 @@ export function micros(us) {
 /** Milliseconds as text. */
 export function millis(ms) {
   if (ms == null) return '–';
+  if (ms === 0) return '0 ms';
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;

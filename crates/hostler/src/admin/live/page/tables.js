@@ -1,10 +1,15 @@
 // The tables of the page: requests, refusals, workers, members, routes, cache and registrations. Knows no lanes.
-import { at, element, table } from './elements.js';
+import { at, say, table } from './elements.js';
 import { bytes, count, micros, millis, percent, used } from './format.js';
 import { explainRefusal, explainWorker } from './explain.js';
 import { isHung, underWay } from './pools.js';
+import { ask } from './stream.js';
 
 const SHOWN = 10;
+/** So many registered members are listed. */
+const MOST_MEMBERS = 50;
+/** When the registered members were last asked for. */
+let asked = 0;
 
 /** Shows what has changed since the last Status. */
 export function show({ status, route_times: times, slowest }) {
@@ -16,6 +21,7 @@ export function show({ status, route_times: times, slowest }) {
   refusals(status);
   workers(status);
   routes(status, times);
+  fair(status);
   cache(status);
   registrations(status);
 }
@@ -94,6 +100,17 @@ function routeTime(ms) {
   return ms >= 10_000 ? '> 10 s' : millis(ms);
 }
 
+/** What the keys of fair pools have cost. */
+function fair({ pools }) {
+  const rows = pools.flatMap(({ name, fair: shared }) => (shared?.keys ?? []).map((each) => {
+    const { '1m': minute, '15m': quarter, '1d': day } = each.worker_ms;
+    return [each.key, name, `${Math.round(each.share_percent)} %`, millis(minute), millis(quarter), millis(day), count(each.requests), { text: count(each.refused), kind: each.refused > 0 ? 'warn' : '' }];
+  }));
+  at('fair-section').hidden = !pools.some(({ fair: shared }) => shared);
+  table(at('fair'), [['key'], ['pool'], ['of the pool', 'n'], ['1 min', 'n'], ['15 min', 'n'], ['1 day', 'n'], ['requests', 'n'], ['refused', 'n']],
+    rows, 'No request has ended.');
+}
+
 function cache({ cache: stored }) {
   at('cache-section').hidden = !stored;
   if (!stored) return;
@@ -107,5 +124,17 @@ function registrations({ registrar }) {
   if (!registrar) return;
   const rows = [[registrar.connected ? 'connected' : { text: 'not connected', kind: 'bad' }, count(registrar.routes), count(registrar.members), count(registrar.pruned), registrar.pruning_suspended ? 'suspended' : 'on']];
   table(at('registrations'), [['registrar'], ['routes', 'n'], ['members', 'n'], ['removed as silent', 'n'], ['removal']], rows, '');
-  if (!at('registrations').querySelector('a')) at('registrations').append(element('p', { class: 'quiet' }, 'The age of each registration: ', element('a', { href: '/table' }, '/table')));
+  members(registrar.members);
+}
+
+/** Each registered member with its age, asked for now and then: there may be thousands. */
+async function members(total) {
+  if (Date.now() - asked < 5000) return;
+  asked = Date.now();
+  const found = await ask('/table').then((answer) => answer.json()).catch(() => null);
+  const all = (found?.routes ?? []).flatMap(({ route, members: served }) => served.filter(({ age_ms: age }) => age != null).map((each) => ({ route, ...each })));
+  const rows = all.sort((a, b) => b.age_ms - a.age_ms).slice(0, MOST_MEMBERS)
+    .map((each) => [each.route, each.address, millis(each.age_ms), each.ttl_ms == null ? 'none' : millis(each.ttl_ms)]);
+  table(at('members'), [['route', 'name'], ['member'], ['last heard of', 'n'], ['kept for', 'n']], rows, 'No member is registered.');
+  say(at('more-members'), total > rows.length ? `The ${rows.length} that were silent for longest, of ${count(total)}. All: /table` : '');
 }
