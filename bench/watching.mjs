@@ -59,7 +59,7 @@ async function cpuPerRequest() {
   });
   for (const way of Object.keys(WAYS)) {
     const middle = median(rows.filter(({ peer }) => peer === way).map(({ value }) => value));
-    const ratio = way === 'closed' ? '' : `, / closed ${summaryText(pairedRatio(rows, { one: way, other: 'closed', value: 'value' }), 3)}`;
+    const ratio = way === 'closed' ? '' : `, / closed ${summaryText(pairedRatio(rows, { one: way, other: 'closed', value: ({ value }) => value }), 3)}`;
     console.log(`${way}: CPU per request ${middle.toFixed(2)} us${ratio}`);
   }
 }
