@@ -151,8 +151,7 @@ impl Call {
 
     /// Returns the slot and keeps the connection for the tunnel.
     pub fn switch(mut self, exchange: &mut Exchange) -> MemberEnd {
-        let cost = self.settle(Instant::now());
-        note_cost(exchange, cost);
+        exchange.timings.note_cost(self.settle(Instant::now()));
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
         let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
@@ -228,20 +227,11 @@ impl Call {
 impl CallRemains {
     /// Notes them in the exchange.
     fn note(self, exchange: &mut Exchange) {
-        note_cost(exchange, self.cost);
+        exchange.timings.note_cost(self.cost);
         exchange.has_handed_over |= self.has_handed_over;
         if self.pending_end.is_some() {
             exchange.pending_end = self.pending_end;
         }
-    }
-}
-
-fn note_cost(exchange: &mut Exchange, cost: Option<SlotCost>) {
-    let Some(SlotCost { hold, cpu }) = cost else { return };
-    let timings = &mut exchange.timings;
-    timings.slot_hold = Some(hold);
-    if let Some(cpu) = cpu {
-        timings.worker_cpu = Some(timings.worker_cpu.unwrap_or_default() + cpu);
     }
 }
 
