@@ -11,7 +11,6 @@ use hostler_dispatch::{Payer, SlotCost};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::Timings;
 use super::clock;
 use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
 use super::key_costs::{FairCharge, KeyCosts};
@@ -138,17 +137,6 @@ impl RouteAccount {
             sums.releases.add(release, of_release, false, now, name.as_deref());
         });
         of_route
-    }
-}
-
-impl Timings {
-    /// A slot has come back. None: it has not.
-    pub fn note_cost(&mut self, cost: Option<SlotCost>) {
-        let Some(SlotCost { hold, cpu }) = cost else { return };
-        self.slot_hold = Some(hold);
-        if let Some(cpu) = cpu {
-            self.worker_cpu = Some(self.worker_cpu.unwrap_or_default() + cpu);
-        }
     }
 }
 
