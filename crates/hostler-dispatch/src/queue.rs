@@ -246,6 +246,36 @@ impl<G> Queue<G> {
         next.map(|(_, place, waiter)| (place, waiter.span))
     }
 
+    /// The request of a class that is next of those that wait for any member. One that lost its member has had its turn.
+    fn first_for_any(&self, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
+        let line = &self.lines[priority.index()];
+        if planted!(WrongOrder) && line.newcomers.len() > 1 {
+            return line.newcomers.iter().nth(1);
+        }
+        if let Some(short) = &self.short {
+            return self.shortest(short, priority);
+        }
+        let fair =
+            self.fair.as_ref().filter(|_| line.returned.is_empty()).and_then(|fair| fair.first(priority));
+        match fair {
+            Some(place) => line.newcomers.get_key_value(&place),
+            None => line.first(),
+        }
+    }
+
+    /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
+    fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
+        let line = &self.lines[priority.index()];
+        let first = short.first(priority).and_then(|place| line.newcomers.get_key_value(&place));
+        let (place, waiter) = line.returned.first_key_value().or(first)?;
+        let is_oldest = line.newcomers.first_key_value().is_none_or(|(oldest, _)| place <= oldest);
+        if is_oldest || short.may_overtake(priority, waiter.span.label().cost) {
+            Some((place, waiter))
+        } else {
+            line.first()
+        }
+    }
+
     /// Hands a grant to a waiting request. The caller wakes the returned waker after unlocking.
     pub fn hand(&mut self, place: QueuePosition, grant: G) -> Option<Waker> {
         let waiter = self.remove(place)?;

@@ -1,13 +1,11 @@
-//! The orders of the waiting requests other than that of arrival: which request of a class is next, and what is served before a new
-//! one. Knows no members.
+//! The change to an order of the waiting requests other than that of arrival, and back. Also what is served before a new request.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{MemberId, Priority};
+use super::claim::MemberId;
 use super::fair::FairShares;
-use super::line::Waiter;
 use super::order::Order;
 use super::place::QueuePosition;
 use super::queue::Queue;
@@ -67,36 +65,6 @@ impl<G> Queue<G> {
             (Some(fair), _) => fair.work_ahead(priority, work.key(), work.time, all),
             (None, Some(short)) => short.work_ahead(place, span.label(), all),
             (None, None) => all,
-        }
-    }
-
-    /// The request of a class that is next of those that wait for any member. One that lost its member has had its turn.
-    pub fn first_for_any(&self, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
-        let line = &self.lines[priority.index()];
-        if planted!(WrongOrder) && line.newcomers.len() > 1 {
-            return line.newcomers.iter().nth(1);
-        }
-        if let Some(short) = &self.short {
-            return self.shortest(short, priority);
-        }
-        let fair =
-            self.fair.as_ref().filter(|_| line.returned.is_empty()).and_then(|fair| fair.first(priority));
-        match fair {
-            Some(place) => line.newcomers.get_key_value(&place),
-            None => line.first(),
-        }
-    }
-
-    /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
-    fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
-        let line = &self.lines[priority.index()];
-        let first = short.first(priority).and_then(|place| line.newcomers.get_key_value(&place));
-        let (place, waiter) = line.returned.first_key_value().or(first)?;
-        let is_oldest = line.newcomers.first_key_value().is_none_or(|(oldest, _)| place <= oldest);
-        if is_oldest || short.may_overtake(priority, waiter.span.label().cost) {
-            Some((place, waiter))
-        } else {
-            line.first()
         }
     }
 
