@@ -40,7 +40,8 @@ pub(super) struct PoolView<'a, E> {
 
 impl AdmissionControl {
     /// Whether this request can wait for its slot, by what it costs and what waits before it.
-    pub fn judge<E>(&mut self, pool: &PoolView<E>, priority: Priority, span: QueueSpan) -> Judgement {
+    pub fn judge<E>(&mut self, pool: &PoolView<E>, place: QueuePosition, span: QueueSpan) -> Judgement {
+        let priority = place.priority;
         if pool.settings.policy == Policy::Fifo || pool.is_paused {
             return Judgement::Waits;
         }
@@ -51,7 +52,7 @@ impl AdmissionControl {
         let (detector, now) = (&mut self.detectors[priority.index()], span.since);
         let (wait, wait_of_all) = match span.preference.bound {
             None => {
-                let wait = detector.expected_wait(pool.queue.work_before(priority, span.work), &pace, now);
+                let wait = detector.expected_wait(pool.queue.work_before(place, span), &pace, now);
                 (wait, detector.expected_wait(pool.queue.work_of(priority), &pace, now))
             }
             Some(id) => {

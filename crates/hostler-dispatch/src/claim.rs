@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -59,6 +60,8 @@ pub struct Claim {
     pub preference: MemberPreference,
     /// Requests of one kind cost about as much. `None`: it costs as much as the pool's average.
     pub kind: Option<WorkKind>,
+    /// What it is expected to cost. The pool uses it if it serves short requests first. `None`: as much as its kind.
+    pub expected: Option<Duration>,
     /// Under which key it takes its share, if the pool shares its slots fairly. `None`: under one key with all others without.
     pub fair: Option<FairKey>,
 }
@@ -144,11 +147,11 @@ impl Priority {
     }
 }
 
-/// When a pool refuses requests. The order is always that of arrival.
+/// When a pool refuses requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// In order of arrival. Under overload, requests that would wait long are refused on arrival.
+    /// Under overload, requests that would wait long are refused on arrival.
     #[default]
     Adaptive,
     /// A request is refused only if the queue is full or its deadline has passed.

@@ -15,10 +15,24 @@
 //!   member whose event loop is observed becomes free without an event: `recheck` asks the pool again.
 //!
 //! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most
-//! (`queue`). Within a class the oldest request is served first or, in a fair pool, that of the key whose requests have cost
-//! the least (`fair`). Under overload (`overload`), a request that would wait long is
+//! (`queue`). Within a class the oldest request is served first; in a fair pool, that of the key whose requests have cost
+//! the least (`fair`); in a pool that serves short requests first, that with the earliest turn (`short_first`). Under overload (`overload`), a request that would wait long is
 //! refused on arrival. Measured service times (`service`, `kinds`) tell how long it would wait. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
+
+/// Whether a test of the simulation has planted this bug here. Outside tests: false.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(test)]
+        {
+            crate::tests::is_planted(crate::tests::Bug::$bug)
+        }
+        #[cfg(not(test))]
+        {
+            false
+        }
+    }};
+}
 
 mod admission;
 mod bound;
@@ -26,6 +40,7 @@ mod bound_line;
 mod choice;
 mod chooser;
 mod claim;
+mod cost_table;
 mod counters;
 mod doubt;
 mod eject;
@@ -42,16 +57,19 @@ mod long_lived;
 mod member;
 mod membership;
 mod occupancy;
+mod order;
 mod overload;
 mod pause;
 mod place;
 mod pool;
 mod queue;
 mod recheck;
+mod reorder;
 mod roster;
 mod service;
 mod settings;
 mod shared;
+mod short_first;
 mod sleeping;
 mod snapshot;
 mod span;
@@ -66,6 +84,7 @@ mod winner_tree;
 pub use bound::Ranking;
 pub use choice::{MemberChoice, UnknownChoice};
 pub use claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority, Ticket, Tried};
+pub use cost_table::{CostLabel, CostTable, LearntCost};
 pub use counters::PoolCounters;
 pub use eject::{BackoffSettings, EjectSettings};
 pub use event_loop::EventLoop;
@@ -76,6 +95,7 @@ pub use lease::{Lease, LeaseEnding};
 pub use member::HeldSlot;
 pub use membership::Membership;
 pub use occupancy::{MemberOccupancy, Occupancy, WaitingRequest};
+pub use order::Order;
 pub use pool::{Acquire, Pool};
 pub use queue::AcquireError;
 pub use settings::PoolSettings;

@@ -113,6 +113,11 @@ pub(super) struct Grant<E> {
 }
 
 impl<E> Grant<E> {
+    /// The member, and the key of the slot there.
+    pub fn slot(&self) -> (MemberId, u32) {
+        (self.member.id, self.held)
+    }
+
     /// The request has been sent to the member, or will not be. Returns whether this was not known yet.
     pub fn sent(&self) -> bool {
         let is_news = self.unsent.load(Ordering::Relaxed) && self.unsent.swap(false, Ordering::Relaxed);

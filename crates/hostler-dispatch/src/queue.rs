@@ -12,7 +12,8 @@ use super::fair::FairShares;
 use super::kinds::WorkKind;
 use super::line::{Line, Waiter};
 use super::place::QueuePosition;
-use super::span::{QueueSpan, Work};
+use super::short_first::ShortFirst;
+use super::span::QueueSpan;
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
@@ -80,9 +81,11 @@ pub(super) struct FreeSlots {
 /// Ordered maps instead of deques: a request leaves from any position at once. So nothing remains of requests that have
 /// left, however many come and go while every member is stuck.
 pub(super) struct Queue<G> {
-    lines: [Line; Priority::COUNT],
-    /// The order of the newcomers that wait for any member, if it is not that of arrival.
+    pub(super) lines: [Line; Priority::COUNT],
+    /// The order of the newcomers that wait for any member, if it is by shares.
     pub fair: Option<Box<FairShares>>,
+    /// The same, if short requests come first.
+    pub short: Option<Box<ShortFirst>>,
     len: usize,
     /// By serial number. A hash map keeps its memory, so a hand-over allocates nothing.
     ended: HashMap<u64, (QueuePosition, WaitOutcome<G>)>,
@@ -90,25 +93,7 @@ pub(super) struct Queue<G> {
 
 impl<G> Queue<G> {
     pub fn new() -> Self {
-        Self { lines: Default::default(), fair: None, len: 0, ended: HashMap::new() }
-    }
-
-    /// Shares the slots fairly among keys from now on, or serves in order of arrival.
-    pub fn share_fairly(&mut self, is_fair: bool, now: Instant) {
-        if self.fair.is_some() == is_fair {
-            return;
-        }
-        self.fair = is_fair.then(|| Box::new(FairShares::new(now)));
-        let Some(fair) = &mut self.fair else { return };
-        for (place, waiter) in self.lines.iter().flat_map(|line| &line.newcomers) {
-            fair.insert(*place, waiter.span.work.key(), waiter.span.work.time);
-        }
-    }
-
-    /// What waits in a class before a new request that may use any member.
-    pub fn work_before(&self, priority: Priority, work: Work) -> Duration {
-        let all = self.work_of(priority);
-        self.fair.as_ref().map_or(all, |fair| fair.work_ahead(priority, work.key(), work.time, all))
+        Self { lines: Default::default(), fair: None, short: None, len: 0, ended: HashMap::new() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -175,6 +160,9 @@ impl<G> Queue<G> {
     fn line_up(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
         if let Some(fair) = self.fair.as_mut().filter(|_| !place.returns()) {
             fair.insert(place, waiter.span.work.key(), waiter.span.work.time);
+        }
+        if let Some(short) = self.short.as_mut().filter(|_| !place.returns()) {
+            short.insert(place, waiter.span.label());
         }
         self.lines[place.priority.index()].insert(place, waiter)
     }
@@ -246,20 +234,45 @@ impl<G> Queue<G> {
     pub fn next_free_of(&self, priority: Priority, free: &FreeSlots) -> Option<(QueuePosition, QueueSpan)> {
         let line = &self.lines[priority.index()];
         let any = if free.any { self.first_for_any(priority) } else { None };
-        let any = any.map(|(place, waiter)| (*place, waiter));
+        // Requests that are bound give way to the oldest of the others, whichever of those is next.
+        let rank = |place: &QueuePosition| match &self.short {
+            Some(_) => line.first().map_or(*place, |(oldest, _)| *oldest),
+            None => *place,
+        };
+        let any = any.map(|(place, waiter)| (rank(place), *place, waiter));
         let bound = free.awaited.iter().filter_map(|member| line.bound.first_of(*member));
-        let next = any.into_iter().chain(bound).min_by_key(|(place, _)| *place);
-        next.map(|(place, waiter)| (place, waiter.span))
+        let bound = bound.map(|(place, waiter)| (place, place, waiter));
+        let next = any.into_iter().chain(bound).min_by_key(|(rank, ..)| *rank);
+        next.map(|(_, place, waiter)| (place, waiter.span))
     }
 
     /// The request of a class that is next of those that wait for any member. One that lost its member has had its turn.
     fn first_for_any(&self, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
+        if planted!(WrongOrder) && line.newcomers.len() > 1 {
+            return line.newcomers.iter().nth(1);
+        }
+        if let Some(short) = &self.short {
+            return self.shortest(short, priority);
+        }
         let fair =
             self.fair.as_ref().filter(|_| line.returned.is_empty()).and_then(|fair| fair.first(priority));
         match fair {
             Some(place) => line.newcomers.get_key_value(&place),
             None => line.first(),
+        }
+    }
+
+    /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
+    fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
+        let line = &self.lines[priority.index()];
+        let first = short.first(priority).and_then(|place| line.newcomers.get_key_value(&place));
+        let (place, waiter) = line.returned.first_key_value().or(first)?;
+        let is_oldest = line.newcomers.first_key_value().is_none_or(|(oldest, _)| place <= oldest);
+        if is_oldest || short.may_overtake(priority, waiter.span.label().cost) {
+            Some((place, waiter))
+        } else {
+            line.first()
         }
     }
 
@@ -269,10 +282,10 @@ impl<G> Queue<G> {
         for priority in Priority::ALL {
             let line = &mut self.lines[priority.index()];
             let passed_over = priority != place.priority && !line.is_empty();
-            line.passed_over = if passed_over { line.passed_over + 1 } else { 0 };
+            line.passed_over = if passed_over && !planted!(StarvedClass) { line.passed_over + 1 } else { 0 };
         }
         self.ended.insert(place.serial, (place, WaitOutcome::Handed(grant, waiter.span)));
-        Some(waiter.waker)
+        Some(waiter.waker).filter(|_| !planted!(LostWake))
     }
 
     /// Ends a wait without a slot. The caller wakes the returned waker after unlocking.
@@ -298,7 +311,9 @@ impl<G> Queue<G> {
         let mut grants = Vec::with_capacity(void.len());
         for place in void {
             if let Some(WaitOutcome::Handed(grant, span)) = self.take_outcome(place) {
-                self.push(place, span, Waker::noop().clone());
+                if !planted!(ForgottenRequest) {
+                    self.push(place, span, Waker::noop().clone());
+                }
                 grants.push(grant);
             }
         }
@@ -318,7 +333,7 @@ impl<G> Queue<G> {
 
     pub fn drain(&mut self) -> Vec<Waker> {
         self.len = 0;
-        self.fair = None;
+        (self.fair, self.short) = (None, None);
         self.lines.iter_mut().for_each(|line| line.work = Duration::ZERO);
         let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.bound.drain()).collect();
         let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
@@ -331,16 +346,19 @@ impl<G> Queue<G> {
         if let (Some(fair), Some(waiter), false) = (&mut self.fair, &unbound, place.returns()) {
             fair.remove(place, waiter.span.work.key(), waiter.span.work.time);
         }
+        if let (Some(short), Some(_)) = (&mut self.short, &unbound) {
+            short.remove(place);
+        }
         let waiter = unbound.or_else(|| line.bound.remove(place))?;
         self.len -= 1;
         Some(waiter)
     }
 
-    /// Checks that the fair order has exactly the newcomers.
+    /// The waiting requests by class, and the ends of waits that their owners have not polled yet.
     #[cfg(test)]
-    pub fn check_fair(&self) {
-        if let Some(fair) = &self.fair {
-            fair.check(self.lines.each_ref().map(|line| line.newcomers.keys().copied().collect()));
-        }
+    pub fn parts(
+        &self,
+    ) -> (&[Line; Priority::COUNT], impl Iterator<Item = &(QueuePosition, WaitOutcome<G>)>) {
+        (&self.lines, self.ended.values())
     }
 }

@@ -237,7 +237,7 @@ impl<E> Roster<E> {
             if state.in_use > 1 {
                 state.shared_until = Some(now);
             }
-            state.in_use -= 1;
+            state.in_use -= if planted!(SlotGivenTwice) { 2.min(state.in_use) } else { 1 };
             state.held.try_remove(grant.held as usize);
             state.exclusive &= !grant.alone;
             if let Some(kind) = grant.long_lived {
@@ -335,7 +335,9 @@ impl<E> Roster<E> {
     fn forget_if_gone(&mut self, index: usize) {
         let state = &self.states[index];
         if state.left && state.in_use == 0 && !state.has_long_lived() {
-            self.totals.replace(Totals::of(state, &self.settings), Totals::default());
+            if !planted!(WrongTotals) {
+                self.totals.replace(Totals::of(state, &self.settings), Totals::default());
+            }
             self.states.remove(index);
             self.free.rebuild(self.settings.choice, &mut self.states);
         }

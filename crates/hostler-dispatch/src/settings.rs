@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::choice::MemberChoice;
 use super::claim::Policy;
 use super::eject::{BackoffSettings, EjectSettings};
+use super::order::Order;
 
 /// The settings of a pool. [`Pool::update`](super::Pool::update) changes them later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +14,10 @@ pub struct PoolSettings {
     pub choice: MemberChoice,
     /// How many requests may wait. A request with a ticket does not count.
     pub queue_limit: usize,
-    /// In which order waiting requests are served, and when they are refused.
+    /// When waiting requests are refused.
     pub policy: Policy,
+    /// In which order the waiting requests of one class get slots, if the slots are not shared fairly.
+    pub order: Order,
     /// Share the slots fairly among the keys of the claims, by what their requests cost.
     pub fair: bool,
     /// How long a member that could not be reached gets no requests.
@@ -29,12 +32,20 @@ pub struct PoolSettings {
     pub bound_drain: Duration,
 }
 
+impl PoolSettings {
+    /// Whether requests are served in the same order, and refused by the same rules.
+    pub(super) fn serves_like(&self, other: &Self) -> bool {
+        (self.policy, self.order, self.fair) == (other.policy, other.order, other.fair)
+    }
+}
+
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
             choice: MemberChoice::default(),
             queue_limit: 100,
             policy: Policy::default(),
+            order: Order::default(),
             fair: false,
             backoff: BackoffSettings::default(),
             eject: EjectSettings::default(),

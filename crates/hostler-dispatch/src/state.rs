@@ -49,7 +49,7 @@ pub(super) struct Now {
 impl<E> PoolState<E> {
     pub fn new(settings: PoolSettings) -> Self {
         let mut queue = Queue::new();
-        queue.share_fairly(settings.fair, Instant::now());
+        queue.serve_by(&settings, Instant::now());
         Self {
             settings,
             queue,
@@ -132,6 +132,7 @@ impl<E> PoolState<E> {
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
     pub fn dispatch(&mut self, now: Instant, woken: &mut Wakers) {
         let now = self.at(now);
+        self.queue.set_slots(self.roster.totals().parallel);
         if self.queue.has_bound() {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
         }
@@ -141,9 +142,13 @@ impl<E> PoolState<E> {
         {
             let is_next = span.preference.bound.is_none() && !place.returns();
             grant.charge = self.charge(span.work, is_next);
+            self.queue.begin_turn(place, span, grant.slot());
             woken.extend(self.queue.hand(place, grant));
             let (admission, counters, pool) = self.judged();
             counters.overloads += u64::from(admission.served(&pool, place, span, now.served));
+            if planted!(IdleSlot) {
+                break;
+            }
         }
     }
 
@@ -157,7 +162,7 @@ impl<E> PoolState<E> {
         let free = bound::free_slots(&self.roster, &self.queue, any, now.real);
         while let Some(priority) = self.queue.next_class(&free) {
             let (place, span) = self.queue.next_free_of(priority, &free)?;
-            let error = if span.until.is_some_and(|until| until <= now.served) {
+            let error = if span.until.is_some_and(|until| until <= now.served) && !planted!(LateSlot) {
                 self.counters.expired += 1;
                 AcquireError::Expired
             } else if span.preference.only.is_some() && !self.can_serve(&span, now) {
@@ -198,6 +203,10 @@ impl<E> PoolState<E> {
         for grant in &untaken {
             self.take_unused(grant, now);
         }
+        if self.closed {
+            // Their tasks were woken, and will find the pool closed.
+            drop(self.queue.drain());
+        }
         untaken
     }
 
@@ -212,6 +221,7 @@ impl<E> PoolState<E> {
         if let (Some(fair), Some(charge)) = (&mut self.queue.fair, grant.charge) {
             fair.settle(charge, cost);
         }
+        self.queue.end_turn(grant.slot(), cost);
     }
 
     fn charge(&mut self, work: Work, is_next: bool) -> Option<Charge> {
@@ -226,7 +236,7 @@ impl<E> PoolState<E> {
     }
 
     fn work_of(&self, claim: &Claim) -> Work {
-        Work { kind: claim.kind, time: self.admission.time_of(claim.kind), fair: claim.fair }
+        Work::of(claim, self.admission.time_of(claim.kind))
     }
 
     /// Whether one more request may wait.
@@ -237,7 +247,7 @@ impl<E> PoolState<E> {
         woken: &mut Wakers,
     ) -> Result<(), AcquireError> {
         let (admission, counters, pool) = self.judged();
-        let judgement = admission.judge(&pool, place.priority, span);
+        let judgement = admission.judge(&pool, place, span);
         counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
         let (limit, can_wait) = (self.settings.queue_limit, judgement == Judgement::Waits);
         if self.queue.newcomers() >= limit && !(can_wait && self.make_room(place.priority, span.work, woken))
@@ -285,7 +295,7 @@ impl<E> PoolState<E> {
     ) -> Option<Result<Grant<E>, Late<Grant<E>>>> {
         match self.queue.take_outcome(place)? {
             WaitOutcome::Handed(grant, span)
-                if span.until.is_some_and(|until| until <= self.at(now).served) =>
+                if span.until.is_some_and(|until| until <= self.at(now).served) && !planted!(LateSlot) =>
             {
                 self.counters.expired += 1;
                 Some(Err(Late { error: AcquireError::Expired, grant: Some(grant) }))
@@ -303,10 +313,10 @@ impl<E> PoolState<E> {
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
     pub fn update(&mut self, settings: PoolSettings, now: Instant) {
-        if settings.policy != self.settings.policy || settings.fair != self.settings.fair {
+        if !settings.serves_like(&self.settings) {
             self.admission.forget_overload();
         }
-        self.queue.share_fairly(settings.fair, self.at(now).served);
+        self.queue.serve_by(&settings, self.at(now).served);
         self.roster.update(settings);
         self.settings = settings;
     }

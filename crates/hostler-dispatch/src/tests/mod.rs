@@ -2,7 +2,6 @@
 
 mod backoff;
 mod bound;
-mod bound_model;
 mod choice;
 mod deadlines;
 mod eject;
@@ -10,21 +9,24 @@ mod fair;
 mod fairness;
 mod free_index;
 mod gauge;
+mod history;
 mod leaving;
 mod loads;
 mod locking;
-mod model;
 mod observed;
 mod occupancy;
 mod overload;
 mod pause;
 mod preference;
 mod priority;
+mod short_first;
 mod simulation;
 mod sleeping;
 mod streams;
 mod stress;
 mod tunnels;
+
+pub use self::history::{Bug, is_planted};
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::{FairKey, Membership, Policy, Priority};
+use crate::{CostLabel, CostTable, FairKey, Membership, Policy, Priority};
 
 /// The request's own timer fires this much late, as the gateway's may do.
 const TIMER_LATE: Duration = Duration::from_millis(30);
@@ -129,6 +129,26 @@ pub struct World {
     /// How long each request holds its slot. Decided at arrival, so that it does not depend on the policy.
     holds: Vec<Duration>,
     ring: Arc<Ring>,
+    /// What the requests say about their cost. None: nothing.
+    pub labels: Option<Labels>,
+    labelled: Vec<CostLabel>,
+}
+
+/// Long requests have another label than the others, and the pool learns what each label costs.
+pub struct Labels {
+    pub table: CostTable<()>,
+    /// Requests that hold their slot for longer than this are long.
+    pub long: Duration,
+    /// This part of the labels is wrong.
+    pub wrong: f64,
+    pub dice: fastrand::Rng,
+}
+
+impl Labels {
+    fn of(&mut self, hold: Duration) -> CostLabel {
+        let is_wrong = self.dice.f64() < self.wrong;
+        CostLabel { kind: 1 + u64::from((hold > self.long) != is_wrong), shape: 0 }
+    }
 }
 
 impl World {
@@ -168,6 +188,8 @@ impl World {
             leases: Vec::new(),
             holds: Vec::new(),
             ring: Arc::new(Ring(Mutex::default())),
+            labels: None,
+            labelled: Vec::new(),
         }
     }
 
@@ -229,6 +251,9 @@ impl World {
                 Event::Finish(index) => {
                     self.stories[index].answered = Some(at);
                     self.leases[index] = None;
+                    if let (Some(labels), Some(granted)) = (&mut self.labels, self.stories[index].granted) {
+                        labels.table.observe(self.labelled[index], at - granted, |_| ());
+                    }
                     self.again(index);
                 }
                 Event::GiveUp(index) => {
@@ -261,10 +286,15 @@ impl World {
         let (index, now) = (self.stories.len(), self.now());
         let deadline = now + self.time_limit;
         let fair = Some(FairKey::of(key));
-        let claim = Claim { priority, fair, deadline: Some(self.start + deadline), ..Claim::default() };
+        let hold = self.holding.roll(&mut self.dice);
+        let label = self.labels.as_mut().map_or(CostLabel::default(), |labels| labels.of(hold));
+        let expected = self.labels.as_ref().and_then(|labels| labels.table.expected(label));
+        let deadline_at = Some(self.start + deadline);
+        let claim = Claim { priority, fair, expected, deadline: deadline_at, ..Claim::default() };
         self.waiting.push(Some(self.pool.acquire(claim)));
         self.leases.push(None);
-        self.holds.push(self.holding.roll(&mut self.dice));
+        self.holds.push(hold);
+        self.labelled.push(label);
         self.stories.push(Story {
             arrived: now,
             priority,

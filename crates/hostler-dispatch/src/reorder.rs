@@ -1,0 +1,96 @@
+//! The change to an order of the waiting requests other than that of arrival, and back. Also what is served before a new request.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::claim::MemberId;
+use super::fair::FairShares;
+use super::order::Order;
+use super::place::QueuePosition;
+use super::queue::Queue;
+use super::settings::PoolSettings;
+use super::short_first::ShortFirst;
+use super::span::QueueSpan;
+
+impl<G> Queue<G> {
+    /// Serves in the order of these settings from now on.
+    pub fn serve_by(&mut self, settings: &PoolSettings, now: Instant) {
+        self.share_fairly(settings.fair, now);
+        self.order_by(settings.order, settings.fair);
+    }
+
+    /// Shares the slots fairly among keys from now on, or serves in order of arrival.
+    fn share_fairly(&mut self, is_fair: bool, now: Instant) {
+        if self.fair.is_some() == is_fair {
+            return;
+        }
+        self.fair = is_fair.then(|| Box::new(FairShares::new(now)));
+        let Some(fair) = &mut self.fair else { return };
+        for (place, waiter) in self.lines.iter().flat_map(|line| &line.newcomers) {
+            fair.insert(*place, waiter.span.work.key(), waiter.span.work.time);
+        }
+    }
+
+    /// Serves in this order from now on, unless the slots are shared fairly.
+    fn order_by(&mut self, order: Order, is_fair: bool) {
+        let delay = match order {
+            Order::ShortFirst { delay } if !is_fair => delay,
+            _ => return self.short = None,
+        };
+        if let Some(short) = &mut self.short
+            && short.delay() == delay
+        {
+            return;
+        }
+        let mut short = Box::new(ShortFirst::new(delay));
+        for (place, waiter) in self.lines.iter().flat_map(|line| &line.newcomers) {
+            short.insert(*place, waiter.span.label());
+        }
+        self.short = Some(short);
+    }
+
+    /// The pool has this many slots.
+    pub fn set_slots(&mut self, slots: usize) {
+        if let Some(short) = &mut self.short {
+            short.set_slots(slots);
+        }
+    }
+
+    /// What is served of a class before a new request that may use any member.
+    pub fn work_before(&self, place: QueuePosition, span: QueueSpan) -> Duration {
+        let (priority, work) = (place.priority, span.work);
+        let all = self.work_of(priority);
+        match (&self.fair, &self.short) {
+            (Some(fair), _) => fair.work_ahead(priority, work.key(), work.time, all),
+            (None, Some(short)) => short.work_ahead(place, span.label(), all),
+            (None, None) => all,
+        }
+    }
+
+    /// A waiting request gets a slot: its member, and its number there.
+    pub fn begin_turn(&mut self, place: QueuePosition, span: QueueSpan, slot: (MemberId, u32)) {
+        if let Some(short) = &mut self.short {
+            short.begin(place, span.label().cost, slot);
+        }
+    }
+
+    /// A slot came back. It was held for this time.
+    pub fn end_turn(&mut self, slot: (MemberId, u32), held: Duration) {
+        if let Some(short) = &mut self.short {
+            short.settle(slot, held);
+        }
+    }
+
+    /// Checks that an order other than that of arrival has exactly the newcomers.
+    #[cfg(test)]
+    pub fn check_order(&self) {
+        let newcomers = || self.lines.each_ref().map(|line| line.newcomers.keys().copied().collect());
+        if let Some(fair) = &self.fair {
+            fair.check(newcomers());
+        }
+        if let Some(short) = &self.short {
+            short.check(newcomers());
+        }
+    }
+}

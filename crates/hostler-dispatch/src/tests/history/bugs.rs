@@ -1,0 +1,54 @@
+//! Bugs that a test can plant into a pool, to prove that the simulation finds them.
+
+use std::cell::Cell;
+
+/// A planted bug. See where [`planted!`] names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A slot that comes back is counted as two.
+    SlotGivenTwice,
+    /// The second request of a class gets a slot before the first.
+    WrongOrder,
+    /// A request whose member was lost before it took its slot is forgotten.
+    ForgottenRequest,
+    /// Only one waiting request gets a slot at a time, although several are free.
+    IdleSlot,
+    /// A request that has got a slot is not told.
+    LostWake,
+    /// A request that waited too long gets a slot.
+    LateSlot,
+    /// The lower classes are served only if no higher one waits.
+    StarvedClass,
+    /// Short requests overtake a long one for ever.
+    EndlessDelay,
+    /// The sums over the members miss those that leave.
+    WrongTotals,
+}
+
+impl Bug {
+    pub const ALL: [Self; 9] = [
+        Self::SlotGivenTwice,
+        Self::WrongOrder,
+        Self::ForgottenRequest,
+        Self::IdleSlot,
+        Self::LostWake,
+        Self::LateSlot,
+        Self::StarvedClass,
+        Self::EndlessDelay,
+        Self::WrongTotals,
+    ];
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// Plants a bug into all pools of this thread.
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether this bug is planted.
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}

@@ -1,0 +1,379 @@
+//! A pool with its clients and its members, all moved by the steps of a history.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::time::{Instant, advance};
+
+use super::actors::{Running, TestLoop, Waiting, count};
+use super::look::Look;
+use super::steps::{Arrival, Ending, History, Joining, Parting, Pick, Step, Wish};
+use crate::place::QueuePosition;
+use crate::recheck::Recheck;
+use crate::{
+    AcquireError, Claim, FairKey, Hold, Lease, LeaseEnding, LongLived, MemberId, MemberPreference,
+    Membership, Pool, PoolCounters, Priority, Tried, TunnelGuard, WorkKind,
+};
+
+pub struct World<'a> {
+    runtime: &'a Runtime,
+    pub pool: Pool<u8>,
+    members: Vec<(Membership<u8>, Arc<TestLoop>)>,
+    ids: Vec<MemberId>,
+    pub waiting: Vec<Waiting>,
+    pub running: Vec<Running>,
+    tunnels: Vec<TunnelGuard<u8>>,
+    holds: Vec<Hold<u8>>,
+    bell: Arc<Notify>,
+    pub is_closed: bool,
+    /// For how long the pool's clock has stood still.
+    stopped: Duration,
+    /// What the pool must have counted.
+    pub counted: PoolCounters,
+    /// Requests that got a slot in this step without a wait.
+    pub at_once: Vec<(QueuePosition, Option<MemberId>)>,
+    /// Requests whose slot came back in this step, and what they cost.
+    pub ended: Vec<(u64, Duration)>,
+    pub error: Option<String>,
+}
+
+fn take<T>(list: &mut Vec<T>, pick: Pick) -> Option<T> {
+    (!list.is_empty()).then(|| list.remove(pick % list.len()))
+}
+
+impl<'a> World<'a> {
+    pub fn new(history: &History, runtime: &'a Runtime) -> Self {
+        let pool = Pool::new("history", history.settings);
+        let mut state = pool.shared.lock();
+        // The thread that asks pools again knows no virtual time. The world asks in its place.
+        state.rechecked = true;
+        if history.is_warm {
+            (0..20).for_each(|_| state.admission.observe(Some(WorkKind::of(1)), Duration::from_millis(10)));
+        }
+        drop(state);
+        Self {
+            runtime,
+            pool,
+            members: vec![],
+            ids: vec![],
+            waiting: vec![],
+            running: vec![],
+            tunnels: vec![],
+            holds: vec![],
+            bell: Arc::default(),
+            is_closed: false,
+            stopped: Duration::ZERO,
+            counted: PoolCounters::default(),
+            at_once: vec![],
+            ended: vec![],
+            error: None,
+        }
+    }
+
+    /// Asks the pool again, as its thread does.
+    pub fn recheck(&self) {
+        self.pool.shared.recheck();
+        self.pool.shared.lock().rechecked = true;
+    }
+
+    fn served_now(&self) -> Instant {
+        Instant::now() - self.stopped
+    }
+
+    fn preference(&self, wish: Wish) -> MemberPreference {
+        let any = MemberPreference::default();
+        let id = |pick: Pick| self.ids.get(pick % self.ids.len().max(1)).copied();
+        match wish {
+            Wish::Any => any,
+            Wish::Bound(pick) => MemberPreference { bound: id(pick), ..any },
+            Wish::Wanted(pick) => MemberPreference { wanted: id(pick), ..any },
+            Wish::Only(pick) => MemberPreference { only: id(pick), ..any },
+            Wish::Near => MemberPreference { near: true, ..any },
+            Wish::Tried(pick) => {
+                let mut tried = Tried::default();
+                id(pick).into_iter().for_each(|id| tried.add(id));
+                MemberPreference { tried, ..any }
+            }
+            Wish::Cautious => MemberPreference { cautious: true, ..any },
+            Wish::Alone => MemberPreference { alone: true, ..any },
+            Wish::Spread => MemberPreference { spread: true, ..any },
+            Wish::Present => MemberPreference { present: true, ..any },
+            Wish::Forgiving => MemberPreference { forgiving: true, ..any },
+        }
+    }
+
+    fn arrive(&mut self, arrival: Arrival) {
+        let Arrival { priority, key, kind, expected, time_limit, long_lived, wish } = arrival;
+        let claim = Claim {
+            priority,
+            deadline: time_limit.map(|limit| Instant::now() + Duration::from_millis(limit)),
+            long_lived,
+            preference: self.preference(wish),
+            kind: Some(WorkKind::of(kind)),
+            expected: expected.map(Duration::from_millis),
+            fair: Some(FairKey::of(key)),
+            ..Claim::default()
+        };
+        self.enter(claim);
+    }
+
+    fn enter(&mut self, claim: Claim) {
+        let serial = self.pool.shared.next_number.load(Ordering::Relaxed);
+        let acquire = self.pool.acquire(claim);
+        let place = QueuePosition { priority: claim.priority, ticket: acquire.ticket(), serial };
+        let until = claim.deadline.map(|deadline| deadline - self.stopped);
+        self.waiting.push(Waiting { place, claim, until, acquire, wakes: Arc::default(), seen: 0 });
+        if self.poll(self.waiting.len() - 1) {
+            if let Some(running) = self.running.last().filter(|running| running.place.serial == serial) {
+                let bound = claim.preference.bound.filter(|id| *id == running.lease.member());
+                self.at_once.push((place, bound));
+            }
+        } else {
+            self.counted.queued += 1;
+        }
+    }
+
+    /// Whether the wait has ended.
+    fn poll(&mut self, index: usize) -> bool {
+        let waiting = &mut self.waiting[index];
+        let waker = waiting.waker();
+        let answer = std::pin::Pin::new(&mut waiting.acquire).poll(&mut Context::from_waker(&waker));
+        let Poll::Ready(answer) = answer else { return false };
+        let Waiting { place, claim, until, .. } = self.waiting.remove(index);
+        let is_late = until.is_some_and(|until| until <= self.served_now());
+        match answer {
+            Ok(lease) => {
+                if is_late {
+                    self.error = Some(format!("request {} got a slot after its deadline", place.serial));
+                }
+                self.counted.granted += 1;
+                self.running.push(Running { place, claim, lease });
+            }
+            Err(error) => {
+                if error == AcquireError::Expired && !is_late {
+                    self.error = Some(format!("request {} expired before its deadline", place.serial));
+                }
+                self.count(error);
+            }
+        }
+        true
+    }
+
+    pub fn count(&mut self, error: AcquireError) {
+        count(&mut self.counted, error);
+    }
+
+    fn leave(&mut self, pick: Pick) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let at = pick % self.waiting.len();
+        let look = Look::take(&self.pool);
+        let serial = self.waiting[at].place.serial;
+        match look.end_of(serial) {
+            Some(Err(error)) => self.count(error),
+            Some(Ok(_)) => {
+                self.counted.left_queue += 1;
+                self.ended.push((serial, Duration::ZERO));
+            }
+            None => self.counted.left_queue += u64::from(!self.is_closed),
+        }
+        drop(self.waiting.remove(at));
+    }
+
+    /// A slot will come back from this request.
+    fn note_return(&mut self, running: &Running, held: Duration) {
+        if !running.lease.is_stream() {
+            self.ended.push((running.place.serial, held));
+        }
+    }
+
+    fn end(&mut self, pick: Pick, how: Ending) -> Option<(Claim, QueuePosition)> {
+        let running = take(&mut self.running, pick)?;
+        let now = Instant::now();
+        let held = now - running.lease.since();
+        let second = Duration::from_secs(1);
+        let cost = match how {
+            Ending::Unreachable => Duration::ZERO,
+            Ending::HungUp => held + second,
+            Ending::Finished | Ending::Dropped => held,
+        };
+        self.note_return(&running, cost);
+        self.counted.member_failures +=
+            u64::from(matches!(how, Ending::Unreachable) && !running.lease.is_stream());
+        match how {
+            Ending::Finished => drop(running.lease.finish(now)),
+            Ending::Dropped => drop(running.lease),
+            Ending::Unreachable => running.lease.end(LeaseEnding::Unreachable),
+            Ending::HungUp => running.lease.end(LeaseEnding::HungUp),
+        }
+        Some((running.claim, running.place))
+    }
+
+    fn tunnel(&mut self, pick: Pick) {
+        let may = |running: &Running| {
+            running.claim.long_lived == Some(LongLived::Tunnel) && !running.lease.is_stream()
+        };
+        let all: Vec<_> = (0..self.running.len()).filter(|at| may(&self.running[*at])).collect();
+        let Some(at) = all.get(pick % all.len().max(1)) else { return };
+        let running = self.running.remove(*at);
+        self.note_return(&running, running.lease.since().elapsed());
+        self.counted.tunnels += 1;
+        self.tunnels.push(running.lease.tunnel_guard());
+    }
+
+    fn stream(&mut self, pick: Pick) {
+        let count = self.running.len().max(1);
+        let Some(running) = self.running.get_mut(pick % count).filter(|one| !one.lease.is_stream()) else {
+            return;
+        };
+        let serial = running.place.serial;
+        let held = running.lease.since().elapsed();
+        if running.lease.begin_stream() {
+            self.counted.streams += 1;
+            self.ended.push((serial, held));
+        } else {
+            self.count(AcquireError::TooManyStreams);
+        }
+    }
+
+    fn join(&mut self, how: Joining) {
+        let event_loop = Arc::<TestLoop>::default();
+        let member = match how {
+            Joining::Plain(slots) => self.pool.join(0, slots),
+            Joining::Near(slots) => self.pool.join_near(1, slots),
+            Joining::Observed(most) => self.pool.join_observed(2, most, event_loop.clone()),
+        };
+        self.ids.push(member.id());
+        self.members.push((member, event_loop));
+    }
+
+    fn part(&mut self, pick: Pick, how: Parting) {
+        let Some((member, _)) = take(&mut self.members, pick) else { return };
+        match how {
+            Parting::Lost => drop(member),
+            Parting::Drains => drop(member.leave()),
+            Parting::GivenUp => member.give_up(),
+            Parting::KeepsTunnels => member.leave_tunnels(),
+        }
+    }
+
+    fn with_member(&mut self, pick: Pick, act: impl FnOnce(&(Membership<u8>, Arc<TestLoop>))) {
+        if let Some(member) = self.members.get(pick % self.members.len().max(1)) {
+            act(member);
+        }
+    }
+
+    fn with_lease(&mut self, pick: Pick, act: impl FnOnce(&Lease<u8>)) {
+        if let Some(running) = self.running.get(pick % self.running.len().max(1)) {
+            act(&running.lease);
+        }
+    }
+
+    /// Time passes. The pool's clock stands still while it is paused, or sleeps without a member.
+    pub fn pass(&mut self, time: Duration) {
+        let is_asleep = self.pool.is_asleep() && self.pool.members() == 0;
+        if is_asleep || self.pool.is_paused() {
+            self.stopped += time;
+        }
+        self.runtime.block_on(async {
+            advance(time).await;
+            // The tasks that wait for the end of an ejection.
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    pub fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Arrive(arrival) => self.arrive(arrival),
+            Step::Poll(pick) if !self.waiting.is_empty() => _ = self.poll(pick % self.waiting.len()),
+            Step::Poll(_) => {}
+            Step::PollWoken(newest_first) => self.poll_woken(newest_first),
+            Step::Leave(pick) => self.leave(pick),
+            Step::Unbind(pick) => {
+                let count = self.waiting.len().max(1);
+                if let Some(waiting) = self.waiting.get_mut(pick % count) {
+                    std::pin::Pin::new(&mut waiting.acquire).unbind();
+                }
+            }
+            Step::End(pick, how) => _ = self.end(pick, how),
+            Step::Return(pick, how) => {
+                if let Some((claim, place)) = self.end(pick, how) {
+                    self.enter(Claim { ticket: Some(place.ticket), deadline: None, ..claim });
+                }
+            }
+            Step::Tunnel(pick) => self.tunnel(pick),
+            Step::EndTunnel(pick) => drop(take(&mut self.tunnels, pick)),
+            Step::Stream(pick) => self.stream(pick),
+            Step::Join(how) => self.join(how),
+            Step::Part(pick, how) => self.part(pick, how),
+            Step::Pass(micros) => self.pass(Duration::from_micros(micros)),
+            _ => self.apply_to_pool(step),
+        }
+    }
+
+    fn apply_to_pool(&mut self, step: &Step) {
+        match *step {
+            Step::Sent(pick) => self.with_lease(pick, Lease::sent),
+            Step::Strike(pick) => self.with_lease(pick, |lease| _ = lease.strike()),
+            Step::Reached(pick) => self.with_lease(pick, |lease| _ = lease.reached()),
+            Step::Resize(pick, slots) => self.with_member(pick, |(member, _)| member.set_slots(slots)),
+            Step::Observe(pick, most) => self
+                .with_member(pick, |(member, event_loop)| member.gauge().observe(most, event_loop.clone())),
+            Step::Health(pick, healthy) => {
+                self.with_member(pick, |(member, _)| _ = member.set_health(healthy));
+            }
+            Step::Hold(pick) => {
+                let mut hold = None;
+                self.with_member(pick, |(member, _)| hold = member.gauge().hold());
+                self.holds.extend(hold);
+            }
+            Step::EndHold => self.holds.clear(),
+            Step::Loop(pick, cpu) => self.with_member(pick, |(_, event_loop)| event_loop.set(cpu)),
+            Step::Update(settings) => self.pool.update(settings),
+            Step::RefuseEarly(key) => {
+                if let Some(error) = self.pool.refuse_early(Priority::Normal, Some(FairKey::of(key))) {
+                    self.count(error);
+                }
+            }
+            Step::Pause => self.pool.pause(),
+            Step::Resume => self.pool.resume(),
+            Step::Sleep => _ = self.pool.fall_asleep(&self.bell),
+            Step::Wake => self.pool.wake_up(),
+            Step::Close => {
+                self.is_closed = true;
+                self.pool.close();
+            }
+            _ => {}
+        }
+    }
+
+    fn poll_woken(&mut self, newest_first: bool) {
+        let mut woken: Vec<_> =
+            self.waiting.iter().filter(|one| one.is_woken()).map(|one| one.place.serial).collect();
+        if newest_first {
+            woken.reverse();
+        }
+        for serial in woken {
+            if let Some(at) = self.waiting.iter().position(|one| one.place.serial == serial) {
+                self.poll(at);
+            }
+        }
+    }
+
+    /// All clients leave, and then all members.
+    pub fn finish(mut self) -> Pool<u8> {
+        self.waiting.clear();
+        self.running.clear();
+        self.tunnels.clear();
+        self.holds.clear();
+        self.members.clear();
+        self.pool.clone()
+    }
+}
