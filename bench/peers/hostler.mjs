@@ -19,8 +19,8 @@ export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
 
-/** `fair`: the keys of a fair queue. `threads`: null is Hostler's default. `policy`: null is the default, too. */
-export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off', threads = 1, policy = null, fair = null, trusted = [] }) {
+/** `order`: the order of the queue. `fair`: the keys of a fair queue. `threads`: null is Hostler's default. `policy`: null is the default, too. */
+export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off', threads = 1, policy = null, order = null, fair = null, trusted = [] }) {
   const pool = [
     `command = ${toml(app.command)}`,
     `cwd = ${toml(app.dir)}`,
@@ -30,7 +30,7 @@ export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, g
     `gc = "${gc}"`,
     ...(warmup ? [`warmup = ${toml(warmup)}`] : []),
   ];
-  return { pool, queueTimeout, threads, policy, fair, trusted };
+  return { pool, queueTimeout, threads, policy, order, fair, trusted };
 }
 
 /** Supervised workers that can be replaced. `deploy` runs the operator's command. */
@@ -60,7 +60,7 @@ export async function launch(session, settings, { cpu } = {}) {
  * The queue has practically no limit on its length, as HAProxy has none. Only the waiting time of a request is limited, for
  * both. `more`: further sections; if they have no route, the pool has all paths.
  */
-export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, queueLimit = 10000, policy, fair, tls, more }) {
+export function configuration({ port, plain = port, admin = 'off', threads, trusted = [], pool, queueTimeout, queueLimit = 10000, policy, order, fair, tls, more }) {
   const sections = [
     `[server]
 listen = ["127.0.0.1:${plain}"]
@@ -73,7 +73,7 @@ ${pool.join('\n')}
 [pools.web.queue]
 limit = ${queueLimit}
 timeout = "${queueTimeout}"
-${policy ? `policy = "${policy}"\n` : ''}${fair ? `fair = ${toml(fair)}\n` : ''}`,
+${policy ? `policy = "${policy}"\n` : ''}${order ? `order = "${order}"\n` : ''}${fair ? `fair = ${toml(fair)}\n` : ''}`,
     tls && tlsSection({ port, ...tls }),
     more,
   ];

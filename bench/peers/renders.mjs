@@ -32,6 +32,7 @@ async function startChain(session, more = {}) {
 /** More for the tail. `bare`: each worker with a port of its own, and no program that chooses among them. */
 export const MORE_RENDERS = {
   fifo: (session) => startWithWorkers(session, { ...SUPERVISED, policy: 'fifo' }),
+  short: (session) => startWithWorkers(session, { ...SUPERVISED, order: 'short_first' }),
   async bare(session) {
     const workers = await startWorkers(session, { app, count: WORKERS, on: 'port' });
     return { ports: workers.map(({ at }) => at), processes: workers.map(({ started }) => started) };
@@ -47,7 +48,7 @@ export const SHARED_RENDERS = {
 };
 
 export const RENDER_TITLES = {
-  hostler: 'Hostler', fifo: 'Hostler, `queue.policy = "fifo"`', cluster: "Node's cluster", chain: chain.title, bare: 'two workers without a proxy, clients dealt at random',
+  hostler: 'Hostler', fifo: 'Hostler, `queue.policy = "fifo"`', short: 'Hostler, `queue.order = "short_first"`', cluster: "Node's cluster", chain: chain.title, bare: 'two workers without a proxy, clients dealt at random',
 };
 
 /** The process ids of the workers among these processes and their children: Node processes that run the app. */

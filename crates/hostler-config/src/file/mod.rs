@@ -49,7 +49,7 @@ pub use member_tls::MemberTls;
 pub use platform::{Compat, ForwardedClientCert, ForwardedProto, Platform, ZonePreference};
 pub use pool::{Bind, Choice, Gc, MemberProtocol, Poison, Pool};
 pub use postal::Postal;
-pub use queue::{Policy, Queue};
+pub use queue::{Order, Policy, Queue};
 pub use registrar::{NatsTls, Registrar, Sharding};
 pub use route::{Buffer, Priority, Route};
 pub use server::{AccessLog, Server};

@@ -1,5 +1,7 @@
 //! The keys of a pool's queue, as written. Knows no pool.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +21,14 @@ pub struct Queue {
     /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with
     /// `Retry-After`.
     pub timeout: Period,
-    /// Which requests Hostler refuses if there are too many. The order is always that of arrival.
+    /// Which requests Hostler refuses if there are too many.
     pub policy: Policy,
+    /// In which order waiting requests of the same priority get slots.
+    pub order: Order,
+    /// How much later than in order of arrival a request may get its slot because shorter ones overtake it.
+    ///
+    /// For `order = "short_first"` only. It must be shorter than `timeout`.
+    pub max_delay: Period,
     /// Under which keys requests share the slots fairly. Without it, requests get slots in order of arrival.
     ///
     /// While requests wait, the next slot goes to the key whose requests have cost the least worker time. If the queue is
@@ -54,20 +62,34 @@ impl Default for Queue {
             limit: None,
             timeout: Period::seconds(5),
             policy: Policy::Adaptive,
+            order: Order::Arrival,
+            max_delay: Period(Duration::from_millis(500)),
             fair: OneOrMany::default(),
             low: OneOrMany::default(),
         }
     }
 }
 
+/// In which order waiting requests get slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// In order of arrival.
+    Arrival,
+    /// Short requests first, by what requests of the same route and path have cost before. No request gets its slot more
+    /// than `max_delay` later than in order of arrival. Choose it if short and long pages share workers, and the short ones
+    /// should not wait behind the long ones. Not together with `fair`. See [Short requests first](../concepts/order.md).
+    ShortFirst,
+}
+
 /// Which requests are refused if there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// In order of arrival. Under overload Hostler refuses a request on arrival, with 503 (`overloaded`) and
+    /// Under overload Hostler refuses a request on arrival, with 503 (`overloaded`) and
     /// `Retry-After`, if it would wait long. Overload: more work comes than the workers can do in time.
     Adaptive,
-    /// In order of arrival. Hostler refuses a request only if the queue is full or the request has waited too long.
+    /// Hostler refuses a request only if the queue is full or the request has waited too long.
     /// Choose it if clients wait patiently and no request may be refused early.
     Fifo,
 }

@@ -8,7 +8,7 @@ use hostler_worker::{CompileCache, CpuList, CpuSetting, WorkerSettings};
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
-use crate::file::{self, Bind, Gc, NumberOfWorkers, WorkerRange};
+use crate::file::{self, Bind, Gc, NumberOfWorkers, Order, WorkerRange};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
 use crate::value::{Auto, CommandLine, Cpus, Period, Slots};
 
@@ -76,6 +76,7 @@ impl Resolver<'_> {
                 limit: written.queue.limit.map_or_else(|| default_queue_limit(&source), |limit| limit.get()),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
+                short_first: self.short_first(&path.key("queue"), &written.queue),
                 fair: written.queue.fair.0.clone(),
                 low: written.queue.low.0.clone(),
             },
@@ -90,6 +91,25 @@ impl Resolver<'_> {
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
             source,
         }
+    }
+
+    /// The delay that is allowed if short requests are served first.
+    pub(super) fn short_first(&mut self, path: &KeyPath, written: &file::Queue) -> Option<Duration> {
+        let (order, max_delay) = (path.key("order"), path.key("max_delay"));
+        if written.order == Order::Arrival {
+            if self.document.is_written(&max_delay) {
+                self.refuse(&max_delay, "is for order = \"short_first\" only");
+            }
+            return None;
+        }
+        if !written.fair.0.is_empty() {
+            self.refuse(&order, "\"short_first\" is not allowed with fair, which decides the order by key");
+        }
+        if written.max_delay.0 >= written.timeout.0 {
+            let timeout = written.timeout;
+            self.refuse(&max_delay, format!("is not shorter than timeout, which is {timeout}"));
+        }
+        Some(written.max_delay.0)
     }
 
     fn slots(&mut self, path: &KeyPath, written: &file::Pool) -> hostler_worker::Slots {

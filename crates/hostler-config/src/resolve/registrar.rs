@@ -53,6 +53,7 @@ impl Resolver<'_> {
                 limit: written.queue.limit.map_or(QUEUE_LIMIT, |limit| limit.get()),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
+                short_first: self.short_first(&path.key("queue"), &written.queue),
                 fair: written.queue.fair.0.clone(),
                 low: written.queue.low.0.clone(),
             },

@@ -71,8 +71,11 @@ pub struct Queue {
     pub limit: usize,
     /// The time for which a request may wait.
     pub timeout: Duration,
-    /// Which requests are served first, and which are refused.
+    /// Which requests are refused.
     pub policy: Policy,
+    /// Short requests are served first, and no request gets its slot more than this later than in order of arrival. None: in order
+    /// of arrival.
+    pub short_first: Option<Duration>,
     /// What gives requests the keys under which they share the slots fairly. Empty: they do not.
     pub fair: Vec<FairBy>,
     /// Which requests get low priority.

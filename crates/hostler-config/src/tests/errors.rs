@@ -17,7 +17,7 @@ fn a_typo_is_reported_with_the_nearest_key() {
     check(
         "[pools.web]\ncommand = \"node a.js\"\n[pools.web.queue]\n  lenght = 2\n",
         expect![[
-            r#"hostler.toml:4:3: unknown key "pools.web.queue.lenght"; the keys of this table are limit, timeout, policy, fair, low"#
+            r#"hostler.toml:4:3: unknown key "pools.web.queue.lenght"; the keys of this table are limit, timeout, policy, order, max_delay, fair, low"#
         ]],
     );
     check(
@@ -35,7 +35,7 @@ fn an_unknown_key_is_reported_with_all_known_keys() {
     check(
         "[pools.web]\ncommand = \"node a.js\"\nqueue = { frobnicate = 1 }\n",
         expect![[
-            r#"hostler.toml:3:11: unknown key "pools.web.queue.frobnicate"; the keys of this table are limit, timeout, policy, fair, low"#
+            r#"hostler.toml:3:11: unknown key "pools.web.queue.frobnicate"; the keys of this table are limit, timeout, policy, order, max_delay, fair, low"#
         ]],
     );
 }

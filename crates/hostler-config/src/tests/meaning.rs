@@ -373,3 +373,23 @@ fn a_fair_queue_has_one_key_or_a_list_of_them() {
     assert_eq!(list, [FairBy::Crawler, header, cookie]);
     site("[pools.web]\ncommand = \"x\"\nqueue.fair = [\"client\", \"header:\"]\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n").says(expect![[r#"hostler.toml:3:25: pools.web.queue.fair[1]: "header:" is not "client", "crawler", "header:NAME" or "cookie:NAME""#]]);
 }
+
+#[test]
+fn short_requests_come_first_only_if_the_file_says_so_and_not_beside_a_fair_queue() {
+    let queue = |written: &str| {
+        format!(
+            "[pools.web]\ncommand = \"x\"\n[pools.web.queue]\n{written}\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n"
+        )
+    };
+    let delay = |written: &str| site(&queue(written)).config().pools[0].queue.short_first;
+    assert_eq!(delay("order = \"arrival\""), None);
+    assert_eq!(delay("order = \"short_first\""), Some(Duration::from_millis(500)));
+    assert_eq!(delay("order = \"short_first\"\nmax_delay = \"2s\""), Some(Duration::from_secs(2)));
+    site(&queue("order = \"short_first\"\nfair = \"client\"")).says(expect![[r#"hostler.toml:4:9: pools.web.queue.order: "short_first" is not allowed with fair, which decides the order by key"#]]);
+    site(&queue("order = \"short_first\"\nmax_delay = \"5s\"")).says(expect![[
+        r#"hostler.toml:5:13: pools.web.queue.max_delay: is not shorter than timeout, which is 5s"#
+    ]]);
+    site(&queue("max_delay = \"1s\"")).says(expect![[
+        r#"hostler.toml:4:13: pools.web.queue.max_delay: is for order = "short_first" only"#
+    ]]);
+}

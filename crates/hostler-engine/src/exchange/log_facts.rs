@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hostler_cache::{CacheStatus, Forward};
+use hostler_dispatch::CostLabel;
 use serde::Serialize;
 
 use super::durations::{Durations, DurationsView, RequestKind};
@@ -48,12 +49,23 @@ pub struct LogFacts {
     pub age: Option<u64>,
     /// Why the request has low priority, if its route has a higher one.
     pub low: Option<&'static str>,
+    /// What the request is expected to cost, in a pool that serves short ones first.
+    pub expected: Option<Box<ExpectedCost>>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Box<FairCharge>>,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
     /// Body bytes received from the client.
     pub bytes_in: u64,
+}
+
+/// What a request is expected to cost.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpectedCost {
+    /// Which requests cost about as much.
+    pub label: CostLabel,
+    /// For how long it is expected to hold its slot. None: nothing is known yet.
+    pub cost: Option<Duration>,
 }
 
 /// The counters of one route. They only grow.

@@ -47,7 +47,7 @@ pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
 pub use key_costs::{FairCharge, FairKeyView, KeyCosts, RequestCost};
-pub use log_facts::{Counters, CountersView, LogFacts};
+pub use log_facts::{Counters, CountersView, ExpectedCost, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
 pub use recent::{EndedExchange, RecentExchanges};

@@ -32,6 +32,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         in_use: log_facts.in_use,
         moved: log_facts.moved,
         low: log_facts.low,
+        expected_ms: log_facts.expected.as_ref().and_then(|expected| expected.cost),
         cache: log_facts.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,

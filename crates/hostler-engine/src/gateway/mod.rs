@@ -7,6 +7,7 @@ mod crawler;
 mod death_count;
 mod development;
 mod early;
+mod expected;
 mod fair;
 mod fallback;
 mod files;
@@ -48,6 +49,7 @@ use call::{ConfiguredRetry, call};
 
 pub use answer::{Answer, Failed, Streamed};
 pub use development::{DevelopmentPages, DevelopmentState};
+pub use expected::{ExpectedCosts, ExpectedView, OrderView};
 pub use fair::{FairKeys, FairView};
 pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
@@ -233,6 +235,12 @@ impl Gateway {
         }
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
+        if exchange.log_facts.expected.is_some()
+            && let Some(Route { target: Target::Pool(target), .. }) = route.as_ref().and_then(as_route)
+            && let Some(costs) = &target.costs
+        {
+            costs.observe(exchange);
+        }
         if (exchange.is_suspect || exchange.pending_end.is_some())
             && let Some(Route { target: Target::Pool(target), .. }) = route.as_ref().and_then(as_route)
         {

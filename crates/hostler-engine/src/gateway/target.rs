@@ -8,6 +8,7 @@ use hostler_dispatch::{Pool, Priority};
 use hostler_native::Native;
 use hostler_wire::{Limits, Whole};
 
+use super::expected::ExpectedCosts;
 use super::fair::FairKeys;
 use super::kind::RouteKind;
 use super::poison::Poison;
@@ -87,6 +88,8 @@ pub struct PoolTarget {
     pub sticky: Option<Arc<Stickiness>>,
     /// Under which keys requests share its slots. None: they get them in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// What its requests are expected to cost. None: it does not serve short ones first.
+    pub costs: Option<Arc<ExpectedCosts>>,
     /// Which of its requests get low priority.
     pub low: Arc<[LowIf]>,
 }
@@ -145,6 +148,7 @@ impl PoolTarget {
             poison,
             sticky,
             fair,
+            costs: None,
             low: [].into(),
         }
     }

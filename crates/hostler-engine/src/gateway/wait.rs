@@ -127,6 +127,7 @@ impl<'a> QueueWait<'a> {
             preference: self.preference,
             // All requests of a route share its pattern.
             kind: exchange.log_facts.route.as_ref().map(|route| WorkKind::of(route.as_ptr().addr() as u64)),
+            expected: target.costs.as_ref().and_then(|costs| costs.of(exchange)),
             fair: target.fair.as_ref().map(|fair| fair.of(exchange)),
         };
         let mut acquire = pin!(target.pool.acquire_at(claim, asked));

@@ -67,6 +67,9 @@ pub struct Access<'a> {
     /// Why it has low priority, if its route has a higher one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<&'static str>,
+    /// For how long it was expected to hold its slot, if the pool serves short requests first.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
+    pub expected_ms: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<&'static str>,
     #[serde(serialize_with = "milliseconds")]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy};
-use hostler_dispatch::{EjectSettings, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_dispatch::{EjectSettings, MemberId, Membership, Order, Pool, PoolSettings, Priority};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
-    Changes, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
+    Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
@@ -40,6 +40,8 @@ pub struct RouteTemplate {
     pub rules: Arc<PlatformRules>,
     /// Under which keys requests share the slots of each route. None: they get them in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// What the requests of each route are expected to cost. None: they get slots in order of arrival.
+    pub costs: Option<Arc<ExpectedCosts>>,
     /// Which requests get low priority.
     pub low: Arc<[LowIf]>,
     /// How answers are encoded.
@@ -263,8 +265,12 @@ impl Pools {
             max_interim_answers: self.template.max_interim_answers,
         };
         let target = PoolTarget::new(pool, self.meter.clone(), self.poison.clone(), target);
-        let target =
-            PoolTarget { fair: self.template.fair.clone(), low: self.template.low.clone(), ..target };
+        let target = PoolTarget {
+            fair: self.template.fair.clone(),
+            costs: self.template.costs.clone(),
+            low: self.template.low.clone(),
+            ..target
+        };
         Arc::new(Route {
             pattern: target.name.clone(),
             target: Target::Pool(target),
@@ -298,6 +304,7 @@ impl Pools {
                 Policy::Adaptive => hostler_dispatch::Policy::Adaptive,
                 Policy::Fifo => hostler_dispatch::Policy::Fifo,
             },
+            order: settings.queue.short_first.map_or(Order::Arrival, |delay| Order::ShortFirst { delay }),
             fair: !settings.queue.fair.is_empty(),
             eject: EjectSettings {
                 failures: settings.ejection.timeouts,

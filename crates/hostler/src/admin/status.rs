@@ -13,7 +13,8 @@ use hostler_engine::exchange::{
     RecentExchanges, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
-    FairKeys, FairView, Health, HealthView, KeptOff, Poison, Stickiness, StickyView, SuspectsView,
+    ExpectedCosts, FairKeys, FairView, Health, HealthView, KeptOff, OrderView, Poison, Stickiness,
+    StickyView, SuspectsView,
 };
 use hostler_engine::journal::{self, Journal};
 use hostler_engine::proxy::{Checked, Endpoint, Meter, Times};
@@ -119,6 +120,8 @@ pub struct PoolSource {
     pub sticky: Option<Arc<Stickiness>>,
     /// None if the pool serves in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// None if the pool does not serve short requests first.
+    pub costs: Option<Arc<ExpectedCosts>>,
     /// None if Hostler does not run the pool's members.
     pub supervisor: Option<Arc<Supervisor>>,
 }
@@ -205,6 +208,8 @@ pub struct PoolStatus {
     pub sticky: Option<StickyView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderView>,
     pub times: Times,
 }
 
@@ -321,6 +326,7 @@ impl PoolSource {
             suspects: self.poison.view(),
             sticky: self.sticky.as_ref().map(|sticky| sticky.view()),
             fair: self.fair.as_ref().map(|fair| fair.view()),
+            order: self.costs.as_ref().map(|costs| costs.view()),
             times: self.meter.times(),
         }
     }

@@ -102,9 +102,10 @@ fn of_pool(pool: &Pool) -> String {
         Slots::Fixed(slots) => format!("{slots} each"),
         Slots::Auto { most } => format!("auto, at most {most} each"),
     };
-    let order = match queue.policy {
-        Policy::Adaptive => "",
-        Policy::Fifo => ", in order of arrival",
+    let order = match (queue.short_first, queue.policy) {
+        (Some(delay), _) => format!(", short requests first with a delay of at most {}", Period(delay)),
+        (None, Policy::Adaptive) => String::new(),
+        (None, Policy::Fifo) => ", in order of arrival".into(),
     };
     let fair = match &*queue.fair {
         [] => String::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
-use hostler_engine::gateway::{FairKeys, Poison, Stickiness};
+use hostler_engine::gateway::{ExpectedCosts, FairKeys, Poison, Stickiness};
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
@@ -30,6 +30,8 @@ pub(super) struct RunningPool {
     pub sticky: Option<Arc<Stickiness>>,
     /// None if the pool serves in order of arrival.
     pub fair: Option<Arc<FairKeys>>,
+    /// None if the pool does not serve short requests first.
+    pub costs: Option<Arc<ExpectedCosts>>,
     /// Which requests get low priority.
     pub low: Arc<[LowIf]>,
     pub settings: config::Pool,
@@ -65,6 +67,7 @@ impl RunningPool {
             poison: poison(&name, written, pool_context),
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
+            costs: ExpectedCosts::new(written.queue.short_first, None),
             low: written.queue.low.as_slice().into(),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
@@ -105,6 +108,7 @@ impl RunningPool {
                 false => sticky(&self.name, written, pool_context, self.sticky.as_deref()),
             },
             fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
+            costs: ExpectedCosts::new(written.queue.short_first, self.costs.as_ref()),
             low: written.queue.low.as_slice().into(),
             settings: written.clone(),
             ..self.clone()
@@ -161,6 +165,7 @@ impl RunningPool {
             poison: self.poison.clone(),
             sticky: self.sticky.clone(),
             fair: self.fair.clone(),
+            costs: self.costs.clone(),
             supervisor: self.supervisor.clone(),
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
 use hostler_config::{AccessLog, Config};
-use hostler_engine::gateway::{AccessFormat, FairKeys, Gateway, Health, RegistrarRules};
+use hostler_engine::gateway::{AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules};
 use hostler_engine::journal::{Journal, Level};
 use hostler_gorouter::access_log;
 use hostler_gorouter::nats::NatsConnection;
@@ -89,10 +89,12 @@ impl Registering {
         let start_delay = if accept { settings.start_delay } else { Duration::ZERO };
         let connection = NatsConnection::open(settings.nats.clone(), journal.clone());
         let fair = FairKeys::new(&settings.queue.fair, None);
+        let costs = ExpectedCosts::new(settings.queue.short_first, None);
         let low = settings.queue.low.as_slice().into();
         let template = RouteTemplate {
             settings,
             fair,
+            costs,
             low,
             limits: settings::limits(&config.server),
             max_interim_answers: config.server.max_interim_answers,

@@ -159,7 +159,7 @@ fn pool_target(config: &Config, pool: &RunningPool, request_timeout: Duration) -
     };
     let (wake_timeout, sticky, fair) = (pool.settings.wake_timeout, pool.sticky.clone(), pool.fair.clone());
     let target = PoolTarget::new(pool.pool.clone(), pool.meter.clone(), pool.poison.clone(), settings);
-    PoolTarget { wake_timeout, sticky, fair, low: pool.low.clone(), ..target }
+    PoolTarget { wake_timeout, sticky, fair, costs: pool.costs.clone(), low: pool.low.clone(), ..target }
 }
 
 fn fixed(respond: &config::Respond) -> Whole {

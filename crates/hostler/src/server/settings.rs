@@ -7,7 +7,7 @@ use hostler_address::{AddressHeader, Trust};
 use hostler_config::{
     self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, LogLevel, Policy, Priority,
 };
-use hostler_dispatch::{EjectSettings, PoolSettings};
+use hostler_dispatch::{EjectSettings, Order, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
 use hostler_engine::gateway::{PoisonSettings, SpoolSettings};
 use hostler_engine::journal::{Level, LogRules};
@@ -138,6 +138,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
         choice: choice(pool.choice),
         queue_limit: pool.queue.limit,
         policy: policy(pool.queue.policy),
+        order: pool.queue.short_first.map_or(Order::Arrival, |delay| Order::ShortFirst { delay }),
         fair: !pool.queue.fair.is_empty(),
         max_tunnels: pool.max_tunnels,
         max_streams: pool.max_streams,

@@ -26,6 +26,7 @@ mod listening;
 mod load;
 mod logs;
 mod mute;
+mod order;
 mod paths;
 mod poison;
 mod proc;

@@ -50,7 +50,7 @@ const GATEWAY: Rows = &[
     &["early", "files", "native", "redirect", "wait"],
     &["stream", "low"],
     &["answer", "target"],
-    &["prepare", "fallback", "fair"],
+    &["prepare", "fallback", "fair", "expected"],
     &["rewrite", "poison", "hypernova", "sticky"],
     &["refusal"],
     &["suspects"],
