@@ -18,6 +18,15 @@ pub(super) struct Pause {
     before: Duration,
 }
 
+/// One moment on two clocks.
+#[derive(Clone, Copy)]
+pub(super) struct Now {
+    /// Real time. Ejections end by it.
+    pub real: Instant,
+    /// The pool's time, which stops during pauses. Time limits of requests end by it.
+    pub served: Instant,
+}
+
 /// A pool that may be without members on purpose.
 #[derive(Debug)]
 struct Sleep {
@@ -30,6 +39,11 @@ impl Pause {
     /// Whether a command has paused the pool.
     pub fn is_on(&self) -> bool {
         self.paused
+    }
+
+    /// The moment on both clocks.
+    pub fn at(&self, now: Instant) -> Now {
+        Now { real: now, served: now - self.total(now) }
     }
 
     pub fn begin(&mut self, now: Instant) {

@@ -16,7 +16,7 @@ use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
 use super::member::Grant;
 use super::overload::Judgement;
-use super::pause::Pause;
+use super::pause::{Now, Pause};
 use super::place::QueuePosition;
 use super::queue::{AcquireError, Late, Queue, WaitOutcome};
 use super::roster::Roster;
@@ -35,15 +35,6 @@ pub(super) struct PoolState<E> {
     /// The thread of `recheck` asks this pool.
     pub rechecked: bool,
     last_chosen: Option<MemberId>,
-}
-
-/// One moment on two clocks.
-#[derive(Clone, Copy)]
-pub(super) struct Now {
-    /// Real time. Ejections end by it.
-    pub real: Instant,
-    /// The pool's time, which stops during pauses. Time limits of requests end by it.
-    pub served: Instant,
 }
 
 impl<E> PoolState<E> {
@@ -333,7 +324,7 @@ impl<E> PoolState<E> {
     }
 
     pub fn at(&self, now: Instant) -> Now {
-        Now { real: now, served: now - self.pause.total(now) }
+        self.pause.at(now)
     }
 
     fn has_free_slot(&mut self, now: Now) -> bool {
