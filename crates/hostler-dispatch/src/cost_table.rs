@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(millis(&table, label(1, 0)), None);
             table.observe(label(1, 0), ms(101), |_| ());
         }
-        assert_eq!((millis(&table, label(1, 0)), millis(&table, label(2, 5))), (Some(100), Some(100)));
+        assert_eq!((millis(&table, label(1, 0)), millis(&table, label(2, 5))), (Some(101), Some(101)));
     }
 
     #[test]
