@@ -226,7 +226,8 @@ impl<G> Queue<G> {
         };
         let owed = |priority: &Priority| self.lines[priority.index()].passed_over >= MOST_PASSED_OVER;
         let classes = || Priority::ALL.into_iter().filter(waiting);
-        classes().find(owed).or_else(|| classes().next())
+        let next = classes().find(owed).or_else(|| classes().next());
+        next.filter(|_| !planted!(IdleSlot) || self.ended.is_empty())
     }
 
     /// The request of a class that gets the next slot: one that waits for any member, or one that waits for a member with

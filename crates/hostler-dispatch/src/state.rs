@@ -137,9 +137,6 @@ impl<E> PoolState<E> {
             woken.extend(self.queue.hand(place, grant));
             let (admission, counters, pool) = self.judged();
             counters.overloads += u64::from(admission.served(&pool, place, span, now.served));
-            if planted!(IdleSlot) {
-                break;
-            }
         }
     }
 
@@ -195,7 +192,6 @@ impl<E> PoolState<E> {
             self.take_unused(grant, now);
         }
         if self.closed {
-            // Their tasks were woken, and will find the pool closed.
             drop(self.queue.drain());
         }
         untaken
