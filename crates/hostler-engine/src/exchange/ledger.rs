@@ -11,7 +11,6 @@ use hostler_dispatch::{Payer, SlotCost};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::Timings;
 use super::clock;
 use super::costs::{BySpan, Cost, CostTable, LedgerRow, Spans, millis};
 use super::key_costs::{FairCharge, KeyCosts};
@@ -19,7 +18,7 @@ use super::log_facts::Counters;
 
 /// What a pool's requests have cost.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct CostLedger {
     sums: Mutex<LedgerSums>,
     /// The CPU time of a request is known: a worker of Hostler's own has had one.
     is_measured: AtomicBool,
@@ -56,7 +55,7 @@ pub struct LedgerView {
 /// One route in the ledger of its pool.
 #[derive(Debug)]
 pub struct RouteAccount {
-    ledger: Arc<Ledger>,
+    ledger: Arc<CostLedger>,
     route: Arc<str>,
     key: u64,
     counters: Arc<Counters>,
@@ -68,7 +67,7 @@ struct KeyAccount {
     charge: Arc<FairCharge>,
 }
 
-impl Ledger {
+impl CostLedger {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
         let table = || CostTable::new(now);
@@ -100,7 +99,7 @@ impl Ledger {
 
 impl RouteAccount {
     /// The account of the route with this name. `counters` count its CPU time for the metrics.
-    pub fn new(ledger: &Arc<Ledger>, route: &Arc<str>, counters: &Arc<Counters>) -> Arc<Self> {
+    pub fn new(ledger: &Arc<CostLedger>, route: &Arc<str>, counters: &Arc<Counters>) -> Arc<Self> {
         let key = FixedState::default().hash_one(&**route);
         Arc::new(Self { ledger: ledger.clone(), route: route.clone(), key, counters: counters.clone() })
     }
@@ -141,17 +140,6 @@ impl RouteAccount {
     }
 }
 
-impl Timings {
-    /// A slot has come back. None: it has not.
-    pub fn note_cost(&mut self, cost: Option<SlotCost>) {
-        let Some(SlotCost { hold, cpu }) = cost else { return };
-        self.slot_hold = Some(hold);
-        if let Some(cpu) = cpu {
-            self.worker_cpu = Some(self.worker_cpu.unwrap_or_default() + cpu);
-        }
-    }
-}
-
 impl Payer for RouteAccount {
     fn pay(&self, release: u64, cost: SlotCost) {
         self.pay_at(release, cost, Instant::now());
@@ -189,7 +177,7 @@ impl fmt::Debug for KeyAccount {
 mod tests {
     use super::*;
 
-    fn account(ledger: &Arc<Ledger>, route: &str) -> Arc<RouteAccount> {
+    fn account(ledger: &Arc<CostLedger>, route: &str) -> Arc<RouteAccount> {
         RouteAccount::new(ledger, &route.into(), &Arc::default())
     }
 
@@ -199,7 +187,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn routes_keys_and_releases_pay_for_the_same_requests() {
-        let ledger = Arc::new(Ledger::new(Instant::now()));
+        let ledger = Arc::new(CostLedger::new(Instant::now()));
         let keys = Arc::new(KeyCosts::new(Instant::now()));
         let (pages, api) = (account(&ledger, "a/*"), account(&ledger, "a/api/*"));
         let charge = Arc::new(FairCharge { costs: keys.clone(), key: 7, words: Some("crawler".into()) });
@@ -224,7 +212,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_known_cpu_time_the_shares_are_those_of_the_time_in_slots() {
-        let ledger = Arc::new(Ledger::new(Instant::now()));
+        let ledger = Arc::new(CostLedger::new(Instant::now()));
         account(&ledger, "a/*").payer(None).pay(0, cost(90, None));
         account(&ledger, "b/*").payer(None).pay(0, cost(10, None));
         let seen = ledger.view(None, Instant::now());

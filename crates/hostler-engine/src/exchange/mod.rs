@@ -50,7 +50,7 @@ pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
 pub use key_costs::{FairCharge, FairKeyView, KeyCosts};
-pub use ledger::{Ledger, LedgerView, RouteAccount};
+pub use ledger::{CostLedger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, PendingEnd};
@@ -377,6 +377,14 @@ impl Exchange {
 }
 
 impl Timings {
+    /// What a slot has cost that came back.
+    pub fn note_cost(&mut self, cost: &hostler_dispatch::SlotCost) {
+        self.slot_hold = Some(cost.hold);
+        if let Some(cpu) = cost.cpu {
+            self.worker_cpu = Some(self.worker_cpu.unwrap_or_default() + cpu);
+        }
+    }
+
     fn now() -> Self {
         Self {
             started: clock::now(),

@@ -151,7 +151,9 @@ impl Call {
 
     /// Returns the slot and keeps the connection for the tunnel.
     pub fn switch(mut self, exchange: &mut Exchange) -> MemberEnd {
-        exchange.timings.note_cost(self.settle(Instant::now()));
+        if let Some(cost) = self.settle(Instant::now()) {
+            exchange.timings.note_cost(&cost);
+        }
         let named: Vec<_> = self.answer().fields.all(Name::Upgrade).collect();
         let is_websocket = matches!(named[..], [protocol] if protocol.eq_ignore_ascii_case(b"websocket"));
         let (stream, early) = self.link.into_stream().expect("invariant: only HTTP/1.1 switches");
@@ -227,7 +229,9 @@ impl Call {
 impl CallRemains {
     /// Notes them in the exchange.
     fn note(self, exchange: &mut Exchange) {
-        exchange.timings.note_cost(self.cost);
+        if let Some(cost) = &self.cost {
+            exchange.timings.note_cost(cost);
+        }
         exchange.has_handed_over |= self.has_handed_over;
         if self.pending_end.is_some() {
             exchange.pending_end = self.pending_end;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::exchange::{Ledger, clock};
+use crate::exchange::{CostLedger, clock};
 
 /// One hour in microseconds. Longer times count as one hour.
 const MAX_TIME: u64 = 3_600_000_000;
@@ -25,7 +25,7 @@ const BOUNDS: [u64; 16] = [
 pub struct Meter {
     threads: Box<[Mutex<Recorded>]>,
     /// What the requests have cost.
-    pub ledger: Arc<Ledger>,
+    pub ledger: Arc<CostLedger>,
     /// How long the last request waited, in whole seconds. Written only when it changes: without load it never does.
     last_wait: AtomicU32,
 }
@@ -71,7 +71,7 @@ impl Meter {
     /// A meter for this many threads.
     pub fn new(threads: usize) -> Self {
         let threads = (0..threads).map(|_| Mutex::new(Recorded::new())).collect();
-        Self { threads, ledger: Arc::new(Ledger::new(clock::now())), last_wait: AtomicU32::new(0) }
+        Self { threads, ledger: Arc::new(CostLedger::new(clock::now())), last_wait: AtomicU32::new(0) }
     }
 
     /// A request got its slot after this long.
