@@ -19,6 +19,7 @@ const RELATIONS: [&[u8]; 4] = [b"preload", b"modulepreload", b"preconnect", b"dn
 const MOST_LINKS: usize = 16;
 
 /// Whether a browser acts on a link of this relation before the page has come.
+#[inline] // requests call it: Cargo.toml
 pub fn is_hinted(relation: &[u8]) -> bool {
     RELATIONS.iter().any(|hinted| relation.eq_ignore_ascii_case(hinted))
 }

@@ -20,6 +20,7 @@ pub enum Wanted {
 
 impl Wanted {
     /// Whether this value is the one that is wanted. `None`: there is none.
+    #[inline] // requests call it: Cargo.toml
     pub fn is_met(&self, value: Option<&[u8]>) -> bool {
         match (self, value) {
             (Self::There(there), value) => value.is_some() == *there,
@@ -96,6 +97,7 @@ pub enum TextPattern {
 
 impl TextPattern {
     /// Whether the whole value matches.
+    #[inline] // requests call it: Cargo.toml
     pub fn matches(&self, value: &[u8]) -> bool {
         match self {
             Self::Exact(text) => value == text.as_bytes(),
