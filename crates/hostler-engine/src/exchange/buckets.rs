@@ -151,7 +151,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A bucket of worker time that a request is charged to at its end. Its tokens are microseconds.
+/// A bucket of worker time that a request is charged to when its slot comes back. Its tokens are microseconds.
 #[derive(Debug, Clone)]
 pub struct BucketCharge {
     /// Where it is charged.
@@ -161,7 +161,7 @@ pub struct BucketCharge {
 }
 
 impl BucketCharge {
-    /// The request has ended, and has held its slot for this long.
+    /// A slot was held for this long.
     pub fn settle(&self, worker: Duration, now: Instant) {
         let micros = u64::try_from(worker.as_micros()).unwrap_or(u64::MAX);
         if micros > 0 {

@@ -11,6 +11,7 @@ use hostler_dispatch::{Payer, SlotCost};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::buckets::BucketCharge;
 use super::clock;
 use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
 use super::key_costs::{FairCharge, KeyCosts};
@@ -61,10 +62,11 @@ pub struct RouteAccount {
     counters: Arc<Counters>,
 }
 
-/// A route and a key of a fair pool, which both pay for a request.
-struct KeyAccount {
+/// All that pay for one request: its route, its key in a fair pool, and its buckets of worker time.
+struct RequestAccount {
     route: Arc<RouteAccount>,
-    charge: Arc<FairCharge>,
+    charge: Option<Arc<FairCharge>>,
+    buckets: Box<[BucketCharge]>,
 }
 
 impl Ledger {
@@ -104,12 +106,16 @@ impl RouteAccount {
         Arc::new(Self { ledger: ledger.clone(), route: route.clone(), key, counters: counters.clone() })
     }
 
-    /// Who pays for a request of this route, under this key of a fair pool.
-    pub fn payer(self: &Arc<Self>, charge: Option<&Arc<FairCharge>>) -> Arc<dyn Payer> {
-        match charge {
-            None => self.clone(),
-            Some(charge) => Arc::new(KeyAccount { route: self.clone(), charge: charge.clone() }),
+    /// Who pays for a request of this route, under this key of a fair pool, and from these buckets of rate limits.
+    pub fn payer(
+        self: &Arc<Self>,
+        charge: Option<&Arc<FairCharge>>,
+        buckets: &[BucketCharge],
+    ) -> Arc<dyn Payer> {
+        if charge.is_none() && buckets.is_empty() {
+            return self.clone();
         }
+        Arc::new(RequestAccount { route: self.clone(), charge: charge.cloned(), buckets: buckets.into() })
     }
 
     /// A request of this route has ended, after this time in the queue.
@@ -155,11 +161,14 @@ impl Payer for RouteAccount {
     }
 }
 
-impl Payer for KeyAccount {
+impl Payer for RequestAccount {
     fn pay(&self, release: u64, cost: SlotCost) {
         let now = Instant::now();
-        let cost = self.route.pay_at(release, cost, now);
-        self.charge.pay(cost, now);
+        let of_key = self.route.pay_at(release, cost, now);
+        if let Some(charge) = &self.charge {
+            charge.pay(of_key, now);
+        }
+        self.buckets.iter().for_each(|bucket| bucket.settle(cost.hold, now));
     }
 
     fn pay_unowned(&self, cpu: Duration) {
@@ -167,9 +176,9 @@ impl Payer for KeyAccount {
     }
 }
 
-impl fmt::Debug for KeyAccount {
+impl fmt::Debug for RequestAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyAccount").field("route", &self.route.route).finish_non_exhaustive()
+        f.debug_struct("RequestAccount").field("route", &self.route.route).finish_non_exhaustive()
     }
 }
 
@@ -191,11 +200,11 @@ mod tests {
         let keys = Arc::new(KeyCosts::new(Instant::now()));
         let (pages, api) = (account(&ledger, "a/*"), account(&ledger, "a/api/*"));
         let charge = Arc::new(FairCharge { costs: keys.clone(), key: 7, words: Some("crawler".into()) });
-        pages.payer(Some(&charge)).pay(0, cost(40, Some(30)));
+        pages.payer(Some(&charge), &[]).pay(0, cost(40, Some(30)));
         pages.end(Some(&charge), Duration::from_millis(5), false);
-        api.payer(None).pay(1, cost(200, Some(10)));
+        api.payer(None, &[]).pay(1, cost(200, Some(10)));
         api.end(None, Duration::ZERO, false);
-        api.payer(None).pay_unowned(Duration::from_millis(3));
+        api.payer(None, &[]).pay_unowned(Duration::from_millis(3));
         let seen = ledger.view(Some(&keys), Instant::now());
         let names = |rows: &[LedgerRow]| {
             rows.iter().map(|row| (row.name.clone(), row.share_percent)).collect::<Vec<_>>()
@@ -213,8 +222,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_known_cpu_time_the_shares_are_those_of_the_time_in_slots() {
         let ledger = Arc::new(Ledger::new(Instant::now()));
-        account(&ledger, "a/*").payer(None).pay(0, cost(90, None));
-        account(&ledger, "b/*").payer(None).pay(0, cost(10, None));
+        account(&ledger, "a/*").payer(None, &[]).pay(0, cost(90, None));
+        account(&ledger, "b/*").payer(None, &[]).pay(0, cost(10, None));
         let seen = ledger.view(None, Instant::now());
         assert_eq!(
             (seen.routes[0].share_percent, seen.routes[0].cpu_ms, seen.unowned_cpu_ms),

@@ -58,7 +58,7 @@ pub struct LogFacts {
     pub expected: Option<Box<ExpectedCost>>,
     /// The key under which the request shares the slots of a fair pool.
     pub fair: Option<Arc<FairCharge>>,
-    /// The buckets of worker time that are charged at the end of the request.
+    /// The buckets of worker time that are charged when the slot of the request comes back.
     pub charges: Vec<BucketCharge>,
     /// The reason for which Hostler would have refused the request, if the rule were not a dry run.
     pub would_refuse: Option<&'static str>,

@@ -6,8 +6,8 @@ use hostler_dispatch::{Claim, Lease, WorkKind};
 use tokio::time::{Instant, sleep};
 
 use super::hedging::Hedge;
-use super::stream;
 use super::target::{PoolTarget, Route};
+use super::{stream, wait};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, CallBox, Endpoint, Failure, FirstHead, SecondTry};
 
@@ -42,7 +42,10 @@ async fn forward_unboxed<D: Downstream>(
         Ok(call) if is_impatient && call.is_late() => {
             let claim = claim(route, target, exchange);
             match hedge.spend(|| target.pool.acquire_elsewhere(&claim, call.member())) {
-                Some(lease) => race(hedge, call, lease, target, exchange, client, thread).await,
+                Some(mut lease) => {
+                    wait::charge(&mut lease, target, exchange);
+                    race(hedge, call, lease, target, exchange, client, thread).await
+                }
                 None => call.wait_on(exchange, client).await,
             }
         }

@@ -240,7 +240,6 @@ impl Gateway {
             let (facts, queue) = (&exchange.log_facts, exchange.timings.queue_wait);
             account.end(facts.fair.as_deref(), queue, facts.refusal.is_some());
         }
-        rate_limit::settle(exchange);
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
         if exchange.log_facts.expected.is_some()

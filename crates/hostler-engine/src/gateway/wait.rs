@@ -98,11 +98,10 @@ impl<'a> QueueWait<'a> {
         client: &mut D,
     ) -> Result<Lease<Endpoint>, Refusal> {
         let asked = clock::now();
-        let account = exchange.account.insert(self.target.account.clone()).clone();
+        exchange.account = Some(self.target.account.clone());
         let (mut outcome, ahead) = self.wait(exchange, client, asked).await;
         if let Ok(lease) = &mut outcome {
-            let release = lease.release;
-            lease.charge_to(account.payer(exchange.log_facts.fair.as_ref()), release);
+            charge(lease, self.target, exchange);
         }
         // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
@@ -274,6 +273,12 @@ impl<'a> QueueWait<'a> {
         let limit = self.limit(exchange, asked);
         self.wake_limit(asked).map_or(limit, |wake| wake.min(limit))
     }
+}
+
+/// The request pays for this slot when it comes back: its route, its key in a fair pool, and its buckets of rate limits.
+pub(super) fn charge(lease: &mut Lease<Endpoint>, target: &PoolTarget, exchange: &Exchange) {
+    let (facts, release) = (&exchange.log_facts, lease.release);
+    lease.charge_to(target.account.payer(facts.fair.as_ref(), &facts.charges), release);
 }
 
 async fn until_changed(changed: Pin<&mut Notified<'_>>, until: Option<Instant>) {

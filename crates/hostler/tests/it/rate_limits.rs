@@ -1,5 +1,7 @@
 //! Rate limits of routes and pools: who is refused, and what the client, the log and the status are told.
 
+use std::time::Duration;
+
 use hostler_testkit::{Site, eventually, request, upstream};
 use http::Request;
 use tokio::time::Instant;
@@ -186,6 +188,24 @@ async fn worker_time_is_charged_at_the_end_of_a_request() {
         })
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_pays_for_what_its_worker_still_does() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, &limited("worker_time = '100ms', per = '1h'")).await;
+    let client = site.begin("/left").await;
+    site.settles("app", 1, 0).await;
+    drop(client);
+    site.access("/left").await;
+    let left = Instant::now();
+    eventually("the worker to go on for longer", async || {
+        (left.elapsed() > Duration::from_millis(200)).then_some(())
+    })
+    .await;
+    site.settles("app", 1, 0).await;
+    app.release_all();
+    eventually("the charge", async || (site.get("/next").await.status == 429).then_some(())).await;
 }
 
 #[tokio::test]

@@ -1,13 +1,12 @@
 //! Rate limits of routes and pools: who may send how many requests, or take how much worker time, in a time. Knows no queue.
 //!
-//! A request is refused before its body is taken. What it costs a worker is known at its end, and charged then.
+//! A request is refused before its body is taken. What it costs a worker is known when its slot comes back, and charged then (`exchange/ledger.rs`).
 
 mod show;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use hostler_config::RateLimit;
 use serde::Serialize;
@@ -181,20 +180,6 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
         }
     }
     Ok(())
-}
-
-/// Charges what the request has cost to its buckets of worker time. A request whose client has left may still hold its slot: what it has
-/// held until now is charged.
-pub(super) fn settle(exchange: &Exchange) {
-    let charges = &exchange.log_facts.charges;
-    if charges.is_empty() {
-        return;
-    }
-    let now = clock::now();
-    let timings = &exchange.timings;
-    let held_yet = || timings.slot_since.map(|since| now.saturating_duration_since(since));
-    let worker = timings.slot_hold.or_else(held_yet).unwrap_or(Duration::ZERO);
-    charges.iter().for_each(|charge| charge.settle(worker, now));
 }
 
 #[cfg(test)]

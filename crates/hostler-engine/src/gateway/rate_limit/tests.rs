@@ -1,10 +1,14 @@
 //! Which requests a limit counts, refuses and charges.
 
+use std::time::Duration;
+
 use hostler_config::{FairBy, RequestRate};
+use hostler_dispatch::SlotCost;
 use hostler_wire::{Fields, Limits};
 use tokio::time::advance;
 
 use super::*;
+use crate::exchange::{Ledger, RouteAccount};
 use crate::gateway::tests::{exchange, seconds};
 
 fn rule(requests: u64, key: &[&str]) -> RateLimit {
@@ -41,6 +45,13 @@ fn said(exchange: &Exchange) -> (Vec<String>, u32) {
     let lines = exchange.to_client.lines(&none);
     let lines = lines.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value)));
     (lines.collect(), exchange.log_facts.retry_after)
+}
+
+/// The slot of the request comes back after this long.
+fn hold(exchange: &Exchange, hold: Duration) {
+    let ledger = Arc::new(Ledger::new(clock::now()));
+    let account = RouteAccount::new(&ledger, &"/x".into(), &Arc::default());
+    account.payer(None, &exchange.log_facts.charges).pay(0, SlotCost { hold, cpu: None });
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,8 +136,7 @@ async fn worker_time_is_charged_at_the_end_and_a_key_in_debt_is_refused_until_it
     let ask = |cost: Duration| {
         let mut exchange = request("192.0.2.1", "");
         let outcome = admit(&limits, &mut exchange).map_err(|_| said(&exchange));
-        exchange.timings.slot_hold = outcome.is_ok().then_some(cost);
-        settle(&exchange);
+        hold(&exchange, cost);
         outcome
     };
     assert_eq!(ask(seconds(5)), Ok(()));
@@ -138,18 +148,6 @@ async fn worker_time_is_charged_at_the_end_and_a_key_in_debt_is_refused_until_it
     advance(seconds(2)).await;
     assert_eq!(ask(seconds(1)), Ok(()));
     assert!(passing(&limits, "192.0.2.2", "") == 1000, "another client pays nothing for it");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_whose_client_left_is_charged_for_what_it_has_held_its_slot() {
-    let limits =
-        [limiter(&RateLimit { requests: None, worker_time: Some(seconds(1)), ..rule(1, &["client"]) })];
-    let mut exchange = request("192.0.2.1", "");
-    admit(&limits, &mut exchange).unwrap();
-    exchange.timings.slot_since = Some(clock::now());
-    advance(seconds(2)).await;
-    settle(&exchange);
-    assert!(admit(&limits, &mut request("192.0.2.1", "")).is_err());
 }
 
 #[tokio::test(start_paused = true)]

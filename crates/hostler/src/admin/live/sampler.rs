@@ -59,6 +59,7 @@ pub async fn run(live: Arc<Live>) {
         let is_watched = has_page || live.is_asked();
         if !is_watched {
             live.sources.recent.observe(0, 1, Duration::MAX);
+            drop(live.sources.recent.take());
         }
         // A sender that is kept during the wait would keep the streams open.
         drop(events);
@@ -72,7 +73,6 @@ pub async fn run(live: Arc<Live>) {
                 }
             }
             () = live.opened.notified(), if !is_watched => {
-                let _ = live.sources.recent.take();
                 sampling = Sampling::new();
                 live.sources.recent.observe(1, 1, Duration::ZERO);
                 (next_frame, next_status) = (Instant::now(), Instant::now() + STATUS);

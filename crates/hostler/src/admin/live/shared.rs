@@ -57,6 +57,10 @@ impl Live {
 
     /// Somebody asks for single requests: for some seconds, Hostler looks at those that end.
     pub fn ask(&self) {
+        if !self.is_asked() {
+            // At once, so that no request is missed that ends before the sampler runs.
+            self.sources.recent.observe(1, 1, Duration::ZERO);
+        }
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.opened.notify_one();
     }
