@@ -71,8 +71,10 @@ pub struct Access<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_refuse: Option<&'static str>,
     /// What became of a second try at another member.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hedge: Option<&'static str>,
     /// How many links Hostler sent ahead in a 103.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub early_hints: Option<u32>,
     /// For how long it was expected to hold its slot, if the pool serves short requests first.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]

@@ -219,7 +219,9 @@ pub struct PoolStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitView>,
     pub ledger: LedgerView,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hedge: Option<HedgeView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderView>,
     pub times: Times,
 }
