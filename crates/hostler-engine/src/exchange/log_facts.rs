@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hostler_cache::{CacheStatus, Forward};
-use hostler_dispatch::CostLabel;
 use serde::Serialize;
 
 use super::buckets::BucketCharge;
 use super::durations::{Durations, DurationsView, RequestKind};
+use super::expected_cost::ExpectedCost;
 use super::key_costs::FairCharge;
 
 /// Facts for the log: where an exchange went and how it ended.
@@ -66,15 +66,6 @@ pub struct LogFacts {
     pub bytes_out: u64,
     /// Body bytes received from the client.
     pub bytes_in: u64,
-}
-
-/// What a request is expected to cost.
-#[derive(Debug, Clone, Copy)]
-pub struct ExpectedCost {
-    /// Which requests cost about as much.
-    pub label: CostLabel,
-    /// For how long it is expected to hold its slot. None: nothing is known yet.
-    pub cost: Option<Duration>,
 }
 
 /// The counters of one route. They only grow.

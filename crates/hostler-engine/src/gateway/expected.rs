@@ -8,7 +8,7 @@ use std::time::Duration;
 use hostler_dispatch::{CostLabel, CostTable};
 use serde::Serialize;
 
-use crate::exchange::{Exchange, ExpectedCost};
+use crate::exchange::{CostLearner, Exchange, ExpectedCost};
 
 /// So many segments of a path are looked at.
 const SEGMENTS: usize = 4;
@@ -18,12 +18,14 @@ const LONG_SEGMENT: usize = 24;
 const MOST_SHOWN: usize = 20;
 
 /// What the requests of one pool are expected to cost.
+#[derive(Debug)]
 pub struct ExpectedCosts {
     max_delay: Duration,
     learnt: Arc<LearntCosts>,
 }
 
 /// What has been learnt. It survives a reload.
+#[derive(Debug)]
 struct LearntCosts {
     /// A random one, so that clients cannot choose paths that collide.
     hasher: RandomState,
@@ -31,6 +33,7 @@ struct LearntCosts {
 }
 
 /// The route, and the shape of the requests within it.
+#[derive(Debug)]
 struct CostName {
     route: Arc<str>,
     shape: Option<String>,
@@ -71,7 +74,7 @@ impl ExpectedCosts {
     }
 
     /// What this request is expected to cost. Its log line says so, too.
-    pub(super) fn of(&self, exchange: &mut Exchange) -> Option<Duration> {
+    pub(super) fn of(self: &Arc<Self>, exchange: &mut Exchange) -> Option<Duration> {
         if let Some(expected) = &exchange.log_facts.expected {
             return expected.cost;
         }
@@ -79,19 +82,8 @@ impl ExpectedCosts {
         let kind = self.learnt.hasher.hash_one(route);
         let label = CostLabel { kind, shape: self.learnt.shape(exchange).max(1) };
         let cost = self.learnt.with(|table| table.expected(label));
-        exchange.log_facts.expected = Some(Box::new(ExpectedCost { label, cost }));
+        exchange.log_facts.expected = Some(Box::new(ExpectedCost { label, cost, learner: self.clone() }));
         cost
-    }
-
-    /// The request has ended.
-    pub(super) fn observe(&self, exchange: &Exchange) {
-        let facts = &exchange.log_facts;
-        let (Some(expected), Some(held)) = (&facts.expected, exchange.timings.slot_hold) else { return };
-        let name = |label: CostLabel| CostName {
-            route: facts.route.clone().unwrap_or_default(),
-            shape: (label.shape != 0).then(|| words(exchange)),
-        };
-        self.learnt.with(|table| table.observe(expected.label, held, name));
     }
 
     /// What requests are expected to cost.
@@ -108,6 +100,18 @@ impl ExpectedCosts {
         });
         let max_delay_ms = u64::try_from(self.max_delay.as_millis()).unwrap_or(u64::MAX);
         OrderView { order: "short_first", max_delay_ms, expected }
+    }
+}
+
+impl CostLearner for ExpectedCosts {
+    fn learn(&self, exchange: &Exchange) {
+        let facts = &exchange.log_facts;
+        let (Some(expected), Some(held)) = (&facts.expected, exchange.timings.slot_hold) else { return };
+        let name = |label: CostLabel| CostName {
+            route: facts.route.clone().unwrap_or_default(),
+            shape: (label.shape != 0).then(|| words(exchange)),
+        };
+        self.learnt.with(|table| table.observe(expected.label, held, name));
     }
 }
 

@@ -240,14 +240,11 @@ impl Gateway {
             let (facts, queue) = (&exchange.log_facts, exchange.timings.queue_wait);
             account.end(facts.fair.as_deref(), queue, facts.refusal.is_some());
         }
+        if let Some(expected) = &exchange.log_facts.expected {
+            expected.learner.learn(exchange);
+        }
         // A kept-alive connection keeps its exchange, and a reload may remove the route before the next request.
         let route = exchange.route.take();
-        if exchange.log_facts.expected.is_some()
-            && let Some(Route { target: Target::Pool(target), .. }) = route.as_ref().and_then(as_route)
-            && let Some(costs) = &target.costs
-        {
-            costs.observe(exchange);
-        }
         if (exchange.is_suspect || exchange.pending_end.is_some())
             && let Some(Route { target: Target::Pool(target), .. }) = route.as_ref().and_then(as_route)
         {
