@@ -191,16 +191,14 @@ async fn worker_time_is_charged_at_the_end_of_a_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_pays_for_what_its_worker_still_does() {
+async fn a_request_pays_for_what_its_worker_does_after_its_client_was_answered() {
     let app = upstream().holds_requests().start().await;
-    let site = in_front_of(&app, &limited("worker_time = '100ms', per = '1h'")).await;
-    let client = site.begin("/left").await;
-    site.settles("app", 1, 0).await;
-    drop(client);
-    site.access("/left").await;
-    let left = Instant::now();
+    let limit = limited("worker_time = '100ms', per = '1h'");
+    let site = in_front_of(&app, &format!("pools.app.request_timeout = '50ms'\n{limit}")).await;
+    site.get("/late").await.assert_refused(504, "answer_timeout");
+    let answered = Instant::now();
     eventually("the worker to go on for longer", async || {
-        (left.elapsed() > Duration::from_millis(200)).then_some(())
+        (answered.elapsed() > Duration::from_millis(200)).then_some(())
     })
     .await;
     site.settles("app", 1, 0).await;
