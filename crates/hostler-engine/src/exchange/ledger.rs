@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
@@ -17,10 +17,16 @@ use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
 use super::key_costs::{FairCharge, KeyCosts};
 use super::log_facts::Counters;
 
+/// What a request has cost is added to the sums within this many milliseconds of the next one, or when they are looked at. Then most
+/// requests take no lock.
+const ADDED_EVERY: u64 = 100;
+
 /// What a pool's requests have cost.
 #[derive(Debug)]
 pub struct Ledger {
     sums: Mutex<LedgerSums>,
+    accounts: Mutex<Vec<Weak<PendingCost>>>,
+    began: Instant,
     /// The CPU time of a request is known: a worker of Hostler's own has had one.
     is_measured: AtomicBool,
 }
@@ -57,9 +63,25 @@ pub struct LedgerView {
 #[derive(Debug)]
 pub struct RouteAccount {
     ledger: Arc<Ledger>,
+    pending: Arc<PendingCost>,
+    counters: Arc<Counters>,
+}
+
+/// What the requests of one route have cost and what is not in the sums yet. Times are nanoseconds.
+#[derive(Debug)]
+struct PendingCost {
     route: Arc<str>,
     key: u64,
-    counters: Arc<Counters>,
+    requests: AtomicU64,
+    refused: AtomicU64,
+    queue: AtomicU64,
+    /// The release of the slots.
+    release: AtomicU64,
+    slots: AtomicU64,
+    hold: AtomicU64,
+    cpu: AtomicU64,
+    /// When it was added to the sums, in milliseconds since the ledger began.
+    added: AtomicU64,
 }
 
 /// All that pay for one request: its route, its key in a fair pool, and its buckets of worker time.
@@ -79,12 +101,19 @@ impl Ledger {
             unowned: Spans::new(now),
             unowned_ever: Duration::ZERO,
         };
-        Self { sums: Mutex::new(sums), is_measured: AtomicBool::new(false) }
+        Self {
+            sums: Mutex::new(sums),
+            accounts: Mutex::default(),
+            began: now,
+            is_measured: AtomicBool::new(false),
+        }
     }
 
     /// `keys`: what the keys of the pool have cost, if it is fair.
     pub fn view(&self, keys: Option<&KeyCosts>, now: Instant) -> LedgerView {
         let is_measured = self.is_measured.load(Ordering::Relaxed);
+        let accounts: Vec<_> = self.accounts().iter().filter_map(Weak::upgrade).collect();
+        accounts.iter().for_each(|pending| self.take_in(pending, now));
         self.with(|sums| LedgerView {
             routes: sums.routes.rows(is_measured, now),
             keys: keys.map(|keys| keys.rows(is_measured, now)).unwrap_or_default(),
@@ -92,6 +121,30 @@ impl Ledger {
             unowned_cpu_ms: is_measured.then(|| sums.unowned.by_span(now, |cost| millis(cost.cpu))),
             unowned_cpu: is_measured.then_some(sums.unowned_ever),
         })
+    }
+
+    /// Adds what is pending to the sums.
+    fn take_in(&self, pending: &PendingCost, now: Instant) {
+        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        let nanos = |counter: &AtomicU64| Duration::from_nanos(take(counter));
+        let (release, slots) = (pending.release.load(Ordering::Relaxed), take(&pending.slots));
+        let of_slots =
+            Cost { requests: slots, hold: nanos(&pending.hold), cpu: nanos(&pending.cpu), ..Cost::default() };
+        let cost = Cost { requests: take(&pending.requests), queue: nanos(&pending.queue), ..of_slots };
+        let is_refused = take(&pending.refused) > 0;
+        self.with(|sums| {
+            if cost != Cost::default() {
+                sums.routes.add(pending.key, cost, is_refused, now, Some(&pending.route));
+            }
+            if of_slots != Cost::default() {
+                let name = (!sums.releases.knows(release)).then(|| release.to_string());
+                sums.releases.add(release, of_slots, false, now, name.as_deref());
+            }
+        });
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, Vec<Weak<PendingCost>>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut LedgerSums) -> T) -> T {
@@ -102,8 +155,12 @@ impl Ledger {
 impl RouteAccount {
     /// The account of the route with this name. `counters` count its CPU time for the metrics.
     pub fn new(ledger: &Arc<Ledger>, route: &Arc<str>, counters: &Arc<Counters>) -> Arc<Self> {
-        let key = FixedState::default().hash_one(&**route);
-        Arc::new(Self { ledger: ledger.clone(), route: route.clone(), key, counters: counters.clone() })
+        let pending = Arc::new(PendingCost::new(route));
+        let mut accounts = ledger.accounts();
+        accounts.retain(|account| account.strong_count() > 0);
+        accounts.push(Arc::downgrade(&pending));
+        drop(accounts);
+        Arc::new(Self { ledger: ledger.clone(), pending, counters: counters.clone() })
     }
 
     /// Who pays for a request of this route, under this key of a fair pool, and from these buckets of rate limits.
@@ -120,35 +177,73 @@ impl RouteAccount {
 
     /// A request of this route has ended, after this time in the queue.
     pub fn end(&self, charge: Option<&FairCharge>, queue: Duration, is_refused: bool) {
-        let now = clock::now();
-        let cost = Cost { requests: 1, queue, ..Cost::default() };
-        self.ledger.with(|sums| sums.routes.add(self.key, cost, is_refused, now, Some(&self.route)));
+        let (now, pending) = (clock::now(), &self.pending);
+        pending.requests.fetch_add(1, Ordering::Relaxed);
+        add(&pending.queue, queue);
+        if is_refused {
+            pending.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        self.take_in_if_due(now);
         if let Some(charge) = charge {
             charge.end(queue, is_refused, now);
         }
     }
 
     fn pay_at(&self, release: u64, cost: SlotCost, now: Instant) -> Cost {
+        let pending = &self.pending;
+        if pending.release.load(Ordering::Relaxed) != release {
+            self.ledger.take_in(pending, now);
+            pending.release.store(release, Ordering::Relaxed);
+        }
         if let Some(cpu) = cost.cpu {
             self.counters.add_cpu(cpu);
             self.ledger.is_measured.store(true, Ordering::Relaxed);
+            add(&pending.cpu, cpu);
         }
-        let (requests, hold, cpu) =
-            (u64::from(!cost.hold.is_zero()), cost.hold, cost.cpu.unwrap_or_default());
-        let of_route = Cost { cpu, hold, ..Cost::default() };
-        let of_release = Cost { requests, ..of_route };
-        self.ledger.with(|sums| {
-            sums.routes.add(self.key, of_route, false, now, Some(&self.route));
-            let name = (!sums.releases.knows(release)).then(|| release.to_string());
-            sums.releases.add(release, of_release, false, now, name.as_deref());
-        });
-        of_route
+        if !cost.hold.is_zero() {
+            pending.slots.fetch_add(1, Ordering::Relaxed);
+            add(&pending.hold, cost.hold);
+        }
+        self.take_in_if_due(now);
+        Cost { cpu: cost.cpu.unwrap_or_default(), hold: cost.hold, ..Cost::default() }
+    }
+
+    fn take_in_if_due(&self, now: Instant) {
+        let since = now.saturating_duration_since(self.ledger.began).as_millis();
+        let (millis, added) =
+            (u64::try_from(since).unwrap_or(u64::MAX), self.pending.added.load(Ordering::Relaxed));
+        if millis.saturating_sub(added) >= ADDED_EVERY {
+            self.pending.added.store(millis, Ordering::Relaxed);
+            self.ledger.take_in(&self.pending, now);
+        }
+    }
+}
+
+impl PendingCost {
+    fn new(route: &Arc<str>) -> Self {
+        let key = FixedState::default().hash_one(&**route);
+        let (requests, refused, queue, release) = Default::default();
+        let (slots, hold, cpu, added) = Default::default();
+        Self { route: route.clone(), key, requests, refused, queue, release, slots, hold, cpu, added }
+    }
+}
+
+fn add(counter: &AtomicU64, time: Duration) {
+    let nanos = u64::try_from(time.as_nanos()).unwrap_or(0);
+    if nanos > 0 {
+        counter.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Drop for RouteAccount {
+    fn drop(&mut self) {
+        self.ledger.take_in(&self.pending, Instant::now());
     }
 }
 
 impl Payer for RouteAccount {
     fn pay(&self, release: u64, cost: SlotCost) {
-        self.pay_at(release, cost, Instant::now());
+        self.pay_at(release, cost, clock::now());
     }
 
     fn pay_unowned(&self, cpu: Duration) {
@@ -163,7 +258,7 @@ impl Payer for RouteAccount {
 
 impl Payer for RequestAccount {
     fn pay(&self, release: u64, cost: SlotCost) {
-        let now = Instant::now();
+        let now = clock::now();
         let of_key = self.route.pay_at(release, cost, now);
         if let Some(charge) = &self.charge {
             charge.pay(of_key, now);
@@ -178,7 +273,7 @@ impl Payer for RequestAccount {
 
 impl fmt::Debug for RequestAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestAccount").field("route", &self.route.route).finish_non_exhaustive()
+        f.debug_struct("RequestAccount").field("route", &self.route.pending.route).finish_non_exhaustive()
     }
 }
 
@@ -217,6 +312,21 @@ mod tests {
         assert_eq!((page.requests.minute, page.slot_hold_ms.minute, page.queue_wait_ms.day), (1, 40, 5));
         assert_eq!(page.cpu_ms.unwrap().quarter, 30);
         assert_eq!(seen.keys[0].cpu_ms, page.cpu_ms);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_lost_that_was_pending_when_the_release_changed_or_the_route_went() {
+        let ledger = Arc::new(Ledger::new(Instant::now()));
+        let pages = account(&ledger, "a/*");
+        pages.payer(None, &[]).pay(0, cost(10, None));
+        pages.payer(None, &[]).pay(1, cost(30, None));
+        pages.end(None, Duration::ZERO, false);
+        drop(pages);
+        let seen = ledger.view(None, Instant::now());
+        assert_eq!((seen.routes[0].requests.minute, seen.routes[0].slot_hold_ms.minute), (1, 40));
+        let releases: Vec<_> =
+            seen.releases.iter().map(|row| (&*row.name, row.slot_hold_ms.minute)).collect();
+        assert_eq!(releases, [("1", 30), ("0", 10)]);
     }
 
     #[tokio::test(start_paused = true)]
