@@ -17,7 +17,7 @@ use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
 use super::key_costs::{FairCharge, KeyCosts};
 use super::log_facts::Counters;
 
-/// What a request has cost is added to the sums within this many milliseconds of the next one, or when they are looked at. Then most
+/// What a request has cost is added to the sums within this many milliseconds of the next one, or when the status is read. Then most
 /// requests take no lock.
 const ADDED_EVERY: u64 = 100;
 

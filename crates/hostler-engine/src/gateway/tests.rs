@@ -46,3 +46,12 @@ pub(super) fn exchange() -> Exchange {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     Exchange::new(address, address, sweep.deadline())
 }
+
+/// A request from this address with these field lines.
+pub(super) fn request(ip: &str, fields: &str) -> Exchange {
+    let mut exchange = exchange();
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+    exchange.client.ip = ip.parse().unwrap();
+    exchange
+}

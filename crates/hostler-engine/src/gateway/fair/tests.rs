@@ -1,22 +1,13 @@
 //! Which requests have the same key, and what the status shows of a key.
 
 use hostler_config::FairBy;
-use hostler_wire::Limits;
 
 use super::*;
-use crate::gateway::tests::exchange;
+use crate::gateway::tests::request;
 
 fn keys(by: &[&str]) -> Arc<FairKeys> {
     let by: Vec<FairBy> = by.iter().map(|by| by.parse().unwrap()).collect();
     FairKeys::new(&by, None).unwrap()
-}
-
-fn request(ip: &str, fields: &str) -> Exchange {
-    let mut exchange = exchange();
-    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
-    exchange.client.ip = ip.parse().unwrap();
-    exchange
 }
 
 fn words(by: &[&str], ip: &str, fields: &str) -> String {

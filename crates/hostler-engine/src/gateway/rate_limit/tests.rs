@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hostler_config::{FairBy, RequestRate};
 use hostler_dispatch::SlotCost;
-use hostler_wire::{Fields, Limits};
+use hostler_wire::Fields;
 use tokio::time::advance;
 
 use super::*;
 use crate::exchange::{Ledger, RouteAccount};
-use crate::gateway::tests::{exchange, seconds};
+use crate::gateway::tests::{request, seconds};
 
 fn rule(requests: u64, key: &[&str]) -> RateLimit {
     RateLimit {
@@ -24,14 +24,6 @@ fn rule(requests: u64, key: &[&str]) -> RateLimit {
 
 fn limiter(rule: &RateLimit) -> Arc<RateLimiter> {
     RateLimiter::new(LimitScope::Route, &"/x".into(), Some(rule), None).unwrap()
-}
-
-fn request(ip: &str, fields: &str) -> Exchange {
-    let mut exchange = exchange();
-    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
-    exchange.client.ip = ip.parse().unwrap();
-    exchange
 }
 
 /// How many of a thousand requests pass.

@@ -16,7 +16,7 @@ const MOST: usize = 100;
 pub struct SingleRequests {
     /// Requests that wait or are at a member, the oldest first.
     pub oldest: Vec<RequestUnderWay>,
-    /// Requests that ended in the last minute, the slowest first. Hostler looks at them only while somebody asks.
+    /// Requests that ended in the last minute, the slowest first. Hostler looks at them only while a client asks.
     pub slowest: Vec<EndedPicture>,
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::history::LiveHistory;
 use crate::admin::status::Sources;
 
-/// Somebody who asks for single requests asks again within this time.
+/// A client that asks for single requests asks again within this time.
 const ASKED_FOR: Duration = Duration::from_secs(5);
 /// Pictures that a slow page may be behind. It misses older ones.
 const MOST_BEHIND: usize = 8;
@@ -23,9 +23,9 @@ pub struct Live {
     history: Mutex<LiveHistory>,
     /// None once Hostler stops: then all streams end.
     events: Mutex<Option<broadcast::Sender<Bytes>>>,
-    /// A page was opened, or somebody asks for single requests.
+    /// A page was opened, or a client asks for single requests.
     pub opened: Notify,
-    /// When somebody last asked for single requests.
+    /// When a client last asked for single requests.
     asked: Mutex<Option<Instant>>,
     /// The slowest requests of the last minute, the slowest first.
     slowest: Mutex<Vec<EndedExchange>>,
@@ -55,7 +55,7 @@ impl Live {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Somebody asks for single requests: for some seconds, Hostler looks at those that end.
+    /// A client asks for single requests: for some seconds, Hostler looks at those that end.
     pub fn ask(&self) {
         if !self.is_asked() {
             // At once, so that no request is missed that ends before the sampler runs.
