@@ -5,9 +5,9 @@
 //! So the sum of all shares is what the clock shows, and the share of a request that was alone is exact.
 //!
 //! A kernel adds to the time of a thread at each tick, and when the thread stops running. So a clock that is read while the
-//! thread runs shows up to a tick (1 to 10 ms) too little. A thread that has been put on a CPU at most once since the last
-//! reading, and has not stopped, has run ever since: then its request pays for that time at once, and the next readings are
-//! smaller by as much ([`CpuShares::ahead`]).
+//! thread runs shows up to a tick (1 to 10 ms) too little. If less than a tick is missing, the thread was put on a CPU at most
+//! once since the last reading, and it has not stopped, then it has run ever since: its request pays for the missing time at
+//! once, and the next readings are smaller by as much ([`CpuShares::ahead`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,6 +47,9 @@ const AFTER_ANSWER: Duration = Duration::from_millis(20);
 const MOST_AFTERWORK: Duration = Duration::from_millis(1);
 /// The clock is not asked where the main thread is for less than this.
 const LEAST_AHEAD: Duration = Duration::from_micros(100);
+/// A thread that runs is not further ahead of its clock than this: the tick of a kernel with `CONFIG_HZ=100`. If more is missing, the
+/// thread was running at the last reading and has slept since.
+const MOST_AHEAD: Duration = Duration::from_millis(10);
 /// The part of the newest reading in the usual rate.
 const NEWEST: f64 = 0.125;
 
@@ -189,7 +192,7 @@ impl CpuShares {
         (self.at, self.last) = (now, reading);
     }
 
-    /// The request is alone. If the main thread has run since the last reading, it pays for all of that time.
+    /// The request is alone. If the main thread has run since the last reading, it pays for what the clock does not show yet.
     fn run_ahead(
         &mut self,
         key: usize,
@@ -204,7 +207,8 @@ impl CpuShares {
             .saturating_sub(new.delayed.saturating_sub(before.delayed));
         let shown = new.main.saturating_sub(before.main).saturating_sub(owed);
         let missing = ran.saturating_sub(shown);
-        if new.turns.saturating_sub(before.turns) <= 1 && missing >= LEAST_AHEAD && !waits() {
+        let may_be_a_tick = (LEAST_AHEAD..=MOST_AHEAD).contains(&missing);
+        if may_be_a_tick && new.turns.saturating_sub(before.turns) <= 1 && !waits() {
             request.share += missing;
             self.ahead += missing;
         }

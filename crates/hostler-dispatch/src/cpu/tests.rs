@@ -131,6 +131,19 @@ fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
     assert_eq!(micros(&dear.paid) + micros(&cheap.paid), 3_400);
 }
 
+/// It was put on a CPU once: it was running at the first reading, waited for 100 ms, and now writes its answer.
+#[test]
+fn a_main_thread_that_has_slept_in_the_middle_does_not_pay_for_its_sleep() {
+    let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
+    let key = member.begin(10_000, &route);
+    member.clock.all.store(300, Ordering::SeqCst);
+    member.clock.turns.store(1, Ordering::SeqCst);
+    assert_eq!(member.end(key, 112_000, &route), 300);
+    let next = member.begin(140_000, &route);
+    member.used(100_000);
+    assert_eq!(member.end(next, 240_000, &route), 100_000, "nothing was paid ahead");
+}
+
 #[test]
 fn a_main_thread_that_waits_for_events_is_believed() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
