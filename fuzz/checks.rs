@@ -56,7 +56,7 @@ pub fn request_head(bytes: &[u8]) {
     assert_eq!((again.method(), again.target()), (&method[..], &target[..]));
     assert_eq!(lines(&again.fields), lines(&head.fields));
     if head.version == again.version {
-        assert_eq!(request_body(&again), framing, "whoever is behind us sees the same body");
+        assert_eq!(request_body(&again), framing, "a program behind Hostler sees the same body");
     }
 }
 

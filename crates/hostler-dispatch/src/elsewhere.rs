@@ -1,4 +1,4 @@
-//! A slot for the second try of a request, at another member than the first one. Never waits, and makes nobody wait.
+//! A slot for the second try of a request, at another member than the first one. Never waits, and makes no other request wait.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

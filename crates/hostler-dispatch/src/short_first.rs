@@ -7,7 +7,7 @@
 //!
 //! That alone bounds no delay: a thousand short requests may come right behind a long one. So the time by which a request was
 //! delayed is counted: what each request that overtook it costs, divided by the number of slots. When no more is left of the allowed
-//! delay, the oldest request is next. The oldest one has always been delayed the most: whoever overtook a younger request has
+//! delay, the oldest request is next. The oldest one has always been delayed the most: a request that overtook a younger one has
 //! overtaken it as well. So the count is kept for the oldest one only.
 //!
 //! What a request really costs is known at its end. Then the count is corrected.

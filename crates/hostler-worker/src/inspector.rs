@@ -107,7 +107,7 @@ impl Notices {
         (!is_ours).then_some(line)
     }
 
-    /// Whether the inspector was opened by someone else, before Hostler asked for it.
+    /// Whether the inspector was opened by another program, before Hostler asked for it.
     pub fn is_operators(&self) -> bool {
         self.0.address.borrow().is_some() && !self.0.is_ours.load(Ordering::Relaxed)
     }

@@ -9,7 +9,7 @@ use crate::value::one_string;
 /// What makes a request one of low priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LowIf {
-    /// A browser or a framework says that it fetches in advance, and that nobody waits for the response yet.
+    /// A browser or a framework says that it fetches in advance, and that no person waits for the response yet.
     Prefetch,
     /// The request says that it comes from a crawler.
     Crawler,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Buffer, Choice, Ejection, MemberTls, Queue};
+use super::{Buffer, Choice, Ejection, MemberTls, OutgoingTls, Queue};
 use crate::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, Secret, Size};
 
 /// The `[registrar]` section.
@@ -25,8 +25,8 @@ pub struct Registrar {
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub token: Option<Secret>,
     /// TLS to the NATS servers. The table alone, even if it is empty, enables TLS.
-    #[schemars(with = "NatsTls")]
-    pub nats_tls: Option<NatsTls>,
+    #[schemars(with = "OutgoingTls")]
+    pub nats_tls: Option<OutgoingTls>,
     /// Whether Hostler accepts the routes of others. A machine that only announces its own workers needs none.
     #[schemars(with = "bool", extend("x-default" = "`true`, unless a pool has `announce`"))]
     pub accept: Option<bool>,
@@ -153,10 +153,81 @@ impl Default for Registrar {
     }
 }
 
+/// Which registrations Hostler accepts, by their isolation segment.
+    pub sharding: Sharding,
+    /// The isolation segments of this Hostler.
+    pub isolation_segments: Vec<String>,
+    /// Which of a route's free members gets the next request. A registration may ask for another rule
+    /// (`options.loadbalancing`).
+    pub choice: Choice,
+    /// The number of slots of each member: the requests that it gets at the same time. `0`: no limit.
+    pub concurrency: Count<0, 1_000_000>,
+    /// TLS to members that register a `tls_port`. Each member says its `server_name` itself
+    /// (`server_cert_domain_san`).
+    #[schemars(with = "MemberTls")]
+    pub member_tls: Option<MemberTls>,
+    /// When a member that does not answer gets no requests for a while. Hostler counts for each route.
+    pub ejection: Ejection,
+    /// The queue of each route: requests wait in it while no member has a free slot.
+    pub queue: Queue,
+    /// The time until the response begins. Over it, Hostler answers 504 (`answer_timeout`).
+    pub request_timeout: Period,
+    /// The time to connect to a member. Over it, Hostler tries another one.
+    pub connect_timeout: Period,
+    /// The time for which a tunnel may be without a byte in either direction. Over it, Hostler closes the tunnel.
+    pub tunnel_idle_timeout: Period,
+    /// The time for which a stream may be without a byte from the member. Over it, Hostler ends the stream.
+    pub stream_idle_timeout: Period,
+    /// Whether Hostler reads a request's body completely before the request takes a slot.
+    pub buffer: Buffer,
+    /// The size of a request body. Over it, Hostler answers 413 (`body_too_large`).
+    #[schemars(with = "Size<1, 1_099_511_627_776>", extend("x-default" = "that of `[server]`"))]
+    pub max_body_size: Option<Size<1, 1_099_511_627_776>>,
+}
+
+impl Default for Registrar {
+    fn default() -> Self {
+        Self {
+            nats: OneOrMany(Vec::new()),
+            user: None,
+            password: None,
+            token: None,
+            nats_tls: None,
+            accept: None,
+            advertise: None,
+            ping_interval: Period::seconds(20),
+            register_interval: Period::seconds(20),
+            stale_threshold: Period::seconds(120),
+            allow_longer_paths: false,
+            max_message_size: Size(256 << 10),
+            max_uris: Count(1000),
+            max_routes: Count(50_000),
+            max_memory: Size(256 << 20),
+            prune_interval: Period::seconds(30),
+            suspend_pruning: true,
+            start_delay: Delay::seconds(5),
+            keep_empty: Delay::seconds(30),
+            sharding: Sharding::All,
+            isolation_segments: Vec::new(),
+            choice: Choice::RoundRobin,
+            concurrency: Count(500),
+            member_tls: None,
+            ejection: Ejection::default(),
+            queue: Queue::default(),
+            request_timeout: Period::seconds(60),
+            connect_timeout: Period::seconds(5),
+            tunnel_idle_timeout: Period::seconds(3600),
+            stream_idle_timeout: Period::seconds(3600),
+            buffer: Buffer::Full,
+            max_body_size: None,
+        }
+    }
+}
+
 /// A `[registrar.nats_tls]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct NatsTls {
+pub struct OutgoingTls {
     /// A PEM file with the authorities that must have signed the servers' certificates. A relative path starts at
     /// the folder of the configuration file.
     #[schemars(with = "String", extend("x-default" = "the authorities of the system"))]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::OutgoingTls;
 use crate::value::{Count, Delay, Secret};
 
 /// The `[traces]` section.
@@ -26,7 +27,7 @@ pub struct Traces {
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub headers: Option<Secret>,
     /// TLS to an `https://` collector.
-    pub tls: TracesTls,
+    pub tls: OutgoingTls,
     /// Hostler exports one of so many requests. `1`: all. `0`: none by chance.
     ///
     /// Refusals of Hostler and requests that take at least `slow` are always exported. Lower it if the collector has room for more.
@@ -43,24 +44,7 @@ pub struct Traces {
 
 impl Default for Traces {
     fn default() -> Self {
-        let (endpoint, headers, tls) = (None, None, TracesTls::default());
+        let (endpoint, headers, tls) = (None, None, OutgoingTls::default());
         Self { endpoint, headers, tls, sample: Count(100), slow: Delay::seconds(1), parent_based: true }
     }
-}
-
-/// The `[traces.tls]` section.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct TracesTls {
-    /// A PEM file with the authorities that must have signed the collector's certificate. A relative path starts at the folder of the
-    /// configuration file.
-    #[schemars(with = "String", extend("x-default" = "the authorities of the system"))]
-    pub ca: Option<String>,
-    /// A PEM file with the certificate that Hostler shows if the collector asks for one, followed by its intermediate certificates. Needs
-    /// `key`.
-    #[schemars(with = "String", extend("x-default" = "none"))]
-    pub cert: Option<String>,
-    /// A PEM file with the private key of `cert`.
-    #[schemars(with = "String", extend("x-default" = "none"))]
-    pub key: Option<String>,
 }

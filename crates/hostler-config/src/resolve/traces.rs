@@ -32,8 +32,8 @@ impl Resolver<'_> {
         let uri = address(endpoint).map_err(|why| self.refuse(&at, why)).ok()?;
         let is_secure = uri.scheme_str() == Some("https");
         let tls = KeyPath::of("traces.tls");
-        let file::TracesTls { ca, cert, key } = written.tls.clone();
-        if !is_secure && written.tls != file::TracesTls::default() {
+        let file::OutgoingTls { ca, cert, key } = written.tls.clone();
+        if !is_secure && written.tls != file::OutgoingTls::default() {
             self.refuse(&tls, "needs an https:// endpoint");
         }
         let server_name = Some(host(&uri).to_owned());

@@ -9,7 +9,7 @@ const IN_ADVANCE: [&[u8]; 3] = [b"prefetch", b"prerender", b"preview"];
 /// Fields that Next.js sends with a prefetch of a link. Any value counts.
 const NEXT: [&str; 2] = ["next-router-prefetch", "x-middleware-prefetch"];
 
-/// Whether the request says that nobody waits for its answer yet.
+/// Whether the request says that no person waits for its answer yet.
 pub(super) fn is_in_advance(fields: &Fields) -> bool {
     fields.iter().any(|(_, name, value)| is_prefetch(name, value))
 }

@@ -63,7 +63,7 @@ impl SecondTry {
     }
 }
 
-/// Until the head has come, or nobody wants it any more.
+/// Until the head has come, or its request does not want it any more.
 async fn run(
     mut twin: Exchange,
     lease: Lease<Endpoint>,

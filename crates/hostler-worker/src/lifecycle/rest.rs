@@ -11,7 +11,7 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(1);
 /// The longest rest of a worker whose app is known to work. Its boots fail for reasons that may end at any moment.
 const LONGEST_REST_IF_PROVEN: Duration = Duration::from_secs(1);
-/// The rest of a worker that a restart replaces when a file changes. Longer than anybody develops without a change.
+/// The rest of a worker that a restart replaces when a file changes. Longer than a developer works without a change.
 pub(crate) const UNTIL_CHANGED: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The rest after the first, second ... failed boot in a row.
 const RESTS: [Duration; 9] = {

@@ -117,7 +117,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// The folder of the worker's compile cache. It is made again if someone has removed it.
+    /// The folder of the worker's compile cache. It is made again if it was removed.
     fn compile_cache(&self, settings: &WorkerSettings) -> CacheChoice {
         let choice = compile_cache::choose(settings, self.shared.context.directory());
         let done = &self.shared.cache_flushes;

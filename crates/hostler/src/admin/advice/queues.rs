@@ -85,7 +85,7 @@ fn long_wait(view: View<'_>, pool: &PoolFigures, before: &PoolFigures, found: &m
     }
 }
 
-/// A key that takes what nobody else wants is no trouble, so others must have waited.
+/// A key that takes what no other key wants is no trouble, so others must have waited.
 fn dear_key(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
     let waited = pool.counters.queued.saturating_sub(before.counters.queued);
     let Some(key) = pool.dearest.as_ref().filter(|key| key.share >= 60.0 && waited >= 20) else { return };
