@@ -62,6 +62,13 @@ impl MainThread {
         times(read(&self.schedstat, &mut text)?).map(|(cpu, _)| cpu)
     }
 
+    /// How long the thread has run, or was ready to run while other threads had the CPUs. On a busy machine a loop that computes all the
+    /// time gets little CPU time, and is not idle.
+    pub fn busy_time(&self) -> Option<Duration> {
+        let mut text = [0; 64];
+        times(read(&self.schedstat, &mut text)?).map(|(cpu, delayed)| cpu + delayed)
+    }
+
     /// The CPU time of all threads of the process.
     fn process_time(&self) -> Option<Duration> {
         let time = clock_gettime(self.process?).ok()?;
@@ -140,6 +147,11 @@ mod tests {
 
     impl Node {
         fn start() -> Self {
+            Self::with(Command::new("env"))
+        }
+
+        /// `command` runs the program in its arguments.
+        fn with(mut command: Command) -> Self {
             let script = "
                 process.stdin.on('data', (line) => {
                     console.log('begins');
@@ -147,8 +159,8 @@ mod tests {
                     console.log('done');
                 });
                 console.log('started');";
-            let mut child = Command::new("node")
-                .args(["-e", script])
+            let mut child = command
+                .args(["node", "-e", script])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
@@ -176,6 +188,37 @@ mod tests {
             let _ = self.0.kill();
             let _ = self.0.wait();
         }
+    }
+
+    #[test]
+    fn a_loop_that_other_programs_keep_from_its_cpu_is_busy() {
+        let on_one_cpu = || {
+            let mut command = Command::new("taskset");
+            command.args(["-c", &allowed_cpu()]);
+            command
+        };
+        let mut node = Node::with(on_one_cpu());
+        let mut spins = on_one_cpu();
+        spins.args(["sh", "-c", "while :; do :; done"]);
+        let mut others: Vec<Child> = (0..3).map(|_| spins.spawn().unwrap()).collect();
+        let main_thread = MainThread::of(node.0.id()).unwrap();
+        let (began, before) = (std::time::Instant::now(), main_thread.busy_time().unwrap());
+        node.tell("for (const end = Date.now() + 500; Date.now() < end;);");
+        node.expect("done");
+        let (took, after) = (began.elapsed(), main_thread.busy_time().unwrap());
+        for other in &mut others {
+            other.kill().unwrap();
+            other.wait().unwrap();
+        }
+        let share = (after - before).as_secs_f64() / took.as_secs_f64();
+        assert!(share > 0.7, "{share}");
+    }
+
+    /// The first CPU on which this process may run.
+    fn allowed_cpu() -> String {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+        list.trim().split([',', '-']).next().unwrap().to_owned()
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) struct Advice {
 pub(super) struct AdviceRound {
     /// Its number of slots, as it was set.
     pub slots: usize,
-    /// The share of time that its event loop computed.
+    /// The share of time that its event loop computed, or was ready to and had no CPU.
     pub utilisation: f64,
     /// How many slots were in use, on average.
     pub leases: f64,

@@ -44,13 +44,14 @@ pub(crate) struct CapacityWatch<E> {
 struct ProcessSample {
     at: Instant,
     load: Load,
-    main: Duration,
+    /// How long the main thread has been busy.
+    busy: Duration,
 }
 
 /// The difference of two samples.
 struct ProcessRound {
     span: Duration,
-    /// The share of time that the main thread used a CPU.
+    /// The share of time that the main thread ran or was ready to run.
     utilisation: f64,
     /// How many requests the worker had, on average.
     leases: f64,
@@ -109,7 +110,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
     }
 
     fn sample(&self, main_thread: &MainThread, load: Load) -> ProcessSample {
-        ProcessSample { at: Instant::now(), load, main: main_thread.cpu_time().unwrap_or_default() }
+        ProcessSample { at: Instant::now(), load, busy: main_thread.busy_time().unwrap_or_default() }
     }
 
     fn take(&self, round: &ProcessRound, busy_threads: f64, ceiling: &mut Ceiling, advice: &mut Advice) {
@@ -164,7 +165,7 @@ impl ProcessSample {
         };
         ProcessRound {
             span,
-            utilisation: share(self.main, last.main),
+            utilisation: share(self.busy, last.busy),
             leases: share(self.load.lease_time, last.load.lease_time),
             granted: self.load.granted - last.load.granted,
             short: self.load.queued > last.load.queued,
