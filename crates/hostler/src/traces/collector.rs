@@ -133,3 +133,23 @@ fn wait(fields: &HeaderMap) -> Option<Duration> {
     let seconds = fields.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_collector_says_how_long_to_wait_up_to_a_limit() {
+        for (field, expected) in [
+            ("7", Some(Duration::from_secs(7))),
+            ("999999999", Some(LONGEST_WAIT)),
+            ("soon", None),
+            ("-1", None),
+            ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ] {
+            let fields = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(field))]);
+            assert_eq!(wait(&fields), expected, "{field}");
+        }
+        assert_eq!(wait(&HeaderMap::new()), None);
+    }
+}

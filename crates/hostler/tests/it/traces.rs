@@ -1,6 +1,8 @@
 //! Traces: contexts that are continued or begun, the spans that a collector gets, a collector over TLS, and one that is down.
 
-use hostler_testkit::{Site, SpanReceiver, Step, attribute, authority, hex, text, upstream};
+use hostler_testkit::{
+    Site, SpanReceiver, Step, attribute, authority, eventually, hex, memcached, text, upstream,
+};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpSocket;
 
@@ -192,6 +194,36 @@ async fn the_cache_has_a_span_with_what_it_did() {
     let hit = collector.of_trace(&second).await;
     assert_eq!(names(&hit), ["GET *", "cache"]);
     assert_eq!(attribute(&hit[1], "hostler.cache").as_deref(), Some("hit"));
+}
+
+#[tokio::test]
+async fn a_look_into_memcached_has_a_span() {
+    let Some(memcached) = memcached().await else { return };
+    let (collector, address) = SpanReceiver::start().await;
+    let (app, idle) = (upstream().script(|_| text(STORABLE)).start().await, upstream().start().await);
+    let server = memcached.address().to_string();
+    let config = format!(
+        "cache = {{ memcached = '{server}', timeout = '5s' }}\ntraces = {{ endpoint = 'http://{address}', sample = 1 }}\n{CACHED}"
+    );
+    let one = site(&config).with("app", &app).start().await;
+    let other = site(&config).with("app", &idle).start().await;
+    for site in [&one, &other] {
+        site.says(&format!("memcached {server}: it answers")).await;
+    }
+    one.get("/x").await.assert_ok("ok");
+    let stored = async || one.status().await["cache"]["memcached"][0]["stored"].as_u64().filter(|&count| count > 0);
+    eventually("the response to be in memcached", stored).await;
+    get_with(&other, "/x", &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n")).await;
+
+    let spans = collector.of_trace(TRACE).await;
+    let names: Vec<_> = spans.iter().map(|span| (span.name.as_str(), span.kind)).collect();
+    assert_eq!(names, [("GET *", 2), ("cache", 1), ("memcached", 3)]);
+    let (cache, memcached) = (&spans[1], &spans[2]);
+    assert_eq!(attribute(cache, "hostler.cache").as_deref(), Some("hit"));
+    assert_eq!(attribute(memcached, "db.system.name").as_deref(), Some("memcached"));
+    assert_eq!(memcached.parent_span_id, cache.span_id);
+    assert!(cache.start_time_unix_nano <= memcached.start_time_unix_nano, "{spans:?}");
+    assert!(memcached.end_time_unix_nano <= cache.end_time_unix_nano, "{spans:?}");
 }
 
 #[tokio::test]
