@@ -5,6 +5,10 @@
 //! last. A key without a request keeps up with the pool's time, so it can save nothing up. A request that gets a slot is
 //! charged with what such requests cost on average, and at its end with what it has really cost. The key with the least
 //! virtual time is next.
+//!
+//! A key that has used more than the others has a debt. While it has no request, the debt goes as fast as one of the waiting keys is
+//! served: the work that is done, divided by their number. So after a dear request a key waits as long as the others need to use as
+//! much, and not until all keys that come now and then have.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,10 +41,12 @@ pub(super) struct FairShares {
     shares: HashMap<FairKey, KeyShare>,
     /// The virtual time of the pool.
     now: VirtualTime,
+    /// What a key that always waited has been served since the beginning.
+    served: VirtualTime,
     /// When `now` was last brought forward because no request waited.
     rested: Instant,
     lines: [FairLine; Priority::COUNT],
-    /// Keys without a request that have used more than the others, by their virtual time.
+    /// Keys without a request that have used more than the others, by the value of `served` at which their debt is gone.
     debtors: BTreeSet<(VirtualTime, FairKey)>,
 }
 
@@ -57,6 +63,8 @@ struct FairLine {
 struct KeyShare {
     /// The virtual time of the key.
     time: VirtualTime,
+    /// For a key without a request: the value of `served` at which its debt is gone.
+    debt_ends: VirtualTime,
     running: u32,
     waiting: [KeyLine; Priority::COUNT],
 }
@@ -72,6 +80,15 @@ impl KeyShare {
     fn is_waiting(&self) -> bool {
         self.waiting.iter().any(|line| !line.places.is_empty())
     }
+
+    fn is_idle(&self) -> bool {
+        self.running == 0 && !self.is_waiting()
+    }
+
+    /// The virtual time without the part of a debt that is gone.
+    fn time_at(&self, now: VirtualTime, served: VirtualTime) -> VirtualTime {
+        if self.is_idle() { self.time.min(now + self.debt_ends.saturating_sub(served)) } else { self.time }
+    }
 }
 
 impl FairShares {
@@ -79,6 +96,7 @@ impl FairShares {
         Self {
             shares: HashMap::new(),
             now: 0,
+            served: 0,
             rested: now,
             lines: Default::default(),
             debtors: BTreeSet::new(),
@@ -133,6 +151,8 @@ impl FairShares {
 
     /// The slot of a request came back: it has cost this much.
     pub fn settle(&mut self, charge: Charge, cost: Duration) {
+        let waiting: usize = self.lines.iter().map(|line| line.next.len()).sum();
+        self.served += cost.as_nanos().checked_div(waiting as u128).unwrap_or_default();
         self.edit(charge.key, |share, _| {
             share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
             share.running = share.running.saturating_sub(1);
@@ -143,7 +163,9 @@ impl FairShares {
     pub fn rest(&mut self, now: Instant, slots: usize) {
         let rested = now.saturating_duration_since(std::mem::replace(&mut self.rested, now));
         if self.lines.iter().all(|line| line.next.is_empty()) {
-            self.advance(self.now + rested.as_nanos() * slots.max(1) as u128);
+            let work = rested.as_nanos() * slots.max(1) as u128;
+            self.served += work;
+            self.advance(self.now + work);
         }
     }
 
@@ -169,7 +191,7 @@ impl FairShares {
     /// this class or a lower one. `None` if that is the new request itself.
     pub fn dearest(&self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
         let share = self.shares.get(&key);
-        let begin = share.map_or(self.now, |share| share.time.max(self.now));
+        let begin = share.map_or(self.now, |share| share.time_at(self.now, self.served).max(self.now));
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
         let end = begin + (own + work.max(LEAST_COST)).as_nanos();
         let same_or_lower = Priority::ALL.into_iter().filter(|other| *other >= priority);
@@ -196,7 +218,7 @@ impl FairShares {
                 assert_eq!((share.time, share.waiting[index].places.first()), (*time, Some(first)));
             }
         }
-        let idle = self.shares.values().filter(|share| share.running == 0 && !share.is_waiting());
+        let idle = self.shares.values().filter(|share| share.is_idle());
         assert_eq!(idle.count(), self.debtors.len(), "a key without requests is kept for its debt only");
     }
 
@@ -208,17 +230,17 @@ impl FairShares {
 
     fn advance(&mut self, to: VirtualTime) {
         self.now = self.now.max(to);
-        while let Some((time, key)) = self.debtors.first().copied()
-            && (time <= self.now || self.debtors.len() > MOST_DEBTORS)
+        while let Some((ends, key)) = self.debtors.first().copied()
+            && (ends <= self.served || self.debtors.len() > MOST_DEBTORS)
         {
-            self.debtors.remove(&(time, key));
+            self.debtors.remove(&(ends, key));
             self.shares.remove(&key);
         }
     }
 
     /// Changes a share, and keeps it where it belongs by its virtual time. The function also gets that of the pool.
     fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, VirtualTime)) {
-        let Self { shares, now, lines, debtors, .. } = self;
+        let Self { shares, now, served, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
         let at = |share: &KeyShare, index: usize| {
             let KeyLine { places, work } = &share.waiting[index];
@@ -230,7 +252,8 @@ impl FairShares {
                 line.ends.remove(&end);
             }
         }
-        debtors.remove(&(share.time, key));
+        debtors.remove(&(share.debt_ends, key));
+        share.time = share.time_at(*now, *served);
         change(share, *now);
         for (index, line) in lines.iter_mut().enumerate() {
             if let Some((next, end)) = at(share, index) {
@@ -238,11 +261,12 @@ impl FairShares {
                 line.ends.insert(end);
             }
         }
-        if share.running > 0 || share.is_waiting() {
+        if !share.is_idle() {
             return;
         }
         if share.time > *now && debtors.len() < MOST_DEBTORS {
-            debtors.insert((share.time, key));
+            share.debt_ends = *served + (share.time - *now);
+            debtors.insert((share.debt_ends, key));
         } else {
             shares.remove(&key);
         }

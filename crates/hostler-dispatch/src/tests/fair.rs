@@ -225,6 +225,53 @@ async fn equal_keys_get_equal_worker_time_however_many_requests_they_send() {
     }
 }
 
+/// 40 requests always wait, each under the next of 2,000 keys. All cost 1 ms, and one in 97 costs 20 ms.
+#[tokio::test(start_paused = true)]
+async fn after_a_dear_request_a_key_among_thousands_does_not_wait_for_all_of_them() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let mut running = take(&pool, 0);
+    let mut keys = (0..2_000).cycle();
+    let mut ask_next = || ask(&pool, keys.next().unwrap());
+    let mut waiting: Vec<_> = (0..40).map(|_| (0, ask_next())).collect();
+    let mut longest = 0;
+    for turn in 1..20_000 {
+        advance(ms(if turn % 97 == 0 { 20 } else { 1 })).await;
+        drop(running);
+        let next = waiting.iter().position(|(_, request)| request.woken()).unwrap();
+        let (since, mut request) = waiting.swap_remove(next);
+        longest = longest.max(turn - since);
+        running = request.lease();
+        waiting.push((turn, ask_next()));
+    }
+    println!("the longest wait: {longest} turns; in order of arrival: 40");
+    assert!(longest <= 80, "{longest}");
+}
+
+/// Its debt goes only while it has no request, and no faster than the others are served.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_comes_back_at_once_pays_its_debt() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let mut running = take(&pool, 1);
+    let mut others: Vec<_> = (0..60).map(|turn| ask(&pool, 2 + turn % 2)).collect();
+    advance(ms(100)).await;
+    let mut dear = ask(&pool, 1);
+    let mut served = 0;
+    loop {
+        drop(running);
+        if dear.woken() {
+            break;
+        }
+        let next = others.iter().position(Request::woken).unwrap();
+        running = others.remove(next).lease();
+        served += 1;
+        advance(ms(10)).await;
+    }
+    // Both others have used 100 ms, too, and one request each is charged ahead.
+    assert!((20..=22).contains(&served), "{served}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_quiet_has_saved_nothing_up() {
     let settings =

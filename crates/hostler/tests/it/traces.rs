@@ -211,7 +211,8 @@ async fn a_look_into_memcached_has_a_span() {
         site.says(&format!("memcached {server}: it answers")).await;
     }
     one.get("/x").await.assert_ok("ok");
-    let stored = async || one.status().await["cache"]["memcached"][0]["stored"].as_u64().filter(|&count| count > 0);
+    let stored =
+        async || one.status().await["cache"]["memcached"][0]["stored"].as_u64().filter(|&count| count > 0);
     eventually("the response to be in memcached", stored).await;
     get_with(&other, "/x", &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n")).await;
 
