@@ -1,5 +1,6 @@
-// Scale: what more members, more routes and more threads cost a request. Only Hostler takes part: each variant takes turns
+// Scale: what more members, more routes, more threads and a fair queue with many keys cost a request. Only Hostler takes part: each variant takes turns
 // with the plain one.
+import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { launch } from '../peers/hostler.mjs';
 import { startMembers } from '../peers/members.mjs';
@@ -16,7 +17,11 @@ const PLAIN = { members: 4, slots: 64, routes: 10, threads: 1, connections: 50 }
 const MOST_MEMBERS = 512;
 const MOST_THREADS = 4;
 
-/** `than`: the variant that it is compared with. `anywhere`: on all cores, which threads share with the load. */
+const KEY_FIELD = 'X-Key';
+const KEYS = 10_000;
+const FAIR = `header:${KEY_FIELD}`;
+
+/** `keys`: each request has the next of so many keys; `fair` makes the queue look at them. `than`: the variant that it is compared with. `anywhere`: on all cores, which threads share with the load. */
 const VARIANTS = {
   plain: {},
   members: { members: MOST_MEMBERS, than: 'plain' },
@@ -24,6 +29,11 @@ const VARIANTS = {
   // As many slots in all, and more connections than slots: a queue.
   queue: { slots: 128, connections: 600 },
   'queue, members': { members: MOST_MEMBERS, slots: 1, connections: 600, than: 'queue' },
+  // Nobody waits; then the queue stands.
+  keys: { keys: KEYS },
+  'keys, fair': { keys: KEYS, fair: FAIR, than: 'keys' },
+  'queue of keys': { slots: 1, connections: 200, keys: KEYS },
+  'queue of keys, fair': { slots: 1, connections: 200, keys: KEYS, fair: FAIR, than: 'queue of keys' },
   'threads 1': { anywhere: true },
   ...Object.fromEntries(threadCounts().map((threads) => [`threads ${threads}`, { threads, anywhere: true, than: 'threads 1' }])),
 };
@@ -54,24 +64,32 @@ export const scale = {
     const progress = createProgress({ steps: rounds * names.length, plannedSeconds: scale.lasts({ rounds, seconds, warmup }) });
     progress.begin('scale');
     const upstream = await startMembers(session, { count: MOST_MEMBERS, cpu: LOAD_CORE, probe: PROBE });
-    const rows = await inRounds({ rounds, peers: names, progress, told }, ({ peer }) => measure(session, { ...PLAIN, ...VARIANTS[peer], upstream, seconds, warmup }));
+    const keyed = { requests: session.write('keys', keyedRequests()), field: KEY_FIELD };
+    const rows = await inRounds({ rounds, peers: names, progress, told }, ({ peer }) => measure(session, { ...PLAIN, ...VARIANTS[peer], upstream, keyed, seconds, warmup }));
     await session.stop(upstream.started);
     return { settings: { rounds, seconds, warmup }, plain: PLAIN, variants: VARIANTS, rows };
   },
 };
 
-async function measure(session, { members, slots, routes, threads, connections, anywhere, upstream, seconds, warmup }) {
+async function measure(session, { members, slots, routes, threads, connections, anywhere, keys, fair, upstream, keyed, seconds, warmup }) {
   const own = upstream.members.slice(0, members).map((path) => `unix:${path}`);
   const pool = [`members = ${JSON.stringify(own)}`, `concurrency = ${slots}`];
-  const { port, processes } = await launch(session, { pool, queueTimeout: '5s', threads, more: routed(routes) }, { cpu: anywhere ? undefined : PROXY_CORE });
+  const { port, processes } = await launch(session, { pool, queueTimeout: '5s', threads, fair, more: routed(routes) }, { cpu: anywhere ? undefined : PROXY_CORE });
   await untilAnswers(port, { path: PROBE, processes });
   const answer = await get(port, PROBE);
   if (answer.body !== upstream.body) throw new Error(`Hostler changed the answer:\n${answer.body}`);
   const at = { port, connections, cpu: LOAD_CORE };
-  await wrk(session, { ...at, seconds: warmup });
-  const figures = await cpuDuring(processes, () => wrk(session, { ...at, seconds }));
+  const many = (from) => (keys ? { many: { ...keyed, from } } : {});
+  const { requests: warmed } = await wrk(session, { ...at, ...many(0), seconds: warmup });
+  const figures = await cpuDuring(processes, () => wrk(session, { ...at, ...many(warmed), seconds }));
   await stopAll(session, processes);
   return figures;
+}
+
+/** The same page with each key, as wrk-many.lua reads it. A key looks like one of an API: 32 characters. */
+function keyedRequests() {
+  const keys = Array.from({ length: KEYS }, (_, i) => createHash('sha256').update(String(i)).digest('hex').slice(0, 32));
+  return keys.map((key) => `${PROBE} ${key}\n`).join('');
 }
 
 /** So many routes: half of them by host, half by path, and the one of the probe. */
