@@ -25,7 +25,7 @@ const APP = `require('node:http').createServer((request, response) => setTimeout
 const TEACH = 20;
 const LIMIT_MS = 1;
 
-const { values } = parseArgs({ options: { requests: { type: 'string', default: '4000' }, rate: { type: 'string', default: '100' } } });
+const { values } = parseArgs({ options: { requests: { type: 'string', default: '4000' }, rate: { type: 'string', default: '200' } } });
 const [requests, rate] = [Number(values.requests), Number(values.rate)];
 
 needTwoCores('hints', 'the proxy');

@@ -71,7 +71,7 @@ p99 in milliseconds, and of the slowdown:
 
 ${table(['load', '', 'short pages', 'long pages', 'all pages', 'slowdown', 'slowdown / that with `fifo`'], lines)}
 
-* What the short pages gain, the long ones pay. \`queue.max_delay\` sets how much later than in the order of arrival a page may get a worker. Here it has its default.
+* What the short pages gain, the long ones pay. \`queue.max_delay\` sets how much later than in the order of arrival a page may get a worker. Here it has its default, 500 ms.
 * Hostler learns costs by route and path. The pages differ in their query only, so Hostler with \`short_first\` has a route for the long ones (\`when.query\`).
 * Here the ideal queue has the order of arrival, too.
 
