@@ -60,7 +60,7 @@ ${AGREED}
 }
 
 const FAIR_METHOD = `* A fair queue is compared with the same queue without \`queue.fair\`, and the load is the same: each request has the next key, in the field of which \`queue.fair\` speaks. With 64 slots
-  each, no request waits. With 1 slot each and 200 connections, all but 4 wait, each with a key of its own.
+  each, no request waits. With 1 slot each and 200 connections, all but 4 wait, each with a key of its own. Both stand side by side, and their slices take turns.
 `;
 
 const counted = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
