@@ -96,6 +96,14 @@ export function figures({ planned, hits, errors = {} }) {
   };
 }
 
+/**
+ * The p99 of the slowdown: the time of a page divided by the time of such a page `alone`, { short, long }. A refusal or a failure
+ * counts as a response that never came.
+ */
+export function slowdownP99(hits, { short, long }) {
+  return percentile(hits.map((hit) => (ok(hit) ? hit[3] / (hit[0] === 1 ? long : short) : Infinity)), 99);
+}
+
 /** The slowest 2 %. This is enough for the p99.9 over all of up to 20 rounds, for which one round has too few requests. */
 function slowest(values) {
   return Array.from(Float64Array.from(values).sort().slice(-Math.ceil(values.length / 50)));

@@ -16,17 +16,26 @@ export function fifo(arrivals, services, servers) {
 }
 
 /**
- * The ideal p99 of `slices`, each a list of [time of arrival, kind]. Each slice begins with an empty queue, as the slices of the
- * peers do. A service time is drawn from the measured ones of its kind. `draws`: how often the slices are simulated.
+ * The ideal times of the requests of `slices`, each a list of [time of arrival, kind]: two lists, one for each kind. Each slice
+ * begins with an empty queue, as the slices of the peers do. A service time is drawn from the measured ones of its kind. `draws`:
+ * how often the slices are simulated.
  */
-export function idealP99(slices, { services, servers, draws = 20, seed = 1 }) {
+export function idealTimes(slices, { services, servers, draws = 20, seed = 1 }) {
   const random = mulberry32(seed);
   const drawn = (kind) => services[kind][Math.floor(random() * services[kind].length)];
-  const all = [];
+  const times = [[], []];
   for (let i = 0; i < draws; i += 1) {
-    for (const slice of slices) all.push(...fifo(slice.map(([at]) => at), slice.map(([, kind]) => drawn(kind)), servers));
+    for (const slice of slices) {
+      const found = fifo(slice.map(([at]) => at), slice.map(([, kind]) => drawn(kind)), servers);
+      slice.forEach(([, kind], at) => times[kind].push(found[at]));
+    }
   }
-  return percentile(all, 99);
+  return times;
+}
+
+/** The ideal p99 of all of them. */
+export function idealP99(slices, settings) {
+  return percentile(idealTimes(slices, settings).flat(), 99);
 }
 
 /** Poisson arrivals for one slice: [time, kind]. Kind 1 has the share `longShare`. */

@@ -6,7 +6,7 @@ const MANY = fileURLToPath(new URL('wrk-many.lua', import.meta.url));
 
 /**
  * One thread, keep-alive, closed loop: `connections` requests at once, each followed by the next. `body` is a file to POST.
- * `many`: the files of wrk-many.lua, { requests, order, from }, instead of one path.
+ * `many`: the files of wrk-many.lua, { requests, order, from, field }, instead of one path.
  */
 export async function wrk(session, { port, path = '/rooms/48213', connections, seconds, cpu, body, many, tls = false }) {
   const script = many ? MANY : SCRIPT;
@@ -14,8 +14,8 @@ export async function wrk(session, { port, path = '/rooms/48213', connections, s
   return parseWrk(await session.run('wrk', args, { cpu, env: { ...(body ? { WRK_BODY: body } : {}), ...(many ? environment(many) : {}) } }));
 }
 
-function environment({ requests, order, from = 0 }) {
-  return { WRK_COMMON: SCRIPT, WRK_REQUESTS: requests, WRK_FROM: String(from), ...(order ? { WRK_ORDER: order } : {}) };
+function environment({ requests, order, from = 0, field }) {
+  return { WRK_COMMON: SCRIPT, WRK_REQUESTS: requests, WRK_FROM: String(from), ...(order ? { WRK_ORDER: order } : {}), ...(field ? { WRK_FIELD: field } : {}) };
 }
 
 export function parseWrk(text) {

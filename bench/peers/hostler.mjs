@@ -19,8 +19,8 @@ export function startWithWorkers(session, settings) {
   return start(session, { ...withWorkers(settings), probe: settings.app.short });
 }
 
-/** `order`: the order of the queue. `fair`: the keys of a fair queue. `threads`: null is Hostler's default. `policy`: null is the default, too. */
-export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off', threads = 1, policy = null, order = null, fair = null, trusted = [] }) {
+/** `order`: the order of the queue. `fair`: the keys of a fair queue. `threads`: null is Hostler's default. `policy`: null is the default, too. `more`: as for `configuration`. */
+export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, gc = 'off', threads = 1, policy = null, order = null, fair = null, trusted = [], more }) {
   const pool = [
     `command = ${toml(app.command)}`,
     `cwd = ${toml(app.dir)}`,
@@ -30,7 +30,7 @@ export function withWorkers({ app, workers, concurrency, queueTimeout, warmup, g
     `gc = "${gc}"`,
     ...(warmup ? [`warmup = ${toml(warmup)}`] : []),
   ];
-  return { pool, queueTimeout, threads, policy, order, fair, trusted };
+  return { pool, queueTimeout, threads, policy, order, fair, trusted, more };
 }
 
 /** Supervised workers that can be replaced. `deploy` runs the operator's command. */

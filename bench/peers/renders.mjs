@@ -32,12 +32,19 @@ async function startChain(session, more = {}) {
 /** More for the tail. `bare`: each worker with a port of its own, and no program that chooses among them. */
 export const MORE_RENDERS = {
   fifo: (session) => startWithWorkers(session, { ...SUPERVISED, policy: 'fifo' }),
-  short: (session) => startWithWorkers(session, { ...SUPERVISED, order: 'short_first' }),
+  short: (session) => startWithWorkers(session, { ...SUPERVISED, order: 'short_first', more: routesByQuery(app.long) }),
   async bare(session) {
     const workers = await startWorkers(session, { app, count: WORKERS, on: 'port' });
     return { ports: workers.map(({ at }) => at), processes: workers.map(({ started }) => started) };
   },
 };
+
+/** Two routes to the pool, because Hostler learns costs by route and path, and the pages differ in their query only. */
+function routesByQuery(path) {
+  const [[name, value]] = new URL(path, 'http://localhost').searchParams;
+  const route = (when) => `[[routes]]\nmatch = "*"\n${when}pool = "web"\n`;
+  return [route(`when = { query = { ${name} = "${value}" } }\n`), route('')].join('\n');
+}
 
 /** Peers that know the client of a request by X-Forwarded-For. */
 export const SHARED_RENDERS = {
@@ -65,7 +72,7 @@ export async function prepareRenders(peers) {
   if (['chain', 'limits'].some((peer) => peers.includes(peer))) await installPackages(chain.packages);
   await buildLoad();
   await buildApp();
-  if (['hostler', 'fifo', 'fair'].some((peer) => peers.includes(peer))) await buildHostler();
+  if (['hostler', 'fifo', 'short', 'fair'].some((peer) => peers.includes(peer))) await buildHostler();
 }
 
 export async function stopAll(session, processes) {

@@ -205,7 +205,7 @@ const APPS = {
   wait20: 'waits 20 ms', wait200: 'waits 200 ms', page: 'computes 20 ms', mixed: 'sometimes computes (mixed)', streams: 'has open event streams', flood: 'gets 500 requests at its start',
 };
 
-function variantTitle({ members, slots, routes, threads, connections }) {
+function variantTitle({ members, slots, routes, threads, connections, keys, fair }) {
   const counted = (count, word) => `${count.toLocaleString('en-GB')} ${word}${count === 1 ? '' : 's'}`;
-  return `${counted(members, 'member')} x ${counted(slots, 'slot')}, ${counted(routes, 'route')}, ${counted(threads, 'thread')}, c = ${connections}`;
+  return `${counted(members, 'member')} x ${counted(slots, 'slot')}, ${counted(routes, 'route')}, ${counted(threads, 'thread')}, c = ${connections}${keys ? `, ${counted(keys, 'key')}` : ''}${fair ? ', fair' : ''}`;
 }

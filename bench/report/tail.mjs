@@ -1,6 +1,9 @@
 // The render-tail section of RESULTS.md. Knows the rows of results/tail.json and the targets set for them.
 import { median, pairedRatio, pooledPercentile, summary } from '../lib/statistics.mjs';
-import { AGREED, agreed, number, origin, rounds, spread, table } from './format.mjs';
+import { AGREED, agreed, number, origin, rounds, spread, table, targetTable } from './format.mjs';
+
+/** With short pages first, the p99 of the slowdown at most so many times that in the order of arrival, at these loads. */
+const SLOWDOWN = { atMost: 0.6, loads: [0.7, 0.9] };
 
 /** The targets: p99 at most this many times the other's, at every load. */
 const TARGETS = { bound: 1.1, chain: 0.9, cluster: 0.6 };
@@ -9,12 +12,13 @@ const SHORT = { bound: 'the ideal queue', chain: 'nginx -> HAProxy', cluster: "N
 export function tailSection(result) {
   const { settings, loads, capacity, rows, titles, peers } = result;
   const at = (load, peer) => rows.filter((row) => row.load === load && (!peer || row.peer === peer));
-  const ratio = (load, other, one = 'hostler') => pairedRatio(at(load), { one, other, value: late('p99_us') });
+  const ratio = (load, other, one = 'hostler', name = 'p99_us') => pairedRatio(at(load), { one, other, value: late(name) });
   const verdict = (load, other) => agreed(ratio(load, other), (value) => value <= TARGETS[other]);
   const others = Object.keys(TARGETS);
   const targets = loads.flatMap((load) => others.map((other) => [
     `load ${load}: p99 / ${SHORT[other]}`, spread(ratio(load, other), 2), `<= ${number(TARGETS[other], 1)}`, verdict(load, other),
   ]));
+  const byLength = shortFirst(result, at, ratio);
   const verdicts = loads.map((load) => [
     String(load), ...others.flatMap((other) => [spread(ratio(load, other), 2), verdict(load, other)]), spread(ratio(load, 'fifo'), 2),
   ]);
@@ -35,11 +39,43 @@ Times in milliseconds, from the planned start of a request to the last byte of i
 
 ${table(['load', '', 'p50', 'p99', 'p99.9', 'refused', 'failed', 'requests', "wait for a core, of a page's worker", 'CPU of the workers for a page'], figures(result, at))}
 
-How much the p99 of the ideal queue differs by chance alone (relative standard deviation):
+${byLength.text}How much the p99 of the ideal queue differs by chance alone (relative standard deviation):
 
 ${table(['load', 'requests of each peer', 'over all of them, any arrivals', 'over one round, any arrivals', 'furthest round, chosen arrivals'], chance(result))}
 
 ${method({ settings, capacity, rows })}`;
+  return { text, targets: [...targets, ...byLength.targets] };
+}
+
+/** Short and long pages apart, and the targets of the order `short_first`. Older results do not have these figures. */
+function shortFirst({ loads, rows, peers, titles, capacity }, at, ratio) {
+  if (!rows.some(({ peer, slowdown_p99: slowdown }) => peer === 'short' && slowdown !== undefined)) return { text: '', targets: [] };
+  const slowdown = (load, one) => ratio(load, 'fifo', one, 'slowdown_p99');
+  const targets = loads.filter((load) => SLOWDOWN.loads.includes(load)).map((load) => [
+    `load ${load}: p99 of the slowdown, \`short_first\` / \`fifo\``, spread(slowdown(load, 'short'), 2), `<= ${SLOWDOWN.atMost}`, agreed(slowdown(load, 'short'), (value) => value <= SLOWDOWN.atMost),
+  ]);
+  const lines = loads.flatMap((load) => ['fifo', 'hostler', 'short', 'bound'].filter((peer) => peer === 'bound' || peers.includes(peer)).flatMap((peer) => {
+    const runs = at(load, peer);
+    if (runs.length === 0) return [];
+    const ms = (value) => spread(summary(runs.map((row) => never(value(row)) / 1000)), 1);
+    return [[
+      String(load), titles[peer], ms(({ short }) => short.p99_us), ms(({ long }) => long.p99_us), ms((row) => row.p99_us),
+      spread(summary(runs.map(late('slowdown_p99'))), 1), peer === 'fifo' ? '1' : spread(slowdown(load, peer), 2),
+    ]];
+  }));
+  const text = `Short pages first (\`queue.order = "short_first"\`). The slowdown of a page is its time divided by the time of such a page alone: ${number(capacity.render_us.short / 1000, 1)} ms and ${number(capacity.render_us.long / 1000, 1)} ms.
+
+${targetTable(targets)}
+
+p99 in milliseconds, and of the slowdown:
+
+${table(['load', '', 'short pages', 'long pages', 'all pages', 'slowdown', 'slowdown / that with `fifo`'], lines)}
+
+* What the short pages gain, the long ones pay. \`queue.max_delay\` sets how much later than in the order of arrival a page may get a worker. Here it has its default, 500 ms.
+* Hostler learns costs by route and path. The pages differ in their query only, so Hostler with \`short_first\` has a route for the long ones (\`when.query\`).
+* Here the ideal queue has the order of arrival, too.
+
+`;
   return { text, targets };
 }
 

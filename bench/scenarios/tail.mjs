@@ -3,12 +3,13 @@
 import { MIX, MORE_RENDERS, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll, workersOf } from '../peers/renders.mjs';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
-import { arrivals, closedLoop, figures, steppedLoop } from '../lib/load.mjs';
+import { arrivals, closedLoop, figures, slowdownP99, steppedLoop } from '../lib/load.mjs';
 import { workTime } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
-import { idealP99, serviceTimes, variation } from '../lib/queue.mjs';
+import { idealTimes, serviceTimes, variation } from '../lib/queue.mjs';
 import { eachRound, inTurn } from '../lib/rounds.mjs';
 import { longRun, typicalSeeds } from '../lib/schedules.mjs';
+import { percentile } from '../lib/statistics.mjs';
 
 const LOADS = [0.5, 0.7, 0.9];
 const PEERS = { ...RENDERS, ...MORE_RENDERS };
@@ -87,7 +88,8 @@ async function oneRound(session, { round, order, step, peers, seconds, warmup, c
           await slice(session, { at, workers: running.get(peer).workers, into: found.get(peer) });
         }
       }
-      return [...[...found].map(([peer, all]) => ({ peer, ...figured(all) })), ...bound(found.get('bare'), services[i])];
+      const alone = capacity.render_us;
+      return [...[...found].map(([peer, all]) => ({ peer, ...figured(all, alone) })), ...bound(found.get('bare'), { known: services[i], alone })];
     });
   }
   for (const { processes } of running.values()) await stopAll(session, processes);
@@ -103,13 +105,14 @@ async function slice(session, { at, workers, into }) {
   into.waited += after.waited - before.waited;
 }
 
-function figured({ hits, ran, waited }) {
+/** `alone`: the time of a short and of a long page that nothing delays. */
+function figured({ hits, ran, waited }, alone) {
   const all = figures({ planned: hits.length, hits });
-  return { ...all, worker_cpu_us: ran / 1000 / all.ok, worker_wait_us: waited / 1000 / all.ok };
+  return { ...all, slowdown_p99: slowdownP99(hits, alone), worker_cpu_us: ran / 1000 / all.ok, worker_wait_us: waited / 1000 / all.ok };
 }
 
 /** What an ideal queue would do with the arrivals of this round and the service times of its bare workers. */
-function bound(bare, known) {
+function bound(bare, { known, alone }) {
   if (!bare) return [];
   const services = [[], []];
   for (const hits of bare.slices) {
@@ -120,7 +123,12 @@ function bound(bare, known) {
   services.forEach((times, kind) => known[kind].push(...times));
   const slices = bare.slices.map((hits) => hits.map(([long, , , , at]) => [at, long]).sort(([one], [other]) => one - other));
   const mean = services.map((times) => times.reduce((sum, one) => sum + one, 0) / times.length);
-  return [{ peer: 'bound', planned: bare.hits.length, p99_us: idealP99(slices, { services, servers: WORKERS }), service_us: { short: mean[0], long: mean[1] } }];
+  const [short, long] = idealTimes(slices, { services, servers: WORKERS });
+  const p99 = (values) => percentile(values, 99);
+  return [{
+    peer: 'bound', planned: bare.hits.length, p99_us: p99([...short, ...long]), short: { p99_us: p99(short) }, long: { p99_us: p99(long) },
+    slowdown_p99: p99([...short.map((time) => time / alone.short), ...long.map((time) => time / alone.long)]), service_us: { short: mean[0], long: mean[1] },
+  }];
 }
 
 /** How much the p99 of the ideal queue varies by chance: with any arrivals, and with the chosen ones. */

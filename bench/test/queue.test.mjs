@@ -1,7 +1,7 @@
 // The simulated queue against results of queueing theory, and the service times read from hits.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fifo, idealP99, poisson, serviceTimes, variation } from '../lib/queue.mjs';
+import { fifo, idealP99, idealTimes, poisson, serviceTimes, variation } from '../lib/queue.mjs';
 import { percentile } from '../lib/statistics.mjs';
 import { mulberry32 } from '../lib/zipf.mjs';
 
@@ -64,6 +64,11 @@ test('each slice begins with an empty queue, and service times are drawn by kind
   const slices = [[[0, 0], [0, 1]], [[0, 1]]];
   assert.equal(idealP99(slices, { services: [[100], [1000]], servers: 1 }), 1100);
   assert.equal(idealP99(slices, { services: [[100], [1000]], servers: 2 }), 1000);
+});
+
+test('the ideal times are apart by kind', () => {
+  const settings = { services: [[100], [1000]], servers: 1, draws: 2 };
+  assert.deepEqual(idealTimes([[[0, 1], [50, 0], [2000, 0]]], settings), [[1050, 100, 1050, 100], [1000, 1000]]);
 });
 
 test('arrivals have the rate and the mix that was asked for', () => {

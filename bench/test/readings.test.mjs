@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAb } from '../lib/ab.mjs';
 import { planned, within } from '../lib/budget.mjs';
-import { figures } from '../lib/load.mjs';
+import { figures, slowdownP99 } from '../lib/load.mjs';
 import { parseH2load } from '../lib/h2load.mjs';
 import { cpuTime, family, filesBytes, proportionalBytes, residentBytes, statTicks } from '../lib/procfs.mjs';
 import { createProgress, duration } from '../lib/progress.mjs';
@@ -112,6 +112,12 @@ test('refusals and failures are counted separately, and raise the tail', () => {
   assert.equal(p50_us, 1049);
   assert.equal(p99_us, Infinity);
   assert.deepEqual(slowest_us, [Infinity, Infinity]);
+});
+
+test('the slowdown of a page is its time in times of such a page alone, and a refusal is never answered', () => {
+  const hits = [[0, 200, 0, 4000, 0], [1, 200, 0, 40_000, 0]];
+  assert.equal(slowdownP99(hits, { short: 2000, long: 10_000 }), 4);
+  assert.equal(slowdownP99([...hits, [0, 503, 0, 100, 0]], { short: 2000, long: 10_000 }), Infinity);
 });
 
 test('each peer is first in turn, and each row names its round and peer', async () => {

@@ -105,6 +105,38 @@ test('the tail is judged at each load, only by rounds that agree', () => {
   assert.match(judged(), /\| 0\.5 \| – .*\| \*\*not met\*\* \|/);
 });
 
+test('short pages first are compared with the order of arrival, at the loads that have a target', () => {
+  const tail = fixture('tail');
+  const table = /Short pages first/;
+  assert.doesNotMatch(section(tail), table); // an older result
+  for (const row of tail.rows) Object.assign(row, { short: { p99_us: 10_000 }, long: { p99_us: 70_000 }, slowdown_p99: 20 });
+  assert.doesNotMatch(section(tail), table);
+  tail.peers.push('short');
+  tail.titles.short = 'short first';
+  const added = (slowdown) => tail.rows.filter(({ peer }) => peer === 'fifo').map((row) => ({ ...row, peer: 'short', long: { p99_us: null }, slowdown_p99: slowdown * row.slowdown_p99 }));
+  const rows = tail.rows;
+  tail.rows = [...rows, ...added(0.5)];
+  const text = section(tail);
+  assert.match(text, /load 0\.7: p99 of the slowdown, `short_first` \/ `fifo` \| 0\.50 \(0\.50 \.\. 0\.50\) \| <= 0\.6 \| met \|\n.*load 0\.9.*\| met \|/);
+  assert.doesNotMatch(text, /load 0\.5: p99 of the slowdown/);
+  assert.match(text, /\| 0\.7 \| short first \| 10\.0 [^|]*\| – [^|]*\| [^|]*\| 10\.0 [^|]*\| 0\.50 /);
+  tail.rows = [...rows, ...added(0.7)];
+  assert.match(section(tail), /load 0\.9: p99 of the slowdown.*\| \*\*not met\*\* \|/);
+});
+
+test('a fair queue is compared with the same load without it', () => {
+  const scale = fixture('scale');
+  assert.doesNotMatch(section(scale), /keys/); // an older result
+  Object.assign(scale.variants, { keys: { keys: 10_000 }, 'keys, fair': { keys: 10_000, fair: 'header:X-Key', than: 'keys' } });
+  const added = (peer, times) => scale.rows.filter((row) => row.peer === 'plain').map((row) => ({ ...row, peer, cpu_ns: times * row.cpu_ns }));
+  const rows = [...scale.rows, ...added('keys', 1.2)];
+  scale.rows = [...rows, ...added('keys, fair', 1.224)];
+  assert.match(section(scale), /`queue\.fair`, 10,000 keys, 64 slots each, c = 50: CPU per request \| 1\.02 .*\| <= 1\.03 \| met \|/);
+  assert.match(section(scale), /\| 50 \| 10,000 \| `header:X-Key` \| 14\.7 µs \|/);
+  scale.rows = [...rows, ...added('keys, fair', 1.3)];
+  assert.match(section(scale), /10,000 keys.*\| \*\*not met\*\* \|/);
+});
+
 test('goodput counts the time that was left for the workers, and a sleeping worker as a loss', () => {
   const overload = fixture('overload');
   assert.match(section(overload), /goodput .* \| 0\.97 .*\| met \|\n.*refusal.*\| 16\.4 .*\| \*\*not met\*\* \|\n.*normal.*\| met \|/);
