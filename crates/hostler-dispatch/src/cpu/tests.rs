@@ -133,7 +133,7 @@ fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
 
 /// It was put on a CPU once: it was running at the first reading, waited for 100 ms, and now writes its answer.
 #[test]
-fn a_main_thread_that_has_slept_in_the_middle_does_not_pay_for_its_sleep() {
+fn a_main_thread_that_has_waited_in_the_middle_does_not_pay_for_the_wait() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
     let key = member.begin(10_000, &route);
     member.clock.all.store(300, Ordering::SeqCst);
