@@ -210,7 +210,7 @@ async fn a_look_into_memcached_has_a_span() {
     for site in [&one, &other] {
         site.says(&format!("memcached {server}: it answers")).await;
     }
-    one.get("/x").await.assert_ok("ok");
+    get_with(&one, "/x", "").await;
     let stored =
         async || one.status().await["cache"]["memcached"][0]["stored"].as_u64().filter(|&count| count > 0);
     eventually("the response to be in memcached", stored).await;
