@@ -44,7 +44,7 @@ async function publish(subject, message) {
 test('the page lists each registered member with its age', async (t) => {
   if (!nats) return t.skip('there is no nats-server');
   const { port } = app.address();
-  const member = { host: '127.0.0.1', port, uris: ['shop.example.com'], private_instance_id: 'a', stale_threshold_in_seconds: 600 };
+  const member = { host: '127.0.0.1', port, uris: ['shop.example.com'], private_instance_id: 'a', stale_threshold_in_seconds: 60 };
   const page = await (await browser.newContext()).newPage();
   await page.goto(`${site.admin}/`);
   const section = page.locator('#registrations-section');
@@ -59,7 +59,7 @@ test('the page lists each registered member with its age', async (t) => {
   assert.match(route, /^shop\.example\.com/);
   assert.equal(address, `127.0.0.1:${port}`);
   assert.match(heard, /^[\d.]+ m?s$/);
-  assert.equal(kept, '10 min 0 s');
+  assert.equal(kept, '1 min 0 s');
 
   await publish('router.unregister', member);
   await eventually('the member to go', async () => /No member is registered/.test(await page.locator('#members').textContent()));
