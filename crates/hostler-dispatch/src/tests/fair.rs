@@ -256,7 +256,7 @@ async fn a_key_that_comes_back_at_once_pays_its_debt() {
     let mut running = take(&pool, 1);
     let mut others: Vec<_> = (0..60).map(|turn| ask(&pool, 2 + turn % 2)).collect();
     advance(ms(100)).await;
-    let mut dear = ask(&pool, 1);
+    let dear = ask(&pool, 1);
     let mut served = 0;
     loop {
         drop(running);

@@ -2,7 +2,8 @@
 //! a key is.
 //!
 //! At most [`MOST_KEYS`] keys are kept. A new key takes the place of the one that has cost the least in the last 15 minutes, so
-//! the keys that cost much stay.
+//! the keys that cost much stay. While there are more keys than places, only one of [`ONE_OF`] requests brings a new key: a key that
+//! costs much has many requests, or a long one that comes again.
 
 use std::time::Duration;
 
@@ -12,6 +13,10 @@ use tokio::time::Instant;
 
 /// The most keys that are kept.
 const MOST_KEYS: usize = 256;
+/// While keys give way to others, one of so many requests of unknown keys brings its key.
+const ONE_OF: u64 = 16;
+/// What is added to a sum waits for more of it for this time.
+const GATHERED: Duration = Duration::from_millis(100);
 /// The most keys in the status.
 const MOST_SHOWN: usize = 10;
 
@@ -62,7 +67,12 @@ pub struct LedgerRow {
 
 /// Sums over the three spans.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spans([SlidingSum; 3]);
+pub(super) struct Spans {
+    sums: [SlidingSum; 3],
+    /// What is not in the sums yet, and when the first of it came.
+    gathered: Cost,
+    since: Instant,
+}
 
 /// A sum over a span that moves with time: the current piece, and the part of the one before that the span still covers.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +88,10 @@ struct SlidingSum {
 pub(super) struct KeyCostTable {
     keys: HashMap<u64, KeyCost>,
     all: Spans,
+    /// When keys last had to give way. None: never.
+    crowded: Option<Instant>,
+    /// How many requests of unknown keys have come since then.
+    strangers: u64,
 }
 
 /// What one key has cost.
@@ -94,7 +108,22 @@ pub(super) struct KeyCost {
 impl KeyCostTable {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
-        Self { keys: HashMap::new(), all: Spans::new(now) }
+        Self { keys: HashMap::new(), all: Spans::new(now), crowded: None, strangers: 0 }
+    }
+
+    /// Whether a request of this key brings its key: the table does not know it, and has a place.
+    pub fn wants(&mut self, key: u64, now: Instant) -> bool {
+        if self.knows(key) {
+            return false;
+        }
+        let is_crowded = |last| now.saturating_duration_since(last) < QUARTER;
+        if !self.crowded.is_some_and(is_crowded) {
+            return true;
+        }
+        // By the key as well: otherwise a key that always comes at the same turn of a pattern would never be one of them.
+        self.strangers = self.strangers.wrapping_add(1);
+        let mixed = (key ^ self.strangers).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        mixed.is_multiple_of(ONE_OF)
     }
 
     /// Whether the key has a name here.
@@ -120,6 +149,7 @@ impl KeyCostTable {
 
     /// Drops the cheaper half: then it happens once for many new keys.
     fn drop_cheapest(&mut self, now: Instant) {
+        self.crowded = Some(now);
         let mut costs: Vec<_> =
             self.keys.iter().map(|(key, known)| (known.spans.at(now)[1].hold, *key)).collect();
         costs.sort_unstable();
@@ -154,24 +184,34 @@ impl KeyCostTable {
 
 impl Spans {
     pub fn new(now: Instant) -> Self {
-        Self([MINUTE, QUARTER, DAY].map(|span| SlidingSum {
+        let sums = [MINUTE, QUARTER, DAY].map(|span| SlidingSum {
             span,
             began: now,
             before: Cost::default(),
             current: Cost::default(),
-        }))
+        });
+        Self { sums, gathered: Cost::default(), since: now }
     }
 
     pub fn add(&mut self, cost: Cost, now: Instant) {
-        for sum in &mut self.0 {
-            *sum = sum.moved(now);
-            sum.current = sum.current.with(cost);
+        if now.saturating_duration_since(self.since) >= GATHERED {
+            self.sums = self.summed();
+            (self.gathered, self.since) = (Cost::default(), now);
         }
+        self.gathered = self.gathered.with(cost);
     }
 
     /// The sums of this moment.
     pub fn at(&self, now: Instant) -> [Cost; 3] {
-        self.0.map(|sum| sum.at(now))
+        self.summed().map(|sum| sum.at(now))
+    }
+
+    /// The sums with all that was added.
+    fn summed(&self) -> [SlidingSum; 3] {
+        self.sums.map(|sum| {
+            let moved = sum.moved(self.since);
+            SlidingSum { current: moved.current.with(self.gathered), ..moved }
+        })
     }
 
     /// One figure of the sums of this moment.
@@ -279,5 +319,23 @@ mod tests {
         }
         assert!(table.keys.len() <= MOST_KEYS);
         assert_eq!(&*dearest(&table)[0].words, "crawler");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dear_key_that_comes_into_a_crowd_gets_a_place_and_few_others_bring_their_words() {
+        let mut table = KeyCostTable::new(Instant::now());
+        let mut brought = 0;
+        for key in 1..10_000 {
+            for (key, held) in [(key, 1), (0, if key > 5_000 { 50 } else { 0 })] {
+                let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
+                let wants = table.wants(key, Instant::now());
+                brought += u32::from(wants);
+                table.add(key, cost, false, Instant::now(), wants.then_some("key"));
+            }
+        }
+        assert_eq!(dearest(&table)[0].spans.at(Instant::now())[0].hold.as_secs(), 249);
+        assert!((256..1_500).contains(&brought), "{brought}");
+        advance(QUARTER).await;
+        assert!(table.wants(20_000, Instant::now()), "the crowd is gone");
     }
 }
