@@ -121,7 +121,7 @@ impl KeyCostTable {
     /// Drops the cheaper half: then it happens once for many new keys.
     fn drop_cheapest(&mut self, now: Instant) {
         let mut costs: Vec<_> =
-            self.keys.iter().map(|(key, known)| (known.spans.at(now)[1].hold, *key)).collect();
+            self.keys.iter().map(|(key, known)| (known.spans.quarter(now).hold, *key)).collect();
         costs.sort_unstable();
         for (_, key) in &costs[..MOST_KEYS / 2] {
             self.keys.remove(key);
@@ -131,9 +131,10 @@ impl KeyCostTable {
     /// The keys with the most of this in the last minute, most first, and what all keys have of it.
     pub fn dearest(&self, by: impl Fn(&Cost) -> Duration, now: Instant) -> (Vec<&KeyCost>, Duration) {
         let mut keys: Vec<_> = self.keys.values().collect();
-        keys.sort_by_key(|known| std::cmp::Reverse((by(&known.spans.at(now)[0]), known.refused)));
+        // Cached, because a sum of this moment is not for free.
+        keys.sort_by_cached_key(|known| std::cmp::Reverse((by(&known.spans.minute(now)), known.refused)));
         keys.truncate(MOST_SHOWN);
-        (keys, by(&self.all.at(now)[0]))
+        (keys, by(&self.all.minute(now)))
     }
 
     /// The dearest keys of the last minute as rows of a ledger, the dearest first. `is_measured`: the CPU time is known.
@@ -142,7 +143,7 @@ impl KeyCostTable {
         let (keys, all) = self.dearest(by, now);
         let row = |known: &KeyCost| LedgerRow {
             name: known.words.to_string(),
-            share_percent: percent(by(&known.spans.at(now)[0]), all),
+            share_percent: percent(by(&known.spans.minute(now)), all),
             requests: known.spans.by_span(now, |cost| cost.requests),
             cpu_ms: is_measured.then(|| known.spans.by_span(now, |cost| millis(cost.cpu))),
             slot_hold_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
@@ -169,14 +170,19 @@ impl Spans {
         }
     }
 
-    /// The sums of this moment.
-    pub fn at(&self, now: Instant) -> [Cost; 3] {
-        self.0.map(|sum| sum.at(now))
+    /// The sum over the last minute.
+    pub fn minute(&self, now: Instant) -> Cost {
+        self.0[0].at(now)
+    }
+
+    /// The sum over the last 15 minutes.
+    fn quarter(&self, now: Instant) -> Cost {
+        self.0[1].at(now)
     }
 
     /// One figure of the sums of this moment.
     pub fn by_span(&self, now: Instant, pick: impl Fn(&Cost) -> u64) -> BySpan {
-        let [minute, quarter, day] = self.at(now).map(|cost| pick(&cost));
+        let [minute, quarter, day] = self.0.map(|sum| pick(&sum.at(now)));
         BySpan { minute, quarter, day }
     }
 }

@@ -71,7 +71,7 @@ impl KeyCosts {
             let (keys, all) = costs.dearest(|cost| cost.hold, now);
             let view = |known: &KeyCost| FairKeyView {
                 key: known.words.to_string(),
-                share_percent: percent(known.spans.at(now)[0].hold, all),
+                share_percent: percent(known.spans.minute(now).hold, all),
                 worker_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
                 requests: known.requests,
                 refused: known.refused,
