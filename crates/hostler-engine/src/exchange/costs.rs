@@ -1,8 +1,9 @@
 //! What the requests of each key have cost in the last minute, 15 minutes and day, in bounded memory. Knows no requests, and not what
 //! a key is.
 //!
-//! At most [`MOST_KEYS`] keys are kept. A new key takes the place of the one that has cost the least in the last 15 minutes, so
-//! the keys that cost much stay.
+//! At most [`MOST_KEYS`] keys are kept. New keys take the places of those that have cost the least in the last 15 minutes, so the keys
+//! that cost much stay. While there are more keys than places, one of [`SAMPLE`] requests brings a new key in (sample and hold; Estan
+//! and Varghese, 2002): a key with many requests comes in soon, and thousands of keys do not push each other out with each request.
 
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use tokio::time::Instant;
 
 /// The most keys that are kept.
 const MOST_KEYS: usize = 256;
+/// While there are more keys than places, a key comes in with one of so many requests, on average. A power of two.
+const SAMPLE: u64 = 16;
 /// The most keys in the status.
 const MOST_SHOWN: usize = 10;
 
@@ -78,6 +81,10 @@ struct SlidingSum {
 pub(super) struct KeyCostTable {
     keys: HashMap<u64, KeyCost>,
     all: Spans,
+    /// When keys were dropped last.
+    dropped: Option<Instant>,
+    /// How many requests of unknown keys have come while there were more keys than places.
+    unknown: u64,
 }
 
 /// What one key has cost.
@@ -94,12 +101,25 @@ pub(super) struct KeyCost {
 impl KeyCostTable {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
-        Self { keys: HashMap::new(), all: Spans::new(now) }
+        Self { keys: HashMap::new(), all: Spans::new(now), dropped: None, unknown: 0 }
     }
 
     /// Whether the key has a name here.
     pub fn knows(&self, key: u64) -> bool {
         self.keys.contains_key(&key)
+    }
+
+    /// Whether a request of this key shall name it, so that it comes in.
+    pub fn wants_name(&mut self, key: u64, now: Instant) -> bool {
+        if self.knows(key) {
+            return false;
+        }
+        if self.dropped.is_none_or(|at| now.saturating_duration_since(at) >= MINUTE) {
+            return true;
+        }
+        // Multiplied by the golden ratio: requests that come in a fixed pattern must not miss it each time.
+        self.unknown = self.unknown.wrapping_add(1);
+        self.unknown.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SAMPLE.ilog2()) == 0
     }
 
     /// A request of this key has cost this much. Without words, a key that is not known any more was cheap, and stays away.
@@ -126,6 +146,7 @@ impl KeyCostTable {
         for (_, key) in &costs[..MOST_KEYS / 2] {
             self.keys.remove(key);
         }
+        self.dropped = Some(now);
     }
 
     /// The keys with the most of this in the last minute, most first, and what all keys have of it.
@@ -285,5 +306,29 @@ mod tests {
         }
         assert!(table.keys.len() <= MOST_KEYS);
         assert_eq!(&*dearest(&table)[0].words, "crawler");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn among_thousands_of_keys_few_requests_bring_one_in_and_a_busy_key_is_among_them() {
+        let mut table = KeyCostTable::new(Instant::now());
+        let (mut named, mut crawler_at) = (0, None);
+        for request in 0..80_000_u64 {
+            let is_crawler = request >= 40_000 && request % 8 == 0;
+            let key = if is_crawler { 0 } else { 1 + request % 10_000 };
+            let wanted = table.wants_name(key, Instant::now());
+            named += u64::from(wanted);
+            let cost = Cost { requests: 1, hold: Duration::from_millis(5), ..Cost::default() };
+            table.add(key, cost, false, Instant::now(), wanted.then_some("key"));
+            if key == 0 && crawler_at.is_none() && table.knows(0) {
+                crawler_at = Some(request);
+            }
+        }
+        assert!(named < 80_000 / SAMPLE + 2 * MOST_KEYS as u64, "{named}");
+        assert!(crawler_at.is_some_and(|at| at < 40_000 + 8 * 8 * SAMPLE), "{crawler_at:?}");
+        let crawler = dearest(&table)[0];
+        assert!(crawler.requests > 4_900, "{}", crawler.requests);
+        // When the crowd has gone, each new key comes in at once again.
+        advance(MINUTE).await;
+        assert!(table.wants_name(77_777, Instant::now()));
     }
 }

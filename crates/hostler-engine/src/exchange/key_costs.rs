@@ -30,7 +30,7 @@ pub struct FairCharge {
     pub costs: Arc<KeyCosts>,
     /// The hash of the key.
     pub key: u64,
-    /// The key in words. None: `costs` knows it.
+    /// The key in words. None: `costs` does not ask for it.
     pub words: Option<Box<str>>,
 }
 
@@ -60,9 +60,9 @@ impl KeyCosts {
         Self(Mutex::new(KeyCostTable::new(now)))
     }
 
-    /// Whether the key has a name here.
-    pub fn knows(&self, key: u64) -> bool {
-        self.with(|costs| costs.knows(key))
+    /// Whether a request of this key shall name it.
+    pub fn wants_name(&self, key: u64, now: Instant) -> bool {
+        self.with(|costs| costs.wants_name(key, now))
     }
 
     /// The keys that have cost the most in the last minute, the dearest first.
