@@ -78,7 +78,7 @@ impl Document {
 
     /// Parses TOML. Reports every syntax error; with an error the result is `None`.
     pub fn parse(name: &str, text: &str, report: &mut Report) -> Option<Self> {
-        let lines = LineIndex { name, text };
+        let lines = LineIndex::new(name, text);
         let mut refuse = |error: &toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start);
             report.error(lines.place(at), format!("not valid TOML: {}", error.message().replace('\n', "; ")));
@@ -251,13 +251,43 @@ enum Holder<'a> {
 struct LineIndex<'a> {
     name: &'a str,
     text: &'a str,
+    /// Where each line begins. Counted once: a file with thousands of routes has tens of thousands of places.
+    starts: Vec<usize>,
 }
 
-impl LineIndex<'_> {
+impl<'a> LineIndex<'a> {
+    fn new(name: &'a str, text: &'a str) -> Self {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { name, text, starts: std::iter::once(0).chain(starts).collect() }
+    }
+
     fn place(&self, offset: usize) -> SourcePlace {
-        let before = self.text.get(..offset).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+        let offset = if self.text.is_char_boundary(offset) { offset } else { self.text.len() };
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = line.checked_sub(1).and_then(|above| self.starts.get(above)).copied().unwrap_or(0);
+        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
         SourcePlace::Line(self.name.into(), line, column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_the_line_and_the_column_in_characters() {
+        let lines = LineIndex::new("a.toml", "one\n\ngrün = 1\n");
+        let place = |offset| lines.place(offset);
+        let at = |line, column| SourcePlace::Line("a.toml".into(), line, column);
+        assert_eq!(place(0), at(1, 1));
+        assert_eq!(place(3), at(1, 4));
+        assert_eq!(place(4), at(2, 1));
+        assert_eq!(place(5), at(3, 1));
+        assert_eq!(place(9), at(3, 4));
+        assert_eq!(place(14), at(3, 9));
+        assert_eq!(place(99), at(4, 1));
+        // In the middle of a letter.
+        assert_eq!(place(8), at(4, 1));
+        assert_eq!(LineIndex::new("b", "").place(0), SourcePlace::Line("b".into(), 1, 1));
     }
 }

@@ -1,9 +1,9 @@
 //! What the requests of each key have cost in the last minute, 15 minutes and day, in bounded memory. Knows no requests, and not what
 //! a key is.
 //!
-//! At most [`MOST_KEYS`] keys are kept. A new key takes the place of the one that has cost the least in the last 15 minutes, so
-//! the keys that cost much stay. While there are more keys than places, only one of [`ONE_OF`] requests brings a new key: a key that
-//! costs much has many requests, or a long one that comes again.
+//! At most [`MOST_KEYS`] keys are kept. New keys take the places of those that have cost the least in the last 15 minutes, so the keys
+//! that cost much stay. While there are more keys than places, one of [`SAMPLE`] requests brings a new key in (sample and hold; Estan
+//! and Varghese, 2002): a key with many requests comes in soon, and thousands of keys do not push each other out with each request.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 /// The most keys that are kept.
 const MOST_KEYS: usize = 256;
-/// While keys give way to others, one of so many requests of unknown keys brings its key.
-const ONE_OF: u64 = 16;
+/// While there are more keys than places, a key comes in with one of so many requests, on average. A power of two.
+const SAMPLE: u64 = 16;
 /// What is added to a sum waits for more of it for this time.
 const GATHERED: Duration = Duration::from_millis(100);
 /// The most keys in the status.
@@ -88,10 +88,10 @@ struct SlidingSum {
 pub(super) struct KeyCostTable {
     keys: HashMap<u64, KeyCost>,
     all: Spans,
-    /// When keys last had to give way. None: never.
-    crowded: Option<Instant>,
-    /// How many requests of unknown keys have come since then.
-    strangers: u64,
+    /// When keys were dropped last.
+    dropped: Option<Instant>,
+    /// How many requests of unknown keys have come while there were more keys than places.
+    unknown: u64,
 }
 
 /// What one key has cost.
@@ -108,27 +108,25 @@ pub(super) struct KeyCost {
 impl KeyCostTable {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
-        Self { keys: HashMap::new(), all: Spans::new(now), crowded: None, strangers: 0 }
-    }
-
-    /// Whether a request of this key brings its key: the table does not know it, and has a place.
-    pub fn wants(&mut self, key: u64, now: Instant) -> bool {
-        if self.knows(key) {
-            return false;
-        }
-        let is_crowded = |last| now.saturating_duration_since(last) < QUARTER;
-        if !self.crowded.is_some_and(is_crowded) {
-            return true;
-        }
-        // By the key as well: otherwise a key that always comes at the same turn of a pattern would never be one of them.
-        self.strangers = self.strangers.wrapping_add(1);
-        let mixed = (key ^ self.strangers).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        mixed.is_multiple_of(ONE_OF)
+        Self { keys: HashMap::new(), all: Spans::new(now), dropped: None, unknown: 0 }
     }
 
     /// Whether the key has a name here.
     pub fn knows(&self, key: u64) -> bool {
         self.keys.contains_key(&key)
+    }
+
+    /// Whether a request of this key shall name it, so that it comes in.
+    pub fn wants_name(&mut self, key: u64, now: Instant) -> bool {
+        if self.knows(key) {
+            return false;
+        }
+        if self.dropped.is_none_or(|at| now.saturating_duration_since(at) >= MINUTE) {
+            return true;
+        }
+        // Multiplied by the golden ratio: requests that come in a fixed pattern must not miss it each time.
+        self.unknown = self.unknown.wrapping_add(1);
+        self.unknown.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SAMPLE.ilog2()) == 0
     }
 
     /// A request of this key has cost this much. Without words, a key that is not known any more was cheap, and stays away.
@@ -149,21 +147,22 @@ impl KeyCostTable {
 
     /// Drops the cheaper half: then it happens once for many new keys.
     fn drop_cheapest(&mut self, now: Instant) {
-        self.crowded = Some(now);
         let mut costs: Vec<_> =
-            self.keys.iter().map(|(key, known)| (known.spans.at(now)[1].hold, *key)).collect();
+            self.keys.iter().map(|(key, known)| (known.spans.quarter(now).hold, *key)).collect();
         costs.sort_unstable();
         for (_, key) in &costs[..MOST_KEYS / 2] {
             self.keys.remove(key);
         }
+        self.dropped = Some(now);
     }
 
     /// The keys with the most of this in the last minute, most first, and what all keys have of it.
     pub fn dearest(&self, by: impl Fn(&Cost) -> Duration, now: Instant) -> (Vec<&KeyCost>, Duration) {
         let mut keys: Vec<_> = self.keys.values().collect();
-        keys.sort_by_key(|known| std::cmp::Reverse((by(&known.spans.at(now)[0]), known.refused)));
+        // Cached, because a sum of this moment is not for free.
+        keys.sort_by_cached_key(|known| std::cmp::Reverse((by(&known.spans.minute(now)), known.refused)));
         keys.truncate(MOST_SHOWN);
-        (keys, by(&self.all.at(now)[0]))
+        (keys, by(&self.all.minute(now)))
     }
 
     /// The dearest keys of the last minute as rows of a ledger, the dearest first. `is_measured`: the CPU time is known.
@@ -172,7 +171,7 @@ impl KeyCostTable {
         let (keys, all) = self.dearest(by, now);
         let row = |known: &KeyCost| LedgerRow {
             name: known.words.to_string(),
-            share_percent: percent(by(&known.spans.at(now)[0]), all),
+            share_percent: percent(by(&known.spans.minute(now)), all),
             requests: known.spans.by_span(now, |cost| cost.requests),
             cpu_ms: is_measured.then(|| known.spans.by_span(now, |cost| millis(cost.cpu))),
             slot_hold_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
@@ -195,28 +194,31 @@ impl Spans {
 
     pub fn add(&mut self, cost: Cost, now: Instant) {
         if now.saturating_duration_since(self.since) >= GATHERED {
-            self.sums = self.summed();
+            self.sums = [0, 1, 2].map(|span| self.whole(span));
             (self.gathered, self.since) = (Cost::default(), now);
         }
         self.gathered = self.gathered.with(cost);
     }
 
-    /// The sums of this moment.
-    pub fn at(&self, now: Instant) -> [Cost; 3] {
-        self.summed().map(|sum| sum.at(now))
+    /// A sum with what was gathered.
+    fn whole(&self, span: usize) -> SlidingSum {
+        let sum = self.sums[span].moved(self.since);
+        SlidingSum { current: sum.current.with(self.gathered), ..sum }
     }
 
-    /// The sums with all that was added.
-    fn summed(&self) -> [SlidingSum; 3] {
-        self.sums.map(|sum| {
-            let moved = sum.moved(self.since);
-            SlidingSum { current: moved.current.with(self.gathered), ..moved }
-        })
+    /// The sum over the last minute.
+    pub fn minute(&self, now: Instant) -> Cost {
+        self.whole(0).at(now)
+    }
+
+    /// The sum over the last 15 minutes.
+    fn quarter(&self, now: Instant) -> Cost {
+        self.whole(1).at(now)
     }
 
     /// One figure of the sums of this moment.
     pub fn by_span(&self, now: Instant, pick: impl Fn(&Cost) -> u64) -> BySpan {
-        let [minute, quarter, day] = self.at(now).map(|cost| pick(&cost));
+        let [minute, quarter, day] = [0, 1, 2].map(|span| pick(&self.whole(span).at(now)));
         BySpan { minute, quarter, day }
     }
 }
@@ -322,20 +324,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_dear_key_that_comes_into_a_crowd_gets_a_place_and_few_others_bring_their_words() {
+    async fn among_thousands_of_keys_few_requests_bring_one_in_and_a_busy_key_is_among_them() {
         let mut table = KeyCostTable::new(Instant::now());
-        let mut brought = 0;
-        for key in 1..10_000 {
-            for (key, held) in [(key, 1), (0, if key > 5_000 { 50 } else { 0 })] {
-                let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
-                let wants = table.wants(key, Instant::now());
-                brought += u32::from(wants);
-                table.add(key, cost, false, Instant::now(), wants.then_some("key"));
+        let (mut named, mut crawler_at) = (0, None);
+        for request in 0..80_000_u64 {
+            let is_crawler = request >= 40_000 && request % 8 == 0;
+            let key = if is_crawler { 0 } else { 1 + request % 10_000 };
+            let wanted = table.wants_name(key, Instant::now());
+            named += u64::from(wanted);
+            let cost = Cost { requests: 1, hold: Duration::from_millis(5), ..Cost::default() };
+            table.add(key, cost, false, Instant::now(), wanted.then_some("key"));
+            if key == 0 && crawler_at.is_none() && table.knows(0) {
+                crawler_at = Some(request);
             }
         }
-        assert_eq!(dearest(&table)[0].spans.at(Instant::now())[0].hold.as_secs(), 249);
-        assert!((256..1_500).contains(&brought), "{brought}");
-        advance(QUARTER).await;
-        assert!(table.wants(20_000, Instant::now()), "the crowd is gone");
+        assert!(named < 80_000 / SAMPLE + 2 * MOST_KEYS as u64, "{named}");
+        assert!(crawler_at.is_some_and(|at| at < 40_000 + 8 * 8 * SAMPLE), "{crawler_at:?}");
+        let crawler = dearest(&table)[0];
+        assert!(crawler.requests > 4_900, "{}", crawler.requests);
+        // When the crowd has gone, each new key comes in at once again.
+        advance(MINUTE).await;
+        assert!(table.wants_name(77_777, Instant::now()));
     }
 }

@@ -30,7 +30,7 @@ pub struct FairCharge {
     pub costs: Arc<KeyCosts>,
     /// The hash of the key.
     pub key: u64,
-    /// The key in words. None: `costs` knows it, or has no place for it.
+    /// The key in words. None: `costs` does not ask for it.
     pub words: Option<Box<str>>,
 }
 
@@ -60,9 +60,9 @@ impl KeyCosts {
         Self(Mutex::new(KeyCostTable::new(now)))
     }
 
-    /// Whether a request of this key brings its key in words.
-    pub fn wants(&self, key: u64, now: Instant) -> bool {
-        self.with(|costs| costs.wants(key, now))
+    /// Whether a request of this key shall name it.
+    pub fn wants_name(&self, key: u64, now: Instant) -> bool {
+        self.with(|costs| costs.wants_name(key, now))
     }
 
     /// The keys that have cost the most in the last minute, the dearest first.
@@ -71,7 +71,7 @@ impl KeyCosts {
             let (keys, all) = costs.dearest(|cost| cost.hold, now);
             let view = |known: &KeyCost| FairKeyView {
                 key: known.words.to_string(),
-                share_percent: percent(known.spans.at(now)[0].hold, all),
+                share_percent: percent(known.spans.minute(now).hold, all),
                 worker_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
                 requests: known.requests,
                 refused: known.refused,

@@ -52,7 +52,8 @@ impl FairKeys {
             return FairKey::of(charge.key);
         }
         let key = self.hasher.hash_one(self.part(exchange));
-        let words = self.costs.wants(key, clock::now()).then(|| self.words(exchange, key).into());
+        let is_new = self.costs.wants_name(key, clock::now());
+        let words = is_new.then(|| self.words(exchange, key).into());
         let charge = FairCharge { costs: self.costs.clone(), key, words };
         exchange.log_facts.fair = Some(Arc::new(charge));
         FairKey::of(key)
