@@ -202,7 +202,7 @@ mod tests {
         spins.args(["sh", "-c", "while :; do :; done"]);
         let mut others: Vec<Child> = (0..3).map(|_| spins.spawn().unwrap()).collect();
         let main_thread = MainThread::of(node.0.id()).unwrap();
-        let (began, before) = (std::time::Instant::now(), main_thread.busy_time().unwrap());
+        let (began, before) = (tokio::time::Instant::now(), main_thread.busy_time().unwrap());
         node.tell("for (const end = Date.now() + 500; Date.now() < end;);");
         node.expect("done");
         let (took, after) = (began.elapsed(), main_thread.busy_time().unwrap());
