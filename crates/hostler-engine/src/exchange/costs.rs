@@ -4,6 +4,7 @@
 //! At most [`MOST_KEYS`] keys are kept. A new key takes the place of the one that has cost the least in the last 15 minutes, so
 //! the keys that cost much stay.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
@@ -83,7 +84,7 @@ pub(super) struct KeyCostTable {
 /// What one key has cost.
 #[derive(Debug)]
 pub(super) struct KeyCost {
-    pub words: Box<str>,
+    pub words: Arc<str>,
     pub spans: Spans,
     /// How many requests have ended since the key came into the table.
     pub requests: u64,
@@ -97,22 +98,26 @@ impl KeyCostTable {
         Self { keys: HashMap::new(), all: Spans::new(now) }
     }
 
-    /// Whether the key has a name here.
-    pub fn knows(&self, key: u64) -> bool {
-        self.keys.contains_key(&key)
+    /// The key in words, if it is known here.
+    pub fn words(&self, key: u64) -> Option<Arc<str>> {
+        self.keys.get(&key).map(|known| known.words.clone())
     }
 
-    /// A request of this key has cost this much. Without words, a key that is not known any more was cheap, and stays away.
-    pub fn add(&mut self, key: u64, cost: Cost, is_refused: bool, now: Instant, words: Option<&str>) {
+    /// A request of this key has cost this much. `words` gives its name, if it is a new one.
+    pub fn add(
+        &mut self,
+        key: u64,
+        cost: Cost,
+        is_refused: bool,
+        now: Instant,
+        words: impl FnOnce() -> Arc<str>,
+    ) {
         self.all.add(cost, now);
-        if let (Some(words), false) = (words, self.keys.contains_key(&key)) {
-            if self.keys.len() == MOST_KEYS {
-                self.drop_cheapest(now);
-            }
-            let new = KeyCost { words: words.into(), spans: Spans::new(now), requests: 0, refused: 0 };
-            self.keys.insert(key, new);
+        if self.keys.len() == MOST_KEYS && !self.keys.contains_key(&key) {
+            self.drop_cheapest(now);
         }
-        let Some(known) = self.keys.get_mut(&key) else { return };
+        let new = || KeyCost { words: words(), spans: Spans::new(now), requests: 0, refused: 0 };
+        let known = self.keys.entry(key).or_insert_with(new);
         known.spans.add(cost, now);
         known.requests += cost.requests;
         known.refused += u64::from(is_refused);
@@ -243,7 +248,7 @@ mod tests {
 
     fn add(table: &mut KeyCostTable, key: u64, held: u64, words: &str) {
         let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
-        table.add(key, cost, false, Instant::now(), Some(words));
+        table.add(key, cost, false, Instant::now(), || words.into());
     }
 
     fn dearest(table: &KeyCostTable) -> Vec<&KeyCost> {

@@ -30,8 +30,8 @@ pub struct FairCharge {
     pub costs: Arc<KeyCosts>,
     /// The hash of the key.
     pub key: u64,
-    /// The key in words. None: `costs` knows it.
-    pub words: Option<Box<str>>,
+    /// The key in words.
+    pub words: Arc<str>,
 }
 
 /// What the keys of a pool have cost.
@@ -50,7 +50,7 @@ impl FairCharge {
     }
 
     fn add(&self, cost: Cost, is_refused: bool, now: Instant) {
-        self.costs.with(|costs| costs.add(self.key, cost, is_refused, now, self.words.as_deref()));
+        self.costs.with(|costs| costs.add(self.key, cost, is_refused, now, || self.words.clone()));
     }
 }
 
@@ -60,9 +60,9 @@ impl KeyCosts {
         Self(Mutex::new(KeyCostTable::new(now)))
     }
 
-    /// Whether the key has a name here.
-    pub fn knows(&self, key: u64) -> bool {
-        self.with(|costs| costs.knows(key))
+    /// The key in words, if it is known here.
+    pub fn words(&self, key: u64) -> Option<Arc<str>> {
+        self.with(|costs| costs.words(key))
     }
 
     /// The keys that have cost the most in the last minute, the dearest first.
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_dearest_keys_come_first_with_their_share() {
         let (costs, now) = (Arc::new(KeyCosts::new(Instant::now())), Instant::now());
-        let charge = |key, words: &str| FairCharge { costs: costs.clone(), key, words: Some(words.into()) };
+        let charge = |key, words: &str| FairCharge { costs: costs.clone(), key, words: words.into() };
         let (crawler, person) = (charge(1, "crawler"), charge(2, "person"));
         let held = |millis| Cost { hold: Duration::from_millis(millis), ..Cost::default() };
         for _ in 0..30 {

@@ -38,6 +38,7 @@ impl FairKeys {
         if let Some(same) = before.filter(|before| *before.by == *by) {
             return Some(same.clone());
         }
+        KeyPart::prepare(by);
         let new = || Self {
             by: by.into(),
             hasher: RandomState::new(),
@@ -52,7 +53,7 @@ impl FairKeys {
             return FairKey::of(charge.key);
         }
         let key = self.hasher.hash_one(self.part(exchange));
-        let words = (!self.costs.knows(key)).then(|| self.words(exchange, key).into());
+        let words = self.costs.words(key).unwrap_or_else(|| self.words(exchange, key).into());
         let charge = FairCharge { costs: self.costs.clone(), key, words };
         exchange.log_facts.fair = Some(Arc::new(charge));
         FairKey::of(key)
