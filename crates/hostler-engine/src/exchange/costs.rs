@@ -5,6 +5,7 @@
 //! that cost much stay. While there are more keys than places, one of [`SAMPLE`] requests brings a new key in (sample and hold; Estan
 //! and Varghese, 2002): a key with many requests comes in soon, and thousands of keys do not push each other out with each request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
@@ -97,7 +98,7 @@ pub(super) struct KeyCostTable {
 /// What one key has cost.
 #[derive(Debug)]
 pub(super) struct KeyCost {
-    pub words: Box<str>,
+    pub words: Arc<str>,
     pub spans: Spans,
     /// How many requests have ended since the key came into the table.
     pub requests: u64,
@@ -111,16 +112,13 @@ impl KeyCostTable {
         Self { keys: HashMap::new(), all: Spans::new(now), dropped: None, unknown: 0 }
     }
 
-    /// Whether the key has a name here.
-    pub fn knows(&self, key: u64) -> bool {
-        self.keys.contains_key(&key)
+    /// The key in words, if it is known here.
+    pub fn words(&self, key: u64) -> Option<Arc<str>> {
+        self.keys.get(&key).map(|known| known.words.clone())
     }
 
-    /// Whether a request of this key shall name it, so that it comes in.
-    pub fn wants_name(&mut self, key: u64, now: Instant) -> bool {
-        if self.knows(key) {
-            return false;
-        }
+    /// Whether a request of this key, which is not known here, shall bring it in.
+    pub fn wants(&mut self, now: Instant) -> bool {
         if self.dropped.is_none_or(|at| now.saturating_duration_since(at) >= MINUTE) {
             return true;
         }
@@ -129,15 +127,22 @@ impl KeyCostTable {
         self.unknown.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SAMPLE.ilog2()) == 0
     }
 
-    /// A request of this key has cost this much. Without words, a key that is not known any more was cheap, and stays away.
-    pub fn add(&mut self, key: u64, cost: Cost, is_refused: bool, now: Instant, words: Option<&str>) {
+    /// A request of this key has cost this much. `words` gives the name of a new key. Without one, the key stays away.
+    pub fn add(
+        &mut self,
+        key: u64,
+        cost: Cost,
+        is_refused: bool,
+        now: Instant,
+        words: impl FnOnce() -> Option<Arc<str>>,
+    ) {
         self.all.add(cost, now);
-        if let (Some(words), false) = (words, self.keys.contains_key(&key)) {
+        if !self.keys.contains_key(&key) {
+            let Some(words) = words() else { return };
             if self.keys.len() == MOST_KEYS {
                 self.drop_cheapest(now);
             }
-            let new = KeyCost { words: words.into(), spans: Spans::new(now), requests: 0, refused: 0 };
-            self.keys.insert(key, new);
+            self.keys.insert(key, KeyCost { words, spans: Spans::new(now), requests: 0, refused: 0 });
         }
         let Some(known) = self.keys.get_mut(&key) else { return };
         known.spans.add(cost, now);
@@ -285,7 +290,7 @@ mod tests {
 
     fn add(table: &mut KeyCostTable, key: u64, held: u64, words: &str) {
         let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
-        table.add(key, cost, false, Instant::now(), Some(words));
+        table.add(key, cost, false, Instant::now(), || Some(words.into()));
     }
 
     fn dearest(table: &KeyCostTable) -> Vec<&KeyCost> {
@@ -330,11 +335,11 @@ mod tests {
         for request in 0..80_000_u64 {
             let is_crawler = request >= 40_000 && request % 8 == 0;
             let key = if is_crawler { 0 } else { 1 + request % 10_000 };
-            let wanted = table.wants_name(key, Instant::now());
+            let wanted = table.words(key).is_none() && table.wants(Instant::now());
             named += u64::from(wanted);
             let cost = Cost { requests: 1, hold: Duration::from_millis(5), ..Cost::default() };
-            table.add(key, cost, false, Instant::now(), wanted.then_some("key"));
-            if key == 0 && crawler_at.is_none() && table.knows(0) {
+            table.add(key, cost, false, Instant::now(), || wanted.then(|| "key".into()));
+            if key == 0 && crawler_at.is_none() && table.words(0).is_some() {
                 crawler_at = Some(request);
             }
         }
@@ -344,6 +349,6 @@ mod tests {
         assert!(crawler.requests > 4_900, "{}", crawler.requests);
         // When the crowd has gone, each new key comes in at once again.
         advance(MINUTE).await;
-        assert!(table.wants_name(77_777, Instant::now()));
+        assert!(table.wants(Instant::now()));
     }
 }

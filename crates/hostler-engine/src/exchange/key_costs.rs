@@ -30,8 +30,10 @@ pub struct FairCharge {
     pub costs: Arc<KeyCosts>,
     /// The hash of the key.
     pub key: u64,
-    /// The key in words. None: `costs` does not ask for it.
-    pub words: Option<Box<str>>,
+    /// The key in words.
+    pub words: Arc<str>,
+    /// `costs` does not know the key, and the request brings it in.
+    pub is_new: bool,
 }
 
 /// What the keys of a pool have cost.
@@ -50,7 +52,9 @@ impl FairCharge {
     }
 
     fn add(&self, cost: Cost, is_refused: bool, now: Instant) {
-        self.costs.with(|costs| costs.add(self.key, cost, is_refused, now, self.words.as_deref()));
+        self.costs.with(|costs| {
+            costs.add(self.key, cost, is_refused, now, || self.is_new.then(|| self.words.clone()))
+        });
     }
 }
 
@@ -60,9 +64,9 @@ impl KeyCosts {
         Self(Mutex::new(KeyCostTable::new(now)))
     }
 
-    /// Whether a request of this key shall name it.
-    pub fn wants_name(&self, key: u64, now: Instant) -> bool {
-        self.with(|costs| costs.wants_name(key, now))
+    /// The key in words, if it is known here. Otherwise, whether a request of it shall bring it in.
+    pub fn words(&self, key: u64, now: Instant) -> Result<Arc<str>, bool> {
+        self.with(|costs| costs.words(key).ok_or_else(|| costs.wants(now)))
     }
 
     /// The keys that have cost the most in the last minute, the dearest first.
@@ -97,7 +101,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_dearest_keys_come_first_with_their_share() {
         let (costs, now) = (Arc::new(KeyCosts::new(Instant::now())), Instant::now());
-        let charge = |key, words: &str| FairCharge { costs: costs.clone(), key, words: Some(words.into()) };
+        let charge =
+            |key, words: &str| FairCharge { costs: costs.clone(), key, words: words.into(), is_new: true };
         let (crawler, person) = (charge(1, "crawler"), charge(2, "person"));
         let held = |millis| Cost { hold: Duration::from_millis(millis), ..Cost::default() };
         for _ in 0..30 {

@@ -134,11 +134,10 @@ impl Ledger {
         let is_refused = take(&pending.refused) > 0;
         self.with(|sums| {
             if cost != Cost::default() {
-                sums.routes.add(pending.key, cost, is_refused, now, Some(&pending.route));
+                sums.routes.add(pending.key, cost, is_refused, now, || Some(pending.route.clone()));
             }
             if of_slots != Cost::default() {
-                let name = (!sums.releases.knows(release)).then(|| release.to_string());
-                sums.releases.add(release, of_slots, false, now, name.as_deref());
+                sums.releases.add(release, of_slots, false, now, || Some(release.to_string().into()));
             }
         });
     }
@@ -294,7 +293,8 @@ mod tests {
         let ledger = Arc::new(Ledger::new(Instant::now()));
         let keys = Arc::new(KeyCosts::new(Instant::now()));
         let (pages, api) = (account(&ledger, "a/*"), account(&ledger, "a/api/*"));
-        let charge = Arc::new(FairCharge { costs: keys.clone(), key: 7, words: Some("crawler".into()) });
+        let charge =
+            Arc::new(FairCharge { costs: keys.clone(), key: 7, words: "crawler".into(), is_new: true });
         pages.payer(Some(&charge), &[]).pay(0, cost(40, Some(30)));
         pages.end(Some(&charge), Duration::from_millis(5), false);
         api.payer(None, &[]).pay(1, cost(200, Some(10)));

@@ -1,11 +1,19 @@
 //! The requests of a pool that get low priority because of what they say about themselves. Knows no queue.
 
+use std::sync::Arc;
+
 use hostler_config::LowIf;
 use hostler_dispatch::Priority;
 
 use super::target::{PoolTarget, Route};
 use super::{crawler, prefetch};
 use crate::exchange::Exchange;
+
+/// The list of a pool, with what it needs made ready.
+pub fn low_requests(low: &[LowIf]) -> Arc<[LowIf]> {
+    crawler::prepare(low.contains(&LowIf::Crawler));
+    low.into()
+}
 
 /// The priority of a request in its pool. The log gets the reason if it is low because of `queue.low`.
 pub(super) fn priority(route: &Route, target: &PoolTarget, exchange: &mut Exchange) -> Priority {

@@ -62,6 +62,7 @@ pub use hedging::{Hedge, HedgeView, Hedging};
 pub use hints::{EarlyHints, HintsView, HostHintsView};
 pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
 pub use line::{AccessFormat, access_line};
+pub use low::low_requests;
 pub use poison::{Poison, PoisonSettings, SuspectsView};
 pub use prepare::Changes;
 pub use rate_limit::{LimitScope, RateLimitView, RateLimiter};

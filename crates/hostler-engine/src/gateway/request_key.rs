@@ -2,6 +2,7 @@
 //! limit.
 
 use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hostler_config::FairBy;
@@ -45,20 +46,34 @@ impl ClientNetwork {
 #[derive(Hash)]
 pub(super) enum KeyPart<'a> {
     Network(IpAddr),
-    Crawler(&'a str),
+    Crawler(AnyCase<'a>),
     Header(&'a str, &'a [u8]),
     Cookie(&'a str, &'a [u8]),
     /// The request has none of these.
     None,
 }
 
+/// A name that is the same in any case of letters: `SEMrushBot` and `SemrushBot` are one crawler.
+pub(super) struct AnyCase<'a>(&'a str);
+
+impl Hash for AnyCase<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.bytes().for_each(|byte| state.write_u8(byte.to_ascii_lowercase()));
+    }
+}
+
 impl<'a> KeyPart<'a> {
+    /// Makes ready what the entries of this list need.
+    pub fn prepare(by: &[FairBy]) {
+        crawler::prepare(by.contains(&FairBy::Crawler));
+    }
+
     /// The first of the list that the request has.
     pub fn of(by: &'a [FairBy], client: ClientNetwork, exchange: &'a Exchange) -> Self {
         let fields = &exchange.head.fields;
         let of = |by: &'a FairBy| match by {
             FairBy::Client => Some(Self::Network(client.of(exchange.client.ip))),
-            FairBy::Crawler => crawler::of(fields).map(Self::Crawler),
+            FairBy::Crawler => crawler::of(fields).map(|name| Self::Crawler(AnyCase(name))),
             FairBy::Header(name) => fields.get(name).map(|value| Self::Header(name, value)),
             FairBy::Cookie(name) => {
                 cookies(fields, name).find(|value| !value.is_empty()).map(|value| Self::Cookie(name, value))
@@ -71,7 +86,7 @@ impl<'a> KeyPart<'a> {
     pub fn words(&self, client: ClientNetwork, hash: u64) -> String {
         match self {
             Self::Network(ip) => client.name(*ip),
-            Self::Crawler(name) => format!("crawler {name}"),
+            Self::Crawler(AnyCase(name)) => format!("crawler {name}"),
             Self::Header(name, _) => format!("header {name} #{:06x}", hash & 0xFF_FFFF),
             Self::Cookie(name, _) => format!("cookie {name} #{:06x}", hash & 0xFF_FFFF),
             Self::None => "no key".into(),

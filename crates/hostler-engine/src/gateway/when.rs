@@ -32,6 +32,8 @@ impl When {
         let text = format!("{pattern} {conditions:?}");
         let hash = digest(&SHA256, text.as_bytes());
         let bytes = hash.as_ref().first_chunk().copied().unwrap_or_default();
+        let says = |conditions: &Conditions| conditions.sayings.contains(&Saying::Crawler);
+        crawler::prepare(says(conditions) || conditions.not.as_deref().is_some_and(says));
         // 0 stands for a route without conditions.
         Self { conditions: conditions.clone(), identity: u64::from_be_bytes(bytes).max(1) }
     }

@@ -67,6 +67,9 @@ pub struct Access<'a> {
     /// Why it has low priority, if its route has a higher one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<&'static str>,
+    /// The key under which it shared the slots of a fair pool, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair_key: Option<&'a str>,
     /// The reason for which it would have been refused, if the rule were not a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_refuse: Option<&'static str>,

@@ -113,16 +113,23 @@ fn write_pool(out: &mut String, pool: &Value) {
     }
 }
 
-/// The routes that have cost the most in the last minute.
+/// The routes and the keys that have cost the most in the last minute.
 fn write_ledger(out: &mut String, ledger: &Value) {
-    const MOST_ROUTES: usize = 5;
-    let share = |route: &Value| route["share_percent"].as_f64().filter(|share| *share > 0.0);
-    let cost = |route: &Value| Some(format!("{} {} %", line(&route["name"]), share(route)?));
-    let all: Vec<_> = array(&ledger["routes"]).iter().filter_map(cost).take(MOST_ROUTES).collect();
-    if !all.is_empty() {
-        let what = if ledger["unowned_cpu_ms"].is_object() { "worker CPU" } else { "time in slots" };
-        let _ = writeln!(out, "  {what} of the last minute: {}", all.join(", "));
-    }
+    const MOST_ROWS: usize = 5;
+    let has_cpu = ledger["unowned_cpu_ms"].is_object();
+    let what = if has_cpu { "worker CPU" } else { "time in slots" };
+    let share = |row: &Value| row["share_percent"].as_f64().filter(|share| *share > 0.0);
+    let route = |row: &Value| Some(format!("{} {} %", line(&row["name"]), share(row)?));
+    // Of a key the cost itself, too: it says what a client takes, however many others there are.
+    let time = |row: &Value| millis(&row[if has_cpu { "cpu_ms" } else { "slot_hold_ms" }]["1m"]);
+    let key = |row: &Value| Some(format!("{} ({})", route(row)?, time(row)));
+    let mut write = |who: &str, rows: Vec<String>| {
+        if !rows.is_empty() {
+            let _ = writeln!(out, "  {what} of the last minute{who}: {}", rows.join(", "));
+        }
+    };
+    write("", array(&ledger["routes"]).iter().filter_map(route).take(MOST_ROWS).collect());
+    write(" by key", array(&ledger["keys"]).iter().filter_map(key).take(MOST_ROWS).collect());
 }
 
 /// A restart that is under way or has failed. One that has succeeded shows in the workers' rows.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
 use hostler_engine::gateway::{
-    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness,
+    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness, low_requests,
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
@@ -77,7 +77,7 @@ impl RunningPool {
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
             costs: ExpectedCosts::new(written.queue.short_first, None),
-            low: written.queue.low.as_slice().into(),
+            low: low_requests(&written.queue.low),
             rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), None),
             hedging: Hedging::new(written.hedge.as_ref(), None),
             name,
@@ -121,7 +121,7 @@ impl RunningPool {
             },
             fair: FairKeys::new(&written.queue.fair, self.fair.as_ref()),
             costs: ExpectedCosts::new(written.queue.short_first, self.costs.as_ref()),
-            low: written.queue.low.as_slice().into(),
+            low: low_requests(&written.queue.low),
             rate_limit: RateLimiter::new(
                 LimitScope::Pool,
                 &self.name,

@@ -10,7 +10,9 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
 use hostler_config::{AccessLog, Config};
-use hostler_engine::gateway::{AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules};
+use hostler_engine::gateway::{
+    AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules, low_requests,
+};
 use hostler_engine::journal::{Journal, Level};
 use hostler_gorouter::access_log;
 use hostler_gorouter::nats::NatsConnection;
@@ -90,7 +92,7 @@ impl Registering {
         let connection = NatsConnection::open(settings.nats.clone(), journal.clone());
         let fair = FairKeys::new(&settings.queue.fair, None);
         let costs = ExpectedCosts::new(settings.queue.short_first, None);
-        let low = settings.queue.low.as_slice().into();
+        let low = low_requests(&settings.queue.low);
         let template = RouteTemplate {
             settings,
             fair,

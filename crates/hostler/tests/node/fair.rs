@@ -57,6 +57,10 @@ async fn people_are_served_beside_a_crawler_and_the_status_names_it() {
     let seen = keys(&site).await;
     assert!(seen[0].0 == "crawler ExampleBot" && seen[0].1 > 50.0, "{seen:?}");
     assert!(seen.iter().any(|(key, _)| key.starts_with("client 203.0.")), "{seen:?}");
+    for key in ["crawler ExampleBot", "client 203.0.7.0/24"] {
+        let is_logged = async || site.access_lines().iter().any(|line| line["fair_key"] == key).then_some(());
+        eventually(format!("{key} in the log"), is_logged).await;
+    }
     is_over.store(true, Ordering::Relaxed);
     let refused: usize = crawlers.join_all().await.into_iter().sum();
     assert!(refused > 0, "the crawler is refused what is too much");

@@ -38,6 +38,7 @@ impl FairKeys {
         if let Some(same) = before.filter(|before| *before.by == *by) {
             return Some(same.clone());
         }
+        KeyPart::prepare(by);
         let new = || Self {
             by: by.into(),
             hasher: RandomState::new(),
@@ -52,9 +53,11 @@ impl FairKeys {
             return FairKey::of(charge.key);
         }
         let key = self.hasher.hash_one(self.part(exchange));
-        let is_new = self.costs.wants_name(key, clock::now());
-        let words = is_new.then(|| self.words(exchange, key).into());
-        let charge = FairCharge { costs: self.costs.clone(), key, words };
+        let (words, is_new) = match self.costs.words(key, clock::now()) {
+            Ok(words) => (words, false),
+            Err(is_new) => (self.words(exchange, key).into(), is_new),
+        };
+        let charge = FairCharge { costs: self.costs.clone(), key, words, is_new };
         exchange.log_facts.fair = Some(Arc::new(charge));
         FairKey::of(key)
     }

@@ -37,11 +37,18 @@ async fn the_first_that_a_request_has_gives_its_key() {
     );
     assert_eq!(words(&by, "192.0.2.1", "Cookie: a=b; session=x\r\n"), "cookie session #abcdef");
     assert_eq!(words(&by, "192.0.2.1", crawler), "crawler ExampleBot");
+    assert_eq!(
+        words(&by, "192.0.2.1", "User-Agent: facebookexternalhit/1.1\r\n"),
+        "crawler facebookexternalhit"
+    );
     assert_eq!(words(&by, "192.0.2.1", "User-Agent: curl/8\r\n"), "client 192.0.2.0/24");
     assert_eq!(words(&["header:X-Api-Key"], "192.0.2.1", ""), "no key");
     let keys = keys(&by);
     let from = |ip: &str| keys.of(&mut request(ip, crawler));
     assert_eq!(from("192.0.2.1"), from("198.51.100.1"), "a crawler with many addresses is one key");
+    let named = |name: &str| keys.of(&mut request("192.0.2.1", &format!("User-Agent: {name}/7.1\r\n")));
+    assert_eq!(named("SEMrushBot"), named("SemrushBot"), "a name is the same in any case");
+    assert_ne!(named("SemrushBot"), named("OtherBot"));
 }
 
 #[test]

@@ -84,6 +84,7 @@ impl RateLimiter {
         if let Some(same) = before.filter(|before| before.rule == *rule) {
             return Some(same.clone());
         }
+        KeyPart::prepare(&rule.key);
         let now = clock::now();
         let requests = rule
             .requests

@@ -1,0 +1,104 @@
+//! The name of a crawler, as its `User-Agent` says it. Does not find crawlers that call themselves browsers.
+//!
+//! `scripts/crawlers.mjs` makes the two lists. The first one has crawlers whose names have none of [`PARTS`]. The second one has programs that are no
+//! crawlers although their `User-Agent` looks like one: clients of APIs, monitors, and phones such as those of CUBOT.
+
+mod programs;
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use hostler_wire::{Fields, Name};
+
+use programs::{ProgramList, search_for};
+
+/// Parts of the names of crawlers, so that new crawlers are known without a list.
+const PARTS: [&str; 4] = ["bot", "crawl", "spider", "slurp"];
+/// Names that each browser has, and that crawlers have before their own name.
+const BROWSERS: [&str; 2] = ["Mozilla", "MSIE"];
+const SEPARATORS: &[char] = &[' ', ';', ',', '(', ')', '[', ']'];
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| Known {
+    parts: search_for(PARTS),
+    crawlers: ProgramList::of(include_str!("crawlers.txt")),
+    others: ProgramList::of(include_str!("other_programs.txt")),
+});
+
+/// What a `User-Agent` is searched for.
+struct Known {
+    parts: AhoCorasick,
+    crawlers: ProgramList,
+    others: ProgramList,
+}
+
+/// Reads the lists now if `is_used`, so that the first request does not have to wait for that.
+pub(super) fn prepare(is_used: bool) {
+    if is_used {
+        LazyLock::force(&KNOWN);
+    }
+}
+
+/// The name of the crawler that the request says it comes from.
+pub(super) fn of(fields: &Fields) -> Option<&str> {
+    name(std::str::from_utf8(fields.first(Name::UserAgent)?).ok()?)
+}
+
+/// The name without its version: `Googlebot` of `Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)`.
+/// `None` for a browser or another program.
+fn name(user_agent: &str) -> Option<&str> {
+    by_part(user_agent).or_else(|| by_list(user_agent)).or_else(|| by_page(user_agent))
+}
+
+/// The first product whose name has one of the parts.
+fn by_part(user_agent: &str) -> Option<&str> {
+    KNOWN.parts.find_iter(user_agent).find_map(|part| {
+        let product = product(user_agent, part.start())?;
+        let is_name = part.end() <= product.end && !is_other(user_agent, &product);
+        is_name.then(|| &user_agent[product])
+    })
+}
+
+/// A name of the list is often only a part of the crawler's own one: `findlink` of `findlinks/1.0`.
+fn by_list(user_agent: &str) -> Option<&str> {
+    let found = KNOWN.crawlers.find(user_agent).next()?;
+    let own = product(user_agent, found.at.start).filter(|product| found.at.end <= product.end);
+    Some(own.map_or(found.name, |product| {
+        // Some write their version without a slash: `binlar_2.6.3`.
+        let is_version = |character: char| character.is_ascii_digit() || "._-".contains(character);
+        let without_version = user_agent[product.clone()].trim_end_matches(is_version);
+        &user_agent[product.start..found.at.end.max(product.start + without_version.len())]
+    }))
+}
+
+/// Others have the URL of a page that explains them: `Example/1.1 (+http://...)`. If they have no name besides, it is the host of that page.
+fn by_page(user_agent: &str) -> Option<&str> {
+    let page = ["+http://", "+https://"].iter().find_map(|scheme| user_agent.split_once(scheme))?.1;
+    if KNOWN.others.find_whole(user_agent).next().is_some() {
+        return None;
+    }
+    let compatible = user_agent.split_once("compatible;").map_or(user_agent, |(_, rest)| rest);
+    let mut products = compatible.split(SEPARATORS).filter(|part| !part.is_empty() && !part.contains("//"));
+    let first = products.next().and_then(|product| product.split('/').next());
+    let host = page.split(['/', ':']).next()?.split(SEPARATORS).next()?;
+    let host = host.strip_prefix("www.").unwrap_or(host);
+    first.filter(|first| !BROWSERS.contains(first)).or(Some(host)).filter(|name| !name.is_empty())
+}
+
+/// The name of the product around this position, without its version. `None` if it is a URL.
+fn product(user_agent: &str, at: usize) -> Option<Range<usize>> {
+    let start = user_agent[..at].rfind(SEPARATORS).map_or(0, |separator| separator + 1);
+    let end = user_agent[at..].find(SEPARATORS).map_or(user_agent.len(), |length| at + length);
+    let product = &user_agent[start..end];
+    let name = product.find('/').unwrap_or(product.len());
+    (!product.contains("//")).then_some(start..start + name)
+}
+
+/// Whether the product belongs to a program that is no crawler.
+fn is_other(user_agent: &str, product: &Range<usize>) -> bool {
+    let is_around = |at: &Range<usize>| at.start < product.end && product.start < at.end;
+    KNOWN.others.find_whole(user_agent).any(|found| is_around(&found.at))
+}
+
+#[cfg(test)]
+mod tests;
