@@ -111,8 +111,8 @@ impl Plan {
     }
 
     /// When [`RolloutEvent::Tick`] is due.
-    pub fn deadline(&self, now: Instant) -> Option<Instant> {
-        self.reserve.deadline().filter(|&at| at > now && !self.stopping)
+    pub fn deadline(&self) -> Option<Instant> {
+        self.reserve.deadline().filter(|_| !self.stopping)
     }
 
     /// How many restarts have been ordered.
