@@ -27,6 +27,7 @@ mod health;
 mod heartbeat;
 mod inspection;
 mod inspector;
+mod leaving;
 mod lifecycle;
 mod lines;
 mod log;
