@@ -122,7 +122,7 @@ impl FairShares {
         let mut began = 0;
         self.edit(key, |share, now| {
             began = share.time.max(now);
-            share.time = began + virtual_time(micros);
+            share.time = began + if planted!(LateCharge) { 0 } else { virtual_time(micros) };
             share.running += 1;
         });
         if has_waited {
@@ -134,7 +134,9 @@ impl FairShares {
     /// The slot of a request came back: it has cost this much.
     pub fn settle(&mut self, charge: Charge, cost: Duration) {
         self.edit(charge.key, |share, _| {
-            share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
+            if !planted!(LostCorrection) {
+                share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
+            }
             share.running = share.running.saturating_sub(1);
         });
     }
@@ -241,7 +243,7 @@ impl FairShares {
         if share.running > 0 || share.is_waiting() {
             return;
         }
-        if share.time > *now && debtors.len() < MOST_DEBTORS {
+        if share.time > *now && debtors.len() < MOST_DEBTORS && !planted!(ForgottenDebt) {
             debtors.insert((share.time, key));
         } else {
             shares.remove(&key);

@@ -6,9 +6,12 @@ use std::task::Poll;
 
 use hostler_dispatch::{MemberId, Membership};
 
+/// Resolves when the last request of a member has ended.
+type LastRequest = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What a worker has left. It may have several: one that comes back into rotation with running requests joins again, and leaves again.
 #[derive(Default)]
-pub(super) struct Leaving(Vec<(MemberId, Pin<Box<dyn Future<Output = ()> + Send>>)>);
+pub(super) struct Leaving(Vec<(MemberId, LastRequest)>);
 
 impl Leaving {
     /// The worker leaves the pool, and finishes its requests.
