@@ -140,7 +140,7 @@ impl FairShares {
         let mut began = 0;
         self.edit(key, |share, now| {
             began = share.time.max(now);
-            share.time = began + virtual_time(micros);
+            share.time = began + if planted!(LateCharge) { 0 } else { virtual_time(micros) };
             share.running += 1;
         });
         if has_waited {
@@ -154,7 +154,9 @@ impl FairShares {
         let waiting: usize = self.lines.iter().map(|line| line.next.len()).sum();
         self.served += cost.as_nanos().checked_div(waiting as u128).unwrap_or_default();
         self.edit(charge.key, |share, _| {
-            share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
+            if !planted!(LostCorrection) {
+                share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
+            }
             share.running = share.running.saturating_sub(1);
         });
     }
@@ -264,7 +266,7 @@ impl FairShares {
         if !share.is_idle() {
             return;
         }
-        if share.time > *now && debtors.len() < MOST_DEBTORS {
+        if share.time > *now && debtors.len() < MOST_DEBTORS && !planted!(ForgottenDebt) {
             share.debt_ends = *served + (share.time - *now);
             debtors.insert((share.debt_ends, key));
         } else {

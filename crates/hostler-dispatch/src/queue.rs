@@ -256,12 +256,9 @@ impl<G> Queue<G> {
         if let Some(short) = &self.short {
             return self.shortest(short, priority);
         }
-        let fair =
-            self.fair.as_ref().filter(|_| line.returned.is_empty()).and_then(|fair| fair.first(priority));
-        match fair {
-            Some(place) => line.newcomers.get_key_value(&place),
-            None => line.first(),
-        }
+        let Some(fair) = &self.fair else { return line.first() };
+        let next = || fair.first(priority).and_then(|place| line.newcomers.get_key_value(&place));
+        line.returned.first_key_value().or_else(next)
     }
 
     /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.

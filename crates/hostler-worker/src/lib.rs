@@ -10,6 +10,20 @@
 //! Each pool has one pool supervisor and each worker has one worker task; both are tasks of the runtime. The lifecycle
 //! decides what happens to one worker. The plan decides which workers exist.
 
+/// Whether a test of the simulation has planted this bug here. Outside tests: false.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(test)]
+        {
+            crate::tests::is_planted(crate::tests::Bug::$bug)
+        }
+        #[cfg(not(test))]
+        {
+            false
+        }
+    }};
+}
+
 mod boot_gate;
 mod budget;
 mod capacity;
@@ -27,6 +41,7 @@ mod health;
 mod heartbeat;
 mod inspection;
 mod inspector;
+mod leaving;
 mod lifecycle;
 mod lines;
 mod log;
@@ -50,6 +65,8 @@ mod spawn;
 mod speaker;
 mod stranger;
 mod supervisor;
+#[cfg(test)]
+mod tests;
 mod vitals;
 mod worker_task;
 

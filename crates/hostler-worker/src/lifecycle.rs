@@ -50,7 +50,7 @@ impl Lifecycle {
             LifecycleState::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
             LifecycleState::Killed { bury_at, .. } => Some(bury_at),
             LifecycleState::Ready if self.standing == Standing::Successor => {
-                self.ready_since.map(|since| since + PROBATION)
+                self.ready_since.map(|since| if planted!(EarlyTakeOver) { since } else { since + PROBATION })
             }
             LifecycleState::Aside { .. } => self.aside_until(),
             LifecycleState::Queued

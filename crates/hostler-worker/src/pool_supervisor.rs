@@ -106,7 +106,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
     pub async fn run(mut self) {
         while !self.ending || !self.tasks.is_empty() {
             let recycles = !self.ending && self.settings.borrow().recycling != Recycling::default();
-            let deadline = self.plan.deadline(Instant::now());
+            let deadline = self.plan.deadline();
             tokio::select! {
                 biased;
                 command = self.commands.recv(), if !self.abandoned => self.obey(command),

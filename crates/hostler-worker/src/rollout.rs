@@ -111,8 +111,8 @@ impl Plan {
     }
 
     /// When [`RolloutEvent::Tick`] is due.
-    pub fn deadline(&self, now: Instant) -> Option<Instant> {
-        self.reserve.deadline().filter(|&at| at > now && !self.stopping)
+    pub fn deadline(&self) -> Option<Instant> {
+        self.reserve.deadline().filter(|_| !self.stopping)
     }
 
     /// How many restarts have been ordered.
@@ -136,6 +136,9 @@ impl Plan {
     }
 
     fn restart(&mut self) -> Vec<RolloutAction> {
+        if planted!(LostRestart) && self.restarting {
+            return vec![];
+        }
         self.release += 1;
         self.restarting = true;
         self.forget_losses();
@@ -168,6 +171,9 @@ impl Plan {
             && self.places.iter().all(|place| place.ready || place.release == oldest)
             && let Some(place) = self.places.iter().position(|place| place.release == oldest)
         {
+            if planted!(OldLeavesFirst) {
+                actions.push(RolloutAction::Retire { task: self.places[place].task, why: "planted".into() });
+            }
             actions.push(self.replace(place, ReplaceCause::Restart));
         }
         actions
@@ -212,6 +218,9 @@ impl Plan {
     fn ended(&mut self, task: WorkerTaskId, how: String, now: Instant) -> Vec<RolloutAction> {
         self.leaving.take_if(|leaving| *leaving == task);
         self.reserve.lose(task);
+        if planted!(FailedTakesOver) {
+            return self.took_over(task);
+        }
         let Some(replacement) = self.replacement.take_if(|replacement| replacement.successor == task) else {
             return vec![];
         };

@@ -13,10 +13,10 @@ mod tell;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::leaving::Leaving;
 use super::lifecycle::{LifecycleEvent, LifecycleState};
 use super::process::Exit;
 use super::running::RunningProcess;
-use state::Leaving;
 pub(super) use state::{WorkerSpec, WorkerTask};
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
@@ -41,10 +41,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 exit = end_of(&mut self.running, self.life.state()) => Some(self.handle_exit(exit).await),
                 // Before the news: a worker that sends messages without end must not delay a deadline.
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(LifecycleEvent::Tick),
-                () = last_request_of(&mut self.leaving) => {
-                    self.leaving = None;
-                    Some(LifecycleEvent::Finished)
-                }
+                () = self.leaving.ended() => Some(LifecycleEvent::Finished),
                 Ok(()) = self.settings.changed() => {
                     self.adopt_settings();
                     None
@@ -88,7 +85,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         );
         if has_ended && before != state {
             self.membership = None;
-            self.leaving = None;
+            self.leaving = Leaving::default();
             self.running = None;
             self.report_end(event, before);
         }
@@ -98,13 +95,6 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 async fn end_of(running: &mut Option<RunningProcess>, state: LifecycleState) -> Exit {
     match running {
         Some(running) => running.ended(matches!(state, LifecycleState::Stopping { .. })).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn last_request_of(leaving: &mut Option<Leaving>) {
-    match leaving {
-        Some(leaving) => leaving.finished.as_mut().await,
         None => std::future::pending().await,
     }
 }

@@ -53,6 +53,28 @@ async fn the_key_that_has_used_least_is_next_and_its_requests_stay_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_lost_its_member_comes_before_older_requests_of_other_keys() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let running = take(&pool, 1);
+    let mut ones = [ask(&pool, 1), ask(&pool, 1)];
+    let mut two = ask(&pool, 2);
+    advance(ms(10)).await;
+    drop(running);
+    let lost = two.lease();
+    let again = Claim { fair: Some(FairKey::of(2)), ..Claim::again(lost.ticket()) };
+    drop(lost);
+    let running = ones[0].lease();
+    let mut two = of(pool.acquire(again));
+    two.assert_waits();
+    advance(ms(10)).await;
+    drop(running);
+    assert!(!ones[1].woken(), "the older request has not had its turn");
+    two.assert_served();
+    ones[1].assert_served();
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_key_alone_gets_every_slot_in_order_of_arrival() {
     let pool = fair_pool(99);
     let _member = pool.join("a", 2);

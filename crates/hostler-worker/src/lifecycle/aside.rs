@@ -60,7 +60,7 @@ impl Lifecycle {
             return vec![];
         }
         self.state = LifecycleState::Aside { finished: false };
-        vec![Action::Withdraw]
+        if planted!(DrainedInPool) { vec![] } else { vec![Action::Withdraw] }
     }
 
     /// If no reason is left, it joins the pool as soon as it has finished its requests.

@@ -75,7 +75,8 @@ impl Lifecycle {
             self.crashes = 0;
         }
         self.crashes = self.crashes.saturating_add(1);
-        self.failed_boots = if failed_boot { self.failed_boots.saturating_add(1) } else { 0 };
+        let before = if failed_boot || planted!(EndlessRest) { self.failed_boots } else { 0 };
+        self.failed_boots = before.saturating_add(u32::from(failed_boot));
         self.deaths += 1;
         self.needed = false;
     }
@@ -153,6 +154,7 @@ impl Lifecycle {
                 actions
             }
             LifecycleState::Stopping { .. } => vec![],
+            LifecycleState::Booting { .. } if planted!(DeafBoot) => vec![],
             LifecycleState::Booting { .. }
             | LifecycleState::Warming { .. }
             | LifecycleState::Ready

@@ -127,6 +127,8 @@ impl Reserve {
         now: Instant,
         mut new_task: impl FnMut() -> WorkerTaskId,
     ) -> Vec<RolloutAction> {
+        // Only then: a deadline that has passed unseen is still due.
+        self.alarmed_until.take_if(|until| *until <= now);
         let wanted = self.count(workers.wanted, now);
         let mut actions = self.dismiss_superfluous(wanted, workers);
         // During a restart it is not known yet whether the new code works, so no spare is started.

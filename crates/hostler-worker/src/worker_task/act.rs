@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hostler_dispatch::Membership;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::state::{Leaving, WorkerTask};
+use super::state::WorkerTask;
 use crate::boot_gate::Turns;
 use crate::compile_cache::{self, CacheChoice};
 use crate::failed_boot;
@@ -191,11 +190,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     fn withdraw(&mut self) {
         self.note_service();
-        let leave = |membership: Membership<E>| Leaving {
-            member: membership.id(),
-            finished: Box::pin(membership.leave()),
-        };
-        self.leaving = self.membership.take().map(leave);
+        let membership = self.membership.take();
+        membership.into_iter().for_each(|membership| self.leaving.add(membership));
     }
 
     fn diagnose(&mut self) -> Option<LifecycleEvent> {

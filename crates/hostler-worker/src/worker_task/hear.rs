@@ -40,7 +40,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             Some(WorkerCommand::StepIn) => Some(LifecycleEvent::StepIn),
             Some(WorkerCommand::StepBack) => Some(LifecycleEvent::StepBack),
-            Some(WorkerCommand::Hung(id)) => (self.member() == Some(id))
+            Some(WorkerCommand::Hung(id)) => (self.member() == Some(id) || self.leaving.includes(id))
                 .then_some(LifecycleEvent::Hung)
                 .and_then(|hung| self.put_off(hung)),
             Some(WorkerCommand::Inspect(order)) => self.inspect(order),

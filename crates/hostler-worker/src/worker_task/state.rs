@@ -1,6 +1,5 @@
 //! What the task of one worker knows of it. Decides nothing.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -11,6 +10,7 @@ use tokio::task::JoinSet;
 use super::inspection::Inspection;
 use crate::boot_gate::BootTurn;
 use crate::cpus::CpuUser;
+use crate::leaving::Leaving;
 use crate::lifecycle::{Lifecycle, Standing};
 use crate::log::WorkerLog;
 use crate::news::{Mailbox, Wire};
@@ -62,15 +62,9 @@ pub struct WorkerTask<E> {
     /// The CPUs of its process.
     pub(super) cpu: Option<CpuUser>,
     pub(super) membership: Option<Membership<E>>,
-    pub(super) leaving: Option<Leaving>,
+    pub(super) leaving: Leaving,
     /// The profile or heap snapshot that is being taken.
     pub(super) inspection: Option<Inspection>,
-}
-
-/// A worker that has left the pool and finishes its requests.
-pub(super) struct Leaving {
-    pub(super) member: MemberId,
-    pub(super) finished: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
@@ -105,7 +99,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             running: None,
             cpu: None,
             membership: None,
-            leaving: None,
+            leaving: Leaving::default(),
             inspection: None,
             shared,
         }
@@ -118,6 +112,6 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     /// Its member in the pool, also after it has retired.
     pub(super) fn member(&self) -> Option<MemberId> {
-        self.membership.as_ref().map(Membership::id).or(self.leaving.as_ref().map(|leaving| leaving.member))
+        self.membership.as_ref().map(Membership::id).or(self.leaving.newest())
     }
 }

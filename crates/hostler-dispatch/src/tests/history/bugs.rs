@@ -23,10 +23,16 @@ pub enum Bug {
     EndlessDelay,
     /// The sums over the members miss those that leave.
     WrongTotals,
+    /// What a request has really cost is not charged to its key.
+    LostCorrection,
+    /// A key that has no request for a moment has used nothing.
+    ForgottenDebt,
+    /// A key is not charged before its request ends.
+    LateCharge,
 }
 
 impl Bug {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::SlotGivenTwice,
         Self::WrongOrder,
         Self::ForgottenRequest,
@@ -36,6 +42,9 @@ impl Bug {
         Self::StarvedClass,
         Self::EndlessDelay,
         Self::WrongTotals,
+        Self::LostCorrection,
+        Self::ForgottenDebt,
+        Self::LateCharge,
     ];
 }
 

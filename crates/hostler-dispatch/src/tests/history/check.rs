@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::actors::count;
 use super::look::{Look, Queued};
+use super::shares::ShareCheck;
 use super::world::World;
 use crate::place::QueuePosition;
 use crate::{MemberId, Order, Pool, PoolCounters, Priority};
@@ -22,6 +23,7 @@ pub struct Checks {
     delayed: BTreeMap<u64, i128>,
     /// Requests that overtook others: whom, the expected cost, and the slots at that moment.
     overtook: BTreeMap<u64, (Vec<u64>, Duration, usize)>,
+    shares: ShareCheck,
     pub seen: Coverage,
 }
 
@@ -33,12 +35,14 @@ pub struct Coverage {
     pub overtaken: u64,
     pub passed_over: u64,
     pub bound: u64,
+    /// Turns of a key whose share was compared with that of a key that always waited.
+    pub compared: u64,
     pub counters: PoolCounters,
 }
 
-type Checked = Result<(), String>;
+pub type Checked = Result<(), String>;
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
+pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -61,7 +65,10 @@ impl Checks {
         if let Some(before) = self.before.take() {
             self.order(world, &before, &now)?;
             self.classes(&before, &now)?;
-            self.delays(world, &before, &now)?;
+            let ended = ended_slots(world, &before, &now);
+            self.seen.taken_back += u64::from(ended.len() > world.ended.len());
+            self.seen.compared += self.shares.after_step(world, (&before, &now), &ended)?;
+            self.delays(&ended, &before, &now)?;
         }
         (world.at_once, world.ended) = (vec![], vec![]);
         self.seen.counters = now.counters;
@@ -163,24 +170,13 @@ impl Checks {
     }
 
     /// In a pool that serves short requests first, nobody is delayed by more than is allowed.
-    fn delays(&mut self, world: &World<'_>, before: &Look, now: &Look) -> Checked {
+    fn delays(&mut self, ended: &[(u64, Duration)], before: &Look, now: &Look) -> Checked {
         let Order::ShortFirst { delay } = now.order else {
             (self.delayed, self.overtook) = Default::default();
             return Ok(());
         };
-        let taken_back = before.handed().filter(|(place, member, _)| {
-            let is_held = now.end_of(place.serial) == Some(Ok(*member));
-            !is_held && !world.running.iter().any(|running| running.place.serial == place.serial)
-        });
-        let ended: Vec<_> = world
-            .ended
-            .iter()
-            .copied()
-            .chain(taken_back.map(|(place, ..)| (place.serial, Duration::ZERO)))
-            .collect();
-        self.seen.taken_back += u64::from(ended.len() > world.ended.len());
         for (serial, cost) in ended {
-            if let Some((older, expected, slots)) = self.overtook.remove(&serial) {
+            if let Some((older, expected, slots)) = self.overtook.remove(serial) {
                 let correction = (cost.as_nanos() as i128 - expected.as_nanos() as i128) / slots as i128;
                 older.iter().for_each(|one| *self.delayed.entry(*one).or_default() += correction);
             }
@@ -247,6 +243,16 @@ fn is_violated(
         }
         (None, None) => true,
     }
+}
+
+/// The slots that came back in this step, and what they have cost. One that no request has used has cost nothing.
+fn ended_slots(world: &World<'_>, before: &Look, now: &Look) -> Vec<(u64, Duration)> {
+    let taken_back = before.handed().filter(|(place, member, _)| {
+        let is_held = now.end_of(place.serial) == Some(Ok(*member));
+        !is_held && !world.running.iter().any(|running| running.place.serial == place.serial)
+    });
+    let unused = taken_back.map(|(place, ..)| (place.serial, Duration::ZERO));
+    world.ended.iter().copied().chain(unused).collect()
 }
 
 /// Who holds a slot of which member: requests with a lease, and those that were handed a slot.
@@ -323,6 +329,7 @@ impl Coverage {
         self.overtaken += other.overtaken;
         self.passed_over += other.passed_over;
         self.bound += other.bound;
+        self.compared += other.compared;
         let (sum, one) = (&mut self.counters, &other.counters);
         for (sum, one) in [
             (&mut sum.refused_full, one.refused_full),
@@ -349,7 +356,7 @@ impl Coverage {
             self.counters;
         let PoolCounters { refused_aim, tunnels, streams, expired, left_queue, ejections, .. } =
             self.counters;
-        let all = [self.handed, self.taken_back, self.overtaken, self.passed_over, self.bound];
+        let all = [self.handed, self.taken_back, self.overtaken, self.passed_over, self.bound, self.compared];
         let refused = [refused_full, refused_overload, refused_tunnels, refused_streams, refused_aim];
         let others = [tunnels, streams, expired, left_queue, ejections];
         assert!(all.iter().chain(&refused).chain(&others).all(|count| *count > 0), "{self:?}");

@@ -20,6 +20,8 @@ pub struct Queued {
     pub key: FairKey,
     pub turn: Instant,
     pub cost: Duration,
+    /// For how long it is expected to hold its slot.
+    pub work: Duration,
 }
 
 /// A wait that has ended. Its owner has not polled it yet.
@@ -28,6 +30,8 @@ pub struct Ended {
     pub place: QueuePosition,
     /// The member whose slot it got, and the member for which it waited.
     pub how: Result<(MemberId, Option<MemberId>), AcquireError>,
+    /// Whose share it takes, and for how long it is expected to hold its slot. `None` if it got none.
+    pub share: Option<(FairKey, Duration)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,15 +69,19 @@ impl Look {
                 key: waiter.span.work.key(),
                 turn: place.ticket.arrived + label.cost * PATIENCE,
                 cost: label.cost,
+                work: waiter.span.work.time,
             };
             (place.serial, queued)
         });
         let ended = ended.map(|(place, outcome)| {
-            let how = match outcome {
-                WaitOutcome::Handed(grant, span) => Ok((grant.member.id, span.preference.bound)),
-                WaitOutcome::Refused(error) => Err(*error),
+            let (how, share) = match outcome {
+                WaitOutcome::Handed(grant, span) => {
+                    let share = (span.work.key(), span.work.time);
+                    (Ok((grant.member.id, span.preference.bound)), Some(share))
+                }
+                WaitOutcome::Refused(error) => (Err(*error), None),
             };
-            (place.serial, Ended { place: *place, how })
+            (place.serial, Ended { place: *place, how, share })
         });
         let members =
             state.roster.states().iter().map(|one| {

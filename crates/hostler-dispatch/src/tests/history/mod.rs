@@ -6,6 +6,7 @@ mod actors;
 mod bugs;
 mod check;
 mod look;
+mod shares;
 mod steps;
 mod world;
 
@@ -133,8 +134,9 @@ fn report(seed: u64, failure: &Failure, runtime: &Runtime) -> String {
     let short = shrunk(History::of_seed(seed), failure, runtime);
     let mut trace = String::new();
     let what = run(&short, runtime, Some(&mut trace)).err().map_or(String::new(), |failure| failure.what);
-    let repeat =
-        format!("HOSTLER_SIMULATION_SEED={seed} cargo test --workspace --lib histories -- --nocapture");
+    let repeat = format!(
+        "HOSTLER_SIMULATION_SEED={seed} cargo test --workspace --lib rules_of_the_pool -- --nocapture"
+    );
     format!(
         "history {seed} fails at step {}: {}\nrepeat it: {repeat}\nthe shortest part of it that fails ({what}), with {:?}:\n{trace}",
         failure.step, failure.what, short.settings

@@ -6,6 +6,8 @@ use crate::{BackoffSettings, EjectSettings, LongLived, MemberChoice, Order, Poli
 
 /// The most steps of a history.
 const MOST_STEPS: usize = 48;
+/// One of so many histories is about fair shares: two keys wait most of the time. It is longer than the others.
+const FAIR: u64 = 8;
 
 /// The settings of a pool, and what happens to it.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ pub enum Step {
     Pass(u64),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival {
     pub priority: Priority,
     pub key: u64,
@@ -74,8 +76,9 @@ pub struct Arrival {
 }
 
 /// The member that a request is for, among those that ever joined.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Wish {
+    #[default]
     Any,
     Bound(Pick),
     Wanted(Pick),
@@ -120,11 +123,36 @@ impl History {
         let mut dice = fastrand::Rng::with_seed(seed);
         let settings = settings(&mut dice);
         let (is_warm, is_observed) = (dice.bool(), dice.u8(..) < 60);
-        let count = dice.usize(MOST_STEPS / 4..=MOST_STEPS);
+        let is_about_shares = seed % FAIR == FAIR - 1;
+        let count = dice.usize(MOST_STEPS / 4..=MOST_STEPS) * if is_about_shares { 2 } else { 1 };
         let first = Step::Join(Joining::Plain(dice.usize(1..3)));
         let steps = (1..count).map(|_| step(&mut dice, is_observed));
-        Self { seed, settings, is_warm, is_observed, steps: [first].into_iter().chain(steps).collect() }
+        let steps = [first].into_iter().chain(steps).collect();
+        let history = Self { seed, settings, is_warm, is_observed, steps };
+        if is_about_shares { history.about_shares() } else { history }
     }
+
+    /// The same in a fair pool, with requests of one class that wait for any member and have no time limit.
+    fn about_shares(mut self) -> Self {
+        self.settings = fair(self.settings);
+        for step in &mut self.steps {
+            match step {
+                Step::Arrive(arrival) => {
+                    // Two keys: one that always waits, and one that sometimes has no request.
+                    let (key, kind) = (arrival.key / 2, arrival.kind);
+                    *arrival = Arrival { key, kind, ..Arrival::default() };
+                }
+                Step::Update(settings) => *settings = fair(*settings),
+                Step::Close | Step::Unbind(_) => *step = Step::PollWoken(false),
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+fn fair(settings: PoolSettings) -> PoolSettings {
+    PoolSettings { fair: true, policy: Policy::Fifo, queue_limit: 32, ..settings }
 }
 
 fn settings(dice: &mut fastrand::Rng) -> PoolSettings {

@@ -167,6 +167,16 @@ impl<'a> World<'a> {
         count(&mut self.counted, error);
     }
 
+    /// For how long such a request is expected to hold its slot.
+    pub fn estimate(&self, claim: &Claim) -> Duration {
+        self.pool.shared.lock().admission.time_of(claim.kind)
+    }
+
+    /// Whose share such a request takes.
+    pub fn key(&self, claim: &Claim) -> FairKey {
+        claim.fair.unwrap_or(FairKey::of(0))
+    }
+
     fn leave(&mut self, pick: Pick) {
         if self.waiting.is_empty() {
             return;

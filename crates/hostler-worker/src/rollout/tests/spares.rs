@@ -30,14 +30,24 @@ fn with_spare(count: usize) -> Pool {
 fn the_second_death_in_half_a_minute_brings_a_spare_and_a_minute_without_one_ends_it() {
     let pool = pool(2).dies(1).does(&[]).ready(1).after(WINDOW).dies(1).does(&[]).ready(1);
     let pool = pool.after(WINDOW - SECOND).dies(2).does(&[spare(3, 3)]).ready(2);
-    assert_eq!(pool.plan.deadline(pool.now), Some(pool.now + CALM));
+    assert_eq!(pool.plan.deadline(), Some(pool.now + CALM));
     let pool =
         pool.ready(3).after(CALM - SECOND).dies(2).does(&[steps_in(3)]).ready(2).does(&[steps_back(3)]);
     let pool =
         pool.after(CALM - SECOND).on(RolloutEvent::Tick).does(&[]).after(SECOND).on(RolloutEvent::Tick);
     let pool = pool.does(&[dismissed(3, "no spare is needed any more")]);
-    assert_eq!(pool.plan.deadline(pool.now), None);
+    assert_eq!(pool.plan.deadline(), None);
     pool.dies(1).does(&[]);
+}
+
+#[test]
+fn the_end_of_a_spare_is_due_until_it_is_seen() {
+    let pool = pool(2).dies(1).does(&[]).ready(1).dies(1).does(&[spare(3, 3)]).ready(1).ready(3);
+    // Something else happens at the same moment, and is handled first.
+    let pool = pool.after(CALM);
+    assert_eq!(pool.plan.deadline(), Some(pool.now));
+    let pool = pool.on(RolloutEvent::Tick).does(&[dismissed(3, "no spare is needed any more")]);
+    assert_eq!(pool.plan.deadline(), None, "it is due once");
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! Tests of several parts of this crate together.
+
+mod history;
+
+pub use self::history::{Bug, is_planted};
