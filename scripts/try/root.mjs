@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { mustRun, root, say } from '../steps.mjs';
 
 /** Fresh systems are kept here, and copied for each trial. */
@@ -26,6 +26,7 @@ export async function freshDebian(suite, into) {
     renameSync(draft, kept);
   }
   rmSync(into, { recursive: true, force: true });
+  mkdirSync(dirname(into), { recursive: true });
   await mustRun('cp', ['--archive', '--reflink=auto', kept, into]);
   return into;
 }
@@ -73,6 +74,8 @@ export async function serveIn(system, command, { port, user = '0:0', env = {}, f
 }
 
 function entering(system, command, { user, folder, online = false, capability }) {
+  // An image from scratch has none. Docker makes it, too.
+  mkdirSync(join(system, 'proc'), { recursive: true });
   const moved = folder === '/' ? command : ['sh', '-c', 'cd "$0" && exec "$@"', folder, ...command];
   const [id, group] = user.split(':');
   // chroot changes the user without a program inside: an image from scratch has none. For a capability, setpriv must be inside.
