@@ -266,7 +266,7 @@ impl FairShares {
         if !share.is_idle() {
             return;
         }
-        if share.time > *now && debtors.len() < MOST_DEBTORS {
+        if share.time > *now && debtors.len() < MOST_DEBTORS && !planted!(ForgottenDebt) {
             share.debt_ends = *served + (share.time - *now);
             debtors.insert((share.debt_ends, key));
         } else {

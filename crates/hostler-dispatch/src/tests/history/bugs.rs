@@ -25,12 +25,14 @@ pub enum Bug {
     WrongTotals,
     /// What a request has really cost is not charged to its key.
     LostCorrection,
+    /// A key that has no request for a moment has used nothing.
+    ForgottenDebt,
     /// A key is not charged before its request ends.
     LateCharge,
 }
 
 impl Bug {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::SlotGivenTwice,
         Self::WrongOrder,
         Self::ForgottenRequest,
@@ -41,6 +43,7 @@ impl Bug {
         Self::EndlessDelay,
         Self::WrongTotals,
         Self::LostCorrection,
+        Self::ForgottenDebt,
         Self::LateCharge,
     ];
 }
