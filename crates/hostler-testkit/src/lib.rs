@@ -1,4 +1,4 @@
-//! Helpers of Hostler's tests: `site`, `upstream`, `client`, `nats`, `memcached`, `collector`, `eventually`. Knows Hostler only from
+//! Helpers of Hostler's tests: `site`, `upstream`, `client`, `nats`, `memcached`, `collector`, `eventually`, `simulation`. Knows Hostler only from
 //! outside, as a program.
 //!
 //! Nothing here is shared with the tested code. The reader of messages is an independent implementation of HTTP/1.1. The
@@ -31,6 +31,7 @@ mod port;
 mod process;
 mod program;
 mod server_process;
+mod simulation;
 mod site;
 mod stream;
 mod tls;
@@ -52,6 +53,7 @@ pub use port::{HeldPort, held_port};
 pub use process::{Output, run};
 pub use program::{h2spec, node_22};
 pub use server_process::ServerProcess;
+pub use simulation::{Simulation, planted_bugs_are_found, random_histories};
 pub use site::Site;
 pub use tls::{TlsClients, tls_clients, tls_clients_of, tls_clients_with};
 pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};

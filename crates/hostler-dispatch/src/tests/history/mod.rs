@@ -10,12 +10,12 @@ mod shares;
 mod steps;
 mod world;
 
+use std::cell::Cell;
 use std::fmt::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use hostler_testkit::{Simulation, planted_bugs_are_found, random_histories};
+use tokio::runtime::Runtime;
 
 use self::bugs::plant;
 pub use self::bugs::{Bug, is_planted};
@@ -30,27 +30,40 @@ const THOROUGH: u64 = 256;
 /// The end of an ejection is noticed this much late: the timers of the runtime have this grain.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// Where and why a history went wrong.
-#[derive(Clone, Debug)]
-struct Failure {
-    step: usize,
-    what: String,
-}
+struct PoolHistories;
 
-fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
-}
+impl Simulation for PoolHistories {
+    type History = History;
+    type Step = Step;
+    type Coverage = Coverage;
+    type Bug = Bug;
 
-/// Runs a history. `trace` gets a line for each step.
-fn run(history: &History, runtime: &Runtime, mut trace: Option<&mut String>) -> Result<Coverage, Failure> {
-    fastrand::seed(history.seed);
-    let _inside = runtime.enter();
-    let at = AtomicU64::new(0);
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
+    const TEST: &'static str = "rules_of_the_pool";
+
+    fn history(seed: u64) -> History {
+        History::of_seed(seed)
+    }
+
+    fn steps(history: &mut History) -> &mut Vec<Step> {
+        &mut history.steps
+    }
+
+    fn settings(history: &History) -> String {
+        format!("{:?}", history.settings)
+    }
+
+    fn run(
+        history: &History,
+        runtime: &Runtime,
+        at: &Cell<usize>,
+        mut trace: Option<&mut String>,
+    ) -> Result<Coverage, String> {
+        fastrand::seed(history.seed);
+        let _inside = runtime.enter();
         let mut world = World::new(history, runtime);
         let mut checks = Checks::default();
         for (index, step) in history.steps.iter().enumerate() {
-            at.store(index as u64, Ordering::Relaxed);
+            at.set(index);
             let checked = one_step(&mut world, &mut checks, step, history);
             if let Some(trace) = &mut trace {
                 let _ = writeln!(trace, "{index:3} {step:?}\n      {}", state(&world));
@@ -59,15 +72,14 @@ fn run(history: &History, runtime: &Runtime, mut trace: Option<&mut String>) -> 
         }
         check::nothing_is_left(&world.finish())?;
         Ok(checks.seen)
-    }));
-    let step = at.load(Ordering::Relaxed) as usize;
-    match outcome {
-        Ok(checked) => checked.map_err(|what| Failure { step, what }),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-            Err(Failure { step, what: format!("panic: {}", text.unwrap_or_default()) })
-        }
+    }
+
+    fn add(sum: &mut Coverage, one: Coverage) {
+        sum.add(&one);
+    }
+
+    fn plant(bug: Option<Bug>) {
+        plant(bug);
     }
 }
 
@@ -113,108 +125,14 @@ fn state(world: &World<'_>) -> String {
     )
 }
 
-/// The shortest history that still fails, made by leaving steps out.
-fn shrunk(mut history: History, failure: &Failure, runtime: &Runtime) -> History {
-    history.steps.truncate(failure.step + 1);
-    let mut at = 0;
-    while at < history.steps.len() {
-        let mut shorter = history.clone();
-        shorter.steps.remove(at);
-        if run(&shorter, runtime, None).is_err() {
-            history = shorter;
-        } else {
-            at += 1;
-        }
-    }
-    history
-}
-
-/// What a failure prints: the number, the shortest history, and its steps.
-fn report(seed: u64, failure: &Failure, runtime: &Runtime) -> String {
-    let short = shrunk(History::of_seed(seed), failure, runtime);
-    let mut trace = String::new();
-    let what = run(&short, runtime, Some(&mut trace)).err().map_or(String::new(), |failure| failure.what);
-    let repeat = format!(
-        "HOSTLER_SIMULATION_SEED={seed} cargo test --workspace --lib rules_of_the_pool -- --nocapture"
-    );
-    format!(
-        "history {seed} fails at step {}: {}\nrepeat it: {repeat}\nthe shortest part of it that fails ({what}), with {:?}:\n{trace}",
-        failure.step, failure.what, short.settings
-    )
-}
-
-/// Runs the histories from `first` on until one fails. Returns the number of that one, and how many were run.
-fn search(first: u64, count: u64, bug: Option<Bug>) -> (Option<(u64, Failure)>, u64, Coverage) {
-    let next = AtomicU64::new(first);
-    let end = first + count;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let worker = || {
-        plant(bug);
-        let runtime = runtime();
-        let mut seen = Coverage::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= end {
-                return (None, seen);
-            }
-            match run(&History::of_seed(seed), &runtime, None) {
-                Ok(one) => seen.add(&one),
-                Err(failure) => {
-                    next.store(end, Ordering::Relaxed);
-                    return (Some((seed, failure)), seen);
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        let ends = workers.into_iter().map(|worker| worker.join().unwrap());
-        let (mut failed, mut seen) = (vec![], Coverage::default());
-        for (failure, one) in ends {
-            failed.extend(failure);
-            seen.add(&one);
-        }
-        let found = failed.into_iter().min_by_key(|(seed, _)| *seed);
-        let run = found.as_ref().map_or(count, |(seed, _)| seed - first + 1);
-        (found, run, seen)
-    })
-}
-
-fn number(name: &str) -> Option<u64> {
-    let (_, value) = std::env::vars_os().find(|(one, _)| one == name)?;
-    let number = value.to_str().and_then(|text| text.parse().ok());
-    Some(number.unwrap_or_else(|| panic!("{name}={value:?} is not a number")))
-}
-
 #[test]
 fn random_histories_keep_the_rules_of_the_pool() {
-    if let Some(seed) = number("HOSTLER_SIMULATION_SEED") {
-        let (mut trace, runtime) = (String::new(), runtime());
-        let outcome = run(&History::of_seed(seed), &runtime, Some(&mut trace));
-        println!("history {seed} of {:?}\n{trace}{outcome:?}", History::of_seed(seed).settings);
-        return assert!(outcome.is_ok(), "history {seed} fails");
+    if let Some(seen) = random_histories::<PoolHistories>(HISTORIES) {
+        seen.assert_complete();
     }
-    let count = number("HOSTLER_SIMULATION_HISTORIES").unwrap_or(HISTORIES);
-    let began = tokio::time::Instant::now();
-    let (found, _, seen) = search(0, count, None);
-    println!("{count} histories in {:?}: {seen:?}", began.elapsed());
-    if let Some((seed, failure)) = found {
-        panic!("{}", report(seed, &failure, &runtime()));
-    }
-    seen.assert_complete();
 }
 
 #[test]
 fn each_planted_bug_is_found_and_its_number_repeats_it() {
-    for bug in Bug::ALL {
-        let (found, count, _) = search(0, 20_000, Some(bug));
-        let Some((seed, failure)) = found else { panic!("{bug:?} is not found in {count} histories") };
-        println!("{bug:?}: history {seed}, after {count}: {}", failure.what);
-        plant(Some(bug));
-        let again = run(&History::of_seed(seed), &runtime(), None);
-        assert_eq!(again.err().map(|again| (again.step, again.what)), Some((failure.step, failure.what)));
-        plant(None);
-        let without = run(&History::of_seed(seed), &runtime(), None);
-        assert!(without.is_ok(), "{bug:?}: history {seed} fails without the bug, too: {without:?}");
-    }
+    planted_bugs_are_found::<PoolHistories>(&Bug::ALL, 20_000);
 }
