@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::capacity::Capacity;
 use super::cpus::ShownPlace;
 use super::inspection::InspectionKind;
-use super::lifecycle::{Drain, Standing};
+use super::lifecycle::{Drain, LifecycleState, Standing};
 use super::node_figures::NodeFigures;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
@@ -39,6 +39,24 @@ pub enum WorkerState {
     BackingOff,
     /// It has stopped for good.
     Stopped,
+}
+
+impl From<LifecycleState> for WorkerState {
+    fn from(state: LifecycleState) -> Self {
+        match state {
+            LifecycleState::Queued | LifecycleState::Booting { .. } => Self::Booting,
+            LifecycleState::Warming { .. } => Self::Warming,
+            LifecycleState::Ready => Self::Ready,
+            LifecycleState::Standby => Self::Standby,
+            LifecycleState::Retiring { .. } | LifecycleState::SteppingBack => Self::Retiring,
+            LifecycleState::Aside { .. } => Self::OutOfRotation,
+            LifecycleState::Diagnosing { .. }
+            | LifecycleState::Stopping { .. }
+            | LifecycleState::Killed { .. } => Self::Stopping,
+            LifecycleState::BackingOff { .. } => Self::BackingOff,
+            LifecycleState::Stopped => Self::Stopped,
+        }
+    }
 }
 
 impl WorkerState {

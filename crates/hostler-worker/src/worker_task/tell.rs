@@ -48,19 +48,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.tell_cpus();
         let state = self.life.state();
         let before = self.status.state;
-        self.status.state = match state {
-            LifecycleState::Queued | LifecycleState::Booting { .. } => WorkerState::Booting,
-            LifecycleState::Warming { .. } => WorkerState::Warming,
-            LifecycleState::Ready => WorkerState::Ready,
-            LifecycleState::Standby => WorkerState::Standby,
-            LifecycleState::Retiring { .. } | LifecycleState::SteppingBack => WorkerState::Retiring,
-            LifecycleState::Aside { .. } => WorkerState::OutOfRotation,
-            LifecycleState::Diagnosing { .. }
-            | LifecycleState::Stopping { .. }
-            | LifecycleState::Killed { .. } => WorkerState::Stopping,
-            LifecycleState::BackingOff { .. } => WorkerState::BackingOff,
-            LifecycleState::Stopped => WorkerState::Stopped,
-        };
+        self.status.state = state.into();
         self.status.standing = self.life.standing();
         self.status.restarts_at = match state {
             LifecycleState::BackingOff { until } if !self.life.waits_for_change() => Some(until),

@@ -265,7 +265,7 @@ impl World<'_> {
 
     fn publish(&mut self, worker: &mut Worker) {
         let before = worker.status.state;
-        let state = shown(worker.life.state());
+        let state = WorkerState::from(worker.life.state());
         worker.status.state = state;
         worker.status.standing = worker.life.standing();
         worker.status.drain = worker.life.drain();
@@ -304,20 +304,4 @@ impl World<'_> {
 fn how_it_went(worker: &Worker) -> String {
     let how = worker.status.last_error.as_ref().or(worker.status.last_exit.as_ref());
     how.cloned().unwrap_or_default()
-}
-
-fn shown(state: LifecycleState) -> WorkerState {
-    match state {
-        LifecycleState::Queued | LifecycleState::Booting { .. } => WorkerState::Booting,
-        LifecycleState::Warming { .. } => WorkerState::Warming,
-        LifecycleState::Ready => WorkerState::Ready,
-        LifecycleState::Standby => WorkerState::Standby,
-        LifecycleState::Retiring { .. } | LifecycleState::SteppingBack => WorkerState::Retiring,
-        LifecycleState::Aside { .. } => WorkerState::OutOfRotation,
-        LifecycleState::Diagnosing { .. }
-        | LifecycleState::Stopping { .. }
-        | LifecycleState::Killed { .. } => WorkerState::Stopping,
-        LifecycleState::BackingOff { .. } => WorkerState::BackingOff,
-        LifecycleState::Stopped => WorkerState::Stopped,
-    }
 }
