@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::MemberTls;
+
 /// A section with TLS to a service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
@@ -18,4 +20,12 @@ pub struct OutgoingTls {
     /// A PEM file with the private key of `cert`.
     #[schemars(with = "String", extend("x-default" = "none"))]
     pub key: Option<String>,
+}
+
+impl OutgoingTls {
+    /// The same as TLS to a member, whose certificate is checked.
+    pub fn as_for_members(&self) -> MemberTls {
+        let Self { ca, cert, key } = self.clone();
+        MemberTls { ca, cert, key, ..MemberTls::default() }
+    }
 }

@@ -103,9 +103,7 @@ impl Resolver<'_> {
 
     /// Reports errors of the files now. NATS reads them at each connection, so that new files work without a reload.
     fn nats_tls(&mut self, path: &KeyPath, written: &file::OutgoingTls) -> NatsTls {
-        let file::OutgoingTls { ca, cert, key } = written.clone();
-        let as_for_members = file::MemberTls { ca, cert, key, ..file::MemberTls::default() };
-        self.member_tls(path, &as_for_members);
+        self.member_tls(path, &written.as_for_members());
         let at = |name: &String| self.folder.join(name);
         NatsTls {
             ca: written.ca.as_ref().map(at),

@@ -32,12 +32,11 @@ impl Resolver<'_> {
         let uri = address(endpoint).map_err(|why| self.refuse(&at, why)).ok()?;
         let is_secure = uri.scheme_str() == Some("https");
         let tls = KeyPath::of("traces.tls");
-        let file::OutgoingTls { ca, cert, key } = written.tls.clone();
         if !is_secure && written.tls != file::OutgoingTls::default() {
             self.refuse(&tls, "needs an https:// endpoint");
         }
         let server_name = Some(host(&uri).to_owned());
-        let as_for_members = file::MemberTls { ca, cert, key, server_name, verify: true };
+        let as_for_members = file::MemberTls { server_name, ..written.tls.as_for_members() };
         let tls = if is_secure { Some(self.member_tls(&tls, &as_for_members)?) } else { None };
         let headers = self.collector_headers(&uri, written)?;
         Some(CollectorAddress { uri, headers, tls })
