@@ -7,10 +7,10 @@ import { parseArgs } from 'node:util';
 import { get, untilAnswers } from './lib/http.mjs';
 import { figures, ok, openLoop, steppedLoop } from './lib/load.mjs';
 import { inRounds } from './lib/rounds.mjs';
-import { createSession, freePort } from './lib/session.mjs';
+import { createSession } from './lib/session.mjs';
 import { median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from './lib/statistics.mjs';
-import { buildLoad, hostlerBinary, needTwoCores } from './lib/tools.mjs';
-import { configuration } from './peers/hostler.mjs';
+import { buildLoad, needTwoCores } from './lib/tools.mjs';
+import { launch } from './peers/hostler.mjs';
 
 const MEMBERS_APP = fileURLToPath(new URL('apps/pauses/members.mjs', import.meta.url));
 const MEMBERS = 4;
@@ -40,10 +40,9 @@ async function measure({ round, cell: { oneOf }, peer }) {
   const sockets = Array.from({ length: MEMBERS }, (_, i) => session.path(`member${i + 1}.sock`));
   const members = session.start(process.execPath, [MEMBERS_APP, ...[oneOf, QUICK_MS, SLOW_MS].map(String), ...sockets], { name: 'members' });
   await untilAnswers(sockets[0], { path: '/count', processes: [members] });
-  const port = await freePort();
   const pool = [`members = ${JSON.stringify(sockets.map((path) => `unix:${path}`))}`, ...WAYS[peer]];
-  const hostler = session.start(hostlerBinary(), ['start', '-c', session.write('hostler.toml', configuration({ port, threads: 1, pool, queueTimeout: '5s' }))], { name: 'hostler' });
-  await untilAnswers(port, { path: '/page', processes: [hostler] });
+  const { port, processes } = await launch(session, { threads: 1, pool, queueTimeout: '5s' });
+  await untilAnswers(port, { path: '/page', processes });
 
   // The budget counts from the start, so the requests of the warm-up count as well.
   const before = await counted(sockets[0]);
@@ -52,7 +51,7 @@ async function measure({ round, cell: { oneOf }, peer }) {
   const found = figures(report);
   const sent = warm.planned + found.planned;
   const extra = (await counted(sockets[0])) - before - sent;
-  for (const one of [hostler, members]) await session.stop(one);
+  for (const one of [...processes, members]) await session.stop(one);
   const { planned, p50_us: p50, p99_us: p99, slowest_us: slowest } = found;
   const p95 = percentile(report.hits.map((hit) => (ok(hit) ? hit[3] : Infinity)), 95);
   return { oneOf, planned, failed: planned - found.ok, p50, p95, p99, slowest, extra: extra / sent };

@@ -6,13 +6,13 @@ import { connect } from 'node:http2';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { createSession, freePort } from './lib/session.mjs';
+import { createSession } from './lib/session.mjs';
 import { percentile } from './lib/statistics.mjs';
-import { hostlerBinary, installPackages, needTwoCores } from './lib/tools.mjs';
+import { installPackages, needTwoCores } from './lib/tools.mjs';
 import { wrk } from './lib/wrk.mjs';
 import { mulberry32 } from './lib/zipf.mjs';
 import { untilAnswers } from './lib/http.mjs';
-import { configuration } from './peers/hostler.mjs';
+import { launch } from './peers/hostler.mjs';
 
 /** Requests of others: one has the worker, and the rest stand in the queue. */
 const WAITING = 64;
@@ -50,12 +50,10 @@ try {
 }
 
 async function start() {
-  const port = await freePort();
   const pool = [`command = ["node", "-e", ${JSON.stringify(APP)}]`, 'workers = 1', 'concurrency = 1'];
   const routes = '[[routes]]\nmatch = "*"\npool = "web"\nearly_hints = "learn"\n\n[[routes]]\nmatch = "/own"\nrespond = { status = 200, body = "own" }\n';
-  const file = session.write('hostler.toml', configuration({ port, threads: 1, pool, queueTimeout: '30s', more: routes }));
-  const started = session.start(hostlerBinary(), ['start', '-c', file], { name: 'hostler' });
-  await untilAnswers(port, { path: '/page', processes: [started] });
+  const { port, processes } = await launch(session, { threads: 1, pool, queueTimeout: '30s', more: routes });
+  await untilAnswers(port, { path: '/page', processes });
   return port;
 }
 
