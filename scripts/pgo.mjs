@@ -1,12 +1,12 @@
-// npm run pgo: makes pgo/hostler.profdata again. It builds Hostler with counters, loads it with short runs of the benchmarks, and merges
-// what was counted. Does not know how Cargo gets the profile (pgo/rustc.sh).
+// npm run pgo: makes pgo/hostler.profdata again. It builds Hostler with counters, loads it with short runs of the benchmarks and with
+// bench/training.mjs, and merges what was counted. Does not know how Cargo gets the profile (pgo/rustc.sh).
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installPackages } from './debian.mjs';
 import { checkToolchain, has, mustRun, root, say, stop } from './steps.mjs';
 
-/** The scenarios that between them use each part of a request's path. `tail` uses the same code as `overload`. */
+/** With bench/training.mjs they use each part of a request's path. `tail` uses the same code as `overload`. */
 const SCENARIOS = ['proxy', 'scale', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'photos', 'render', 'idle', 'deploys', 'overload'];
 
 const TARGET = join(root, 'target', 'pgo');
@@ -26,8 +26,11 @@ for (const scenario of SCENARIOS) {
   say(`Loading it: ${scenario}`);
   await mustRun('node', ['bench/run.mjs', scenario, '--quick', '--peers', 'hostler'], { env });
 }
+say('Loading it: training');
+await mustRun('node', ['bench/training.mjs'], { env });
 if (readdirSync(COUNTS).length === 0) stop('Hostler wrote no counts');
-await mustRun(merge, ['merge', '--sparse', '-o', join(root, 'pgo', 'hostler.profdata'), COUNTS]);
+// Without --sparse: the profile names the functions that never ran, too. The compiler makes those small.
+await mustRun(merge, ['merge', '-o', join(root, 'pgo', 'hostler.profdata'), COUNTS]);
 // A profile serves each target, so the host does not count.
 writeFileSync(join(root, 'pgo', 'rustc.txt'), compiler.replace(/^host:.*\n/m, ''));
 say('Wrote pgo/hostler.profdata and pgo/rustc.txt');
