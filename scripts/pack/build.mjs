@@ -1,6 +1,6 @@
 // Builds the program for one target with Zig as C compiler and linker, and separates its debug information. Knows no package format.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { makeZig } from '../tools.mjs';
 import { mustRun, root, say, stop } from '../steps.mjs';
@@ -14,19 +14,10 @@ export async function build(target, { profile, fromSource }) {
   if (!fromSource) await addStandardLibrary(target);
   say(`Building hostler for ${target.name}, profile ${profile}`);
   const folder = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
-  const env = { ...process.env, PATH: `${zig.folder}${delimiter}${process.env.PATH}` };
-  const profiled = ['--profile', profile];
-  if (target.triple === hostTriple() && !fromSource) {
-    // Without --target, because that would give the functions other names than in the profile of the build (pgo/).
-    const into = join(folder, 'zig');
-    await mustRun('cargo', ['build', ...PROGRAM, ...profiled, '--target-dir', into], { env: { ...env, ...zigFor(target, zig, folder) } });
-    return join(into, folderOf(profile), 'hostler');
-  }
-  // The profile of the build is for the triple that it was made with (pgo/README.md).
-  Object.assign(env, { HOSTLER_PGO: 'off', ...(fromSource ? { RUSTC_BOOTSTRAP: '1' } : {}) });
+  const env = { ...process.env, PATH: `${zig.folder}${delimiter}${process.env.PATH}`, ...(fromSource ? { RUSTC_BOOTSTRAP: '1' } : {}) };
   const std = fromSource ? ['-Zbuild-std=std,panic_unwind'] : [];
   const triple = target.glibc ? `${target.triple}.${target.glibc}` : target.triple;
-  await mustRun('cargo-zigbuild', ['zigbuild', ...PROGRAM, ...profiled, '--target', triple, ...std], { env });
+  await mustRun('cargo-zigbuild', ['zigbuild', ...PROGRAM, '--profile', profile, '--target', triple, ...std], { env });
   return join(folder, target.triple, folderOf(profile), 'hostler');
 }
 
@@ -62,29 +53,6 @@ async function addStandardLibrary({ name, triple }) {
       'Where rustup has no network, compile it: install the source of the standard library for exactly this compiler (the component rust-src,\n' +
       'or the package rust-src of the system) and give --std-from-source.',
   );
-}
-
-/** Environment variables with which cargo compiles and links for its own system with Zig, against an old glibc. */
-function zigFor(target, zig, folder) {
-  const scripts = join(folder, 'zig', 'tools');
-  mkdirSync(scripts, { recursive: true });
-  const [cpu] = target.triple.split('-');
-  const of = (tool, flags) => {
-    const path = join(scripts, `${tool}-${target.name}`);
-    const draft = `${path}.${process.pid}`;
-    writeFileSync(draft, `#!/bin/sh\nexec "${join(zig.folder, 'cargo-zigbuild')}" zig ${tool} -- ${flags} "$@"\n`, { mode: 0o755 });
-    renameSync(draft, path);
-    return path;
-  };
-  const system = `-target ${cpu}-linux-gnu.${target.glibc}`;
-  const variable = target.triple.replaceAll('-', '_');
-  const cc = of('cc', system);
-  return {
-    [`CARGO_TARGET_${variable.toUpperCase()}_LINKER`]: cc,
-    [`CC_${variable}`]: cc,
-    [`CXX_${variable}`]: of('c++', system),
-    [`AR_${variable}`]: of('ar', ''),
-  };
 }
 
 /** The folder of a profile inside the target directory. */
