@@ -1,6 +1,8 @@
 // Samples a running process with perf: its stacks with the number of samples, and its system calls. Knows no program.
-import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createReadStream, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 
 /** Samples a second. A prime number, so that samples do not keep step with timers. Many kernels take only 250. */
@@ -21,8 +23,13 @@ export async function sampled(session, pid, work) {
 
 /** The number of each system call of a process while `work` runs, as { name: count }, and the result of `work`. */
 export async function countedCalls(session, pid, work) {
-  const counts = session.path('perf.counts');
-  const stat = session.start('perf', ['stat', '-x', ';', '-e', 'syscalls:sys_enter_*', '-p', String(pid), '-o', counts], { name: 'perf-stat' });
+  const [counts, control, done] = ['perf.counts', 'perf.control', 'perf.done'].map((name) => session.path(name));
+  execFileSync('mkfifo', [control, done]);
+  // perf begins to count (-D -1) when it is told to, and says when it does: there are hundreds of calls, and each takes it a while.
+  const stat = session.start('perf', ['stat', '-x', ';', '-D', '-1', `--control=fifo:${control},${done}`, '-e', 'syscalls:sys_enter_*', '-p', String(pid), '-o', counts], { name: 'perf-stat' });
+  const counting = once(createReadStream(done), 'data');
+  await writeFile(control, 'enable\n');
+  await counting;
   const result = await work();
   process.kill(stat.pid, 'SIGINT');
   await stat.exit;
