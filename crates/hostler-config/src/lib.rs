@@ -24,6 +24,7 @@ mod value;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 
 pub use admin_token::{AdminToken, VARIABLE as ADMIN_TOKEN_VARIABLE};
 pub use client_tls::ClientTls;
@@ -137,16 +138,14 @@ fn parse(document: &mut Document, report: &mut Report) -> file::File {
     loop {
         let values = toml::Value::Table(document.values().clone());
         let mut track = serde_path_to_error::Track::new();
-        let tracked = serde_path_to_error::Deserializer::new(values, &mut track);
-        // Erased: the compiler would write out the code that tracks the path once for each type of the file.
-        let parsed = erased_serde::deserialize(&mut <dyn erased_serde::Deserializer>::erase(tracked));
-        let error: erased_serde::Error = match parsed {
+        let parsed = file::File::deserialize(serde_path_to_error::Deserializer::new(values, &mut track));
+        let error = match parsed {
             Ok(file) => return file,
             Err(error) => error,
         };
         let path = key_path(&track.path());
         let written = document.original(&path);
-        let why = error.to_string().replace("a sequence", "a list").replace("a map", "a table");
+        let why = error.message().replace("a sequence", "a list").replace("a map", "a table");
         report.error(document.place_of_value(&path), format!("{written}: {why}"));
         if !document.drop_value(&path) {
             return file::File::default();
