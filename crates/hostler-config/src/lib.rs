@@ -24,7 +24,6 @@ mod value;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
-
 pub use admin_token::{AdminToken, VARIABLE as ADMIN_TOKEN_VARIABLE};
 pub use client_tls::ClientTls;
 pub use difference::{Difference, PoolChange};

@@ -19,6 +19,8 @@ mod meter;
 mod read_ahead;
 mod request;
 mod second_try;
+#[cfg(test)]
+pub mod tests;
 mod tunnel;
 mod upload;
 
@@ -152,5 +154,5 @@ pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
 
 /// True if the request may and can be sent again although it may have been worked on.
 pub fn is_repeatable(exchange: &Exchange) -> bool {
-    exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
+    (exchange.is_idempotent() || planted!(PostRepeated)) && !matches!(exchange.body, Body::Streaming)
 }
