@@ -2,6 +2,7 @@
 //! gateway.
 
 mod bugs;
+mod kept;
 mod wire;
 
 use std::cell::RefCell;

@@ -2,7 +2,6 @@
 //!
 //! A close that is on its way ([`MemberSide::deafen`]) is what a kept connection suffers: for a while the proxy can write, and nobody reads.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -33,7 +32,7 @@ enum WireEnd {
 
 #[derive(Default)]
 struct Half {
-    bytes: VecDeque<u8>,
+    bytes: Vec<u8>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -67,7 +66,7 @@ impl WireState {
 
     fn deafen(&mut self) {
         self.is_deaf = true;
-        let unread: Vec<u8> = self.up.bytes.drain(..).collect();
+        let unread = std::mem::take(&mut self.up.bytes);
         if !unread.is_empty() {
             (self.discarded)(&unread);
         }
@@ -103,7 +102,7 @@ impl WireState {
             return Poll::Pending;
         }
         let some = self.part(room.min(bytes.len()));
-        self.up.bytes.extend(&bytes[..some]);
+        self.up.bytes.extend_from_slice(&bytes[..some]);
         self.up.reader.take().into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(some))
     }
@@ -120,8 +119,8 @@ impl WireState {
             };
         }
         let some = self.part(self.down.bytes.len().min(buf.remaining()));
-        let bytes: Vec<u8> = self.down.bytes.drain(..some).collect();
-        buf.put_slice(&bytes);
+        buf.put_slice(&self.down.bytes[..some]);
+        self.down.bytes.drain(..some);
         self.down.writer.take().into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(()))
     }
@@ -167,7 +166,8 @@ impl MemberSide {
         }
         let count = state.up.bytes.len();
         let some = if count == 0 { 0 } else { state.part(count) };
-        into.extend(state.up.bytes.drain(..some));
+        into.extend_from_slice(&state.up.bytes[..some]);
+        state.up.bytes.drain(..some);
         state.up.writer.take().into_iter().for_each(Waker::wake);
         Poll::Ready(some)
     }
@@ -203,8 +203,17 @@ impl MemberSide {
                 return Poll::Pending;
             }
             let some = room.min(bytes.len());
-            state.down.bytes.extend(&bytes[..some]);
+            state.down.bytes.extend_from_slice(&bytes[..some]);
             *bytes = &bytes[some..];
+            state.down.reader.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// The proxy finds all of these bytes at its next look, even if there is no room for them.
+    pub fn write_at_once(&self, bytes: &[u8]) {
+        let mut state = lock(&self.0);
+        if state.end.is_none() {
+            state.down.bytes.extend_from_slice(bytes);
             state.down.reader.take().into_iter().for_each(Waker::wake);
         }
     }

@@ -305,7 +305,14 @@ impl Connection {
         is_read: bool,
         request: (u64, usize),
     ) -> bool {
-        let mut rest = &answer.bytes[..];
+        // The last byte comes together with what is behind it: nothing protects a request from bytes that come while it is sent.
+        let (mut rest, last) = match answer.surplus {
+            b"" => (&answer.bytes[..], vec![]),
+            surplus => {
+                let (rest, last) = answer.bytes.split_at(answer.bytes.len() - 1);
+                (rest, [last, surplus].concat())
+            }
+        };
         for left in (1..=script.pieces).rev() {
             let some = if left == 1 || rest.len() < 2 { rest.len() } else { dice.usize(1..rest.len()) };
             let (piece, after) = rest.split_at(some);
@@ -327,6 +334,7 @@ impl Connection {
                 return false;
             }
         }
+        self.wire.write_at_once(&last);
         rest.is_empty()
     }
 

@@ -149,6 +149,8 @@ pub enum Then {
 #[derive(Clone, Debug)]
 pub struct MemberAnswer {
     pub bytes: Vec<u8>,
+    /// What comes behind them, at once.
+    pub surplus: &'static [u8],
     pub then: Then,
     pub status: u16,
     /// What a client gets as body if the answer is whole, and what the body begins with if it is not.
@@ -166,7 +168,9 @@ pub struct MemberAnswer {
 /// The body of the answer to a request: each part of it shows whose it is.
 pub fn pattern(kind: &str, id: u64, attempt: usize, length: usize) -> Vec<u8> {
     let part = format!("<{kind} {id}.{attempt}>");
-    part.bytes().cycle().take(length).collect()
+    let mut bytes = part.repeat(length / part.len() + 1).into_bytes();
+    bytes.truncate(length);
+    bytes
 }
 
 impl MemberAnswer {
@@ -176,6 +180,7 @@ impl MemberAnswer {
         let body = if has_body { pattern("answer", id, attempt, script.length) } else { vec![] };
         let mut answer = Self {
             bytes: vec![],
+            surplus: b"",
             then: Then::Keep,
             status: script.status,
             body,
@@ -278,7 +283,7 @@ impl MemberAnswer {
                 if self.then == Then::Keep {
                     self.then = Then::KeepUnfit;
                     let more: [&[u8]; 3] = [b"x", b"\r\n", UNASKED];
-                    self.bytes.extend_from_slice(more[dice.usize(..3)]);
+                    self.surplus = more[dice.usize(..3)];
                 }
                 return;
             }
