@@ -86,10 +86,9 @@ impl Record {
         let facts = &self.facts[&ask.id];
         let took = ended.answered - ended.asked;
         let is_any = |is: fn(&MemberAnswer) -> bool| facts.attempts.iter().any(is);
+        let shortest = settings.queue_timeout.min(settings.request_timeout);
         let has_cause = match refusal {
-            Refusal::QueueTimeout => {
-                took >= Duration::from_millis(settings.queue_timeout.min(settings.request_timeout))
-            }
+            Refusal::QueueTimeout => took >= Duration::from_millis(shortest),
             Refusal::QueueFull { limit } => *limit == settings.queue_limit,
             Refusal::Overloaded => !settings.is_tame,
             Refusal::Unreachable(_) => self.refused > 0,
@@ -98,7 +97,11 @@ impl Record {
             Refusal::InterimAnswers(_) => {
                 facts.ask.scripts.iter().any(|one| one.fault == Fault::TooManyInterims)
             }
-            Refusal::AnswerTimeout => took >= Duration::from_millis(settings.request_timeout),
+            // Or the member was given up, and no other had a slot in time.
+            Refusal::AnswerTimeout => {
+                let least = if facts.attempts.is_empty() { settings.request_timeout } else { shortest };
+                took >= Duration::from_millis(least)
+            }
             Refusal::ClientLeft | Refusal::Body(BodyError::Left) => ended.has_left,
             _ => false,
         };
@@ -107,14 +110,16 @@ impl Record {
         })
     }
 
-    /// A member hung up on the request in the middle of its answer, or before it, and so often that it may not be sent again.
+    /// A member hung up on the request in the middle of its answer. Or before it, and the request was sent so often that it may not be sent
+    /// again.
     fn is_lost(&self, facts: &Facts, settings: &Settings) -> bool {
-        let in_body = facts.attempts.iter().any(|answer| answer.ends_in_body);
-        let before = facts.attempts.iter().filter(|answer| answer.ends_before_head).count();
+        let unread = facts.lost + self.unclear;
         let is_streamed = settings.streams_body && facts.ask.body > 0;
         let may_be_repeated = facts.ask.method.is_idempotent() && !is_streamed;
         let least = if may_be_repeated { MOST_SENDS } else { 1 };
-        in_body || before + facts.lost + self.unclear >= least
+        let in_body = facts.attempts.iter().any(|answer| answer.ends_in_body);
+        let before = unread > 0 || facts.attempts.iter().any(|answer| answer.ends_before_head);
+        in_body || before && facts.attempts.len() + unread >= least
     }
 
     fn count(&mut self, ask: &Ask, ended: &Ended, settings: &Settings) {

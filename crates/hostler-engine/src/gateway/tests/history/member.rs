@@ -109,7 +109,7 @@ impl Connection {
         let mut dice = fastrand::Rng::with_seed(seed);
         let mut count = 0;
         loop {
-            match self.idle().await {
+            match self.idle(count > 0).await {
                 Woken::Gone => return,
                 Woken::Order(IdleOrder::Unasked) => {
                     self.write(UNASKED).await;
@@ -150,8 +150,9 @@ impl Connection {
         lock(&self.member.record).note(Err(what));
     }
 
-    /// Waits for the next request. Orders from before do not count.
-    async fn idle(&mut self) -> Woken {
+    /// Waits for the next request. Orders from before do not count, and none counts before the first request: the proxy may just be about
+    /// to send it.
+    async fn idle(&mut self, obeys: bool) -> Woken {
         let seen = self.member.orders();
         if !self.inbox.is_empty() {
             return Woken::Bytes;
@@ -163,7 +164,7 @@ impl Connection {
             let woken = poll_fn(|cx| match wire.poll_read(cx, inbox) {
                 Poll::Ready(0) => Poll::Ready(Some(Woken::Gone)),
                 Poll::Ready(_) => Poll::Ready(Some(Woken::Bytes)),
-                Poll::Pending => match member.order_after(seen) {
+                Poll::Pending => match member.order_after(seen).filter(|_| obeys) {
                     Some(order) => Poll::Ready(Some(Woken::Order(order))),
                     None => changed.as_mut().poll(cx).map(|()| None),
                 },
@@ -221,7 +222,7 @@ impl Connection {
         if !script.is_early && !self.take_body(&mut body, ask).await {
             return false;
         }
-        if !self.works(script.works).await {
+        if !self.works(script, script.works).await {
             return false;
         }
         let request = (ask.id, attempt);
@@ -284,13 +285,14 @@ impl Connection {
     }
 
     /// False: the proxy has gone meanwhile.
-    async fn works(&mut self, long: u64) -> bool {
+    async fn works(&mut self, script: &Script, long: u64) -> bool {
         if long == 0 {
             return true;
         }
         let mut over: Pin<Box<_>> = Box::pin(sleep_until(Instant::now() + Duration::from_millis(long)));
         poll_fn(|cx| match over.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending if script.is_busy => Poll::Pending,
             Poll::Pending => self.wire.poll_gone(cx).map(|()| false),
         })
         .await
@@ -330,7 +332,7 @@ impl Connection {
             if !self.write(piece).await || rest.is_empty() {
                 break;
             }
-            if !self.works(script.rest).await {
+            if !self.works(script, script.rest).await {
                 return false;
             }
         }

@@ -10,6 +10,8 @@ pub struct Script {
     pub seed: u64,
     /// How long it works before it answers, in milliseconds.
     pub works: u64,
+    /// It does not notice meanwhile that the proxy has closed the connection.
+    pub is_busy: bool,
     /// It answers before it has read the body of the request.
     pub is_early: bool,
     /// How many interim answers it sends first, and of which status.
@@ -95,12 +97,13 @@ impl Script {
         Self {
             seed: dice.u64(..),
             works: [0, 0, dice.u64(..20), dice.u64(..200)][dice.usize(..4)],
+            is_busy: dice.bool(),
             is_early: dice.u8(..) < 40,
             interims: if dice.u8(..) < 50 { dice.usize(1..=MOST_INTERIMS) } else { 0 },
             interim: if dice.bool() { 103 } else { 100 },
             status: [200, 200, 200, 200, 404, 500, 204, 304][dice.usize(..8)],
             framing,
-            length: [0, 1, 30, 500, 9_000, 50_000][dice.usize(..6)],
+            length: [0, 1, 30, 500, 3_000, 20_000][dice.usize(..6)],
             says_close: dice.u8(..) < 30,
             is_old: framing != MemberFraming::Chunked && dice.u8(..) < 16,
             pieces: if dice.bool() { 1 } else { dice.usize(1..6) },
@@ -114,6 +117,7 @@ impl Script {
         Self {
             seed: 0,
             works: 5,
+            is_busy: true,
             is_early: false,
             interims: 0,
             interim: 103,

@@ -118,7 +118,7 @@ fn settings(dice: &mut fastrand::Rng) -> Settings {
         failures: dice.u32(0..4),
         hedge: (dice.u8(..) < 72).then(|| dice.u64(20..120)),
         streams_body: dice.u8(..) < 90,
-        capacity: [64, 1_000, 20_000, 200_000][dice.usize(..4)],
+        capacity: [200, 2_000, 20_000, 200_000][dice.usize(..4)],
     }
 }
 
@@ -136,7 +136,7 @@ fn step(dice: &mut fastrand::Rng, settings: &Settings, id: u64) -> Step {
 fn ask(dice: &mut fastrand::Rng, settings: &Settings, id: u64) -> Ask {
     let method = [Method::Get, Method::Get, Method::Head, Method::Post, Method::Post, Method::Put];
     let method = method[dice.usize(..method.len())];
-    let sizes = [0, 1, 20, 300, 5_000, 40_000];
+    let sizes = [0, 1, 20, 300, 3_000, 20_000];
     let body = if matches!(method, Method::Get | Method::Head) { 0 } else { sizes[dice.usize(..6)] };
     let is_slow = dice.u8(..) < 60;
     let leaves = !settings.is_tame && dice.u8(..) < 50;
