@@ -97,9 +97,13 @@ impl Record {
             Refusal::InterimAnswers(_) => {
                 facts.ask.scripts.iter().any(|one| one.fault == Fault::TooManyInterims)
             }
-            // Or the member was given up, and no other had a slot in time.
+            // Or the member was given up, and no other had a slot in time. Or two were asked, and the last one that was left has failed.
             Refusal::AnswerTimeout => {
-                let least = if facts.attempts.is_empty() { settings.request_timeout } else { shortest };
+                let least = match facts.attempts.len() {
+                    0 => settings.request_timeout,
+                    MOST_SENDS.. if ended.hedge.is_some() => 0,
+                    _ => shortest,
+                };
                 took >= Duration::from_millis(least)
             }
             Refusal::ClientLeft | Refusal::Body(BodyError::Left) => ended.has_left,

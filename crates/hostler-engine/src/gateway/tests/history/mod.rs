@@ -4,6 +4,7 @@
 //! `HOSTLER_SIMULATION_SEED=N` repeats one history with all its steps, and `HOSTLER_SIMULATION_HISTORIES=N` runs that many.
 
 mod client;
+mod found;
 mod judge;
 mod member;
 mod record;
