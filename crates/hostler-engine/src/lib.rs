@@ -5,6 +5,20 @@
     reason = "the modules of a program have no users outside; a comment stands where it explains something"
 )]
 
+/// Whether a test of the simulation has planted this bug here. Outside tests: false.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(test)]
+        {
+            crate::proxy::tests::is_planted(crate::proxy::tests::Bug::$bug)
+        }
+        #[cfg(not(test))]
+        {
+            false
+        }
+    }};
+}
+
 pub mod cache;
 pub mod exchange;
 pub mod files;

@@ -71,7 +71,10 @@ pub(super) async fn call_within<D: Downstream>(
             Some(hedge) => hedge::forward(hedge, lease, (route, target), exchange, client, thread).await,
         };
         let answered = match answered {
-            Ok(call) if call.is_late() => wait::for_late_answer(call, exchange, client, target).await,
+            Ok(call) if call.is_late() => {
+                let may_move = policy.may_send_more(sends + 1);
+                wait::for_late_answer(call, may_move, exchange, client, target).await
+            }
             answered => answered,
         };
         let failure = match answered {
@@ -165,6 +168,10 @@ impl RetryPolicy for ConfiguredRetry {
         wait::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
     }
 
+    fn may_send_more(&self, sends: u32) -> bool {
+        sends < MAX_SENDS
+    }
+
     fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}
 
     fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
@@ -173,7 +180,7 @@ impl RetryPolicy for ConfiguredRetry {
         if failure.was_never_sent() {
             return again(Some(failure.into()));
         }
-        if sends == MAX_SENDS || !proxy::may_repeat(&failure, exchange) {
+        if !self.may_send_more(sends) || !proxy::may_repeat(&failure, exchange) {
             return Err(failure.into());
         }
         // The reason why it got no answer says more than that it waited for another member.

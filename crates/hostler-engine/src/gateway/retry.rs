@@ -24,6 +24,11 @@ pub trait RetryPolicy {
     /// Runs before anything is sent. Sets the deadline of the answer.
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange);
 
+    /// Whether a request that was sent so often may be sent once more. If not, it waits for its last answer until the deadline.
+    fn may_send_more(&self, _sends: u32) -> bool {
+        true
+    }
+
     /// Runs when a member has answered.
     fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead);
 

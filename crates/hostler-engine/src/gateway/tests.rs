@@ -1,5 +1,6 @@
 //! Helpers for the tests of the gateway: a pool without members, and a request. Knows no test.
 
+mod history;
 mod reload;
 
 use std::net::{Ipv4Addr, SocketAddr};

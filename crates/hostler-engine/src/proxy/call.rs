@@ -136,7 +136,7 @@ impl Call {
                     self.switched = true;
                     return self.poll_switch(cx, exchange);
                 }
-                Ok(()) if !self.link.head().is_interim() => {
+                Ok(()) if !self.link.head().is_interim() || planted!(InterimIsFinal) => {
                     // If the answer has been cut off by now, the client has got no byte of it, and another member may be asked.
                     let ahead = self.link.poll_ahead(cx);
                     return Poll::Ready(match ahead {
@@ -155,12 +155,16 @@ impl Call {
         {
             return Poll::Ready(Err(Failure::Forsaken));
         }
+        if planted!(NoDeadline) {
+            return Poll::Pending;
+        }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
     /// Reads the next head, interim or final.
     pub(super) fn poll_next_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        ready!(self.link.poll_head(cx, &self.settings.limits, self.to_head))?;
+        let to_head = self.to_head && !planted!(HeadHasBody);
+        ready!(self.link.poll_head(cx, &self.settings.limits, to_head))?;
         let head = self.link.head();
         if head.is_interim() && head.status != 101 {
             self.interims.note(head, self.settings.max_interim_answers, self.settings.limits.max_size)?;
@@ -280,6 +284,9 @@ impl Call {
             }
         }
         match &mut self.live_stream {
+            None if planted!(CutIsWhole) => {
+                self.link.poll_body(cx, into, max).map(|read| Ok(read.unwrap_or(true)))
+            }
             None => self.link.poll_body(cx, into, max),
             Some(live_stream) => live_stream.poll_body(cx, &mut self.link, into, max),
         }

@@ -54,7 +54,7 @@ impl Connector {
     /// Opens a new connection for this protocol, within `time_limit`.
     pub async fn connect(&self, protocol: MemberProtocol, time_limit: Duration) -> Result<Stream, Failure> {
         let until = Instant::now() + time_limit;
-        let connected = timeout_at(until, Stream::connect(&self.address)).await;
+        let connected = timeout_at(until, open(&self.address)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let stream = stream.and_then(|stream| self.check_peer(stream)).map_err(Failure::Unreachable)?;
         match (stream, &self.tls) {
@@ -80,6 +80,15 @@ impl Connector {
         }
         Ok(stream)
     }
+}
+
+/// Opens the stream below all protocols.
+async fn open(address: &Address) -> io::Result<Stream> {
+    #[cfg(test)]
+    if let Some(member) = super::tests::simulated(address) {
+        return member.connect().await;
+    }
+    Stream::connect(address).await
 }
 
 impl MemberTls {

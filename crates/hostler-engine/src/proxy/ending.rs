@@ -73,6 +73,19 @@ impl Call {
         let (mut cost, mut pending_end, mut has_handed_over) = (None, None, false);
         match how {
             CallEnding::Whole => (cost, has_handed_over) = self.finish_whole(),
+            CallEnding::Unwanted if planted!(LostSlot) => {
+                tokio::spawn(async move {
+                    let _lost = self;
+                    std::future::pending::<()>().await;
+                });
+            }
+            CallEnding::Unwanted if planted!(EarlySlot) => drop(self),
+            CallEnding::Unwanted if planted!(HalfReadKept) => {
+                let Self { lease, link, thread, .. } = self;
+                if let Link::Http1(connection) = link {
+                    lease.checkin(thread, connection);
+                }
+            }
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),
@@ -170,8 +183,8 @@ impl Call {
         let is_uploaded = self.is_uploaded();
         let Self { lease, link, thread, .. } = self;
         if let Link::Http1(mut connection) = link
-            && is_uploaded
-            && connection.is_reusable(now)
+            && (is_uploaded || planted!(HalfSentKept))
+            && (connection.is_reusable(now) || planted!(UnfitKept))
         {
             lease.checkin(thread, connection);
         }

@@ -19,6 +19,8 @@ mod meter;
 mod read_ahead;
 mod request;
 mod second_try;
+#[cfg(test)]
+pub mod tests;
 mod tunnel;
 mod upload;
 
@@ -27,7 +29,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use hostler_dispatch::Lease;
-use hostler_wire::MemberConnection;
+use hostler_wire::{CallError, MemberConnection};
 use tokio::time::Instant;
 
 use crate::exchange::{Body, Downstream, Exchange};
@@ -76,7 +78,12 @@ pub async fn forward<D: Downstream>(
             // A member that is not a worker of ours may close a kept-alive connection at the moment in which it is reused. That is not the
             // member's failure, so the same lease tries once more on a new connection. A worker of ours never does this; it is dying.
             Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
-                return Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
+                let again = Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
+                // Even if no connection can be made now: the member has got the request before, and may have worked on it.
+                return again.map_err(|failure| match failure.was_never_sent() {
+                    true => Failure::Unanswered(CallError::Closed),
+                    false => failure,
+                });
             }
             outcome => return outcome.map_err(end_lease),
         }
@@ -152,5 +159,5 @@ pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
 
 /// True if the request may and can be sent again although it may have been worked on.
 pub fn is_repeatable(exchange: &Exchange) -> bool {
-    exchange.is_idempotent() && !matches!(exchange.body, Body::Streaming)
+    (exchange.is_idempotent() || planted!(PostRepeated)) && !matches!(exchange.body, Body::Streaming)
 }

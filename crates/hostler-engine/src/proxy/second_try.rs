@@ -72,9 +72,11 @@ async fn run(
     mut sender: oneshot::Sender<Result<SecondAnswer, Failure>>,
 ) {
     let begun = tokio::select! {
-        begun = begin_call(&twin, lease, &settings, thread) => begun,
+        // First: what is not wanted any more is not sent, although a connection is at hand.
+        biased;
         // Nothing was sent, so the slot is free with the end of this task.
         () = sender.closed() => return,
+        begun = begin_call(&twin, lease, &settings, thread) => begun,
     };
     let outcome = match begun {
         Err(failure) => Err(failure),

@@ -1,0 +1,57 @@
+//! Bugs that a test can plant into the proxy, to prove that the simulation finds them.
+
+use std::cell::Cell;
+
+/// A planted bug. See where [`planted!`] names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A connection is kept although bytes came behind the answer, or the member is about to close it.
+    UnfitKept,
+    /// A connection is kept although a part of the request was not sent.
+    HalfSentKept,
+    /// A connection is kept although its answer was not read to the end.
+    HalfReadKept,
+    /// A request that is not idempotent is sent again.
+    PostRepeated,
+    /// The slot does not come back when the client leaves.
+    LostSlot,
+    /// The slot comes back when the client leaves, although the member still works.
+    EarlySlot,
+    /// A body that breaks off counts as complete.
+    CutIsWhole,
+    /// An interim answer counts as the final one.
+    InterimIsFinal,
+    /// The wait for the head of an answer has no deadline.
+    NoDeadline,
+    /// An answer to HEAD is read as if it had a body.
+    HeadHasBody,
+}
+
+impl Bug {
+    pub const ALL: [Self; 10] = [
+        Self::UnfitKept,
+        Self::HalfSentKept,
+        Self::HalfReadKept,
+        Self::PostRepeated,
+        Self::LostSlot,
+        Self::EarlySlot,
+        Self::CutIsWhole,
+        Self::InterimIsFinal,
+        Self::NoDeadline,
+        Self::HeadHasBody,
+    ];
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// Plants a bug into all calls of this thread.
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether this bug is planted.
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}

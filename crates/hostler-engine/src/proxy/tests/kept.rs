@@ -1,0 +1,79 @@
+//! Requests over kept connections that their members close.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hostler_dispatch::{Claim, Lease, Pool, PoolSettings};
+use hostler_wire::Limits;
+
+use super::{Dialled, MemberSide, SimulatedMember, WireSettings, listen, simulated_address, wire};
+use crate::exchange::{Exchange, NoClient, Sweep};
+use crate::proxy::{CallBox, CallSettings, Endpoint, Failure, Meter, forward};
+
+/// Answers the first request, closes the connection over the second one, and then refuses all connections.
+#[derive(Default)]
+struct Dying(AtomicUsize);
+
+impl SimulatedMember for Dying {
+    fn dial(self: Arc<Self>) -> Dialled {
+        if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Dialled::Refused;
+        }
+        let settings = WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) };
+        let (stream, member) = wire(settings);
+        tokio::spawn(async move {
+            request(&member).await;
+            member.write_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            request(&member).await;
+        });
+        Dialled::Accepted(stream, Duration::ZERO)
+    }
+}
+
+async fn request(member: &MemberSide) {
+    let mut head = vec![];
+    while !head.ends_with(b"\r\n\r\n") {
+        assert!(poll_fn(|cx| member.poll_read(cx, &mut head)).await > 0);
+    }
+}
+
+fn exchange() -> Exchange {
+    let sweep = Sweep::new();
+    tokio::spawn(sweep.clone().run());
+    let address = ([127, 0, 0, 1], 1).into();
+    let mut exchange = Exchange::new(address, address, sweep.deadline());
+    exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
+    exchange
+}
+
+async fn call(exchange: &mut Exchange, lease: Lease<Endpoint>) -> Result<CallBox, Failure> {
+    let minute = Duration::from_secs(60);
+    let settings = CallSettings {
+        connect_timeout: minute,
+        hang_timeout: minute,
+        tunnel_idle_timeout: minute,
+        stream_idle_timeout: minute,
+        limits: Limits::default(),
+        max_interim_answers: 1,
+    };
+    forward(exchange, &mut NoClient, lease, &settings, 0).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_counts_as_sent_if_its_kept_connection_ends_and_no_other_can_be_made() {
+    listen(vec![Arc::new(Dying::default())]);
+    let pool = Pool::new("app", PoolSettings::default());
+    let meter = Arc::new(Meter::new(1));
+    let endpoint = Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None);
+    let _membership = pool.join(endpoint, 1);
+    let mut exchange = exchange();
+    let lease = pool.acquire(Claim::default()).await.unwrap();
+    let Ok(first) = call(&mut exchange, lease).await else { panic!("the first request is answered") };
+    first.finish(&mut exchange);
+    let lease = pool.acquire(Claim::default()).await.unwrap();
+    let Err(failure) = call(&mut exchange, lease).await else { panic!("the second request is not answered") };
+    assert!(failure.was_cut_off() && !failure.was_never_sent(), "{failure:?}");
+    assert_eq!(pool.snapshot().in_use, 0);
+}
