@@ -10,16 +10,16 @@ use super::record::Coverage;
 use super::script::{Fault, Script};
 use super::steps::{Ask, History, Settings, Step, plain};
 
-/// Runs these steps with one member that has one slot. At the end two plain requests are answered.
+/// Runs these steps with two members that have one slot each. At the end four plain requests are answered.
 fn run(steps: Vec<Step>) -> Coverage {
     let settings = Settings {
         is_tame: false,
-        slots: vec![1],
+        slots: vec![1, 1],
         queue_limit: 100,
         queue_timeout: 900,
         request_timeout: 1_000,
-        connect_timeout: 100,
-        failures: 0,
+        connect_timeout: 20,
+        failures: 1,
         hedge: None,
         streams_body: false,
         capacity: 20_000,
@@ -33,9 +33,11 @@ fn run(steps: Vec<Step>) -> Coverage {
 fn the_last_try_of_a_request_waits_for_a_late_answer_until_the_deadline() {
     let closes = Script { fault: Fault::CloseBefore, ..Script::plain() };
     let is_late = Script { works: 400, ..Script::plain() };
-    // After an outage the member counts as one that may be silent, until it answers.
-    let outage = Step::Outage { member: 0, long: 30, is_silent: false };
-    let ask = Ask { scripts: vec![closes.clone(), closes, is_late], ..plain(1) };
-    let seen = run(vec![outage, Step::Ask(ask)]);
-    assert_eq!((seen.whole, seen.late), (3, 0), "{seen:?}");
+    // The first request finds one member silent, which is ejected, and keeps the other one busy. When the second request comes, the first
+    // member may be asked again, and has not answered since.
+    let busy = Ask { scripts: vec![Script { works: 600, ..Script::plain() }], ..plain(1) };
+    let ask = Ask { scripts: vec![closes.clone(), closes, is_late], ..plain(2) };
+    let outage = Step::Outage { member: 0, long: 25, is_silent: true };
+    let seen = run(vec![outage, Step::Ask(busy), Step::Pass(60), Step::Ask(ask)]);
+    assert_eq!((seen.whole, seen.late), (6, 0), "{seen:?}");
 }
