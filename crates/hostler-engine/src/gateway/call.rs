@@ -70,11 +70,9 @@ pub(super) async fn call_within<D: Downstream>(
             None => proxy::forward(exchange, client, lease, &target.call, thread).await,
             Some(hedge) => hedge::forward(hedge, lease, (route, target), exchange, client, thread).await,
         };
+        let moves = policy.may_send_more(sends + 1);
         let answered = match answered {
-            Ok(call) if call.is_late() => {
-                let may_move = policy.may_send_more(sends + 1);
-                wait::for_late_answer(call, may_move, exchange, client, target).await
-            }
+            Ok(call) if call.is_late() => wait::for_late_answer(call, moves, exchange, client, target).await,
             answered => answered,
         };
         let failure = match answered {
