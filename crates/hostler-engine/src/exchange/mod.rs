@@ -126,6 +126,9 @@ pub struct Exchange {
     pub pending_end: Option<PendingEnd>,
     /// The slot has just gone to a request that waited for it.
     pub has_handed_over: bool,
+    /// The last attempt sent the request over a kept connection, which ended, and then no new connection could be made. So the member may have
+    /// worked on it.
+    pub was_swallowed: bool,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
     /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
@@ -227,6 +230,7 @@ impl Exchange {
             account: None,
             pending_end: None,
             has_handed_over: false,
+            was_swallowed: false,
             is_suspect: false,
             turn: None,
             late_check: None,
@@ -319,6 +323,7 @@ impl Exchange {
         self.counters = None;
         self.account = None;
         self.pending_end = None;
+        self.was_swallowed = false;
         self.is_suspect = false;
         self.turn = None;
         self.late_check = None;

@@ -70,11 +70,9 @@ pub(super) async fn call_within<D: Downstream>(
             None => proxy::forward(exchange, client, lease, &target.call, thread).await,
             Some(hedge) => hedge::forward(hedge, lease, (route, target), exchange, client, thread).await,
         };
+        let moves = policy.may_send_more(sends + 1);
         let answered = match answered {
-            Ok(call) if call.is_late() => {
-                let may_move = policy.may_send_more(sends + 1);
-                wait::for_late_answer(call, may_move, exchange, client, target).await
-            }
+            Ok(call) if call.is_late() => wait::for_late_answer(call, moves, exchange, client, target).await,
             answered => answered,
         };
         let failure = match answered {
@@ -88,7 +86,7 @@ pub(super) async fn call_within<D: Downstream>(
             }
             Err(failure) => failure,
         };
-        if !failure.was_never_sent() {
+        if !failure.was_never_sent() || std::mem::take(&mut exchange.was_swallowed) {
             sends += 1;
             if Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
                 // The request may kill the next worker too: other requests get a slot first.
@@ -177,7 +175,7 @@ impl RetryPolicy for ConfiguredRetry {
     fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
         let FailedAttempt { failure, sends, preference, .. } = failed;
         let again = |why| Ok(NextAttempt { preference, gives_up_place: false, why });
-        if failure.was_never_sent() {
+        if failure.was_never_sent() && self.may_send_more(sends) {
             return again(Some(failure.into()));
         }
         if !self.may_send_more(sends) || !proxy::may_repeat(&failure, exchange) {

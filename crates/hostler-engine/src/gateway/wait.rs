@@ -305,19 +305,19 @@ pub(super) fn set_deadline(
 }
 
 /// Waits on for an answer that is late. At a member that is not a worker of ours, waits only as long as the pool has not ejected it, if the
-/// request may be sent to another member. `may_move`: it was not sent too often for that.
+/// request may be sent to another member. `moves`: it was not sent too often for that.
 ///
 /// Boxed, because few answers are late.
 pub(super) fn for_late_answer<'a, D: Downstream>(
     mut call: CallBox,
-    may_move: bool,
+    moves: bool,
     exchange: &'a mut Exchange,
     client: &'a mut D,
     target: &'a PoolTarget,
 ) -> Pin<Box<impl Future<Output = Result<CallBox, Failure>>>> {
     Box::pin(async move {
         target.poison.watch(exchange, Instant::now() + target.request_timeout);
-        if may_move && proxy::is_repeatable(exchange) {
+        if moves && proxy::is_repeatable(exchange) {
             call.watch_ejection();
         }
         call.wait_on(exchange, client).await

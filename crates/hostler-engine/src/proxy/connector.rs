@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::{TlsConnector, TlsStream};
 
 use super::failure::{Failure, TlsFault};
+#[cfg(test)]
+use super::tests::simulated;
 
 #[derive(Debug, Clone)]
 pub struct Connector {
@@ -85,7 +87,7 @@ impl Connector {
 /// Opens the stream below all protocols.
 async fn open(address: &Address) -> io::Result<Stream> {
     #[cfg(test)]
-    if let Some(member) = super::tests::simulated(address) {
+    if let Some(member) = simulated(address) {
         return member.connect().await;
     }
     Stream::connect(address).await

@@ -13,6 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::link::Link;
 use super::live_stream::StreamEnd;
+#[cfg(test)]
+use super::tests::{end_wrongly, ends_wrongly};
 use super::tunnel::EXIT_DELAY;
 use super::{Call, Endpoint, Failure, MemberEnd};
 use crate::exchange::{Ending, Exchange, NoClient, PendingEnd, clock};
@@ -73,19 +75,8 @@ impl Call {
         let (mut cost, mut pending_end, mut has_handed_over) = (None, None, false);
         match how {
             CallEnding::Whole => (cost, has_handed_over) = self.finish_whole(),
-            CallEnding::Unwanted if planted!(LostSlot) => {
-                tokio::spawn(async move {
-                    let _lost = self;
-                    std::future::pending::<()>().await;
-                });
-            }
-            CallEnding::Unwanted if planted!(EarlySlot) => drop(self),
-            CallEnding::Unwanted if planted!(HalfReadKept) => {
-                let Self { lease, link, thread, .. } = self;
-                if let Link::Http1(connection) = link {
-                    lease.checkin(thread, connection);
-                }
-            }
+            #[cfg(test)]
+            CallEnding::Unwanted if ends_wrongly() => end_wrongly(self),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),

@@ -29,7 +29,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use hostler_dispatch::Lease;
-use hostler_wire::{CallError, MemberConnection};
+use hostler_wire::MemberConnection;
 use tokio::time::Instant;
 
 use crate::exchange::{Body, Downstream, Exchange};
@@ -79,11 +79,8 @@ pub async fn forward<D: Downstream>(
             // member's failure, so the same lease tries once more on a new connection. A worker of ours never does this; it is dying.
             Err((Failure::Unanswered(_), Some(lease))) if !lease.is_ours() && is_repeatable(exchange) => {
                 let again = Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
-                // Even if no connection can be made now: the member has got the request before, and may have worked on it.
-                return again.map_err(|failure| match failure.was_never_sent() {
-                    true => Failure::Unanswered(CallError::Closed),
-                    false => failure,
-                });
+                exchange.was_swallowed = matches!(&again, Err(failure) if failure.was_never_sent());
+                return again;
             }
             outcome => return outcome.map_err(end_lease),
         }

@@ -1,8 +1,12 @@
 //! Bugs that a test can plant into the proxy, to prove that the simulation finds them.
 
 use std::cell::Cell;
+use std::future::pending;
 
-/// A planted bug. See where [`planted!`] names it.
+use crate::proxy::Call;
+use crate::proxy::link::Link;
+
+/// A planted bug. See where [`planted!`] names it, and [`end_wrongly`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A connection is kept although bytes came behind the answer, or the member is about to close it.
@@ -54,4 +58,29 @@ pub fn plant(bug: Option<Bug>) {
 /// Whether this bug is planted.
 pub fn is_planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
+}
+
+/// Whether a call that its client has left ends by [`end_wrongly`].
+pub fn ends_wrongly() -> bool {
+    matches!(PLANTED.get(), Some(Bug::LostSlot | Bug::EarlySlot | Bug::HalfReadKept))
+}
+
+/// Ends a call that its client has left by a planted bug.
+pub fn end_wrongly(call: Call) {
+    match PLANTED.get() {
+        Some(Bug::LostSlot) => {
+            tokio::spawn(async move {
+                let _lost = call;
+                pending::<()>().await;
+            });
+        }
+        Some(Bug::HalfReadKept) => {
+            let Call { lease, link, thread, .. } = call;
+            if let Link::Http1(connection) = link {
+                lease.checkin(thread, connection);
+            }
+        }
+        // The slot comes back with the lease.
+        _ => drop(call),
+    }
 }

@@ -139,14 +139,14 @@ fn ask(dice: &mut fastrand::Rng, settings: &Settings, id: u64) -> Ask {
     let sizes = [0, 1, 20, 300, 3_000, 20_000];
     let body = if matches!(method, Method::Get | Method::Head) { 0 } else { sizes[dice.usize(..6)] };
     let is_slow = dice.u8(..) < 60;
-    let leaves = !settings.is_tame && dice.u8(..) < 50;
+    let leaves = !settings.is_tame && dice.u8(..) < 70;
     Ask {
         id,
         method,
         body,
         is_chunked: body > 0 && dice.u8(..) < 80,
         pause: if is_slow { dice.u64(1..30) } else { 0 },
-        leaves: leaves.then(|| dice.u64(..300)),
+        leaves: leaves.then(|| if dice.bool() { dice.u64(..40) } else { dice.u64(..300) }),
         scripts: (0..dice.usize(1..4)).map(|_| Script::random(dice, settings.is_tame)).collect(),
     }
 }

@@ -59,7 +59,7 @@ fn pool_settings(settings: &Settings) -> PoolSettings {
         queue_limit: settings.queue_limit,
         policy: if settings.is_tame { Policy::Fifo } else { Policy::Adaptive },
         backoff: BackoffSettings { min: millis(10), max: millis(300) },
-        eject: EjectSettings { failures: settings.failures, min: millis(50), max: millis(500), share: 50 },
+        eject: EjectSettings { failures: settings.failures, min: millis(200), max: millis(800), share: 50 },
         ..PoolSettings::default()
     }
 }
