@@ -14,7 +14,6 @@ use std::time::Duration;
 use hostler_dispatch::{CpuClock, CpuReading, EventLoop};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
 
 /// A main thread.
 #[derive(Debug)]
@@ -45,8 +44,12 @@ impl MainThread {
     /// The process has ended, or `/proc` is not there or hides it.
     pub fn of(pid: u32) -> io::Result<Self> {
         let open = |name: &str| File::open(format!("/proc/{pid}/{name}"));
-        let process = ClockId::pid_cpu_clock_id(Pid::from_raw(pid.cast_signed())).ok();
-        Ok(Self { wchan: open("wchan")?, schedstat: open("schedstat")?, stat: open("stat")?, process })
+        Ok(Self {
+            wchan: open("wchan")?,
+            schedstat: open("schedstat")?,
+            stat: open("stat")?,
+            process: clock_of(pid),
+        })
     }
 
     /// Whether the kernel hides where the thread sleeps. It does so if Hostler may not trace the process, or if the kernel
@@ -93,6 +96,18 @@ impl MainThread {
         let name_ends = memchr::memrchr(b')', text).unwrap_or(0);
         text.get(name_ends + 2) == Some(&b'S')
     }
+}
+
+/// The clock of the CPU time of a process.
+#[cfg(target_os = "linux")]
+fn clock_of(pid: u32) -> Option<ClockId> {
+    ClockId::pid_cpu_clock_id(nix::unistd::Pid::from_raw(pid.cast_signed())).ok()
+}
+
+/// Other systems have no clock of another process.
+#[cfg(not(target_os = "linux"))]
+fn clock_of(_: u32) -> Option<ClockId> {
+    None
 }
 
 impl EventLoop for MainThread {
