@@ -60,7 +60,7 @@ function folderOf(profile) {
   return profile === 'dev' ? 'debug' : profile;
 }
 
-export function hostTriple() {
+function hostTriple() {
   return /^host: (.*)$/m.exec(output('rustc', ['-vV']))[1];
 }
 

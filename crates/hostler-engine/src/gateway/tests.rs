@@ -1,4 +1,4 @@
-//! Helpers for the tests of the gateway: a pool without members, and a request. Knows no test.
+//! Helpers for the tests of the gateway: a gateway, a route, a pool without members, and a request. Knows no test.
 
 mod history;
 mod reload;
@@ -7,13 +7,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_dispatch::{Pool, PoolSettings};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_dispatch::{Pool, PoolSettings, Priority};
 use hostler_wire::Limits;
 
-use super::{Poison, PoisonSettings, PoolTarget, PoolTargetSettings};
-use crate::exchange::{Exchange, Sweep};
+use super::{
+    Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, SpoolSettings,
+    Target,
+};
+use crate::exchange::{Connections, Exchange, MemoryBudget, Sweep};
 use crate::journal::{Journal, LogFormat};
 use crate::proxy::Meter;
+use crate::route::Table;
 
 pub(super) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -39,6 +44,47 @@ pub(super) fn target() -> PoolTarget {
         max_interim_answers: 100,
     };
     PoolTarget::new(Pool::new("app", PoolSettings::default()), Arc::new(Meter::new(1)), poison, settings)
+}
+
+/// A route for all paths that takes bodies of 1 MiB and keeps nothing.
+fn route(target: PoolTarget) -> Route {
+    Route {
+        pattern: "*".into(),
+        when: None,
+        limits: Box::default(),
+        target: Target::Pool(target),
+        max_body: 1 << 20,
+        streams_body: false,
+        traces: false,
+        priority: Priority::Normal,
+        kind: None,
+        fallback: None,
+        files_first: None,
+        caching: None,
+        same_urls: None,
+        early_hints: None,
+        changes: Changes::default(),
+        counters: Arc::default(),
+    }
+}
+
+/// Leads all paths to this route.
+fn table(route: Arc<Route>) -> Table<Arc<Route>> {
+    [("*".parse().unwrap(), route)].into_iter().collect()
+}
+
+/// A gateway with the memory for one request body, and for those of all requests.
+fn gateway(routes: Table<Arc<Route>>, body: usize, all_bodies: u64) -> Gateway {
+    Gateway {
+        routes: ArcSwap::from_pointee(routes),
+        spool: ArcSwap::from_pointee(SpoolSettings { memory: body }),
+        request_memory: MemoryBudget::new(all_bodies),
+        registrar: ArcSwapOption::empty(),
+        health: Arc::new(Health::new(Arc::new(Connections::default()))),
+        access_format: None,
+        development: None,
+        unrouted: Arc::default(),
+    }
 }
 
 pub(super) fn exchange() -> Exchange {

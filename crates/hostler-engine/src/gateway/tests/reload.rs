@@ -2,18 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_config::{Fallback, LoadedFile};
-use hostler_dispatch::{Membership, Priority};
+use hostler_dispatch::Membership;
 use hostler_testkit::{Upstream, upstream};
 use hostler_wire::{Address, CallError, Limits};
 use tokio::time::Instant;
 
-use super::{exchange, target};
-use crate::exchange::{Connections, Exchange, MemoryBudget, NoClient};
-use crate::gateway::{Answer, Changes, Gateway, Health, PoolTarget, Route, SpoolSettings, Target};
+use super::{exchange, gateway, table, target};
+use crate::exchange::{Exchange, NoClient};
+use crate::gateway::{Answer, Gateway, PoolTarget, Route, Target};
 use crate::proxy::{CallBox, Endpoint};
-use crate::route::Table;
 
 /// A gateway whose routes are about to change, and a request by the old route.
 struct Reload {
@@ -28,28 +26,7 @@ struct Reload {
 fn route(name: &str, target: PoolTarget) -> Arc<Route> {
     let page =
         LoadedFile { path: name.into(), content_type: "text/plain".into(), body: name.to_owned().into() };
-    Arc::new(Route {
-        pattern: "*".into(),
-        when: None,
-        limits: Box::default(),
-        target: Target::Pool(target),
-        max_body: 1024,
-        streams_body: false,
-        traces: false,
-        priority: Priority::Normal,
-        kind: None,
-        fallback: Some(Fallback::File(Arc::new(page))),
-        files_first: None,
-        caching: None,
-        same_urls: None,
-        early_hints: None,
-        changes: Changes::default(),
-        counters: Arc::default(),
-    })
-}
-
-fn table(route: Arc<Route>) -> Table<Arc<Route>> {
-    [("*".parse().unwrap(), route)].into_iter().collect()
+    Arc::new(Route { max_body: 1024, fallback: Some(Fallback::File(Arc::new(page))), ..super::route(target) })
 }
 
 /// The request has gone to a member by the old route, and the head of its answer has come.
@@ -61,16 +38,7 @@ async fn begun(old: Arc<Route>) -> Reload {
     let endpoint = Endpoint::new(address.into(), "1".into(), target.meter.clone(), 1, None);
     let membership = target.pool.join(endpoint, 1);
     let weak = Arc::downgrade(&old);
-    let gateway = Gateway {
-        routes: ArcSwap::from_pointee(table(old)),
-        spool: ArcSwap::from_pointee(SpoolSettings { memory: 1024 }),
-        request_memory: MemoryBudget::new(1 << 20),
-        registrar: ArcSwapOption::empty(),
-        health: Arc::new(Health::new(Arc::new(Connections::default()))),
-        access_format: None,
-        development: None,
-        unrouted: Arc::default(),
-    };
+    let gateway = gateway(table(old), 1024, 1 << 20);
     let mut exchange = exchange();
     exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
     let Ok(Answer::Member(call)) = gateway.answer(&mut exchange, &mut NoClient, 0).await else {

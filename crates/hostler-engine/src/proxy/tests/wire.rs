@@ -1,6 +1,6 @@
 //! A connection to a simulated member: two buffers in memory, whose reads and writes are split at random. Knows no HTTP.
 //!
-//! A close that is on its way ([`MemberSide::deafen`]) is what a kept connection suffers: for a while the proxy can write, and nobody reads.
+//! A close that is on its way ([`MemberSide::deafen`]) is what a kept connection suffers: for a while the proxy can write, and its bytes are lost.
 
 use std::fmt;
 use std::io;

@@ -41,7 +41,7 @@ struct MemberMood {
 pub enum IdleOrder {
     /// Close. The proxy learns of it after this long.
     Close(Duration),
-    /// Send an answer that nobody has asked for.
+    /// Send an answer without a request.
     Unasked,
 }
 
@@ -113,7 +113,7 @@ impl Connection {
                 Woken::Gone => return,
                 Woken::Order(IdleOrder::Unasked) => {
                     self.write(UNASKED).await;
-                    self.unfit = Some("an answer that nobody has asked for");
+                    self.unfit = Some("an answer without a request");
                 }
                 Woken::Order(IdleOrder::Close(after)) => {
                     lock(&self.member.record)

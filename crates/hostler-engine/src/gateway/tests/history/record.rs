@@ -116,7 +116,7 @@ impl Record {
     /// A member has got the head of a request.
     pub fn arrive(&mut self, member: usize, id: u64) -> Option<(Ask, Script, MemberAnswer, usize)> {
         let Some(facts) = self.facts.get_mut(&id) else {
-            self.note(Err(format!("member {member} gets request {id}, which nobody has sent")));
+            self.note(Err(format!("member {member} gets request {id}, which no client has sent")));
             return None;
         };
         let attempt = facts.attempts.len();

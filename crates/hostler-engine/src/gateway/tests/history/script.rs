@@ -319,5 +319,5 @@ impl MemberAnswer {
     }
 }
 
-/// An answer that nobody has asked for.
+/// An answer without a request.
 pub const UNASKED: &[u8] = b"HTTP/1.1 200 OK\r\nX-Id: nobody\r\nContent-Length: 7\r\n\r\nunasked";

@@ -48,7 +48,7 @@ pub enum Step {
         member: usize,
         after: u64,
     },
-    /// The member sends an answer that nobody has asked for over each idle connection.
+    /// The member sends an answer without a request over each idle connection.
     Unasked {
         member: usize,
     },

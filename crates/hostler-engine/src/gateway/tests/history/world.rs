@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_config::{Hedge, HedgeAfter, Share};
-use hostler_dispatch::{BackoffSettings, EjectSettings, Membership, Policy, Pool, PoolSettings, Priority};
+use hostler_dispatch::{BackoffSettings, EjectSettings, Membership, Policy, Pool, PoolSettings};
 use hostler_wire::Limits;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, interval, sleep_until, timeout};
@@ -16,14 +15,13 @@ use super::member::{IdleOrder, Member};
 use super::record::{Checked, Facts, SharedRecord, ensure, lock};
 use super::script::MOST_INTERIMS;
 use super::steps::{Ask, History, Settings, Step, plain};
-use crate::exchange::{Clocked, Connections, MemoryBudget, Sweep};
-use crate::gateway::{
-    Changes, Gateway, Health, Hedging, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
-    SpoolSettings, Target,
-};
+use crate::exchange::{Clocked, Sweep};
+use crate::gateway::tests::{gateway, route, table};
+use crate::gateway::{Gateway, Hedging, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route};
 use crate::journal::Journal;
 use crate::proxy::tests::{SimulatedMember, listen, simulated_address};
 use crate::proxy::{Endpoint, Meter};
+use crate::route::Table;
 
 /// All requests of a history end within this time.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -64,27 +62,6 @@ fn pool_settings(settings: &Settings) -> PoolSettings {
     }
 }
 
-fn route(target: PoolTarget, streams_body: bool) -> Arc<Route> {
-    Arc::new(Route {
-        pattern: "*".into(),
-        when: None,
-        limits: Box::default(),
-        target: Target::Pool(target),
-        max_body: 1 << 20,
-        streams_body,
-        traces: false,
-        priority: Priority::Normal,
-        kind: None,
-        fallback: None,
-        files_first: None,
-        caching: None,
-        same_urls: None,
-        early_hints: None,
-        changes: Changes::default(),
-        counters: Arc::default(),
-    })
-}
-
 impl World {
     pub fn new(history: &History, record: SharedRecord, journal: Journal) -> Self {
         let settings = history.settings.clone();
@@ -105,16 +82,7 @@ impl World {
             pool.join(Endpoint::new(connector, label, meter.clone(), 1, None), *slots)
         };
         let memberships = settings.slots.iter().enumerate().map(join).collect();
-        let gateway = Arc::new(Gateway {
-            routes: ArcSwap::default(),
-            spool: ArcSwap::from_pointee(SpoolSettings { memory: 1 << 20 }),
-            request_memory: MemoryBudget::new(1 << 30),
-            registrar: ArcSwapOption::empty(),
-            health: Arc::new(Health::new(Arc::new(Connections::default()))),
-            access_format: None,
-            development: None,
-            unrouted: Arc::default(),
-        });
+        let gateway = Arc::new(gateway(Table::default(), 1 << 20, 1 << 30));
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         let (world_pool, clients) = (pool.clone(), vec![]);
@@ -158,8 +126,8 @@ impl World {
         let hedge =
             settings.hedge.map(|after| Hedge { after: HedgeAfter::Time(millis(after)), budget: Share(500) });
         target.hedge = Hedging::new(hedge.as_ref(), None).map(|hedging| hedging.of_route("*"));
-        let route = route(target, settings.streams_body);
-        self.gateway.routes.store(Arc::new([("*".parse().unwrap(), route)].into_iter().collect()));
+        let route = Route { streams_body: settings.streams_body, ..route(target) };
+        self.gateway.routes.store(Arc::new(table(Arc::new(route))));
         self.pool.update(pool_settings(settings));
     }
 
