@@ -10,7 +10,7 @@
 //! served: the work that is done, divided by their number. So after a dear request a key waits as long as the others need to use as
 //! much, and not until all keys that come now and then have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
@@ -53,17 +53,23 @@ pub(super) struct FairShares {
 /// The keys that wait in one class.
 #[derive(Default)]
 struct FairLine {
-    /// By virtual time, then by arrival.
-    next: BTreeSet<(VirtualTime, QueuePosition, FairKey)>,
-    /// By the virtual time after all their waiting requests.
-    ends: BTreeSet<(VirtualTime, FairKey)>,
+    /// By virtual time, then by the arrival of their first request.
+    next: BTreeSet<(VirtualTime, u64, FairKey)>,
+    /// By the virtual time after all their waiting requests. Only a full queue needs it: `None` until then, and when the line is empty.
+    ends: Option<BTreeSet<(VirtualTime, FairKey)>>,
+}
+
+/// Where a key stands in the line of one class.
+struct Standing {
+    next: (VirtualTime, u64, FairKey),
+    end: (VirtualTime, FairKey),
 }
 
 #[derive(Default)]
 struct KeyShare {
     /// The virtual time of the key.
     time: VirtualTime,
-    /// For a key without a request: the value of `served` at which its debt is gone.
+    /// For a key among the debtors: the value of `served` at which its debt is gone. Otherwise 0.
     debt_ends: VirtualTime,
     running: u32,
     waiting: [KeyLine; Priority::COUNT],
@@ -72,11 +78,60 @@ struct KeyShare {
 /// The requests of one key that wait in one class, in order of arrival.
 #[derive(Default)]
 struct KeyLine {
-    places: BTreeSet<QueuePosition>,
+    places: VecDeque<QueuePosition>,
     work: Duration,
 }
 
+impl KeyLine {
+    fn insert(&mut self, place: QueuePosition, work: Duration) {
+        // A request whose slot was taken back before it began returns to its place.
+        let at = match self.places.back() {
+            Some(last) if *last > place => self.places.partition_point(|other| *other < place),
+            _ => self.places.len(),
+        };
+        self.places.insert(at, place);
+        self.work += work.max(LEAST_COST);
+    }
+
+    fn remove(&mut self, place: QueuePosition, work: Duration) {
+        let Ok(at) = self.places.binary_search(&place) else { return };
+        self.places.remove(at);
+        let rest = self.work.saturating_sub(work.max(LEAST_COST));
+        self.work = if self.places.is_empty() { Duration::ZERO } else { rest };
+    }
+}
+
+impl FairLine {
+    fn insert(&mut self, standing: Standing) {
+        self.next.insert(standing.next);
+        if let Some(ends) = &mut self.ends {
+            ends.insert(standing.end);
+        }
+    }
+
+    fn remove(&mut self, standing: Standing) {
+        self.next.remove(&standing.next);
+        if let Some(ends) = &mut self.ends {
+            ends.remove(&standing.end);
+        }
+        if self.next.is_empty() {
+            self.ends = None;
+        }
+    }
+}
+
 impl KeyShare {
+    /// Where the key stands, by class.
+    fn standings(&self, key: FairKey) -> impl Iterator<Item = (usize, Standing)> {
+        (0..Priority::COUNT).filter_map(move |class| Some((class, self.standing(key, class)?)))
+    }
+
+    fn standing(&self, key: FairKey, class: usize) -> Option<Standing> {
+        let KeyLine { places, work } = &self.waiting[class];
+        let first = places.front()?.ticket.number;
+        Some(Standing { next: (self.time, first, key), end: (self.time + work.as_nanos(), key) })
+    }
+
     fn is_waiting(&self) -> bool {
         self.waiting.iter().any(|line| !line.places.is_empty())
     }
@@ -109,44 +164,50 @@ impl FairShares {
             if !share.is_waiting() {
                 share.time = share.time.max(now);
             }
-            let line = &mut share.waiting[place.priority.index()];
-            line.places.insert(place);
-            line.work += work.max(LEAST_COST);
+            share.waiting[place.priority.index()].insert(place, work);
         });
     }
 
-    /// A request waits no more.
+    /// A request waits no more, and gets no slot.
     pub fn remove(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
-        self.edit(key, |share, _| {
-            let line = &mut share.waiting[place.priority.index()];
-            if line.places.remove(&place) {
-                line.work = if line.places.is_empty() {
-                    Duration::ZERO
-                } else {
-                    line.work.saturating_sub(work.max(LEAST_COST))
-                };
-            }
-        });
+        self.edit(key, |share, _| share.waiting[place.priority.index()].remove(place, work));
     }
 
     /// The waiting request of a class that is next.
     pub fn first(&self, priority: Priority) -> Option<QueuePosition> {
-        self.lines[priority.index()].next.first().map(|(_, place, _)| *place)
+        let (_, _, key) = self.lines[priority.index()].next.first()?;
+        self.shares.get(key)?.waiting[priority.index()].places.front().copied()
     }
 
-    /// A request gets a slot, and will cost about this much. `has_waited`: it was the next of those that wait.
-    pub fn charge(&mut self, key: FairKey, estimate: Duration, has_waited: bool) -> Charge {
+    /// A request that has not waited here gets a slot, and will cost about this much.
+    pub fn charge(&mut self, key: FairKey, estimate: Duration) -> Charge {
+        self.begin(key, estimate, |_| ()).0
+    }
+
+    /// The request that is next gets a slot, and will cost about this much. It waits no more.
+    pub fn serve(&mut self, place: QueuePosition, key: FairKey, estimate: Duration) -> Charge {
+        let line = place.priority.index();
+        let (charge, began) = self.begin(key, estimate, |share| share.waiting[line].remove(place, estimate));
+        self.advance(began);
+        charge
+    }
+
+    /// Returns the virtual time at which the request begins, too.
+    fn begin(
+        &mut self,
+        key: FairKey,
+        estimate: Duration,
+        change: impl FnOnce(&mut KeyShare),
+    ) -> (Charge, VirtualTime) {
         let micros = u32::try_from(estimate.max(LEAST_COST).as_micros()).unwrap_or(u32::MAX);
         let mut began = 0;
         self.edit(key, |share, now| {
             began = share.time.max(now);
             share.time = began + if planted!(LateCharge) { 0 } else { virtual_time(micros) };
             share.running += 1;
+            change(share);
         });
-        if has_waited {
-            self.advance(began);
-        }
-        Charge { key, micros }
+        (Charge { key, micros }, began)
     }
 
     /// The slot of a request came back: it has cost this much.
@@ -191,19 +252,33 @@ impl FairShares {
 
     /// The request that gives way to a new one when the queue is full: the last one of the key that would be served last, in
     /// this class or a lower one. `None` if that is the new request itself.
-    pub fn dearest(&self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
+    pub fn dearest(&mut self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
+        self.sort_ends();
         let share = self.shares.get(&key);
         let begin = share.map_or(self.now, |share| share.time_at(self.now, self.served).max(self.now));
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
         let end = begin + (own + work.max(LEAST_COST)).as_nanos();
         let same_or_lower = Priority::ALL.into_iter().filter(|other| *other >= priority);
-        let last =
-            |class: Priority| self.lines[class.index()].ends.last().map(|(end, key)| (*end, *key, class));
+        let last = |class: Priority| {
+            self.lines[class.index()].ends.as_ref()?.last().map(|(end, key)| (*end, *key, class))
+        };
         let (last_end, dearest, class) = same_or_lower.filter_map(last).max()?;
         if last_end <= end || dearest == key {
             return None;
         }
-        self.shares.get(&dearest)?.waiting[class.index()].places.last().copied()
+        self.shares.get(&dearest)?.waiting[class.index()].places.back().copied()
+    }
+
+    /// Sorts the waiting keys by their ends, if they are not sorted already.
+    fn sort_ends(&mut self) {
+        let Self { shares, lines, .. } = self;
+        for (class, line) in lines.iter_mut().enumerate() {
+            if line.ends.is_none() && !line.next.is_empty() {
+                let standings =
+                    line.next.iter().filter_map(|(_, _, key)| shares.get(key)?.standing(*key, class));
+                line.ends = Some(standings.map(|standing| standing.end).collect());
+            }
+        }
     }
 
     /// Checks what is kept twice, and that the places of each class are these.
@@ -214,11 +289,13 @@ impl FairShares {
                 self.shares.values().flat_map(|share| share.waiting[index].places.iter().copied()).collect();
             assert_eq!(waiting, newcomers[index]);
             let keys = self.shares.values().filter(|share| !share.waiting[index].places.is_empty()).count();
-            assert_eq!((line.next.len(), line.ends.len()), (keys, keys));
-            for (time, first, key) in &line.next {
-                let share = &self.shares[key];
-                assert_eq!((share.time, share.waiting[index].places.first()), (*time, Some(first)));
+            assert_eq!(line.next.len(), keys);
+            for next in &line.next {
+                let standing = self.shares[&next.2].standing(next.2, index).unwrap();
+                assert_eq!(standing.next, *next);
+                assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&standing.end)));
             }
+            assert!(line.ends.as_ref().is_none_or(|ends| ends.len() == keys && keys > 0));
         }
         let idle = self.shares.values().filter(|share| share.is_idle());
         assert_eq!(idle.count(), self.debtors.len(), "a key without requests is kept for its debt only");
@@ -244,25 +321,14 @@ impl FairShares {
     fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, VirtualTime)) {
         let Self { shares, now, served, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        let at = |share: &KeyShare, index: usize| {
-            let KeyLine { places, work } = &share.waiting[index];
-            places.first().map(|first| ((share.time, *first, key), (share.time + work.as_nanos(), key)))
-        };
-        for (index, line) in lines.iter_mut().enumerate() {
-            if let Some((next, end)) = at(share, index) {
-                line.next.remove(&next);
-                line.ends.remove(&end);
-            }
+        share.standings(key).for_each(|(class, standing)| lines[class].remove(standing));
+        if share.debt_ends != 0 {
+            debtors.remove(&(share.debt_ends, key));
         }
-        debtors.remove(&(share.debt_ends, key));
         share.time = share.time_at(*now, *served);
+        share.debt_ends = 0;
         change(share, *now);
-        for (index, line) in lines.iter_mut().enumerate() {
-            if let Some((next, end)) = at(share, index) {
-                line.next.insert(next);
-                line.ends.insert(end);
-            }
-        }
+        share.standings(key).for_each(|(class, standing)| lines[class].insert(standing));
         if !share.is_idle() {
             return;
         }

@@ -12,6 +12,7 @@ use super::fair::FairShares;
 use super::kinds::WorkKind;
 use super::line::{Line, Waiter};
 use super::place::QueuePosition;
+use super::reorder::is_shared;
 use super::short_first::ShortFirst;
 use super::span::QueueSpan;
 
@@ -274,9 +275,9 @@ impl<G> Queue<G> {
         }
     }
 
-    /// Hands a grant to a waiting request. The caller wakes the returned waker after unlocking.
+    /// Hands a grant to a waiting request, which [`charge`](Self::charge) has charged. The caller wakes the returned waker after unlocking.
     pub fn hand(&mut self, place: QueuePosition, grant: G) -> Option<Waker> {
-        let waiter = self.remove(place)?;
+        let waiter = self.take_out(place)?;
         for priority in Priority::ALL {
             let line = &mut self.lines[priority.index()];
             let passed_over = priority != place.priority && !line.is_empty();
@@ -338,12 +339,18 @@ impl<G> Queue<G> {
         sides.flat_map(std::mem::take).chain(bound).map(|(_, waiter)| waiter.waker).collect()
     }
 
+    /// The request waits no more, and gets no slot.
     fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
-        let line = &mut self.lines[place.priority.index()];
-        let unbound = line.remove(place);
-        if let (Some(fair), Some(waiter), false) = (&mut self.fair, &unbound, place.returns()) {
+        let waiter = self.take_out(place)?;
+        if let Some(fair) = self.fair.as_mut().filter(|_| is_shared(place, waiter.span)) {
             fair.remove(place, waiter.span.work.key(), waiter.span.work.time);
         }
+        Some(waiter)
+    }
+
+    fn take_out(&mut self, place: QueuePosition) -> Option<Waiter> {
+        let line = &mut self.lines[place.priority.index()];
+        let unbound = line.remove(place);
         if let (Some(short), Some(_)) = (&mut self.short, &unbound) {
             short.remove(place);
         }

@@ -5,13 +5,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
-use super::fair::FairShares;
+use super::fair::{Charge, FairShares};
 use super::order::Order;
 use super::place::QueuePosition;
 use super::queue::Queue;
 use super::settings::PoolSettings;
 use super::short_first::ShortFirst;
 use super::span::QueueSpan;
+
+/// Whether a waiting request takes its turn among the keys of a fair pool: it is bound to no member, and has lost none.
+pub(super) fn is_shared(place: QueuePosition, span: QueueSpan) -> bool {
+    span.preference.bound.is_none() && !place.returns()
+}
 
 impl<G> Queue<G> {
     /// Serves in the order of these settings from now on.
@@ -66,6 +71,17 @@ impl<G> Queue<G> {
             (None, Some(short)) => short.work_ahead(place, span.label(), all),
             (None, None) => all,
         }
+    }
+
+    /// In a fair pool, the key of a waiting request pays for the slot that the request gets.
+    pub fn charge(&mut self, place: QueuePosition, span: QueueSpan) -> Option<Charge> {
+        let fair = self.fair.as_mut()?;
+        let (key, estimate) = (span.work.key(), span.work.time);
+        Some(if is_shared(place, span) {
+            fair.serve(place, key, estimate)
+        } else {
+            fair.charge(key, estimate)
+        })
     }
 
     /// A waiting request gets a slot: its member, and its number there.

@@ -10,7 +10,6 @@ use super::bound;
 use super::chooser::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
 use super::counters::PoolCounters;
-use super::fair::Charge;
 use super::fair_key::FairKey;
 use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
@@ -131,8 +130,7 @@ impl<E> PoolState<E> {
             && let Some((place, span)) = self.next(now, woken)
             && let Some(mut grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
         {
-            let is_next = span.preference.bound.is_none() && !place.returns();
-            grant.charge = self.charge(span.work, is_next);
+            grant.charge = self.queue.charge(place, span);
             self.queue.begin_turn(place, span, grant.slot());
             woken.extend(self.queue.hand(place, grant));
             let (admission, counters, pool) = self.judged();
@@ -211,11 +209,6 @@ impl<E> PoolState<E> {
         self.queue.end_turn(grant.slot(), cost);
     }
 
-    fn charge(&mut self, work: Work, is_next: bool) -> Option<Charge> {
-        let fair = self.queue.fair.as_mut()?;
-        Some(fair.charge(work.key(), work.time, is_next))
-    }
-
     pub fn rest(&mut self, now: Now) {
         if let Some(fair) = &mut self.queue.fair {
             fair.rest(now.served, self.roster.totals().parallel);
@@ -251,7 +244,7 @@ impl<E> PoolState<E> {
 
     /// The queue is full. In a fair pool, the last request of the dearest key gives way to that of a cheaper one.
     fn make_room(&mut self, priority: Priority, work: Work, woken: &mut Wakers) -> bool {
-        let fair = self.queue.fair.as_ref();
+        let fair = self.queue.fair.as_mut();
         let Some(dearest) = fair.and_then(|fair| fair.dearest(priority, work.key(), work.time)) else {
             return false;
         };
@@ -262,11 +255,13 @@ impl<E> PoolState<E> {
     }
 
     /// Whether a new request would find the queue full.
-    pub fn is_full_for(&self, priority: Priority, key: Option<FairKey>) -> bool {
+    pub fn is_full_for(&mut self, priority: Priority, key: Option<FairKey>) -> bool {
+        if self.queue.newcomers() < self.settings.queue_limit {
+            return false;
+        }
         let work = Work { fair: key, ..Work::default() };
-        let fair = self.queue.fair.as_ref();
-        let has_dearer = fair.is_some_and(|fair| fair.dearest(priority, work.key(), work.time).is_some());
-        self.queue.newcomers() >= self.settings.queue_limit && !has_dearer
+        let fair = self.queue.fair.as_mut();
+        fair.is_none_or(|fair| fair.dearest(priority, work.key(), work.time).is_none())
     }
 
     /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.
@@ -360,7 +355,8 @@ impl<E> PoolState<E> {
     pub fn grant_at_once(&mut self, claim: &Claim, wanted: &MemberPreference, now: Now) -> Option<Grant<E>> {
         let mut grant = self.grant(now, claim.long_lived, wanted, claim.kind)?;
         if self.queue.fair.is_some() {
-            grant.charge = self.charge(self.work_of(claim), false);
+            let work = self.work_of(claim);
+            grant.charge = self.queue.fair.as_mut().map(|fair| fair.charge(work.key(), work.time));
         }
         Some(grant)
     }

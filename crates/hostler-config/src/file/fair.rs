@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::sticky::is_token;
 use crate::value::one_string;
@@ -14,16 +15,16 @@ pub enum FairBy {
     /// The name of the crawler that the request says it comes from.
     Crawler,
     /// The value of this header field.
-    Header(String),
+    Header(Arc<str>),
     /// The value of this cookie.
-    Cookie(String),
+    Cookie(Arc<str>),
 }
 
 impl FromStr for FairBy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = |name: &str| (!name.is_empty() && name.bytes().all(is_token)).then(|| name.to_owned());
+        let named = |name: &str| (!name.is_empty() && name.bytes().all(is_token)).then(|| name.into());
         let found = match text.split_once(':') {
             None if text == "client" => Some(Self::Client),
             None if text == "crawler" => Some(Self::Crawler),

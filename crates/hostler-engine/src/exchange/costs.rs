@@ -112,12 +112,12 @@ impl KeyCostTable {
         Self { keys: HashMap::new(), all: Spans::new(now), dropped: None, unknown: 0 }
     }
 
-    /// The key in words, if it is known here.
-    pub fn words(&self, key: u64) -> Option<Arc<str>> {
-        self.keys.get(&key).map(|known| known.words.clone())
+    /// Whether the key is known here.
+    pub fn knows(&self, key: u64) -> bool {
+        self.keys.contains_key(&key)
     }
 
-    /// Whether a request of this key, which is not known here, shall bring it in.
+    /// Whether a request of a key that is not known here shall bring it in. Asked once for each request.
     pub fn wants(&mut self, now: Instant) -> bool {
         if self.dropped.is_none_or(|at| now.saturating_duration_since(at) >= MINUTE) {
             return true;
@@ -335,11 +335,11 @@ mod tests {
         for request in 0..80_000_u64 {
             let is_crawler = request >= 40_000 && request % 8 == 0;
             let key = if is_crawler { 0 } else { 1 + request % 10_000 };
-            let wanted = table.words(key).is_none() && table.wants(Instant::now());
+            let wanted = !table.knows(key) && table.wants(Instant::now());
             named += u64::from(wanted);
             let cost = Cost { requests: 1, hold: Duration::from_millis(5), ..Cost::default() };
             table.add(key, cost, false, Instant::now(), || wanted.then(|| "key".into()));
-            if key == 0 && crawler_at.is_none() && table.words(0).is_some() {
+            if key == 0 && crawler_at.is_none() && table.knows(0) {
                 crawler_at = Some(request);
             }
         }

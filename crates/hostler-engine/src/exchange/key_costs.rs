@@ -1,6 +1,8 @@
 //! What the keys of a fair pool have cost. Knows no requests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -30,17 +32,76 @@ pub struct FairCharge {
     pub costs: Arc<KeyCosts>,
     /// The hash of the key.
     pub key: u64,
-    /// The key in words.
-    pub words: Arc<str>,
-    /// `costs` does not know the key, and the request brings it in.
-    pub is_new: bool,
+    /// What the key is. It is put into words when they are wanted: among thousands of keys few are ever seen.
+    pub name: KeyName,
+    /// Whether the request brings the key in, if it is not among those that are kept. Decided once.
+    brings_in: OnceLock<bool>,
+}
+
+/// What a key is. Shown, it is in words, without the value of a header field or a cookie, which may be a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyName {
+    /// All addresses of a network. `prefix`: the length of what they have in common, in bits, if they are several.
+    Client {
+        /// The first address.
+        network: IpAddr,
+        /// `None`: it is one address.
+        prefix: Option<u8>,
+    },
+    /// A crawler, by its name.
+    Crawler(Box<str>),
+    /// One value of this header field.
+    Header(Arc<str>),
+    /// One value of this cookie.
+    Cookie(Arc<str>),
+    /// All requests that have none of these.
+    None,
+}
+
+/// A key in words. Values of header fields and cookies are told apart by a short hash.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyWords<'a> {
+    /// What the key is.
+    pub name: &'a KeyName,
+    /// The hash of the key.
+    pub key: u64,
 }
 
 /// What the keys of a pool have cost.
 #[derive(Debug)]
 pub struct KeyCosts(Mutex<KeyCostTable>);
 
+impl fmt::Display for KeyWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = self.key & 0xFF_FFFF;
+        match self.name {
+            KeyName::Client { network, prefix: None } => write!(f, "client {network}"),
+            KeyName::Client { network, prefix: Some(prefix) } => write!(f, "client {network}/{prefix}"),
+            KeyName::Crawler(name) => write!(f, "crawler {name}"),
+            KeyName::Header(name) => write!(f, "header {name} #{hash:06x}"),
+            KeyName::Cookie(name) => write!(f, "cookie {name} #{hash:06x}"),
+            KeyName::None => f.write_str("no key"),
+        }
+    }
+}
+
+impl Serialize for KeyWords<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl FairCharge {
+    /// Nothing is charged yet.
+    pub fn new(costs: Arc<KeyCosts>, key: u64, name: KeyName) -> Self {
+        Self { costs, key, name, brings_in: OnceLock::new() }
+    }
+
+    /// The key in words.
+    pub fn words(&self) -> KeyWords<'_> {
+        KeyWords { name: &self.name, key: self.key }
+    }
+
     /// A slot of the request has cost this much.
     pub(super) fn pay(&self, cost: Cost, now: Instant) {
         self.add(cost, false, now);
@@ -53,7 +114,9 @@ impl FairCharge {
 
     fn add(&self, cost: Cost, is_refused: bool, now: Instant) {
         self.costs.with(|costs| {
-            costs.add(self.key, cost, is_refused, now, || self.is_new.then(|| self.words.clone()))
+            let comes_in = !costs.knows(self.key) && *self.brings_in.get_or_init(|| costs.wants(now));
+            let words = || comes_in.then(|| self.words().to_string().into());
+            costs.add(self.key, cost, is_refused, now, words);
         });
     }
 }
@@ -62,11 +125,6 @@ impl KeyCosts {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
         Self(Mutex::new(KeyCostTable::new(now)))
-    }
-
-    /// The key in words, if it is known here. Otherwise, whether a request of it shall bring it in.
-    pub fn words(&self, key: u64, now: Instant) -> Result<Arc<str>, bool> {
-        self.with(|costs| costs.words(key).ok_or_else(|| costs.wants(now)))
     }
 
     /// The keys that have cost the most in the last minute, the dearest first.
@@ -101,21 +159,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_dearest_keys_come_first_with_their_share() {
         let (costs, now) = (Arc::new(KeyCosts::new(Instant::now())), Instant::now());
-        let charge =
-            |key, words: &str| FairCharge { costs: costs.clone(), key, words: words.into(), is_new: true };
-        let (crawler, person) = (charge(1, "crawler"), charge(2, "person"));
+        let charge = |key, name: &str| FairCharge::new(costs.clone(), key, KeyName::Crawler(name.into()));
+        let (robot, other) = (charge(1, "Robot"), charge(2, "Other"));
         let held = |millis| Cost { hold: Duration::from_millis(millis), ..Cost::default() };
         for _ in 0..30 {
-            crawler.pay(held(100), now);
-            crawler.end(Duration::ZERO, false, now);
-            person.pay(held(25), now);
-            person.end(Duration::ZERO, false, now);
+            robot.pay(held(100), now);
+            robot.end(Duration::ZERO, false, now);
+            other.pay(held(25), now);
+            other.end(Duration::ZERO, false, now);
         }
-        person.end(Duration::ZERO, true, now);
+        other.end(Duration::ZERO, true, now);
         let seen = costs.view(now);
         assert_eq!(
             seen.iter().map(|key| (&*key.key, key.share_percent)).collect::<Vec<_>>(),
-            [("crawler", 80.0), ("person", 20.0)]
+            [("crawler Robot", 80.0), ("crawler Other", 20.0)]
         );
         assert_eq!(seen[0].worker_ms, BySpan { minute: 3000, quarter: 3000, day: 3000 });
         assert_eq!((seen[1].requests, seen[1].refused), (31, 1));

@@ -278,6 +278,7 @@ impl fmt::Debug for RequestAccount {
 
 #[cfg(test)]
 mod tests {
+    use super::super::key_costs::KeyName;
     use super::*;
 
     fn account(ledger: &Arc<Ledger>, route: &str) -> Arc<RouteAccount> {
@@ -293,8 +294,7 @@ mod tests {
         let ledger = Arc::new(Ledger::new(Instant::now()));
         let keys = Arc::new(KeyCosts::new(Instant::now()));
         let (pages, api) = (account(&ledger, "a/*"), account(&ledger, "a/api/*"));
-        let charge =
-            Arc::new(FairCharge { costs: keys.clone(), key: 7, words: "crawler".into(), is_new: true });
+        let charge = Arc::new(FairCharge::new(keys.clone(), 7, KeyName::Crawler("Robot".into())));
         pages.payer(Some(&charge), &[]).pay(0, cost(40, Some(30)));
         pages.end(Some(&charge), Duration::from_millis(5), false);
         api.payer(None, &[]).pay(1, cost(200, Some(10)));
@@ -306,7 +306,7 @@ mod tests {
         };
         assert_eq!(names(&seen.routes), [("a/*".into(), 75.0), ("a/api/*".into(), 25.0)]);
         assert_eq!(names(&seen.releases), [("0".into(), 75.0), ("1".into(), 25.0)]);
-        assert_eq!(names(&seen.keys), [("crawler".into(), 100.0)]);
+        assert_eq!(names(&seen.keys), [("crawler Robot".into(), 100.0)]);
         assert_eq!(seen.unowned_cpu_ms.unwrap().minute, 3);
         let page = &seen.routes[0];
         assert_eq!((page.requests.minute, page.slot_hold_ms.minute, page.queue_wait_ms.day), (1, 40, 5));

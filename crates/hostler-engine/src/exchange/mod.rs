@@ -54,7 +54,7 @@ pub use from_head::RequestId;
 pub use handshakes::{Handshakes, HandshakesView};
 pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
-pub use key_costs::{FairCharge, FairKeyView, KeyCosts};
+pub use key_costs::{FairCharge, FairKeyView, KeyCosts, KeyName, KeyWords};
 pub use ledger::{Ledger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};

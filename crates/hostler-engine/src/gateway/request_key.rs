@@ -1,21 +1,21 @@
 //! The key of a request, under which it shares slots or is limited: its client, crawler, header field or cookie. Knows no queue and no
 //! limit.
 
-use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use hostler_config::FairBy;
 
 use super::crawler;
 use super::sticky::cookies;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, KeyName, KeyWords};
 
 /// Which addresses are one client: the prefix lengths of their networks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClientNetwork {
-    v4: u32,
-    v6: u32,
+    v4: u8,
+    v6: u8,
 }
 
 impl ClientNetwork {
@@ -31,14 +31,9 @@ impl ClientNetwork {
         }
     }
 
-    fn name(self, network: IpAddr) -> String {
+    fn name(self, network: IpAddr) -> KeyName {
         let (prefix, whole) = if network.is_ipv4() { (self.v4, 32) } else { (self.v6, 128) };
-        let mut name = format!("client {network}");
-        if prefix < whole {
-            // Writing to a String cannot fail.
-            let _ = write!(name, "/{prefix}");
-        }
-        name
+        KeyName::Client { network, prefix: Some(prefix).filter(|prefix| *prefix < whole) }
     }
 }
 
@@ -47,8 +42,8 @@ impl ClientNetwork {
 pub(super) enum KeyPart<'a> {
     Network(IpAddr),
     Crawler(AnyCase<'a>),
-    Header(&'a str, &'a [u8]),
-    Cookie(&'a str, &'a [u8]),
+    Header(&'a Arc<str>, &'a [u8]),
+    Cookie(&'a Arc<str>, &'a [u8]),
     /// The request has none of these.
     None,
 }
@@ -82,14 +77,19 @@ impl<'a> KeyPart<'a> {
         by.iter().find_map(of).unwrap_or(Self::None)
     }
 
-    /// In words, without the value of a header field or a cookie, which may be a secret. `hash`: that of the key.
-    pub fn words(&self, client: ClientNetwork, hash: u64) -> String {
+    /// What the key is, without the value of a header field or a cookie. `client`: as given to [`of`](Self::of).
+    pub fn name(&self, client: ClientNetwork) -> KeyName {
         match self {
-            Self::Network(ip) => client.name(*ip),
-            Self::Crawler(AnyCase(name)) => format!("crawler {name}"),
-            Self::Header(name, _) => format!("header {name} #{:06x}", hash & 0xFF_FFFF),
-            Self::Cookie(name, _) => format!("cookie {name} #{:06x}", hash & 0xFF_FFFF),
-            Self::None => "no key".into(),
+            Self::Network(network) => client.name(*network),
+            Self::Crawler(AnyCase(name)) => KeyName::Crawler((*name).into()),
+            Self::Header(name, _) => KeyName::Header((*name).clone()),
+            Self::Cookie(name, _) => KeyName::Cookie((*name).clone()),
+            Self::None => KeyName::None,
         }
+    }
+
+    /// In words. `key`: the hash of this key.
+    pub fn words(&self, client: ClientNetwork, key: u64) -> String {
+        KeyWords { name: &self.name(client), key }.to_string()
     }
 }

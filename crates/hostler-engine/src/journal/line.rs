@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::exchange::KeyWords;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object per line.
@@ -69,7 +71,7 @@ pub struct Access<'a> {
     pub low: Option<&'static str>,
     /// The key under which it shared the slots of a fair pool, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fair_key: Option<&'a str>,
+    pub fair_key: Option<KeyWords<'a>>,
     /// The reason for which it would have been refused, if the rule were not a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_refuse: Option<&'static str>,

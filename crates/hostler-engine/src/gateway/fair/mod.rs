@@ -1,9 +1,10 @@
 //! The keys under which requests share the slots of a fair pool, and what each key has cost lately. The pool decides whose
 //! request is next: it knows only the hash of a key, and this module knows no queue.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use hostler_config::FairBy;
 use hostler_dispatch::FairKey;
 use serde::Serialize;
@@ -41,7 +42,7 @@ impl FairKeys {
         KeyPart::prepare(by);
         let new = || Self {
             by: by.into(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             costs: Arc::new(KeyCosts::new(clock::now())),
         };
         (!by.is_empty()).then(|| Arc::new(new()))
@@ -52,22 +53,10 @@ impl FairKeys {
         if let Some(charge) = &exchange.log_facts.fair {
             return FairKey::of(charge.key);
         }
-        let key = self.hasher.hash_one(self.part(exchange));
-        let (words, is_new) = match self.costs.words(key, clock::now()) {
-            Ok(words) => (words, false),
-            Err(is_new) => (self.words(exchange, key).into(), is_new),
-        };
-        let charge = FairCharge { costs: self.costs.clone(), key, words, is_new };
-        exchange.log_facts.fair = Some(Arc::new(charge));
+        let part = KeyPart::of(&self.by, CLIENT, exchange);
+        let (key, name) = (self.hasher.hash_one(&part), part.name(CLIENT));
+        exchange.log_facts.fair = Some(Arc::new(FairCharge::new(self.costs.clone(), key, name)));
         FairKey::of(key)
-    }
-
-    fn part<'a>(&'a self, exchange: &'a Exchange) -> KeyPart<'a> {
-        KeyPart::of(&self.by, CLIENT, exchange)
-    }
-
-    fn words(&self, exchange: &Exchange, key: u64) -> String {
-        self.part(exchange).words(CLIENT, key)
     }
 
     /// What the keys have cost, for the ledger.

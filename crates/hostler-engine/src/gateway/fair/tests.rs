@@ -11,7 +11,8 @@ fn keys(by: &[&str]) -> Arc<FairKeys> {
 }
 
 fn words(by: &[&str], ip: &str, fields: &str) -> String {
-    keys(by).words(&request(ip, fields), 0xABCDEF)
+    let keys = keys(by);
+    KeyPart::of(&keys.by, CLIENT, &request(ip, fields)).words(CLIENT, 0xABCDEF)
 }
 
 #[tokio::test]
