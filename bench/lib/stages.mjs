@@ -45,27 +45,38 @@ export function stageOf(stack) {
   return 'other';
 }
 
-/** The table as Markdown. `us`: CPU of a request without perf. `calls`: system calls in `requests` requests. */
-export function stageTable(stacks, { cell, us, calls, requests }) {
-  const counts = new Map();
-  for (const [stack, count] of stacks) counts.set(stageOf(stack), (counts.get(stageOf(stack)) ?? 0) + count);
-  const all = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const line = (name, count) => `| ${name} | ${((100 * count) / all).toFixed(1)} % | ${((us * count) / all).toFixed(2)} |`;
-  const rows = [...counts].sort(([, a], [, b]) => b - a);
-  const kernel = rows.filter(([name]) => name.startsWith('kernel')).reduce((sum, [, count]) => sum + count, 0);
-  const perRequest = Object.entries(calls)
-    .map(([name, count]) => [name, count / requests])
-    .filter(([, count]) => count >= 0.005)
-    .sort(([, a], [, b]) => b - a);
+/**
+ * The table as Markdown, of one build or of several beside each other. A column is { name, stacks, us, calls }. `us`: CPU of a
+ * request without perf. `calls`: system calls of a request by name.
+ */
+export function stageTable(columns, cell) {
+  const builds = columns.map(({ stacks, us, ...column }) => {
+    const counts = new Map();
+    for (const [stack, count] of stacks) counts.set(stageOf(stack), (counts.get(stageOf(stack)) ?? 0) + count);
+    const all = sum([...counts.values()]);
+    return { ...column, us, all, counts, part: (count) => `${((100 * count) / all).toFixed(1)} % | ${((us * count) / all).toFixed(2)}` };
+  });
+  const line = (name, count) => `| ${name} | ${builds.map((build) => build.part(count(build))).join(' | ')} |`;
+  const ofKernel = ({ counts }) => sum([...counts].filter(([name]) => name.startsWith('kernel')).map(([, count]) => count));
+  const share = (stage) => Math.max(...builds.map(({ counts, all }) => (counts.get(stage) ?? 0) / all));
+  const stages = [...new Set(builds.flatMap(({ counts }) => [...counts.keys()]))].sort((one, other) => share(other) - share(one));
+  const label = ({ name }, text) => (builds.length > 1 ? `${name}: ${text}` : text);
   return [
-    `${cell}: ${us.toFixed(2)} us of CPU for a request; ${all} samples`,
-    '',
-    '| stage | share | us a request |',
-    '|---|---|---|',
-    line('all of the kernel', kernel),
-    line('all of Hostler', all - kernel),
-    ...rows.map(([name, count]) => line(name, count)),
-    '',
-    `System calls for a request: ${perRequest.map(([name, count]) => `${name} ${count.toFixed(2)}`).join(', ')}`,
+    ...builds.flatMap((build) => [`${label(build, cell)}: ${build.us.toFixed(2)} us of CPU for a request; ${build.all} samples`, '']),
+    `| stage | ${builds.map((build) => `${label(build, 'share')} | us a request`).join(' | ')} |`,
+    `|---|${builds.map(() => '---|---|').join('')}`,
+    line('all of the kernel', ofKernel),
+    line('all of Hostler', (build) => build.all - ofKernel(build)),
+    ...stages.map((stage) => line(stage, ({ counts }) => counts.get(stage) ?? 0)),
+    ...builds.flatMap((build) => ['', `${label(build, 'System calls for a request')}: ${callsText(build.calls)}`]),
   ].join('\n');
+}
+
+function callsText(calls) {
+  const shown = [...calls].filter(([, count]) => count >= 0.005).sort(([, a], [, b]) => b - a);
+  return shown.map(([name, count]) => `${name} ${count.toFixed(2)}`).join(', ');
+}
+
+function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -26,9 +26,20 @@ test('a system call belongs to the member or to the client by the socket, and al
 
 test('the table gives shares of the CPU of a request and the system calls of a request', () => {
   const stacks = new Map([['main;malloc', 1], ['main;unix_stream_sendmsg', 3]]);
-  const calls = parseCounts('2000;;syscalls:sys_enter_recvfrom;1;100.00\n0;;syscalls:sys_enter_open;1;100.00\n');
-  const table = stageTable(stacks, { cell: 'a cell', us: 10, calls, requests: 1000 });
+  assert.deepEqual(parseCounts('2000;;syscalls:sys_enter_recvfrom;1;100.00\n0;;syscalls:sys_enter_open;1;100.00\n'), { recvfrom: 2000 });
+  const table = stageTable([{ name: 'hostler', stacks, us: 10, calls: new Map([['recvfrom', 2]]) }], 'a cell');
   assert.match(table, /^a cell: 10\.00 us of CPU for a request; 4 samples$/m);
   assert.match(table, /^\| kernel: send, member \| 75\.0 % \| 7\.50 \|$/m);
   assert.match(table, /^System calls for a request: recvfrom 2\.00$/m);
+});
+
+test('two builds stand beside each other, with the stages of both', () => {
+  const calls = new Map([['recvfrom', 2]]);
+  const before = { name: 'before', stacks: new Map([['main;malloc', 1], ['main;unix_stream_sendmsg', 1]]), us: 10, calls };
+  const after = { name: 'after', stacks: new Map([['main;unix_stream_sendmsg', 4]]), us: 8, calls };
+  const table = stageTable([before, after], 'a cell');
+  assert.match(table, /^\| stage \| before: share \| us a request \| after: share \| us a request \|$/m);
+  assert.match(table, /^\| kernel: send, member \| 50\.0 % \| 5\.00 \| 100\.0 % \| 8\.00 \|$/m);
+  assert.match(table, /^\| malloc \| 50\.0 % \| 5\.00 \| 0\.0 % \| 0\.00 \|$/m);
+  assert.match(table, /^after: System calls for a request: recvfrom 2\.00$/m);
 });
