@@ -25,6 +25,8 @@ const LEAST_COST: Duration = Duration::from_micros(1);
 
 /// The most keys with a debt that are remembered while they have no request.
 const MOST_DEBTORS: usize = 16_384;
+/// How many of them are looked at when a request has ended. More than one, so that those whose debt is gone become fewer.
+const LOOKED_AT: usize = 2;
 
 /// Worker time in nanoseconds.
 type VirtualTime = u128;
@@ -46,8 +48,8 @@ pub(super) struct FairShares {
     /// When `now` was last brought forward because no request waited.
     rested: Instant,
     lines: [FairLine; Priority::COUNT],
-    /// Keys without a request that have used more than the others, by the value of `served` at which their debt is gone.
-    debtors: BTreeSet<(VirtualTime, FairKey)>,
+    /// Keys that had a debt when they had no request any more, and are looked at in turn. The debt itself needs no list.
+    debtors: VecDeque<FairKey>,
 }
 
 /// The keys that wait in one class.
@@ -69,8 +71,10 @@ struct Standing {
 struct KeyShare {
     /// The virtual time of the key.
     time: VirtualTime,
-    /// For a key among the debtors: the value of `served` at which its debt is gone. Otherwise 0.
+    /// For a key without a request: the value of `served` at which its debt is gone.
     debt_ends: VirtualTime,
+    /// Whether it is among the debtors. Only from there it is forgotten then.
+    is_debtor: bool,
     running: u32,
     waiting: [KeyLine; Priority::COUNT],
 }
@@ -154,7 +158,7 @@ impl FairShares {
             served: 0,
             rested: now,
             lines: Default::default(),
-            debtors: BTreeSet::new(),
+            debtors: VecDeque::new(),
         }
     }
 
@@ -171,6 +175,7 @@ impl FairShares {
     /// A request waits no more, and gets no slot.
     pub fn remove(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
         self.edit(key, |share, _| share.waiting[place.priority.index()].remove(place, work));
+        self.forget();
     }
 
     /// The waiting request of a class that is next.
@@ -188,7 +193,7 @@ impl FairShares {
     pub fn serve(&mut self, place: QueuePosition, key: FairKey, estimate: Duration) -> Charge {
         let line = place.priority.index();
         let (charge, began) = self.begin(key, estimate, |share| share.waiting[line].remove(place, estimate));
-        self.advance(began);
+        self.now = self.now.max(began);
         charge
     }
 
@@ -220,6 +225,7 @@ impl FairShares {
             }
             share.running = share.running.saturating_sub(1);
         });
+        self.forget();
     }
 
     /// While no request waits, debts go as fast as a pool with this many slots works.
@@ -228,7 +234,7 @@ impl FairShares {
         if self.lines.iter().all(|line| line.next.is_empty()) {
             let work = rested.as_nanos() * slots.max(1) as u128;
             self.served += work;
-            self.advance(self.now + work);
+            self.now += work;
         }
     }
 
@@ -297,8 +303,13 @@ impl FairShares {
             }
             assert!(line.ends.as_ref().is_none_or(|ends| ends.len() == keys && keys > 0));
         }
+        let debtors = self.shares.values().filter(|share| share.is_debtor);
+        assert_eq!(debtors.count(), self.debtors.len());
         let idle = self.shares.values().filter(|share| share.is_idle());
-        assert_eq!(idle.count(), self.debtors.len(), "a key without requests is kept for its debt only");
+        assert!(
+            idle.into_iter().all(|share| share.is_debtor),
+            "a key without requests is kept for its debt only"
+        );
     }
 
     /// How many keys are kept.
@@ -307,13 +318,18 @@ impl FairShares {
         self.shares.len()
     }
 
-    fn advance(&mut self, to: VirtualTime) {
-        self.now = self.now.max(to);
-        while let Some((ends, key)) = self.debtors.first().copied()
-            && (ends <= self.served || self.debtors.len() > MOST_DEBTORS)
-        {
-            self.debtors.remove(&(ends, key));
-            self.shares.remove(&key);
+    /// Forgets debtors whose debt is gone.
+    fn forget(&mut self) {
+        let Self { shares, debtors, served, .. } = self;
+        for _ in 0..LOOKED_AT {
+            let Some(key) = debtors.pop_front() else { return };
+            let Some(share) = shares.get_mut(&key) else { continue };
+            share.is_debtor = share.is_idle() && share.debt_ends > *served && debtors.len() < MOST_DEBTORS;
+            if share.is_debtor {
+                debtors.push_back(key);
+            } else if share.is_idle() {
+                shares.remove(&key);
+            }
         }
     }
 
@@ -322,9 +338,6 @@ impl FairShares {
         let Self { shares, now, served, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
         share.standings(key).for_each(|(class, standing)| lines[class].remove(standing));
-        if share.debt_ends != 0 {
-            debtors.remove(&(share.debt_ends, key));
-        }
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
         change(share, *now);
@@ -332,10 +345,13 @@ impl FairShares {
         if !share.is_idle() {
             return;
         }
-        if share.time > *now && debtors.len() < MOST_DEBTORS && !planted!(ForgottenDebt) {
+        if share.time > *now && !planted!(ForgottenDebt) {
             share.debt_ends = *served + (share.time - *now);
-            debtors.insert((share.debt_ends, key));
-        } else {
+            if !share.is_debtor {
+                share.is_debtor = true;
+                debtors.push_back(key);
+            }
+        } else if !share.is_debtor {
             shares.remove(&key);
         }
     }
