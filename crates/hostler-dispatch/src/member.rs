@@ -196,6 +196,7 @@ pub(super) struct MemberState<E> {
     pub ejected_for: Duration,
     /// Its health check reports that it is not healthy.
     pub unhealthy: bool,
+    pub joined: Instant,
     /// The sum of the times of all its leases, up to `counted`.
     pub lease_time: Duration,
     pub counted: Instant,

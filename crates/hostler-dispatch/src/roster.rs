@@ -156,6 +156,7 @@ impl<E> Roster<E> {
             cpu,
             _held: held,
         });
+        let now = Instant::now();
         let mut state = MemberState {
             member: Arc::clone(&member),
             slots,
@@ -179,7 +180,8 @@ impl<E> Roster<E> {
             ejected_for: Duration::ZERO,
             unhealthy: false,
             lease_time: Duration::ZERO,
-            counted: Instant::now(),
+            joined: now,
+            counted: now,
             returns_at: None,
         };
         self.totals.replace(Totals::default(), Totals::of(&state, &self.settings));

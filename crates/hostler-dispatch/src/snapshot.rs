@@ -78,6 +78,9 @@ pub struct MemberSnapshot<T = ()> {
 pub struct MemberFigures {
     /// The number of the member.
     pub id: MemberId,
+    /// How long ago it joined the pool. In JSON: milliseconds.
+    #[serde(rename = "joined_ms", serialize_with = "milliseconds")]
+    pub joined: Duration,
     /// How many requests the member may have at once.
     pub slots: usize,
     /// How many requests it has.
@@ -102,6 +105,7 @@ impl MemberFigures {
     fn take<E>(state: &MemberState<E>, now: Instant) -> Self {
         Self {
             id: state.member.id,
+            joined: now.saturating_duration_since(state.joined),
             slots: state.slots,
             in_use: state.in_use,
             granted: state.granted,

@@ -1,12 +1,26 @@
-//! Members that leave while they serve requests.
+//! How long members have been there, and members that leave while they serve requests.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::advance;
 
 use super::{lease, pool, waiting};
 
 fn poll(future: std::pin::Pin<&mut impl Future<Output = ()>>) -> Poll<()> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_figures_of_a_member_tell_how_long_ago_it_joined() {
+    let pool = pool(10);
+    let _old = pool.join("old", 2);
+    advance(Duration::from_secs(5)).await;
+    let _new = pool.join("new", 2);
+    advance(Duration::from_secs(1)).await;
+    let ages: Vec<_> = pool.snapshot().members.iter().map(|member| member.figures.joined.as_secs()).collect();
+    assert_eq!(ages, [6, 1]);
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn write_cpus(out: &mut String, workers: &[Value]) {
 
 fn write_members(out: &mut String, members: &[Value]) {
     let mut rows =
-        vec![["member", "busy", "tunnels", "streams", "requests", "state"].map(String::from).to_vec()];
+        vec![["member", "busy", "tunnels", "streams", "requests", "age", "state"].map(String::from).to_vec()];
     for member in members {
         rows.push(vec![
             text(&member["endpoint"]).to_owned(),
@@ -234,6 +234,7 @@ fn write_members(out: &mut String, members: &[Value]) {
             plain(&member["tunnels"]),
             plain(&member["streams"]),
             member["granted"].to_string(),
+            millis(&member["joined_ms"]),
             state_of(member).into(),
         ]);
     }

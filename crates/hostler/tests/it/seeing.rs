@@ -43,6 +43,7 @@ async fn the_status_shows_pools_members_routes_and_the_program_itself() {
     let member = &pool["members"][0];
     let expected = (&app.address().into(), &Value::from(1), &Value::from(1), &Value::from(false));
     assert_eq!((&member["endpoint"], &member["in_use"], &member["slots"], &member["unreachable"]), expected);
+    assert!(member["joined_ms"].is_u64(), "{member}");
 
     let routes = status["routes"].as_array().unwrap();
     let shown: Vec<_> = routes.iter().map(|route| (&route["pattern"], &route["target"])).collect();

@@ -77,7 +77,7 @@ function workerRow(pool, each) {
 function memberRow(pool, each) {
   const fault = ['unhealthy', 'ejected', 'unreachable'].find((flag) => each[flag]);
   const name = typeof each.endpoint === 'string' ? each.endpoint : String(each.id);
-  return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, used(each.in_use, each.slots), count(each.granted), '–', '–', '–', '–', '–', '–', '–'];
+  return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, used(each.in_use, each.slots), count(each.granted), '–', '–', '–', '–', '–', millis(each.joined_ms), '–'];
 }
 
 function routes({ routes: all, unrouted, pools }, times) {
