@@ -112,11 +112,6 @@ impl KeyCostTable {
         Self { keys: HashMap::new(), all: Spans::new(now), dropped: None, unknown: 0 }
     }
 
-    /// Whether the key is known here.
-    pub fn knows(&self, key: u64) -> bool {
-        self.keys.contains_key(&key)
-    }
-
     /// Whether a request of a key that is not known here shall bring it in. Asked once for each request.
     pub fn wants(&mut self, now: Instant) -> bool {
         if self.dropped.is_none_or(|at| now.saturating_duration_since(at) >= MINUTE) {
@@ -127,27 +122,20 @@ impl KeyCostTable {
         self.unknown.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SAMPLE.ilog2()) == 0
     }
 
-    /// A request of this key has cost this much. `words` gives the name of a new key. Without one, the key stays away.
-    pub fn add(
-        &mut self,
-        key: u64,
-        cost: Cost,
-        is_refused: bool,
-        now: Instant,
-        words: impl FnOnce() -> Option<Arc<str>>,
-    ) {
+    /// A request of this key has cost this much. Returns false if the key is not known here: then only the sum of all has it.
+    pub fn add(&mut self, key: u64, cost: Cost, is_refused: bool, now: Instant) -> bool {
         self.all.add(cost, now);
-        if !self.keys.contains_key(&key) {
-            let Some(words) = words() else { return };
-            if self.keys.len() == MOST_KEYS {
-                self.drop_cheapest(now);
-            }
-            self.keys.insert(key, KeyCost { words, spans: Spans::new(now), requests: 0, refused: 0 });
+        self.keys.get_mut(&key).map(|known| known.add(cost, is_refused, now)).is_some()
+    }
+
+    /// A key comes in that is not known here, after [`add`](Self::add) for its first request.
+    pub fn bring_in(&mut self, key: u64, words: Arc<str>, cost: Cost, is_refused: bool, now: Instant) {
+        if self.keys.len() == MOST_KEYS {
+            self.drop_cheapest(now);
         }
-        let Some(known) = self.keys.get_mut(&key) else { return };
-        known.spans.add(cost, now);
-        known.requests += cost.requests;
-        known.refused += u64::from(is_refused);
+        let mut known = KeyCost { words, spans: Spans::new(now), requests: 0, refused: 0 };
+        known.add(cost, is_refused, now);
+        self.keys.insert(key, known);
     }
 
     /// Drops the cheaper half: then it happens once for many new keys.
@@ -183,6 +171,14 @@ impl KeyCostTable {
             queue_wait_ms: known.spans.by_span(now, |cost| millis(cost.queue)),
         };
         keys.into_iter().map(row).collect()
+    }
+}
+
+impl KeyCost {
+    fn add(&mut self, cost: Cost, is_refused: bool, now: Instant) {
+        self.spans.add(cost, now);
+        self.requests += cost.requests;
+        self.refused += u64::from(is_refused);
     }
 }
 
@@ -290,7 +286,9 @@ mod tests {
 
     fn add(table: &mut KeyCostTable, key: u64, held: u64, words: &str) {
         let cost = Cost { requests: 1, hold: Duration::from_millis(held), ..Cost::default() };
-        table.add(key, cost, false, Instant::now(), || Some(words.into()));
+        if !table.add(key, cost, false, Instant::now()) {
+            table.bring_in(key, words.into(), cost, false, Instant::now());
+        }
     }
 
     fn dearest(table: &KeyCostTable) -> Vec<&KeyCost> {
@@ -335,11 +333,12 @@ mod tests {
         for request in 0..80_000_u64 {
             let is_crawler = request >= 40_000 && request % 8 == 0;
             let key = if is_crawler { 0 } else { 1 + request % 10_000 };
-            let wanted = !table.knows(key) && table.wants(Instant::now());
-            named += u64::from(wanted);
             let cost = Cost { requests: 1, hold: Duration::from_millis(5), ..Cost::default() };
-            table.add(key, cost, false, Instant::now(), || wanted.then(|| "key".into()));
-            if key == 0 && crawler_at.is_none() && table.knows(0) {
+            if !table.add(key, cost, false, Instant::now()) && table.wants(Instant::now()) {
+                named += 1;
+                table.bring_in(key, "key".into(), cost, false, Instant::now());
+            }
+            if key == 0 && crawler_at.is_none() && table.keys.contains_key(&0) {
                 crawler_at = Some(request);
             }
         }

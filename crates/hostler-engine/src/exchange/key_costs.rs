@@ -114,9 +114,10 @@ impl FairCharge {
 
     fn add(&self, cost: Cost, is_refused: bool, now: Instant) {
         self.costs.with(|costs| {
-            let comes_in = !costs.knows(self.key) && *self.brings_in.get_or_init(|| costs.wants(now));
-            let words = || comes_in.then(|| self.words().to_string().into());
-            costs.add(self.key, cost, is_refused, now, words);
+            if !costs.add(self.key, cost, is_refused, now) && *self.brings_in.get_or_init(|| costs.wants(now))
+            {
+                costs.bring_in(self.key, self.words().to_string().into(), cost, is_refused, now);
+            }
         });
     }
 }

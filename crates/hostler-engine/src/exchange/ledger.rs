@@ -133,11 +133,11 @@ impl Ledger {
         let cost = Cost { requests: take(&pending.requests), queue: nanos(&pending.queue), ..of_slots };
         let is_refused = take(&pending.refused) > 0;
         self.with(|sums| {
-            if cost != Cost::default() {
-                sums.routes.add(pending.key, cost, is_refused, now, || Some(pending.route.clone()));
+            if cost != Cost::default() && !sums.routes.add(pending.key, cost, is_refused, now) {
+                sums.routes.bring_in(pending.key, pending.route.clone(), cost, is_refused, now);
             }
-            if of_slots != Cost::default() {
-                sums.releases.add(release, of_slots, false, now, || Some(release.to_string().into()));
+            if of_slots != Cost::default() && !sums.releases.add(release, of_slots, false, now) {
+                sums.releases.bring_in(release, release.to_string().into(), of_slots, false, now);
             }
         });
     }
