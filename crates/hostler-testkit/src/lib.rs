@@ -53,7 +53,7 @@ pub use port::{HeldPort, held_port};
 pub use process::{Output, run};
 pub use program::{h2spec, node_22};
 pub use server_process::ServerProcess;
-pub use simulation::{Simulation, planted_bugs_are_found, random_histories};
+pub use simulation::{Simulation, is_planted, planted_bug, planted_bugs_are_found, random_histories};
 pub use site::Site;
 pub use tls::{TlsClients, tls_clients, tls_clients_of, tls_clients_with};
 pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};

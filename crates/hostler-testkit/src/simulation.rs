@@ -3,7 +3,8 @@
 //!
 //! `HOSTLER_SIMULATION_SEED=N` repeats one history with all its steps, and `HOSTLER_SIMULATION_HISTORIES=N` runs that many.
 
-use std::cell::Cell;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ pub trait Simulation {
     /// What has happened, to see that the histories show much.
     type Coverage: Default + Debug + Send;
     /// A bug that can be planted, to prove that the histories find it.
-    type Bug: Copy + Debug + Send + Sync;
+    type Bug: Copy + Debug + Send + Sync + 'static;
 
     /// The test that repeats a history: a part of its name.
     const TEST: &'static str;
@@ -43,9 +44,25 @@ pub trait Simulation {
 
     /// Adds what has happened in another history.
     fn add(sum: &mut Self::Coverage, one: Self::Coverage);
+}
 
-    /// Plants a bug into all that this thread runs, or removes it.
-    fn plant(bug: Option<Self::Bug>);
+thread_local! {
+    static PLANTED: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// Plants a bug into all that this thread runs, or removes it.
+fn plant<B: 'static>(bug: Option<B>) {
+    PLANTED.replace(bug.map(|bug| Box::new(bug) as Box<dyn Any>));
+}
+
+/// The bug that is planted into all that this thread runs.
+pub fn planted_bug<B: Copy + 'static>() -> Option<B> {
+    PLANTED.with_borrow(|bug| bug.as_ref()?.downcast_ref().copied())
+}
+
+/// Whether this bug is planted.
+pub fn is_planted<B: Copy + PartialEq + 'static>(bug: B) -> bool {
+    planted_bug() == Some(bug)
 }
 
 /// Where and why a history went wrong. The step after the last one is the end.
@@ -90,10 +107,10 @@ pub fn planted_bugs_are_found<S: Simulation>(bugs: &[S::Bug], count: u64) {
         let Searched { failed, count, .. } = search::<S>(count, Some(bug));
         let Some((seed, failure)) = failed else { panic!("{bug:?} is not found in {count} histories") };
         println!("{bug:?}: history {seed}, after {count}: {}", failure.what);
-        S::plant(Some(bug));
+        plant(Some(bug));
         let again = run::<S>(&S::history(seed), &runtime(), None);
         assert_eq!(again.err(), Some(failure));
-        S::plant(None);
+        plant::<S::Bug>(None);
         let without = run::<S>(&S::history(seed), &runtime(), None);
         assert!(without.is_ok(), "{bug:?}: history {seed} fails without the bug, too: {without:?}");
     }
@@ -158,7 +175,7 @@ fn search<S: Simulation>(count: u64, bug: Option<S::Bug>) -> Searched<S::Coverag
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let worker = || {
-        S::plant(bug);
+        plant(bug);
         let (runtime, mut seen) = (runtime(), S::Coverage::default());
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);

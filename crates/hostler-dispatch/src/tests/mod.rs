@@ -27,7 +27,7 @@ mod streams;
 mod stress;
 mod tunnels;
 
-pub use self::history::{Bug, is_planted};
+pub use self::history::Bug;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,4 +2,4 @@
 
 mod history;
 
-pub use self::history::{Bug, is_planted};
+pub use self::history::Bug;

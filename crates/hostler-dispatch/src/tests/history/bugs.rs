@@ -1,7 +1,5 @@
 //! Bugs that a test can plant into a pool, to prove that the simulation finds them.
 
-use std::cell::Cell;
-
 /// A planted bug. See where [`planted!`] names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -46,18 +44,4 @@ impl Bug {
         Self::ForgottenDebt,
         Self::LateCharge,
     ];
-}
-
-thread_local! {
-    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
-}
-
-/// Plants a bug into all pools of this thread.
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
-}
-
-/// Whether this bug is planted.
-pub fn is_planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
 }

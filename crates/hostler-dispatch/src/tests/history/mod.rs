@@ -17,8 +17,7 @@ use std::time::Duration;
 use hostler_testkit::{Simulation, planted_bugs_are_found, random_histories};
 use tokio::runtime::Runtime;
 
-use self::bugs::plant;
-pub use self::bugs::{Bug, is_planted};
+pub use self::bugs::Bug;
 use self::check::{Checks, Coverage};
 use self::steps::{History, Step};
 use self::world::World;
@@ -76,10 +75,6 @@ impl Simulation for PoolHistories {
 
     fn add(sum: &mut Coverage, one: Coverage) {
         sum.add(&one);
-    }
-
-    fn plant(bug: Option<Bug>) {
-        plant(bug);
     }
 }
 

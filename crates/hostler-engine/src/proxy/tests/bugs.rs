@@ -1,7 +1,8 @@
 //! Bugs that a test can plant into the proxy, to prove that the simulation finds them.
 
-use std::cell::Cell;
 use std::future::pending;
+
+use hostler_testkit::planted_bug;
 
 use crate::proxy::Call;
 use crate::proxy::link::Link;
@@ -46,28 +47,14 @@ impl Bug {
     ];
 }
 
-thread_local! {
-    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
-}
-
-/// Plants a bug into all calls of this thread.
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
-}
-
-/// Whether this bug is planted.
-pub fn is_planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
-}
-
 /// Whether a call that its client has left ends by [`end_wrongly`].
 pub fn ends_wrongly() -> bool {
-    matches!(PLANTED.get(), Some(Bug::LostSlot | Bug::EarlySlot | Bug::HalfReadKept))
+    matches!(planted_bug(), Some(Bug::LostSlot | Bug::EarlySlot | Bug::HalfReadKept))
 }
 
 /// Ends a call that its client has left by a planted bug.
 pub fn end_wrongly(call: Call) {
-    match PLANTED.get() {
+    match planted_bug() {
         Some(Bug::LostSlot) => {
             tokio::spawn(async move {
                 let _lost = call;

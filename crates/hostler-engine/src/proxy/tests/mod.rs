@@ -15,7 +15,7 @@ use std::time::Duration;
 use hostler_wire::{Address, Stream};
 use tokio::time::{Instant, sleep_until};
 
-pub use bugs::{Bug, end_wrongly, ends_wrongly, is_planted, plant};
+pub use bugs::{Bug, end_wrongly, ends_wrongly};
 pub use wire::{Discarded, MemberSide, WireSettings, wire};
 
 /// What becomes of an attempt to connect to a simulated member.

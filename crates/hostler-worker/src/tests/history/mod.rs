@@ -19,8 +19,7 @@ use std::fmt::Write;
 use hostler_testkit::{Simulation, planted_bugs_are_found, random_histories};
 use tokio::runtime::Runtime;
 
-use self::bugs::plant;
-pub use self::bugs::{Bug, is_planted};
+pub use self::bugs::Bug;
 use self::rules::Coverage;
 use self::steps::{History, Step};
 use self::world::World;
@@ -79,10 +78,6 @@ impl Simulation for WorkerHistories {
 
     fn add(sum: &mut Coverage, one: Coverage) {
         sum.add(one);
-    }
-
-    fn plant(bug: Option<Bug>) {
-        plant(bug);
     }
 }
 

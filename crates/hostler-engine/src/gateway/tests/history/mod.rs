@@ -23,7 +23,7 @@ use self::steps::{History, Step};
 use self::world::World;
 use crate::exchange::RequestId;
 use crate::journal::Journal;
-use crate::proxy::tests::{Bug, plant};
+use crate::proxy::tests::Bug;
 
 /// As many as one core runs in less than ten seconds.
 const HISTORIES: u64 = 800;
@@ -84,10 +84,6 @@ impl Simulation for ProxyHistories {
 
     fn add(sum: &mut Coverage, one: Coverage) {
         sum.add(one);
-    }
-
-    fn plant(bug: Option<Bug>) {
-        plant(bug);
     }
 }
 
