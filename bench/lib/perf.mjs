@@ -1,7 +1,7 @@
 // Samples a running process with perf: its stacks with the number of samples, and its system calls. Knows no program.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createReadStream, readFileSync } from 'node:fs';
+import { createReadStream, readFileSync, readlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 
@@ -13,12 +13,13 @@ const STACK_BYTES = 16384;
 /** Samples the CPU time of a process while `work` runs. Returns { stacks, result }: see `foldStacks`. */
 export async function sampled(session, pid, work) {
   const data = session.path('perf.data');
+  const program = programOf(pid);
   const options = ['-e', 'cpu-clock', '-F', String(FREQUENCY), '--call-graph', `dwarf,${STACK_BYTES}`, '-p', String(pid), '-o', data];
   const record = session.start('perf', ['record', '-q', ...options], { name: 'perf-record' });
   const result = await work();
   process.kill(record.pid, 'SIGINT');
   await record.exit;
-  return { result, stacks: await foldStacks(scriptOf(data)) };
+  return { result, stacks: await foldStacks(scriptOf(data), (addresses) => functionsAt(program, addresses)) };
 }
 
 /** The number of each system call of a process while `work` runs, as { name: count }, and the result of `work`. */
@@ -43,27 +44,72 @@ export function parseCounts(text) {
   return Object.fromEntries(counts.filter(([name, count]) => name !== '' && count > 0));
 }
 
-/** The lines of `perf script`. */
+/** The lines of `perf script`. perf needs hours to name inlined functions: `functionsAt` does it for each address once. */
 function scriptOf(data) {
   const { stdout } = spawn('perf', ['script', '-i', data, '--no-inline', '-F', 'ip,sym'], { stdio: ['ignore', 'pipe', 'ignore'] });
   return createInterface({ input: stdout });
 }
 
-/** Equal stacks with their number of samples: a Map from "outermost;...;innermost" to a count. */
-export async function foldStacks(lines) {
-  const stacks = new Map();
+/**
+ * Equal stacks with their number of samples: a Map from "outermost;...;innermost" to a count. `name` gets all addresses, and
+ * returns a Map from an address to the functions there, if it knows more of it than perf's name.
+ */
+export async function foldStacks(lines, name = () => new Map()) {
+  const samples = [];
   let frames = [];
   const end = () => {
-    if (frames.length > 0) stacks.set(frames.join(';'), (stacks.get(frames.join(';')) ?? 0) + 1);
+    if (frames.length > 0) samples.push(frames);
     frames = [];
   };
   for await (const line of lines) {
-    const frame = /^\s*[0-9a-f]+ (.+)$/.exec(line);
-    if (frame) frames.unshift(shortName(frame[1]));
+    const [, address, symbol] = /^\s*([0-9a-f]+) (.+)$/.exec(line) ?? [];
+    // Of a caller perf shows where the call returns to, which may belong to another function.
+    if (address) frames.unshift({ address: parseInt(address, 16) - (frames.length > 0 ? 1 : 0), symbol });
     else end();
   }
   end();
+  const functions = name([...new Set(samples.flat().map(({ address }) => address))]);
+  const stacks = new Map();
+  for (const sample of samples) {
+    const stack = sample.flatMap(({ address, symbol }) => functions.get(address) ?? [symbol]).map(shortName).join(';');
+    stacks.set(stack, (stacks.get(stack) ?? 0) + 1);
+  }
   return stacks;
+}
+
+/** The file of a running program, and where it is in memory. */
+function programOf(pid) {
+  const file = readlinkSync(`/proc/${pid}/exe`);
+  const mapped = readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n').filter((line) => line.endsWith(` ${file}`));
+  const ranges = mapped.map((line) => line.split(' ')[0].split('-').map((address) => parseInt(address, 16)));
+  return { file, start: ranges[0][0], end: ranges.at(-1)[1] };
+}
+
+/** Which functions are at addresses of a program: the inlined ones, too. A Map from an address to names, the outermost first. */
+function functionsAt({ file, start, end }, addresses) {
+  const own = addresses.filter((address) => address >= start && address < end);
+  const input = own.map((address) => `0x${(address - start).toString(16)}`).join('\n');
+  const { status, stdout } = spawnSync('addr2line', ['-e', file, '-a', '-f', '-i', '-C'], { input, encoding: 'utf8', maxBuffer: 1 << 30 });
+  if (status !== 0) throw new Error('addr2line failed (package binutils)');
+  return new Map([...parseFunctions(stdout)].map(([offset, names]) => [start + offset, names]));
+}
+
+/** What `addr2line -a -f -i` prints: an address, and for each function there its name and its line, the innermost first. */
+export function parseFunctions(text) {
+  const found = new Map();
+  let names = [];
+  const lines = text.split('\n').filter((line) => line !== '');
+  for (let at = 0; at < lines.length; ) {
+    if (/^0x[0-9a-f]+$/.test(lines[at])) {
+      names = [];
+      found.set(parseInt(lines[at], 16), names);
+      at += 1;
+    } else {
+      if (lines[at] !== '??') names.unshift(lines[at]);
+      at += 2;
+    }
+  }
+  return new Map([...found].filter(([, each]) => each.length > 0));
 }
 
 /** A function's name without offset, hash and type arguments, which hide the name. */

@@ -48,12 +48,11 @@ export async function cpuDuring(processes, work) {
   return { ...figures, ...cpu };
 }
 
-/** The process and all its descendants. */
+/** The process and all its descendants. One that ends meanwhile has none. */
 export function family(pid) {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-  );
-  return [pid, ...children.flatMap(family)];
+  const tasks = attempt(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  const children = tasks.flatMap((task) => (attempt(() => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8')) ?? '').split(' '));
+  return [pid, ...children.filter(Boolean).map(Number).flatMap(family)];
 }
 
 /** Resident memory of one process in bytes. */
@@ -86,11 +85,12 @@ export function filesBytes(folder, pids) {
   return 512 * [...blocks.values()].reduce((sum, one) => sum + one, 0);
 }
 
+/** What `work` returns, or nothing if the file is gone, or the process that it is of. */
 function attempt(work) {
   try {
     return work();
   } catch (error) {
-    if (error.code !== 'ENOENT') throw error;
+    if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error;
     return undefined;
   }
 }

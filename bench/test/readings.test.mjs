@@ -192,6 +192,7 @@ test('a session ends its processes and their children, and removes its folder', 
   while (family(started.pid).length < 2) await new Promise(setImmediate);
   const [parent, child] = family(started.pid);
   await session.close();
+  assert.deepEqual(family(child), [child], 'a process that has ended has no children');
   assert.ok(started.ended !== null);
   assert.ok(!existsSync(session.dir));
   const deadline = performance.now() + 5000;

@@ -1,13 +1,24 @@
 // Tests of the stage table: stacks of perf, and the stage of each stack.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foldStacks, parseCounts, shortName } from '../lib/perf.mjs';
+import { foldStacks, parseCounts, parseFunctions, shortName } from '../lib/perf.mjs';
 import { stageOf, stageTable } from '../lib/stages.mjs';
 
 test('equal stacks are counted together, from the outermost frame to the innermost', async () => {
   const lines = ['  7f1 recv', '  55a hostler::listen::client::Http1Client::poll_head', '', '  7f1 recv', '  55b hostler::listen::client::Http1Client::poll_head', '', ' 1 main'];
   const stacks = await foldStacks(lines);
   assert.deepEqual([...stacks], [['hostler::listen::client::Http1Client::poll_head;recv', 2], ['main', 1]]);
+});
+
+test('a frame is all functions that the compiler has put into one, and a caller is looked up before its return address', async () => {
+  const lines = ['  20 poll', '  31 main', ''];
+  const asked = [];
+  const name = (addresses) => {
+    asked.push(...addresses);
+    return parseFunctions('0x0000000000000020\nparse\n/a.rs:1\npoll\n/a.rs:7 (discriminator 2)\n0x30\n??\n??:0\n');
+  };
+  assert.deepEqual([...(await foldStacks(lines, name))], [['main;poll;parse', 1]]);
+  assert.deepEqual(asked, [0x30, 0x20]);
 });
 
 test('the name of a function has no offset, no hash and no type arguments', () => {
