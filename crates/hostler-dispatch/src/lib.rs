@@ -82,6 +82,7 @@ mod state;
 mod tests;
 mod totals;
 mod tunnel_guard;
+mod wait_list;
 mod wakers;
 mod winner_tree;
 

@@ -1,19 +1,17 @@
 //! The waiting requests of one class in order of arrival. Knows no other class and no slots.
 
-use std::collections::BTreeMap;
-use std::task::Waker;
 use std::time::Duration;
 
 use super::bound_line::BoundLine;
 use super::place::QueuePosition;
-use super::span::QueueSpan;
+use super::wait_list::{WaitList, Waiter};
 
 /// The waiting requests of one class.
 #[derive(Default)]
 pub(super) struct Line {
-    pub newcomers: BTreeMap<QueuePosition, Waiter>,
+    pub newcomers: WaitList,
     /// Requests that lost their member. They do not count against the queue limit.
-    pub returned: BTreeMap<QueuePosition, Waiter>,
+    pub returned: WaitList,
     /// Requests that are bound to a member. They hold up no other request, and no other request holds them up.
     pub bound: BoundLine<Waiter>,
     /// The sum of what the requests cost that wait for any member.
@@ -22,13 +20,8 @@ pub(super) struct Line {
     pub passed_over: u32,
 }
 
-pub(super) struct Waiter {
-    pub waker: Waker,
-    pub span: QueueSpan,
-}
-
 impl Line {
-    fn side(&mut self, place: QueuePosition) -> &mut BTreeMap<QueuePosition, Waiter> {
+    fn side(&mut self, place: QueuePosition) -> &mut WaitList {
         if place.returns() { &mut self.returned } else { &mut self.newcomers }
     }
 
@@ -43,21 +36,18 @@ impl Line {
     }
 
     pub fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
-        let waiter = self.side(place).remove(&place)?;
+        let waiter = self.side(place).remove(place)?;
         self.work = self.work.saturating_sub(waiter.span.work.time);
         Some(waiter)
     }
 
     pub fn waiter_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {
-        // Not `side(place).get_mut(..).or_else(..)`: that would borrow the line twice.
-        if self.side(place).contains_key(&place) {
-            return self.side(place).get_mut(&place);
-        }
-        self.bound.get_mut(place)
+        let side = if place.returns() { &mut self.returned } else { &mut self.newcomers };
+        side.get_mut(place).or_else(|| self.bound.get_mut(place))
     }
 
     pub fn first(&self) -> Option<(&QueuePosition, &Waiter)> {
-        let (newcomer, returned) = (self.newcomers.first_key_value(), self.returned.first_key_value());
+        let (newcomer, returned) = (self.newcomers.first(), self.returned.first());
         newcomer.into_iter().chain(returned).min_by_key(|(place, _)| **place)
     }
 }

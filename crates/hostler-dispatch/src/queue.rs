@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use super::claim::{MemberId, MemberPreference, Priority};
 use super::fair::FairShares;
 use super::kinds::WorkKind;
-use super::line::{Line, Waiter};
+use super::line::Line;
 use super::place::QueuePosition;
 use super::reorder::is_shared;
 use super::short_first::ShortFirst;
 use super::span::QueueSpan;
+use super::wait_list::{WaitList, Waiter};
 
 /// While a class waits, at most this many slots in a row go to other classes.
 const MOST_PASSED_OVER: u32 = 8;
@@ -258,16 +259,16 @@ impl<G> Queue<G> {
             return self.shortest(short, priority);
         }
         let Some(fair) = &self.fair else { return line.first() };
-        let next = || fair.first(priority).and_then(|place| line.newcomers.get_key_value(&place));
-        line.returned.first_key_value().or_else(next)
+        let next = || fair.first(priority).and_then(|place| line.newcomers.get(place));
+        line.returned.first().or_else(next)
     }
 
     /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
     fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
-        let first = short.first(priority).and_then(|place| line.newcomers.get_key_value(&place));
-        let (place, waiter) = line.returned.first_key_value().or(first)?;
-        let is_oldest = line.newcomers.first_key_value().is_none_or(|(oldest, _)| place <= oldest);
+        let first = short.first(priority).and_then(|place| line.newcomers.get(place));
+        let (place, waiter) = line.returned.first().or(first)?;
+        let is_oldest = line.newcomers.first().is_none_or(|(oldest, _)| place <= oldest);
         if is_oldest || short.may_overtake(priority, waiter.span.label().cost) {
             Some((place, waiter))
         } else {
@@ -335,8 +336,9 @@ impl<G> Queue<G> {
         (self.fair, self.short) = (None, None);
         self.lines.iter_mut().for_each(|line| line.work = Duration::ZERO);
         let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.bound.drain()).collect();
+        let bound = bound.into_iter().map(|(_, waiter)| waiter);
         let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
-        sides.flat_map(std::mem::take).chain(bound).map(|(_, waiter)| waiter.waker).collect()
+        sides.flat_map(WaitList::drain).chain(bound).map(|waiter| waiter.waker).collect()
     }
 
     /// The request waits no more, and gets no slot.

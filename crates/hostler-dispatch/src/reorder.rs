@@ -32,7 +32,7 @@ impl<G> Queue<G> {
         }
         self.fair = is_fair.then(|| Box::new(FairShares::new(now)));
         let Some(fair) = &mut self.fair else { return };
-        for (place, waiter) in self.lines.iter().flat_map(|line| &line.newcomers) {
+        for (place, waiter) in self.lines.iter().flat_map(|line| line.newcomers.iter()) {
             fair.insert(*place, waiter.span.work.key(), waiter.span.work.time);
         }
     }
@@ -49,7 +49,7 @@ impl<G> Queue<G> {
             return;
         }
         let mut short = Box::new(ShortFirst::new(delay));
-        for (place, waiter) in self.lines.iter().flat_map(|line| &line.newcomers) {
+        for (place, waiter) in self.lines.iter().flat_map(|line| line.newcomers.iter()) {
             short.insert(*place, waiter.span.label());
         }
         self.short = Some(short);
@@ -101,7 +101,7 @@ impl<G> Queue<G> {
     /// Checks that an order other than that of arrival has exactly the newcomers.
     #[cfg(test)]
     pub fn check_order(&self) {
-        let newcomers = || self.lines.each_ref().map(|line| line.newcomers.keys().copied().collect());
+        let newcomers = || self.lines.each_ref().map(|line| line.newcomers.iter().map(|(place, _)| *place).collect());
         if let Some(fair) = &self.fair {
             fair.check(newcomers());
         }

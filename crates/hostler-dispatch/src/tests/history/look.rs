@@ -59,7 +59,7 @@ impl Look {
     pub fn take(pool: &Pool<u8>) -> Self {
         let state = pool.shared.lock();
         let (lines, ended) = state.queue.parts();
-        let any = lines.iter().flat_map(|line| line.newcomers.iter().chain(&line.returned));
+        let any = lines.iter().flat_map(|line| line.newcomers.iter().chain(line.returned.iter()));
         let bound = lines.iter().flat_map(|line| line.bound.iter());
         let queued = any.chain(bound).map(|(place, waiter)| {
             let label = waiter.span.label();
