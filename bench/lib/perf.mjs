@@ -94,7 +94,10 @@ function functionsAt({ file, start, end }, addresses) {
   return new Map([...parseFunctions(stdout)].map(([offset, names]) => [start + offset, names]));
 }
 
-/** What `addr2line -a -f -i` prints: an address, and for each function there its name and its line, the innermost first. */
+/**
+ * What `addr2line -a -f -i` prints: an address, and for each function there its name and its line, the innermost first. Of an inlined
+ * function it knows the name without the module, which the path of the file tells.
+ */
 export function parseFunctions(text) {
   const found = new Map();
   let names = [];
@@ -105,11 +108,19 @@ export function parseFunctions(text) {
       found.set(parseInt(lines[at], 16), names);
       at += 1;
     } else {
-      if (lines[at] !== '??') names.unshift(lines[at]);
+      if (lines[at] !== '??') names.unshift(qualified(lines[at], lines[at + 1]));
       at += 2;
     }
   }
   return new Map([...found].filter(([, each]) => each.length > 0));
+}
+
+/** `hostler_wire::field::push_known` of `push_known` in `crates/hostler-wire/src/field.rs:93`. */
+function qualified(name, place) {
+  const [, crate, module] = /([^/]+)\/src\/(.*)\.rs:/.exec(place ?? '') ?? [];
+  if (!crate || name.includes('::')) return name;
+  const path = [crate.replace(/-\d.*$/, '').replaceAll('-', '_'), ...module.split('/').filter((part) => part !== 'mod' && part !== 'lib')];
+  return `${path.join('::')}::${name}`;
 }
 
 /** A function's name without offset, hash and type arguments, which hide the name. */

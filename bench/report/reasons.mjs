@@ -9,7 +9,7 @@ const CORES =
 const RARE_PAGES =
   'A round has about 40 to 80 pages above the p99, so a few long pages at one moment move it. The peers get the same pages at the same moments, but not the same share of the two cores.';
 const ROUNDS_DIFFER = 'Rounds differ by more than the target allows: other work on the machine moves them.';
-const KEYS = 'The key is hashed, charged twice and kept in order; docs/decisions/0051 says where the instructions go. The rounds differ by more than the target is from 1.';
+const KEYS = 'The key is hashed, charged twice and, while requests wait, kept in order; docs/decisions/0051 says where the instructions go.';
 const FIXED_TEXT = 'nginx with a fixed text, which looks nothing up, reaches about twice what Fastify does in the same run.';
 
 /** One sentence for each. Remove it when the target is met for good. */
@@ -39,14 +39,23 @@ export const reasons = {
       [`load ${load}: p99 / the ideal queue`, `${CORES} ${RARE_PAGES}`],
       [`load ${load}: p99 / nginx -> HAProxy`, RARE_PAGES],
       [`load ${load}: p99 / Node's cluster`, RARE_PAGES],
+      [`load ${load}: p99 of the slowdown, \`short_first\` / \`fifo\``, RARE_PAGES],
     ]),
   ),
   overload: {
-    "goodput / what the workers' CPU allowed": 'The rounds lie on both sides of the target, as those of Node\'s cluster do.',
-    'CPU of Hostler for a refusal (us)': 'It is a small difference of two large figures here, and so it is noise; bench/refusals.mjs measures 9.3 us (docs/decisions/0036).',
+    "goodput / what the workers' CPU allowed": 'A page takes more CPU while all share two busy cores, with Node\'s cluster, too: see "what the used CPU would give" in RESULTS.md.',
+    'CPU of Hostler for a refusal (us)': 'It is a small difference of two large figures here, and each request of an overload takes more CPU than one before it; bench/refusals.mjs measures a refusal alone (docs/decisions/0036).',
+    'seconds until p99 is back to normal': 'It is counted in whole seconds, and the rounds differ by one.',
   },
   render: {
-    'batches/s, a list of 16 homes (243 elements)': 'Most of the time is React\'s, which is the same on both sides; a small island, whose way there and back counts, meets the target.',
+    'batches/s, a list of 16 homes (243 elements)': 'Most of the time is React\'s, which is the same on both sides; a small island, whose way there and back counts, comes near the target.',
+    'batches/s, a button (1 element)': 'The rounds lie on both sides of the target.',
+  },
+  cache: {
+    '100 kB, one page: CPU of a hit / the better cache': 'nginx sends the page from a file by sendfile, so the server copies no body. Hostler has it in memory, and the kernel copies it into its buffers.',
+  },
+  tls: {
+    'HTTP/2, 10 connections x 20 streams: CPU / the better of HAProxy and nginx': ROUNDS_DIFFER,
   },
   photos: {
     '500 at once: time / time of the upstream': 'The app alone needs as long: it shares two cores with the upstream and the generator.',
@@ -55,6 +64,7 @@ export const reasons = {
     '`/api/zipinfo/byzip/97209`: requests in a CPU second / Fastify': FIXED_TEXT,
     '`/get_city`: requests in a CPU second / Fastify': FIXED_TEXT,
     '`/get_city`, 20,000 addresses: requests in a CPU second / Fastify': FIXED_TEXT,
+    '`/get_city`, 20,000 addresses: requests in a CPU second / nginx return 200': 'nginx looks nothing up. Each of 20,000 addresses leads to another part of the database.',
     'p99 at half load': 'A program that answers without a lookup has a p99 of more than 1 ms at half of its own maximum on this machine, too.',
   },
 };

@@ -15,9 +15,9 @@ test('a frame is all functions that the compiler has put into one, and a caller 
   const asked = [];
   const name = (addresses) => {
     asked.push(...addresses);
-    return parseFunctions('0x0000000000000020\nparse\n/a.rs:1\npoll\n/a.rs:7 (discriminator 2)\n0x30\n??\n??:0\n');
+    return parseFunctions('0x0000000000000020\nparse\n/w/crates/hostler-wire/src/field/mod.rs:1\ntokio::task::poll\n/r/tokio-1.54.1/src/task.rs:7 (discriminator 2)\n0x30\n??\n??:0\n');
   };
-  assert.deepEqual([...(await foldStacks(lines, name))], [['main;poll;parse', 1]]);
+  assert.deepEqual([...(await foldStacks(lines, name))], [['main;tokio::task::poll;hostler_wire::field::parse', 1]]);
   assert.deepEqual(asked, [0x30, 0x20]);
 });
 
