@@ -13,13 +13,13 @@ const STACK_BYTES = 16384;
 /** Samples the CPU time of a process while `work` runs. Returns { stacks, result }: see `foldStacks`. */
 export async function sampled(session, pid, work) {
   const data = session.path('perf.data');
-  const program = programOf(pid);
+  const program = readlinkSync(`/proc/${pid}/exe`);
   const options = ['-e', 'cpu-clock', '-F', String(FREQUENCY), '--call-graph', `dwarf,${STACK_BYTES}`, '-p', String(pid), '-o', data];
   const record = session.start('perf', ['record', '-q', ...options], { name: 'perf-record' });
   const result = await work();
   process.kill(record.pid, 'SIGINT');
   await record.exit;
-  return { result, stacks: await foldStacks(scriptOf(data), (addresses) => functionsAt(program, addresses)) };
+  return { result, stacks: await foldStacks(scriptOf(data), program, (addresses) => functionsAt(program, addresses)) };
 }
 
 /** The number of each system call of a process while `work` runs, as { name: count }, and the result of `work`. */
@@ -46,15 +46,15 @@ export function parseCounts(text) {
 
 /** The lines of `perf script`. perf needs hours to name inlined functions: `functionsAt` does it for each address once. */
 function scriptOf(data) {
-  const { stdout } = spawn('perf', ['script', '-i', data, '--no-inline', '-F', 'ip,sym'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const { stdout } = spawn('perf', ['script', '-i', data, '--no-inline', '-F', 'ip,sym,dso'], { stdio: ['ignore', 'pipe', 'ignore'] });
   return createInterface({ input: stdout });
 }
 
 /**
- * Equal stacks with their number of samples: a Map from "outermost;...;innermost" to a count. `name` gets all addresses, and
- * returns a Map from an address to the functions there, if it knows more of it than perf's name.
+ * Equal stacks with their number of samples: a Map from "outermost;...;innermost" to a count. `name` gets all addresses in the file
+ * `program`, and returns a Map from an address to the functions there, if it knows more of it than perf's name.
  */
-export async function foldStacks(lines, name = () => new Map()) {
+export async function foldStacks(lines, program, name = () => new Map()) {
   const samples = [];
   let frames = [];
   const end = () => {
@@ -62,65 +62,62 @@ export async function foldStacks(lines, name = () => new Map()) {
     frames = [];
   };
   for await (const line of lines) {
-    const [, address, symbol] = /^\s*([0-9a-f]+) (.+)$/.exec(line) ?? [];
+    const [, address, symbol, file] = /^\s*([0-9a-f]+) (.+) \((.+)\)$/.exec(line) ?? [];
     // Of a caller perf shows where the call returns to, which may belong to another function.
-    if (address) frames.unshift({ address: parseInt(address, 16) - (frames.length > 0 ? 1 : 0), symbol });
+    const own = file === program ? parseInt(address, 16) - (frames.length > 0 ? 1 : 0) : undefined;
+    if (address) frames.unshift({ own, symbol });
     else end();
   }
   end();
-  const functions = name([...new Set(samples.flat().map(({ address }) => address))]);
+  const functions = name([...new Set(samples.flat().map(({ own }) => own))].filter((address) => address !== undefined));
   const stacks = new Map();
   for (const sample of samples) {
-    const stack = sample.flatMap(({ address, symbol }) => functions.get(address) ?? [symbol]).map(shortName).join(';');
+    const stack = sample.flatMap(({ own, symbol }) => functions.get(own) ?? [symbol]).map(shortName).join(';');
     stacks.set(stack, (stacks.get(stack) ?? 0) + 1);
   }
   return stacks;
 }
 
-/** The file of a running program, and where it is in memory. */
-function programOf(pid) {
-  const file = readlinkSync(`/proc/${pid}/exe`);
-  const mapped = readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n').filter((line) => line.endsWith(` ${file}`));
-  const ranges = mapped.map((line) => line.split(' ')[0].split('-').map((address) => parseInt(address, 16)));
-  return { file, start: ranges[0][0], end: ranges.at(-1)[1] };
+/**
+ * Which functions are at places of a program: the inlined ones, too. A Map from the place to names, the outermost first. perf gives places
+ * in the file, and addr2line wants addresses.
+ */
+function functionsAt(program, places) {
+  const shift = codeShift(program);
+  const input = places.map((place) => `0x${(place + shift).toString(16)}`).join('\n');
+  const { status, stdout } = spawnSync('addr2line', ['-e', program, '-a', '-f', '-i', '-C'], { input, encoding: 'utf8', maxBuffer: 1 << 30 });
+  if (status !== 0) throw new Error('addr2line failed (package binutils)');
+  return new Map([...parseFunctions(stdout)].map(([address, names]) => [address - shift, names]));
 }
 
-/** Which functions are at addresses of a program: the inlined ones, too. A Map from an address to names, the outermost first. */
-function functionsAt({ file, start, end }, addresses) {
-  const own = addresses.filter((address) => address >= start && address < end);
-  const input = own.map((address) => `0x${(address - start).toString(16)}`).join('\n');
-  const { status, stdout } = spawnSync('addr2line', ['-e', file, '-a', '-f', '-i', '-C'], { input, encoding: 'utf8', maxBuffer: 1 << 30 });
-  if (status !== 0) throw new Error('addr2line failed (package binutils)');
-  return new Map([...parseFunctions(stdout)].map(([offset, names]) => [start + offset, names]));
+/** How far the address of the code is from its place in the file. */
+function codeShift(program) {
+  const headers = execFileSync('readelf', ['-lW', program], { encoding: 'utf8' });
+  const [, place, address] = /^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) .* R E /m.exec(headers);
+  return parseInt(address, 16) - parseInt(place, 16);
 }
 
 /**
  * What `addr2line -a -f -i` prints: an address, and for each function there its name and its line, the innermost first. Of an inlined
- * function it knows the name without the module, which the path of the file tells.
+ * function it knows the name without the module, which the path of the file tells. The innermost one it calls like the outermost.
  */
 export function parseFunctions(text) {
   const found = new Map();
-  let names = [];
-  const lines = text.split('\n').filter((line) => line !== '');
-  for (let at = 0; at < lines.length; ) {
-    if (/^0x[0-9a-f]+$/.test(lines[at])) {
-      names = [];
-      found.set(parseInt(lines[at], 16), names);
-      at += 1;
-    } else {
-      if (lines[at] !== '??') names.unshift(qualified(lines[at], lines[at + 1]));
-      at += 2;
-    }
+  for (const part of text.split(/^(?=0x[0-9a-f]+$)/m)) {
+    const [address, ...pairs] = part.split('\n').filter((line) => line !== '');
+    const names = pairs.flatMap((name, at) => (at % 2 === 0 && name !== '??' ? [qualified(at === 0 && pairs.length > 2 ? 'inlined' : name, pairs[at + 1])] : []));
+    if (names.length > 0) found.set(parseInt(address, 16), names.reverse());
   }
-  return new Map([...found].filter(([, each]) => each.length > 0));
+  return found;
 }
 
 /** `hostler_wire::field::push_known` of `push_known` in `crates/hostler-wire/src/field.rs:93`. */
 function qualified(name, place) {
-  const [, crate, module] = /([^/]+)\/src\/(.*)\.rs:/.exec(place ?? '') ?? [];
-  if (!crate || name.includes('::')) return name;
+  const [, crate, module] = /.*\/([^/]+)\/src\/(.*)\.rs:/.exec(place ?? '') ?? [];
+  const bare = shortName(name);
+  if (!crate || bare.includes('::')) return name;
   const path = [crate.replace(/-\d.*$/, '').replaceAll('-', '_'), ...module.split('/').filter((part) => part !== 'mod' && part !== 'lib')];
-  return `${path.join('::')}::${name}`;
+  return `${path.join('::')}::${bare}`;
 }
 
 /** A function's name without offset, hash and type arguments, which hide the name. */
@@ -128,7 +125,7 @@ export function shortName(symbol) {
   let name = symbol.replace(/\+0x[0-9a-f]+$/, '').replace(/::h[0-9a-f]{16}$/, '').replaceAll(';', ':');
   for (let before = ''; before !== name; ) {
     before = name;
-    name = name.replace(/(?<=\w|::)<[^<>]*>/g, '');
+    name = name.replace(/(?<=[\w}]|::)<[^<>]*>/g, '');
   }
   return name;
 }

@@ -5,19 +5,19 @@ import { foldStacks, parseCounts, parseFunctions, shortName } from '../lib/perf.
 import { stageOf, stageTable } from '../lib/stages.mjs';
 
 test('equal stacks are counted together, from the outermost frame to the innermost', async () => {
-  const lines = ['  7f1 recv', '  55a hostler::listen::client::Http1Client::poll_head', '', '  7f1 recv', '  55b hostler::listen::client::Http1Client::poll_head', '', ' 1 main'];
+  const lines = ['  7f1 recv (/lib/libc.so)', '  55a hostler::listen::client::Http1Client::poll_head (/bin/x)', '', '  7f1 recv (/lib/libc.so)', '  55b hostler::listen::client::Http1Client::poll_head (/bin/x)', '', ' 1 main (/bin/x)'];
   const stacks = await foldStacks(lines);
   assert.deepEqual([...stacks], [['hostler::listen::client::Http1Client::poll_head;recv', 2], ['main', 1]]);
 });
 
 test('a frame is all functions that the compiler has put into one, and a caller is looked up before its return address', async () => {
-  const lines = ['  20 poll', '  31 main', ''];
+  const lines = ['  7f1 send (/lib/libc.so)', '  21 poll (/bin/x)', '  31 main (/bin/x)', ''];
   const asked = [];
   const name = (addresses) => {
     asked.push(...addresses);
-    return parseFunctions('0x0000000000000020\nparse\n/w/crates/hostler-wire/src/field/mod.rs:1\ntokio::task::poll\n/r/tokio-1.54.1/src/task.rs:7 (discriminator 2)\n0x30\n??\n??:0\n');
+    return parseFunctions('0x0000000000000020\ntokio::task::poll\n/w/crates/hostler-wire/src/field/mod.rs:1\nread<A::B>\n/registry/src/x/tokio-1.54.1/src/io.rs:7 (discriminator 2)\ntokio::task::poll\n/r/tokio-1.54.1/src/task.rs:7\n0x30\n??\n??:0\n');
   };
-  assert.deepEqual([...(await foldStacks(lines, name))], [['main;tokio::task::poll;hostler_wire::field::parse', 1]]);
+  assert.deepEqual([...(await foldStacks(lines, '/bin/x', name))], [['main;tokio::task::poll;tokio::io::read;hostler_wire::field::inlined;send', 1]]);
   assert.deepEqual(asked, [0x30, 0x20]);
 });
 
