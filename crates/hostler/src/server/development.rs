@@ -121,8 +121,9 @@ impl Watch {
     }
 
     fn restart(&self, changed: &[PathBuf]) -> NewRestart {
-        self.say(Level::Info, &format!("{}: workers restart", self.names(changed)));
+        // Before the line: who reads it and asks for a page gets the new code.
         self.set(DevelopmentState::Restarting);
+        self.say(Level::Info, &format!("{}: workers restart", self.names(changed)));
         self.supervisor.restart_anew()
     }
 
@@ -142,9 +143,9 @@ impl Watch {
         self.failures += 1;
         let serves = self.supervisor.snapshot().iter().any(|worker| worker.state == WorkerState::Ready);
         let who = if serves { "the old workers keep serving" } else { "no worker serves" };
-        self.say(Level::Error, &format!("the app does not start: {failed}; {who} until a file changes"));
         let page = page::page(&BootFailure { number: self.failures, failed, serves });
         self.set(DevelopmentState::Broken { number: self.failures, page });
+        self.say(Level::Error, &format!("the app does not start: {failed}; {who} until a file changes"));
     }
 
     fn set(&self, state: DevelopmentState) {
