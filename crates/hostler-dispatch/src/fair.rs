@@ -62,7 +62,7 @@ struct FairLine {
 }
 
 /// Where a key stands in the line of one class.
-struct Standing {
+struct KeyRank {
     next: (VirtualTime, u64, FairKey),
     end: (VirtualTime, FairKey),
 }
@@ -106,17 +106,17 @@ impl KeyLine {
 }
 
 impl FairLine {
-    fn insert(&mut self, standing: Standing) {
-        self.next.insert(standing.next);
+    fn insert(&mut self, rank: KeyRank) {
+        self.next.insert(rank.next);
         if let Some(ends) = &mut self.ends {
-            ends.insert(standing.end);
+            ends.insert(rank.end);
         }
     }
 
-    fn remove(&mut self, standing: Standing) {
-        self.next.remove(&standing.next);
+    fn remove(&mut self, rank: KeyRank) {
+        self.next.remove(&rank.next);
         if let Some(ends) = &mut self.ends {
-            ends.remove(&standing.end);
+            ends.remove(&rank.end);
         }
         if self.next.is_empty() {
             self.ends = None;
@@ -126,14 +126,14 @@ impl FairLine {
 
 impl KeyShare {
     /// Where the key stands, by class.
-    fn standings(&self, key: FairKey) -> impl Iterator<Item = (usize, Standing)> {
-        (0..Priority::COUNT).filter_map(move |class| Some((class, self.standing(key, class)?)))
+    fn ranks(&self, key: FairKey) -> impl Iterator<Item = (usize, KeyRank)> {
+        (0..Priority::COUNT).filter_map(move |class| Some((class, self.rank(key, class)?)))
     }
 
-    fn standing(&self, key: FairKey, class: usize) -> Option<Standing> {
+    fn rank(&self, key: FairKey, class: usize) -> Option<KeyRank> {
         let KeyLine { places, work } = &self.waiting[class];
         let first = places.front()?.ticket.number;
-        Some(Standing { next: (self.time, first, key), end: (self.time + work.as_nanos(), key) })
+        Some(KeyRank { next: (self.time, first, key), end: (self.time + work.as_nanos(), key) })
     }
 
     fn is_waiting(&self) -> bool {
@@ -280,9 +280,8 @@ impl FairShares {
         let Self { shares, lines, .. } = self;
         for (class, line) in lines.iter_mut().enumerate() {
             if line.ends.is_none() && !line.next.is_empty() {
-                let standings =
-                    line.next.iter().filter_map(|(_, _, key)| shares.get(key)?.standing(*key, class));
-                line.ends = Some(standings.map(|standing| standing.end).collect());
+                let ranks = line.next.iter().filter_map(|(_, _, key)| shares.get(key)?.rank(*key, class));
+                line.ends = Some(ranks.map(|rank| rank.end).collect());
             }
         }
     }
@@ -297,9 +296,9 @@ impl FairShares {
             let keys = self.shares.values().filter(|share| !share.waiting[index].places.is_empty()).count();
             assert_eq!(line.next.len(), keys);
             for next in &line.next {
-                let standing = self.shares[&next.2].standing(next.2, index).unwrap();
-                assert_eq!(standing.next, *next);
-                assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&standing.end)));
+                let rank = self.shares[&next.2].rank(next.2, index).unwrap();
+                assert_eq!(rank.next, *next);
+                assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&rank.end)));
             }
             assert!(line.ends.as_ref().is_none_or(|ends| ends.len() == keys && keys > 0));
         }
@@ -337,11 +336,11 @@ impl FairShares {
     fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, VirtualTime)) {
         let Self { shares, now, served, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        share.standings(key).for_each(|(class, standing)| lines[class].remove(standing));
+        share.ranks(key).for_each(|(class, rank)| lines[class].remove(rank));
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
         change(share, *now);
-        share.standings(key).for_each(|(class, standing)| lines[class].insert(standing));
+        share.ranks(key).for_each(|(class, rank)| lines[class].insert(rank));
         if !share.is_idle() {
             return;
         }

@@ -26,7 +26,7 @@ macro_rules! planted {
     ($bug:ident) => {{
         #[cfg(test)]
         {
-            hostler_testkit::is_planted(crate::tests::Bug::$bug)
+            crate::tests::is_planted(crate::tests::Bug::$bug)
         }
         #[cfg(not(test))]
         {

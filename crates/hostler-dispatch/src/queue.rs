@@ -12,7 +12,6 @@ use super::fair::FairShares;
 use super::kinds::WorkKind;
 use super::line::Line;
 use super::place::QueuePosition;
-use super::reorder::is_shared;
 use super::short_first::ShortFirst;
 use super::span::QueueSpan;
 use super::wait_list::{WaitList, Waiter};
@@ -91,6 +90,11 @@ pub(super) struct Queue<G> {
     len: usize,
     /// By serial number. A hash map keeps its memory, so a hand-over allocates nothing.
     ended: HashMap<u64, (QueuePosition, WaitOutcome<G>)>,
+}
+
+/// Whether a waiting request takes its turn among the keys of a fair pool: it is bound to no member, and has lost none.
+pub(super) fn is_shared(place: QueuePosition, span: QueueSpan) -> bool {
+    span.preference.bound.is_none() && !place.returns()
 }
 
 impl<G> Queue<G> {

@@ -8,15 +8,10 @@ use super::claim::MemberId;
 use super::fair::{Charge, FairShares};
 use super::order::Order;
 use super::place::QueuePosition;
-use super::queue::Queue;
+use super::queue::{Queue, is_shared};
 use super::settings::PoolSettings;
 use super::short_first::ShortFirst;
 use super::span::QueueSpan;
-
-/// Whether a waiting request takes its turn among the keys of a fair pool: it is bound to no member, and has lost none.
-pub(super) fn is_shared(place: QueuePosition, span: QueueSpan) -> bool {
-    span.preference.bound.is_none() && !place.returns()
-}
 
 impl<G> Queue<G> {
     /// Serves in the order of these settings from now on.
@@ -101,7 +96,8 @@ impl<G> Queue<G> {
     /// Checks that an order other than that of arrival has exactly the newcomers.
     #[cfg(test)]
     pub fn check_order(&self) {
-        let newcomers = || self.lines.each_ref().map(|line| line.newcomers.iter().map(|(place, _)| *place).collect());
+        let newcomers =
+            || self.lines.each_ref().map(|line| line.newcomers.iter().map(|(place, _)| *place).collect());
         if let Some(fair) = &self.fair {
             fair.check(newcomers());
         }

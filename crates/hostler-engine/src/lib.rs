@@ -10,7 +10,7 @@ macro_rules! planted {
     ($bug:ident) => {{
         #[cfg(test)]
         {
-            hostler_testkit::is_planted(crate::proxy::tests::Bug::$bug)
+            crate::proxy::tests::is_planted(crate::proxy::tests::Bug::$bug)
         }
         #[cfg(not(test))]
         {

@@ -28,6 +28,7 @@ mod stress;
 mod tunnels;
 
 pub use self::history::Bug;
+pub use hostler_testkit::is_planted;
 
 use std::pin::Pin;
 use std::sync::Arc;

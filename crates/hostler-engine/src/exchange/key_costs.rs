@@ -85,12 +85,6 @@ impl fmt::Display for KeyWords<'_> {
     }
 }
 
-impl Serialize for KeyWords<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 impl FairCharge {
     /// Nothing is charged yet.
     pub fn new(costs: Arc<KeyCosts>, key: u64, name: KeyName) -> Self {

@@ -32,7 +32,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         in_use: log_facts.in_use,
         moved: log_facts.moved,
         low: log_facts.low,
-        fair_key: log_facts.fair.as_ref().map(|fair| fair.words()),
+        fair_key: log_facts.fair.as_ref().map(|fair| fair.words().to_string()),
         would_refuse: log_facts.would_refuse,
         hedge: log_facts.hedge,
         early_hints: Some(log_facts.early_hints).filter(|links| *links > 0),

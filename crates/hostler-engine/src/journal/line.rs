@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::exchange::KeyWords;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object per line.
@@ -71,7 +69,7 @@ pub struct Access<'a> {
     pub low: Option<&'static str>,
     /// The key under which it shared the slots of a fair pool, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fair_key: Option<KeyWords<'a>>,
+    pub fair_key: Option<String>,
     /// The reason for which it would have been refused, if the rule were not a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_refuse: Option<&'static str>,

@@ -3,3 +3,4 @@
 mod history;
 
 pub use self::history::Bug;
+pub use hostler_testkit::is_planted;

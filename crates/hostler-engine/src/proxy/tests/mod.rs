@@ -16,6 +16,7 @@ use hostler_wire::{Address, Stream};
 use tokio::time::{Instant, sleep_until};
 
 pub use bugs::{Bug, end_wrongly, ends_wrongly};
+pub use hostler_testkit::is_planted;
 pub use wire::{Discarded, MemberSide, WireSettings, wire};
 
 /// What becomes of an attempt to connect to a simulated member.
