@@ -38,7 +38,7 @@ pub struct FairCharge {
     brings_in: OnceLock<bool>,
 }
 
-/// What a key is. Shown, it is in words, without the value of a header field or a cookie, which may be a secret.
+/// What a key is, without the value of a header field or a cookie, which may be a secret. [`KeyWords`] puts it into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyName {
     /// All addresses of a network. `prefix`: the length of what they have in common, in bits, if they are several.

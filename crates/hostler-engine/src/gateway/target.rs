@@ -59,6 +59,28 @@ pub struct Route {
 }
 
 impl Route {
+    /// A route with normal priority that takes bodies of up to `max_body` bytes. It has no conditions, stores nothing and changes nothing.
+    pub fn new(pattern: Arc<str>, target: Target, max_body: u64) -> Self {
+        Self {
+            pattern,
+            when: None,
+            limits: Box::default(),
+            target,
+            max_body,
+            streams_body: false,
+            traces: false,
+            priority: Priority::Normal,
+            kind: None,
+            fallback: None,
+            files_first: None,
+            caching: None,
+            same_urls: None,
+            early_hints: None,
+            changes: Changes::default(),
+            counters: Arc::default(),
+        }
+    }
+
     /// Whether answers are encoded for clients that accept it.
     pub(super) fn has_encoded(&self) -> bool {
         self.changes.compress.is_some()

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_dispatch::{Pool, PoolSettings, Priority};
+use hostler_dispatch::{Pool, PoolSettings};
 use hostler_wire::Limits;
 
 use super::{
-    Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, SpoolSettings,
-    Target,
+    Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, SpoolSettings, Target,
 };
 use crate::exchange::{Connections, Exchange, MemoryBudget, Sweep};
 use crate::journal::{Journal, LogFormat};
@@ -48,24 +47,7 @@ pub(super) fn target() -> PoolTarget {
 
 /// A route for all paths that takes bodies of 1 MiB and keeps nothing.
 fn route(target: PoolTarget) -> Route {
-    Route {
-        pattern: "*".into(),
-        when: None,
-        limits: Box::default(),
-        target: Target::Pool(target),
-        max_body: 1 << 20,
-        streams_body: false,
-        traces: false,
-        priority: Priority::Normal,
-        kind: None,
-        fallback: None,
-        files_first: None,
-        caching: None,
-        same_urls: None,
-        early_hints: None,
-        changes: Changes::default(),
-        counters: Arc::default(),
-    }
+    Route::new("*".into(), Target::Pool(target), 1 << 20)
 }
 
 /// Leads all paths to this route.

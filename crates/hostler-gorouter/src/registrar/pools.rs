@@ -7,7 +7,7 @@ use std::time::Duration;
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy};
-use hostler_dispatch::{EjectSettings, MemberId, Membership, Order, Pool, PoolSettings, Priority};
+use hostler_dispatch::{EjectSettings, MemberId, Membership, Order, Pool, PoolSettings};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
     Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
@@ -272,22 +272,11 @@ impl Pools {
             ..target
         };
         Arc::new(Route {
-            pattern: target.name.clone(),
-            when: None,
-            limits: Box::default(),
-            target: Target::Pool(target),
-            max_body: settings.max_body_size,
             streams_body: settings.buffer == Buffer::None,
-            traces: false,
-            priority: Priority::Normal,
             kind: Some(Arc::new(kind)),
-            fallback: None,
-            files_first: None,
-            caching: None,
-            same_urls: None,
-            early_hints: None,
             changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
             counters,
+            ..Route::new(target.name.clone(), Target::Pool(target), settings.max_body_size)
         })
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_config::{self as config, Compat, ForwardedClientCert, ForwardedProto, ZonePreference};
-use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings, Priority};
+use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool, PoolSettings};
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
 use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead, Whole};
 
@@ -20,7 +20,7 @@ use hostler_engine::exchange::{
     BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
 };
 use hostler_engine::gateway::{
-    Answer, Changes, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Refusal, Route,
+    Answer, Gateway, Health, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Refusal, Route,
     SpoolSettings, Target,
 };
 use hostler_engine::journal::{Journal, LogFormat};
@@ -124,24 +124,7 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
         max_interim_answers: 100,
     };
     let target = PoolTarget::new(pool, meter, poison, settings);
-    Route {
-        pattern: "app.test".into(),
-        when: None,
-        limits: Box::default(),
-        target: Target::Pool(target),
-        max_body: 1024,
-        streams_body: false,
-        traces: false,
-        priority: Priority::Normal,
-        kind: Some(Arc::new(kind)),
-        fallback: None,
-        files_first: None,
-        caching: None,
-        same_urls: None,
-        early_hints: None,
-        changes: Changes::default(),
-        counters: Arc::default(),
-    }
+    Route { kind: Some(Arc::new(kind)), ..Route::new("app.test".into(), Target::Pool(target), 1024) }
 }
 
 impl Edge {
