@@ -44,7 +44,7 @@ export function parseCounts(text) {
   return Object.fromEntries(counts.filter(([name, count]) => name !== '' && count > 0));
 }
 
-/** The lines of `perf script`. perf needs hours to name inlined functions: `functionsAt` does it for each address once. */
+/** The lines of `perf script`. Without the names of inlined functions: `functionsAt` finds these once for each address. */
 function scriptOf(data) {
   const { stdout } = spawn('perf', ['script', '-i', data, '--no-inline', '-F', 'ip,sym,dso'], { stdio: ['ignore', 'pipe', 'ignore'] });
   return createInterface({ input: stdout });
