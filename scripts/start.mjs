@@ -65,7 +65,7 @@ async function announce() {
   if (hostler.exitCode !== null) return;
   console.log(`
   The examples   ${PAGE}
-  Status         ${ADMIN}/status
+  Live page      ${ADMIN}/
   Stop           Ctrl-C
 `);
 }

@@ -6,7 +6,7 @@ use hostler_wire::ResponseHead;
 
 use super::answer::Answer;
 use super::death_count::DeathCount;
-use super::hedge;
+use super::hedge::{self, HedgedCall};
 use super::low;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
@@ -66,11 +66,14 @@ pub(super) async fn call_within<D: Downstream>(
             return Err(last.unwrap_or(Refusal::NoMember));
         };
         // A request that stays with its member is not sent to another one.
+        let moves = policy.may_send_more(sends + 1);
         let answered = match target.hedge.as_ref().filter(|_| stay.is_none()) {
             None => proxy::forward(exchange, client, lease, &target.call, thread).await,
-            Some(hedge) => hedge::forward(hedge, lease, (route, target), exchange, client, thread).await,
+            Some(hedge) => {
+                let call = HedgedCall { hedge, route, target, moves, thread };
+                hedge::forward(call, lease, exchange, client).await
+            }
         };
-        let moves = policy.may_send_more(sends + 1);
         let answered = match answered {
             Ok(call) if call.is_late() => wait::for_late_answer(call, moves, exchange, client, target).await,
             answered => answered,

@@ -11,26 +11,33 @@ use super::{stream, wait};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, CallBox, Endpoint, Failure, FirstHead, SecondTry};
 
+/// Where a call with second tries goes.
+pub(super) struct HedgedCall<'a> {
+    pub hedge: &'a Hedge,
+    pub route: &'a Route,
+    pub target: &'a PoolTarget,
+    /// If both tries fail, the request may be sent to a third member.
+    pub moves: bool,
+    pub thread: usize,
+}
+
 /// As [`proxy::forward`], with a second try at another member. Boxed, because few pools have second tries.
 pub(super) fn forward<'a, D: Downstream>(
-    hedge: &'a Hedge,
+    call: HedgedCall<'a>,
     lease: Lease<Endpoint>,
-    at: (&'a Route, &'a PoolTarget),
     exchange: &'a mut Exchange,
     client: &'a mut D,
-    thread: usize,
 ) -> Pin<Box<impl Future<Output = Result<CallBox, Failure>>>> {
-    Box::pin(forward_unboxed(hedge, lease, at, exchange, client, thread))
+    Box::pin(forward_unboxed(call, lease, exchange, client))
 }
 
 async fn forward_unboxed<D: Downstream>(
-    hedge: &Hedge,
+    at: HedgedCall<'_>,
     lease: Lease<Endpoint>,
-    (route, target): (&Route, &PoolTarget),
     exchange: &mut Exchange,
     client: &mut D,
-    thread: usize,
 ) -> Result<CallBox, Failure> {
+    let HedgedCall { hedge, target, thread, .. } = at;
     hedge.earn();
     let (began, may_be_sent_twice) = (Instant::now(), may_be_sent_twice(exchange));
     let after = if may_be_sent_twice { hedge.after() } else { None };
@@ -40,11 +47,11 @@ async fn forward_unboxed<D: Downstream>(
     let is_impatient = after.is_some() && exchange.patience.take().is_none();
     let answered = match answered {
         Ok(call) if is_impatient && call.is_late() => {
-            let claim = claim(route, target, exchange);
+            let claim = claim(at.route, target, exchange);
             match hedge.spend(|| target.pool.acquire_elsewhere(&claim, call.member())) {
                 Some(mut lease) => {
                     wait::charge(&mut lease, target, exchange);
-                    race(hedge, call, lease, target, exchange, client, thread).await
+                    race(&at, call, lease, exchange, client).await
                 }
                 None => call.wait_on(exchange, client).await,
             }
@@ -60,22 +67,20 @@ async fn forward_unboxed<D: Downstream>(
 
 /// Asks the member of this lease as well, and waits for the first head.
 async fn race<D: Downstream>(
-    hedge: &Hedge,
+    at: &HedgedCall<'_>,
     call: CallBox,
     lease: Lease<Endpoint>,
-    target: &PoolTarget,
     exchange: &mut Exchange,
     client: &mut D,
-    thread: usize,
 ) -> Result<CallBox, Failure> {
     exchange.log_facts.attempts += 1;
     exchange.log_facts.hedge = Some("lost");
-    let second = SecondTry::begin(exchange, lease, &target.call, thread);
-    match call.race(second, exchange, client).await? {
+    let second = SecondTry::begin(exchange, lease, &at.target.call, at.thread);
+    match call.race(second, at.moves, exchange, client).await? {
         FirstHead::First(call) => Ok(call),
         FirstHead::Second(call) => {
             exchange.log_facts.hedge = Some("won");
-            hedge.won();
+            at.hedge.won();
             Ok(call)
         }
     }

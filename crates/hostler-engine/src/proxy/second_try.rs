@@ -105,10 +105,11 @@ async fn run(
 
 impl CallBox {
     /// Waits on for the head of this call or of the second try, whichever comes first, and ends the other one. A failure of one of them does
-    /// not end the wait for the other.
+    /// not end the wait for the other. `moves`: if both fail, the request may be sent to another member.
     pub async fn race<D: Downstream>(
         self,
         second: SecondTry,
+        moves: bool,
         exchange: &mut Exchange,
         client: &mut D,
     ) -> Result<FirstHead, Failure> {
@@ -139,7 +140,7 @@ impl CallBox {
                 }
                 RaceStep::First(Err(Failure::TimedOut)) if let Some(check) = exchange.late_check.take() => {
                     exchange.deadline.set_at(check.until);
-                    if let Some(call) = &mut first {
+                    if let Some(call) = first.as_mut().filter(|_| moves) {
                         call.watch_ejection();
                     }
                 }
@@ -167,7 +168,10 @@ impl CallBox {
                     }
                     debug_assert!(outcome.is_some() && first.is_some(), "the first try goes on");
                 }
-                RaceStep::Over => return Err(failed.take().unwrap_or(Failure::TimedOut)),
+                RaceStep::Over => match exchange.late_check.take() {
+                    Some(check) => exchange.deadline.set_at(check.until),
+                    None => return Err(failed.take().unwrap_or(Failure::TimedOut)),
+                },
             }
         }
     }
@@ -178,6 +182,6 @@ enum RaceStep {
     First(Result<(), Failure>),
     /// None: the task of the second try was dropped.
     Second(Option<Result<SecondAnswer, Failure>>),
-    /// The time is over, and the first try has failed before.
+    /// The deadline has come, and the first try has failed before.
     Over,
 }

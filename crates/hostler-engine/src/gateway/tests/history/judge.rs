@@ -97,11 +97,10 @@ impl Record {
             Refusal::InterimAnswers(_) => {
                 facts.ask.scripts.iter().any(|one| one.fault == Fault::TooManyInterims)
             }
-            // Or the member was given up, and no other had a slot in time. Or two were asked, and the last one that was left has failed.
+            // Or the member was given up, and no other had a slot in time.
             Refusal::AnswerTimeout => {
                 let least = match facts.attempts.len() {
                     0 => settings.request_timeout,
-                    MOST_SENDS.. if ended.hedge.is_some() => 0,
                     _ => shortest,
                 };
                 took >= Duration::from_millis(least)
