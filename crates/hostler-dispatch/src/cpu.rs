@@ -132,6 +132,11 @@ impl CpuAccount {
         ended.map_or(Duration::ZERO, |ended| ended.share)
     }
 
+    /// The clock of the member.
+    pub fn clock(&self) -> &Arc<dyn CpuClock> {
+        &self.clock
+    }
+
     fn lock(&self) -> MutexGuard<'_, CpuShares> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId, Ticket};
 use super::cost::{Payer, Payment, SlotCost};
+use super::cpu::CpuClock;
 use super::member::Grant;
 use super::shared::PoolInner;
 use super::tunnel_guard::TunnelGuard;
@@ -93,6 +94,11 @@ impl<E> Lease<E> {
     /// whether it has begun the request.
     pub fn sent(&self) {
         let _ = self.grant.sent();
+    }
+
+    /// The clock of the member's CPU time. None: it has none.
+    pub fn clock(&self) -> Option<Arc<dyn CpuClock>> {
+        self.grant.member.cpu.get().map(|cpu| Arc::clone(cpu.clock()))
     }
 
     /// How many other slots of the member were in use when this one was granted.

@@ -244,8 +244,8 @@ mod tests {
         assert!(waits());
         assert!(!main_thread.is_hidden());
         for busy in [
-            "for (const end = Date.now() + 300; Date.now() < end;);",
-            "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)",
+            "for (const end = Date.now() + 1000; Date.now() < end;);",
+            "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)",
         ] {
             node.tell(busy);
             let seen = (0..100).filter(|_| main_thread.cpu_if_waiting().is_some()).count();

@@ -58,7 +58,7 @@ pub use key_costs::{FairCharge, FairKeyView, KeyCosts, KeyName, KeyWords};
 pub use ledger::{Ledger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
-pub use pending_end::{Death, Ending, PendingEnd};
+pub use pending_end::{Death, Ending, LoopWatch, PendingEnd};
 pub use recent::{EndedExchange, RecentExchanges};
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
 pub use timings::Timings;
@@ -291,6 +291,13 @@ impl Exchange {
         self.under_way = None;
         self.memory = None;
         self.deadline.clear();
+    }
+
+    /// The time of the late check has come. True: the answer may still take until the deadline, which counts from now on.
+    pub fn waits_on(&mut self) -> bool {
+        let Some(check) = self.late_check.take() else { return false };
+        self.deadline.set_at(check.until);
+        true
     }
 
     /// The current wait is not for the answer, so only the deadline counts.

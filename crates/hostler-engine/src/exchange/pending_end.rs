@@ -1,11 +1,14 @@
 //! A request that its worker did not answer, after the end of its exchange: finds out whether the worker died because of it. Knows no
 //! requests and no workers.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_dispatch::CpuClock;
 use hostler_worker::{ExitCause, ExitWatch};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// A connection breaks when its process ends, and the process's exit is reported within this time. If no exit was reported by then, the
 /// worker has closed the connection itself.
@@ -15,9 +18,14 @@ const EXIT_REPORT_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct PendingEnd {
     exit_watch: ExitWatch,
+    event_loop: Option<LoopWatch>,
     since: Instant,
     until: Until,
 }
+
+/// Tells whether the event loop of a worker turns.
+#[derive(Clone)]
+pub struct LoopWatch(Arc<dyn CpuClock>);
 
 #[derive(Debug)]
 enum Until {
@@ -54,13 +62,25 @@ pub struct Death {
 impl PendingEnd {
     /// The worker has broken off a request that it got at `since`. `alone`: it had no other.
     pub fn broken_off(exit_watch: ExitWatch, since: Instant, alone: bool) -> Self {
-        Self { exit_watch, since, until: Until::BrokenOff { at: Instant::now(), alone } }
+        Self { exit_watch, event_loop: None, since, until: Until::BrokenOff { at: Instant::now(), alone } }
     }
 
-    /// The worker goes on with a request that it got at `since`. The end is sent through the returned sender.
-    pub fn lingering(exit_watch: ExitWatch, since: Instant) -> (Self, oneshot::Sender<Ending>) {
+    /// The worker with this clock goes on with a request that it got at `since`. The end is sent through the returned sender.
+    ///
+    /// Without a clock nothing tells whether its event loop turns.
+    pub fn lingering(
+        exit_watch: ExitWatch,
+        clock: Option<Arc<dyn CpuClock>>,
+        since: Instant,
+    ) -> (Self, oneshot::Sender<Ending>) {
         let (sender, finished) = oneshot::channel();
-        (Self { exit_watch, since, until: Until::Finished(finished) }, sender)
+        let event_loop = clock.map(LoopWatch);
+        (Self { exit_watch, event_loop, since, until: Until::Finished(finished) }, sender)
+    }
+
+    /// Tells whether the event loop of the worker turns. None: nothing tells.
+    pub fn event_loop(&self) -> Option<LoopWatch> {
+        self.event_loop.clone()
     }
 
     /// Whether the worker still works on the request.
@@ -84,5 +104,34 @@ impl PendingEnd {
         };
         let cause = self.exit_watch.death_within(EXIT_REPORT_LIMIT).await?;
         Some(Death { pid: self.exit_watch.pid(), since: self.since, at, own: cause == ExitCause::Own, alone })
+    }
+}
+
+/// A loop that computes is looked at this often ...
+const LOOKS: usize = 100;
+/// ... at this distance, before it counts as blocked.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+impl LoopWatch {
+    /// Whether the loop waits for events now, so that no request blocks it.
+    pub fn waits(&self) -> bool {
+        self.0.waits()
+    }
+
+    /// Whether the loop turns: it waits for events at some moment within a second.
+    pub async fn turns(&self) -> bool {
+        for _ in 0..LOOKS {
+            if self.waits() {
+                return true;
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+        false
+    }
+}
+
+impl fmt::Debug for LoopWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LoopWatch").finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@ use hostler_wire::ResponseHead;
 use super::answer::Answer;
 use super::death_count::DeathCount;
 use super::hedge::{self, HedgedCall};
+use super::hedging::Hedge;
 use super::low;
 use super::refusal::Refusal;
 use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
@@ -52,10 +53,9 @@ pub(super) async fn call_within<D: Downstream>(
             Box::pin(queue_wait.turn(exchange, client)).await?;
         }
         queue_wait.preference.alone = target.poison.isolates(exchange);
-        let lease = match queue_wait.slot(exchange, client).await {
-            Ok(lease) => lease,
-            Err(refusal) => return Err(last.filter(|_| policy.hides(&refusal)).unwrap_or(refusal)),
-        };
+        let lease = queue_wait.slot(exchange, client).await;
+        let lease =
+            lease.map_err(|no_slot| last.take().filter(|_| policy.hides(&no_slot)).unwrap_or(no_slot))?;
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
@@ -65,23 +65,20 @@ pub(super) async fn call_within<D: Downstream>(
         let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
-        // A request that stays with its member is not sent to another one.
-        let moves = policy.may_send_more(sends + 1);
-        let answered = match target.hedge.as_ref().filter(|_| stay.is_none()) {
+        let at = HedgedCall { route, target, moves: policy.may_send_more(sends + 1), thread };
+        let answered = match hedge_of(target, stay.as_ref()) {
             None => proxy::forward(exchange, client, lease, &target.call, thread).await,
-            Some(hedge) => {
-                let call = HedgedCall { hedge, route, target, moves, thread };
-                hedge::forward(call, lease, exchange, client).await
-            }
+            Some(hedge) => hedge::forward(hedge, at, lease, exchange, client).await,
         };
         let answered = match answered {
-            Ok(call) if call.is_late() => wait::for_late_answer(call, moves, exchange, client, target).await,
+            Ok(call) if call.is_late() => {
+                wait::for_late_answer(call, at.moves, exchange, client, target).await
+            }
             answered => answered,
         };
         let failure = match answered {
             Ok(mut call) => {
-                policy.answered(exchange, call.answer());
-                learn(route, exchange, &call);
+                answered_by(policy, route, exchange, &call);
                 if let (Some(stay), Some(sticky)) = (stay, &target.sticky) {
                     Box::pin(sticky.answered(stay, &mut call, &target.pool, exchange)).await;
                 }
@@ -114,8 +111,14 @@ fn stay(target: &PoolTarget, exchange: &Exchange, queue_wait: &mut QueueWait<'_>
     Some(stay)
 }
 
-/// The answer may teach the links that other requests of the route are sent while they wait.
-fn learn(route: &Route, exchange: &Exchange, call: &CallBox) {
+/// A request that stays with its member is not sent to another one.
+fn hedge_of<'a>(target: &'a PoolTarget, stay: Option<&Stay>) -> Option<&'a Hedge> {
+    target.hedge.as_ref().filter(|_| stay.is_none())
+}
+
+/// A member has answered. The answer may teach the links that other requests of the route are sent while they wait.
+fn answered_by(policy: &(impl RetryPolicy + ?Sized), route: &Route, exchange: &mut Exchange, call: &CallBox) {
+    policy.answered(exchange, call.answer());
     if let Some(hints) = &route.early_hints {
         hints.learn(exchange, call.answer(), call.release());
     }

@@ -12,8 +12,8 @@ use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, CallBox, Endpoint, Failure, FirstHead, SecondTry};
 
 /// Where a call with second tries goes.
+#[derive(Clone, Copy)]
 pub(super) struct HedgedCall<'a> {
-    pub hedge: &'a Hedge,
     pub route: &'a Route,
     pub target: &'a PoolTarget,
     /// If both tries fail, the request may be sent to a third member.
@@ -23,21 +23,23 @@ pub(super) struct HedgedCall<'a> {
 
 /// As [`proxy::forward`], with a second try at another member. Boxed, because few pools have second tries.
 pub(super) fn forward<'a, D: Downstream>(
-    call: HedgedCall<'a>,
+    hedge: &'a Hedge,
+    at: HedgedCall<'a>,
     lease: Lease<Endpoint>,
     exchange: &'a mut Exchange,
     client: &'a mut D,
 ) -> Pin<Box<impl Future<Output = Result<CallBox, Failure>>>> {
-    Box::pin(forward_unboxed(call, lease, exchange, client))
+    Box::pin(forward_unboxed(hedge, at, lease, exchange, client))
 }
 
 async fn forward_unboxed<D: Downstream>(
+    hedge: &Hedge,
     at: HedgedCall<'_>,
     lease: Lease<Endpoint>,
     exchange: &mut Exchange,
     client: &mut D,
 ) -> Result<CallBox, Failure> {
-    let HedgedCall { hedge, target, thread, .. } = at;
+    let HedgedCall { target, thread, .. } = at;
     hedge.earn();
     let (began, may_be_sent_twice) = (Instant::now(), may_be_sent_twice(exchange));
     let after = if may_be_sent_twice { hedge.after() } else { None };
@@ -51,7 +53,7 @@ async fn forward_unboxed<D: Downstream>(
             match hedge.spend(|| target.pool.acquire_elsewhere(&claim, call.member())) {
                 Some(mut lease) => {
                     wait::charge(&mut lease, target, exchange);
-                    race(&at, call, lease, exchange, client).await
+                    race(hedge, at, call, lease, exchange, client).await
                 }
                 None => call.wait_on(exchange, client).await,
             }
@@ -67,7 +69,8 @@ async fn forward_unboxed<D: Downstream>(
 
 /// Asks the member of this lease as well, and waits for the first head.
 async fn race<D: Downstream>(
-    at: &HedgedCall<'_>,
+    hedge: &Hedge,
+    at: HedgedCall<'_>,
     call: CallBox,
     lease: Lease<Endpoint>,
     exchange: &mut Exchange,
@@ -80,7 +83,7 @@ async fn race<D: Downstream>(
         FirstHead::First(call) => Ok(call),
         FirstHead::Second(call) => {
             exchange.log_facts.hedge = Some("won");
-            at.hedge.won();
+            hedge.won();
             Ok(call)
         }
     }

@@ -39,6 +39,7 @@ mod target;
 mod tests;
 mod wait;
 mod when;
+mod worker_hold;
 
 use std::any::Any;
 use std::pin::pin;

@@ -15,13 +15,14 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::death_count::DeathCount;
 use super::identity::{Keyring, Keys, RequestIdentity};
 use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
-use crate::exchange::{Death, Exchange, PendingEnd};
+use super::worker_hold::WorkerHold;
+use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd};
 use crate::journal::{Journal, Level};
 use crate::proxy;
 
@@ -36,8 +37,10 @@ pub struct PoisonSettings {
     pub keep_off: Duration,
     /// Workers hold several requests at once.
     pub crowded: bool,
-    /// After this long, a request whose client has left counts as holding its worker.
+    /// After this long, a request whose client has left counts as holding its worker, if it blocks the event loop.
     pub suspect_after: Duration,
+    /// If it does not, only after this long: so long any request may take.
+    pub request_timeout: Duration,
 }
 
 /// The figures of suspects, for the status.
@@ -285,7 +288,7 @@ impl Poison {
         Following { poison: self.clone(), identity }
     }
 
-    /// Waits for the end of a call. After `suspect_after`, the worker counts as held.
+    /// Waits for the end of a call. After `suspect_after`, the worker counts as held, unless its event loop turns.
     fn follow_up(
         self: &Arc<Self>,
         identity: RequestIdentity,
@@ -294,22 +297,31 @@ impl Poison {
         suspect_after: Duration,
     ) {
         let poison = self.clone();
-        let since = pending_end.since();
-        let mut is_held = suspect_after.is_zero() && pending_end.is_lingering();
-        if is_held {
+        let (since, event_loop) = (pending_end.since(), pending_end.event_loop());
+        let mut held = None;
+        if suspect_after.is_zero() && pending_end.is_lingering() {
             // At once, before the client gets its refusal: a similar request may follow immediately.
-            self.hold(&identity, since);
+            let waits = event_loop.as_ref().is_some_and(LoopWatch::waits);
+            held = Some(self.hold(&identity, WorkerHold::of(waits), since));
         }
         tokio::spawn(async move {
             let mut dying = pin!(pending_end.death());
             let death = match timeout(suspect_after, dying.as_mut()).await {
                 Ok(death) => death,
+                Err(_) if held.is_some() => dying.await,
                 Err(_) => {
-                    if !is_held {
-                        poison.hold(&identity, since);
-                        is_held = true;
+                    let turns = match event_loop {
+                        Some(event_loop) => event_loop.turns().await,
+                        None => false,
+                    };
+                    let until = if turns { since + poison.settings.request_timeout } else { since };
+                    match timeout_at(until, dying.as_mut()).await {
+                        Ok(death) => death,
+                        Err(_) => {
+                            held = Some(poison.hold(&identity, WorkerHold::of(turns), since));
+                            dying.await
+                        }
                     }
-                    dying.await
                 }
             };
             if let Some(death) = &death {
@@ -317,23 +329,24 @@ impl Poison {
             }
             // Only after the end: otherwise another suspect would go to the same worker.
             drop(tried);
-            if is_held {
-                poison.release(&identity);
+            if let Some(hold) = held {
+                poison.release(&identity, hold);
             }
             poison.changed.notify_waiters();
         });
     }
 
     /// A worker that got a similar request at `since` does not finish.
-    pub(super) fn hold(&self, identity: &RequestIdentity, since: Instant) {
+    pub(super) fn hold(&self, identity: &RequestIdentity, hold: WorkerHold, since: Instant) -> WorkerHold {
         let now = Instant::now();
         let until = now + self.settings.keep_off.max(self.settings.suspect_after);
-        self.with(|suspects| suspects.hold(identity, since, until, now));
+        self.with(|suspects| suspects.hold(identity, hold, since, until, now));
+        hold
     }
 
     /// The worker has finished, or is dead.
-    pub(super) fn release(&self, identity: &RequestIdentity) {
-        self.with(|suspects| suspects.release(&identity.keys));
+    pub(super) fn release(&self, identity: &RequestIdentity, hold: WorkerHold) {
+        self.with(|suspects| suspects.release(&identity.keys, hold));
         self.changed.notify_waiters();
     }
 

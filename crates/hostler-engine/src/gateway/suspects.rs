@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::death_count::DeathCount;
 use super::identity::{IdentityKind, Keys, RequestIdentity};
+use super::worker_hold::{HeldWorkers, WorkerHold};
 use crate::exchange::Death;
 
 /// How many suspects are remembered, at about 400 bytes each. A death adds one for each request of the worker, and a few more.
@@ -48,9 +49,7 @@ struct Suspect {
     /// It was kept off before: one more death convicts it again.
     paroled: bool,
     /// Workers that similar requests hold for too long.
-    held: usize,
-    /// When the last of these requests was sent.
-    held_since: Instant,
+    held: HeldWorkers,
     /// When a similar request was last answered. Recorded only until `watched_until`.
     answered: Option<Instant>,
     /// Set while another similar request takes long.
@@ -175,22 +174,27 @@ impl Suspects {
     }
 
     /// A request that was sent at `since` holds its worker for too long.
-    pub fn hold(&mut self, identity: &RequestIdentity, since: Instant, until: Instant, now: Instant) {
+    pub fn hold(
+        &mut self,
+        identity: &RequestIdentity,
+        hold: WorkerHold,
+        since: Instant,
+        until: Instant,
+        now: Instant,
+    ) {
         self.watch(identity, until, now);
         for key in &identity.keys[1..] {
             if let Some(suspect) = self.by_key.get_mut(key) {
-                suspect.held += 1;
-                let before = if suspect.held > 1 { suspect.held_since } else { since };
-                suspect.held_since = before.max(since);
+                suspect.held.add(hold, since);
             }
         }
     }
 
     /// The request no longer holds a worker.
-    pub fn release(&mut self, keys: &Keys) {
+    pub fn release(&mut self, keys: &Keys, hold: WorkerHold) {
         for key in &keys[1..] {
             if let Some(suspect) = self.by_key.get_mut(key) {
-                suspect.held = suspect.held.saturating_sub(1);
+                suspect.held.remove(hold);
             }
         }
     }
@@ -231,7 +235,7 @@ impl Suspects {
             suspect.deaths = DeathCount::default();
             suspect.paroled = false;
             suspect.answered = Some(now);
-            if suspect.held == 0 && suspect.watched_until <= now {
+            if suspect.held.all == 0 && suspect.watched_until <= now {
                 self.by_key.remove(key);
             }
         }
@@ -285,7 +289,7 @@ impl Suspects {
             && let Some(&key) = self
                 .by_key
                 .iter()
-                .min_by_key(|(_, suspect)| (suspect.held, suspect.until))
+                .min_by_key(|(_, suspect)| (suspect.held.all, suspect.until))
                 .map(|(key, _)| key)
         {
             self.by_key.remove(&key);
@@ -299,22 +303,9 @@ fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
 
 impl Suspect {
     fn new(kind: IdentityKind, name: Arc<str>, until: Instant, now: Instant) -> Self {
-        let (deaths, last, watched_until, held_since) = (DeathCount::default(), now, now, now);
-        let (kept_off, paroled, held, answered, turn) = (false, false, 0, None, None);
-        Self {
-            kind,
-            name,
-            deaths,
-            last,
-            until,
-            kept_off,
-            paroled,
-            held,
-            held_since,
-            answered,
-            watched_until,
-            turn,
-        }
+        let (deaths, last, watched_until, held) = (DeathCount::default(), now, now, HeldWorkers::default());
+        let (kept_off, paroled, answered, turn) = (false, false, None, None);
+        Self { kind, name, deaths, last, until, kept_off, paroled, held, answered, watched_until, turn }
     }
 
     /// Whether the death counts. A request that was sent before the last death does not: it met the same accident, or the same dying
@@ -338,7 +329,7 @@ impl Suspect {
 
     /// Whether its requests are let in one at a time.
     fn is_gated(&self) -> bool {
-        let weight = self.deaths.weight() + if self.is_held() { 2 * self.held } else { 0 };
+        let weight = self.deaths.weight() + if self.is_held() { 2 * self.held.all } else { 0 };
         match self.kind {
             IdentityKind::Request => false,
             IdentityKind::Path => weight >= 2 || self.paroled,
@@ -348,12 +339,13 @@ impl Suspect {
 
     /// A worker is held by a similar request, and none was answered since.
     fn is_held(&self) -> bool {
-        self.held > 0 && self.answered.is_none_or(|answered| answered < self.held_since)
+        self.held.since().is_some_and(|since| self.answered.is_none_or(|answered| answered < since))
     }
 
-    /// Whether none of its requests is let in. A route still lets one in at a time, because innocent requests use it too.
+    /// Whether none of its requests is let in: the next one would block one more worker. A route still lets one in at a time, because
+    /// innocent requests use it too.
     fn is_closed(&self) -> bool {
-        self.kind != IdentityKind::Route && self.is_held()
+        self.kind != IdentityKind::Route && self.held.blocked > 0 && self.is_held()
     }
 
     /// Whether it is still remembered. Changes a conviction that has expired into a parole.
@@ -362,7 +354,7 @@ impl Suspect {
             return true;
         }
         let paroles = self.kept_off && self.kind != IdentityKind::Request;
-        let stays = paroles || self.held > 0 || is_taken(self.turn, now);
+        let stays = paroles || self.held.all > 0 || is_taken(self.turn, now);
         if paroles {
             (self.kept_off, self.paroled, self.deaths) = (false, true, DeathCount::default());
         }

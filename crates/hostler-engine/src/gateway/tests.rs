@@ -29,14 +29,20 @@ pub(super) fn journal() -> Journal {
 
 /// A target with a queue timeout of 5 s and a request timeout of 30 s.
 pub(super) fn target() -> PoolTarget {
-    let settings =
-        PoisonSettings { kills: 0, keep_off: seconds(1), crowded: false, suspect_after: seconds(1) };
+    let settings = PoisonSettings {
+        kills: 0,
+        keep_off: seconds(1),
+        crowded: false,
+        suspect_after: seconds(1),
+        request_timeout: seconds(1),
+    };
     let poison = Arc::new(Poison::new("app".into(), settings, journal()));
     let settings = PoolTargetSettings {
         queue_timeout: seconds(5),
         request_timeout: seconds(30),
         connect_timeout: seconds(1),
         hang_timeout: Some(seconds(60)),
+        tells_at_once: false,
         tunnel_idle_timeout: seconds(60),
         stream_idle_timeout: seconds(60),
         limits: Limits::default(),

@@ -332,6 +332,7 @@ mod tests {
     use super::*;
     use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, seconds, target};
+    use crate::gateway::worker_hold::WorkerHold;
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_of_the_pool_does_not_count_as_waiting() {
@@ -425,7 +426,7 @@ mod tests {
     async fn wait_in_vain(target: &PoolTarget) -> Duration {
         let mut exchange = exchange();
         let began = Instant::now();
-        target.poison.hold(&target.poison.identity(&exchange), began);
+        target.poison.hold(&target.poison.identity(&exchange), WorkerHold::Blocks, began);
         exchange.is_suspect = true;
         let mut queue_wait = QueueWait::begin(target, Priority::Normal, WaitBudget::begin());
         let refused = queue_wait.turn(&mut exchange, &mut NoClient).await;
@@ -462,11 +463,11 @@ mod tests {
         let (target, mut exchange) = (target(), exchange());
         exchange.is_suspect = true;
         let identity = target.poison.identity(&exchange);
-        target.poison.hold(&identity, Instant::now());
+        target.poison.hold(&identity, WorkerHold::Blocks, Instant::now());
         let poison = target.poison.clone();
         tokio::spawn(async move {
             sleep_until(Instant::now() + seconds(3)).await;
-            poison.release(&identity);
+            poison.release(&identity, WorkerHold::Blocks);
         });
         let began = Instant::now();
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());

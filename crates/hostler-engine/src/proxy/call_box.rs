@@ -67,10 +67,7 @@ impl CallBox {
                 Ok(self)
             }
             Ok(false) => Ok(self),
-            Err(Failure::TimedOut) if let Some(check) = exchange.late_check.take() => {
-                exchange.deadline.set_at(check.until);
-                Ok(self)
-            }
+            Err(Failure::TimedOut) if exchange.waits_on() => Ok(self),
             Err(failure) => Err(self.unboxed().without_answer(exchange, failure)),
         }
     }

@@ -1,58 +1,19 @@
-//! The end of a call: what each ending does to the connection, the slot and the statistics, and what goes on in the background until the
-//! member has finished. Knows no retries and no client protocol.
+//! The end of a call: what each ending does to the connection, the slot and the statistics. Knows no retries and no client protocol.
 
-use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_dispatch::{Lease, LeaseEnding, SlotCost};
 use hostler_wire::{CallError, Name};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 
+use super::lingering::{end_stream, linger_after_hanging_up, linger_until_finished};
 use super::link::Link;
 use super::live_stream::StreamEnd;
 #[cfg(test)]
 use super::tests::{end_wrongly, ends_wrongly};
-use super::tunnel::EXIT_DELAY;
-use super::{Call, Endpoint, Failure, MemberEnd};
-use crate::exchange::{Ending, Exchange, NoClient, PendingEnd, clock};
-
-/// How a call ends, and what follows from it in `Call::end`.
-///
-/// | ending | connection | slot | also |
-/// |---|---|---|---|
-/// | `Whole` | kept for the next call, if it is fit | returned | |
-/// | `Unwanted`, `Forsaken` | read to its end in the background | returned when the member has finished | |
-/// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours |
-/// | `Unwanted` for an endless answer, `ClientFailed`, `Outrun` | the member is told to stop | the same | |
-/// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
-/// | `BadAnswer`, `Released` | closed | returned | |
-///
-/// A stream has returned its slot already, so each of these only ends it. The time for which a slot was held is recorded when it is returned. A call ends in two more ways: one without an answer may give its
-/// lease back to its caller (`Call::without_answer`), and one whose answer is 101 becomes a tunnel (`Call::switch`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallEnding {
-    /// The answer has come whole: the member has finished.
-    Whole,
-    /// The client has left, or the answer is not needed.
-    Unwanted,
-    /// The answer did not begin before the deadline.
-    TimedOut,
-    /// The answer is late, the member was given up, and the request goes to another one.
-    Forsaken,
-    /// The client's side failed while its body was being passed on: the member has a part of a request.
-    ClientFailed,
-    /// Another member has answered the same request before. That is no failure of this one.
-    Outrun,
-    /// The member hung up in the middle of its answer.
-    HungUp,
-    /// What came is not HTTP.
-    BadAnswer,
-    /// The member was told to stop, and has closed the connection or does not react.
-    Released,
-}
+use super::{Call, CallEnding, Endpoint, Failure, MemberEnd};
+use crate::exchange::{Exchange, PendingEnd, clock};
 
 pub struct CallRemains {
     /// What the slot has cost, for the log. None if the worker still works.
@@ -66,9 +27,6 @@ pub struct CallRemains {
 /// A request counts as alone at its worker if the worker had no other one for this long before it broke off.
 pub const ALONE_TIME: Duration = Duration::from_secs(1);
 
-/// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
-const FIN_TIMEOUT: Duration = Duration::from_secs(10);
-
 impl Call {
     /// Ends the call.
     pub fn end(mut self, how: CallEnding) -> CallRemains {
@@ -79,7 +37,7 @@ impl Call {
             CallEnding::Unwanted if ends_wrongly() => end_wrongly(self),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
-            CallEnding::Unwanted | CallEnding::Forsaken => pending_end = linger_until_finished(self),
+            CallEnding::Unwanted | CallEnding::Forsaken => pending_end = self.linger(),
             CallEnding::TimedOut => {
                 if !self.lease.is_ours() {
                     self.strike();
@@ -87,7 +45,7 @@ impl Call {
                 if let Link::Http2(stream) = &self.link {
                     self.lease.http2_connections(self.thread).avoid(stream.permit());
                 }
-                pending_end = linger_until_finished(self);
+                pending_end = self.linger();
             }
             CallEnding::ClientFailed => pending_end = linger_after_hanging_up(self, true),
             CallEnding::Outrun => pending_end = linger_after_hanging_up(self, false),
@@ -103,6 +61,14 @@ impl Call {
             }
         }
         CallRemains { cost, pending_end, has_handed_over }
+    }
+
+    /// Nobody waits for the answer any more.
+    fn linger(self) -> Option<PendingEnd> {
+        match self.settings.tells_at_once && !self.headed {
+            true => linger_after_hanging_up(self, true),
+            false => linger_until_finished(self),
+        }
     }
 
     /// The member has finished, or its stream ends. The slot is free now, even if the client has not read everything.
@@ -264,136 +230,4 @@ pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) ->
     };
     lease.end(how);
     failure
-}
-
-/// Reads and drops the rest of the answer. After `hang_timeout` the worker counts as hung.
-fn linger_until_finished(mut call: Call) -> Option<PendingEnd> {
-    let (pending_end, finished) = followed(&call);
-    tokio::spawn(async move {
-        let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
-        if let Ok(end) = timeout(time_limit, drain(&mut call)).await {
-            tell(finished, end, &call);
-            call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
-            return;
-        }
-        // An answer that has begun may be a stream without end: close our side first and see whether the worker reacts.
-        if call.headed && timeout(FIN_TIMEOUT, hang_up(&mut call)).await.is_ok() {
-            tell(finished, End::Whole, &call);
-            call.end(CallEnding::Released);
-            return;
-        }
-        await_kill(call, finished, true).await;
-    });
-    pending_end
-}
-
-/// Closes our side. The member's own FIN shows that it has noticed. `blames`: a member that does not react has failed.
-fn linger_after_hanging_up(mut call: Call, blames: bool) -> Option<PendingEnd> {
-    let (pending_end, finished) = followed(&call);
-    tokio::spawn(async move {
-        let time_limit =
-            call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FIN_TIMEOUT);
-        if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
-            tell(finished, End::Whole, &call);
-            call.end(CallEnding::Released);
-            return;
-        }
-        await_kill(call, finished, blames).await;
-    });
-    pending_end
-}
-
-/// Ends a stream at its member: closes our side, and shortly after the whole connection, if the member does not close it. No slot waits for
-/// this. A worker gets its signal only after the end of its last stream, so its app has some time to react.
-fn end_stream(mut call: Call) {
-    tokio::spawn(async move {
-        let _ = timeout(FIN_TIMEOUT, hang_up(&mut call)).await;
-        let is_dismissed =
-            call.live_stream.as_ref().and_then(|stream| stream.ended()) == Some(StreamEnd::Dismissed);
-        if is_dismissed && call.lease.is_ours() {
-            sleep(EXIT_DELAY).await;
-        }
-        call.end(CallEnding::Released);
-    });
-}
-
-type Finished = Option<oneshot::Sender<Ending>>;
-
-/// Lets the exchange learn whether the worker dies over this call.
-fn followed(call: &Call) -> (Option<PendingEnd>, Finished) {
-    let followed = call
-        .lease
-        .exit_watch()
-        .map(|exit_watch| PendingEnd::lingering(exit_watch.clone(), call.lease.since()));
-    followed.unzip()
-}
-
-/// Reports how the call ended. The receiver decides what a break means. The call still has its slot.
-fn tell(finished: Finished, end: End, call: &Call) {
-    if let Some(finished) = finished {
-        // The receiver may be gone.
-        let _ = finished.send(match end {
-            End::Whole => Ending::Whole,
-            End::Broken => Ending::Lost { alone: call.is_alone() },
-        });
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Whole,
-    Broken,
-}
-
-/// The supervisor kills the worker, which closes the connection. Only then is the slot given back (the member has left the pool by then).
-async fn await_kill(mut call: Call, finished: Finished, blames: bool) {
-    let lost = Ending::Lost { alone: call.is_alone() };
-    if blames && !call.lease.is_ours() && !call.headed {
-        call.strike();
-    }
-    call.lease.report_hang(call.lease.member());
-    let _ = timeout(FIN_TIMEOUT, drain(&mut call)).await;
-    if let Some(finished) = finished {
-        let _ = finished.send(lost);
-    }
-    call.end(CallEnding::Released);
-}
-
-async fn hang_up(call: &mut Call) {
-    poll_fn(|cx| call.link.poll_hang_up(cx)).await;
-    drain(call).await;
-}
-
-async fn drain(call: &mut Call) -> End {
-    let mut sink = Vec::new();
-    poll_fn(|cx| poll_drain(call, &mut sink, cx)).await
-}
-
-/// Ready when the answer is complete, or the connection has ended.
-fn poll_drain(call: &mut Call, sink: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<End> {
-    // The rest of a request that was read whole is still sent: a worker that waits for it would never finish.
-    let _ = call.poll_upload(cx, &mut NoClient);
-    while !call.headed && !call.has_switched() {
-        if ready!(call.poll_next_head(cx)).is_err() {
-            return Poll::Ready(End::Broken);
-        }
-        let head = call.link.head();
-        call.headed = !head.is_interim() || head.status == 101;
-        if call.headed {
-            // The member is slow, but it answers: no reason to give it up.
-            call.reached();
-        }
-    }
-    if call.link.head().status == 101 {
-        // The tunnel has no client, so its connection is closed at once.
-        return Poll::Ready(End::Whole);
-    }
-    loop {
-        sink.clear();
-        match ready!(call.link.poll_body(cx, sink, usize::MAX)) {
-            Ok(false) => {}
-            Ok(true) => return Poll::Ready(End::Whole),
-            Err(_) => return Poll::Ready(End::Broken),
-        }
-    }
 }

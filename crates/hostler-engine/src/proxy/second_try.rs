@@ -138,8 +138,7 @@ impl CallBox {
                         return Ok(FirstHead::First(call));
                     }
                 }
-                RaceStep::First(Err(Failure::TimedOut)) if let Some(check) = exchange.late_check.take() => {
-                    exchange.deadline.set_at(check.until);
+                RaceStep::First(Err(Failure::TimedOut)) if exchange.waits_on() => {
                     if let Some(call) = first.as_mut().filter(|_| moves) {
                         call.watch_ejection();
                     }
@@ -168,10 +167,8 @@ impl CallBox {
                     }
                     debug_assert!(outcome.is_some() && first.is_some(), "the first try goes on");
                 }
-                RaceStep::Over => match exchange.late_check.take() {
-                    Some(check) => exchange.deadline.set_at(check.until),
-                    None => return Err(failed.take().unwrap_or(Failure::TimedOut)),
-                },
+                RaceStep::Over if exchange.waits_on() => {}
+                RaceStep::Over => return Err(failed.take().unwrap_or(Failure::TimedOut)),
             }
         }
     }

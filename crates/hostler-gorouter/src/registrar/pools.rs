@@ -94,6 +94,7 @@ impl Pools {
             keep_off: Duration::ZERO,
             crowded: true,
             suspect_after: Duration::ZERO,
+            request_timeout: Duration::ZERO,
         };
         Self {
             meter: Arc::new(Meter::new(template.threads)),
@@ -259,6 +260,7 @@ impl Pools {
             request_timeout: settings.request_timeout,
             connect_timeout: settings.connect_timeout,
             hang_timeout: None,
+            tells_at_once: false,
             tunnel_idle_timeout: settings.tunnel_idle_timeout,
             stream_idle_timeout: settings.stream_idle_timeout,
             limits: self.template.limits,

@@ -13,6 +13,7 @@ use hostler_engine::gateway::{
     Watched, When,
 };
 use hostler_wire::{ResponseHead, Whole};
+use hostler_worker::Slots;
 
 use super::lookups::{self, LookupServices};
 use super::pools::RunningPool;
@@ -208,6 +209,7 @@ fn pool_target(config: &Config, pool: &RunningPool, pattern: &str, request_timeo
             PoolMembers::Workers(workers) => Some(workers.hang_timeout),
             PoolMembers::Members(_) => None,
         },
+        tells_at_once: !matches!(pool.settings.slots(), Slots::Fixed(_)),
         tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
         stream_idle_timeout: pool.settings.stream_idle_timeout,
         limits: settings::limits(&config.server),

@@ -228,6 +228,7 @@ pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
         keep_off: pool.poison.keep_off,
         crowded: pool.slots() != Slots::Fixed(1),
         suspect_after: pool.request_timeout / 4,
+        request_timeout: pool.request_timeout,
     }
 }
 

@@ -3,6 +3,7 @@
 use hostler_testkit::{ConnectionEnding, Step, client_with_window, eventually, ok, text, upstream};
 
 use crate::in_front_of;
+use crate::tunnels::{Member, in_front};
 
 const MIB: usize = 1 << 20;
 
@@ -153,23 +154,40 @@ async fn fifty_clients_that_leave_at_once_never_give_a_member_two_requests() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_to_its_end_when_the_client_leaves_in_the_middle() {
-    let first = text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
-    let steps =
-        [first, vec![Step::Hold], text("6\r\nsecond\r\n"), vec![Step::Hold], text("0\r\n\r\n")].concat();
-    let app = upstream().does(steps).start().await;
+async fn a_short_rest_of_an_answer_is_read_when_the_client_leaves_in_the_middle() {
+    let first = text("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\nfirst");
+    let rest = text(&"x".repeat(200_000 - 5));
+    let app = upstream().does([first, vec![Step::Hold], rest].concat()).start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1").await;
     let mut client = site.begin("/left").await;
-    client.read_until("first\r\n").await;
+    client.read_until("first").await;
+    app.release(1);
     client.reset();
-    app.release(1);
     assert_eq!(site.access("/left").await["aborted"], "client");
-    site.settles("app", 1, 0).await;
-    app.release(1);
     site.settles("app", 0, 0).await;
     app.release_all();
-    site.get("/next").await.assert_ok("firstsecond");
+    site.get("/next").await.assert_status(200);
     assert_eq!(app.connections(), 1, "the connection is as good as new");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_a_long_answer_ends_it_at_the_member() {
+    let member = Member::start().await;
+    let site = in_front(&member, "pools.app.concurrency = 1").await;
+    let mut client = site.begin("/long").await;
+    let mut end = member.accept().await;
+    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    end.send("5\r\nfirst\r\n").await;
+    client.read_until("first").await;
+    client.reset();
+    // The next write shows that the client has left.
+    end.send("6\r\nsecond\r\n").await;
+    assert_eq!(end.rest().await, (vec![], true), "its connection is closed");
+    // The slot is taken until the member has closed its side, too.
+    site.settles("app", 1, 0).await;
+    end.finish_sending().await;
+    site.settles("app", 0, 0).await;
+    assert_eq!(site.access("/long").await["aborted"], "client");
 }
 
 #[tokio::test]

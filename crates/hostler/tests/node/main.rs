@@ -1,6 +1,7 @@
 //! Hostler as its users run it: the program, with real Node apps behind it, seen from outside only.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+mod abandoned;
 mod apps;
 mod asleep;
 mod booting;

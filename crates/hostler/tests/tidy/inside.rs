@@ -59,6 +59,7 @@ const GATEWAY: Rows = &[
     &[
         "identity",
         "death_count",
+        "worker_hold",
         "spool",
         "health",
         "line",

@@ -164,17 +164,31 @@ async fn an_answer_clears_the_path_of_its_request() {
 async fn a_request_that_holds_a_worker_too_long_makes_similar_ones_wait() {
     let mut court = Court::new();
     let [held, next] = [1, 2].map(|url| request(url, 1, url));
-    court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
+    court.suspects.hold(&held, WorkerHold::Blocks, court.at(0), court.at(90), court.at(30));
     assert_eq!(court.enters(&next, 30), Err(true));
-    court.suspects.release(&held.keys);
+    court.suspects.release(&held.keys, WorkerHold::Blocks);
     assert_eq!(court.enters(&next, 40), Ok(None), "it has finished, or the death of the worker is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_request_waits_in_its_worker_for_too_long_similar_ones_are_tried_one_at_a_time() {
+    let mut court = Court::new();
+    let [held, next, third] = [1, 2, 3].map(|url| request(url, 1, url));
+    court.suspects.hold(&held, WorkerHold::Waits, court.at(0), court.at(90), court.at(30));
+    let turn = court.enters(&next, 30).unwrap().expect("in its turn");
+    assert_eq!(court.enters(&third, 30), Err(true), "one at a time");
+    court.suspects.acquit(&next.keys, court.at(31));
+    court.suspects.leave(&next.keys, turn);
+    assert_eq!(court.enters(&third, 31), Ok(None), "a similar request was answered");
+    court.suspects.release(&held.keys, WorkerHold::Waits);
+    assert_eq!(court.enters(&third, 40), Ok(None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_route_that_holds_workers_admits_one_request_at_a_time_until_an_answer() {
     let mut court = Court::new();
     for held in [single(1), single(2)] {
-        court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
+        court.suspects.hold(&held, WorkerHold::Blocks, court.at(0), court.at(90), court.at(30));
     }
     assert_eq!(court.enters(&single(1), 30), Err(true), "a request of its path holds a worker");
     let turn = court.enters(&single(3), 30).unwrap().expect("in its turn");
@@ -190,7 +204,7 @@ async fn a_held_worker_makes_no_request_wait_while_similar_ones_are_answered() {
     let [held, good, next] = [1, 2, 3].map(|url| request(url, 1, 1));
     court.suspects.watch(&held, court.at(60), court.at(8));
     court.suspects.acquit(&good.keys, court.at(20));
-    court.suspects.hold(&held, court.at(0), court.at(90), court.at(30));
+    court.suspects.hold(&held, WorkerHold::Blocks, court.at(0), court.at(90), court.at(30));
     assert_eq!(court.enters(&next, 30), Ok(None));
 }
 

@@ -1,5 +1,6 @@
 //! Requests in progress while the routes change: each one ends by the rules of its own route.
 
+use crate::gateway::worker_hold::WorkerHold;
 use std::sync::{Arc, Weak};
 
 use hostler_config::{Fallback, LoadedFile};
@@ -62,7 +63,7 @@ async fn after_a_reload_a_request_reports_on_its_own_pool() {
     let poisons = [old.poison.clone(), new.poison.clone()];
     let Reload { gateway, mut exchange, call, .. } = begun(route("old", old)).await;
     for poison in &poisons {
-        poison.hold(&poison.identity(&exchange), Instant::now());
+        poison.hold(&poison.identity(&exchange), WorkerHold::Blocks, Instant::now());
         assert_eq!(poison.view().one_at_a_time, 1);
     }
     exchange.is_suspect = true;

@@ -56,6 +56,7 @@ fn settings() -> CallSettings {
     let minute = Duration::from_secs(60);
     CallSettings {
         connect_timeout: minute,
+        tells_at_once: false,
         hang_timeout: minute,
         tunnel_idle_timeout: minute,
         stream_idle_timeout: minute,

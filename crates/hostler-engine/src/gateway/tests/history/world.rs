@@ -71,6 +71,7 @@ impl World {
             keep_off: millis(1_000),
             crowded: false,
             suspect_after: millis(1_000),
+            request_timeout: millis(1_000),
         };
         let poison = Arc::new(Poison::new("app".into(), poison, journal));
         let new = |number| Member::new(number, history.seed, &settings, record.clone());
@@ -116,6 +117,7 @@ impl World {
             request_timeout: millis(settings.request_timeout),
             connect_timeout: millis(settings.connect_timeout),
             hang_timeout: None,
+            tells_at_once: false,
             tunnel_idle_timeout: REST,
             stream_idle_timeout: REST,
             limits: Limits::default(),

@@ -1,0 +1,178 @@
+//! A call after its end, if its member still works: the rest of the answer is read, or the member is told to stop, and the slot comes back when
+//! the member has finished. Knows no retries and no client.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::live_stream::StreamEnd;
+use super::tunnel::EXIT_DELAY;
+use super::{Call, CallEnding};
+use crate::exchange::{Ending, NoClient, PendingEnd};
+
+/// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
+const FIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The rest of an answer is read, so that its connection can be used again, if it ends within this time ...
+const REST_TIME: Duration = Duration::from_millis(250);
+/// ... and this many bytes.
+const MOST_REST: usize = 256 * 1024;
+/// A member that sends more than this after our FIN is at work, so its event loop turns: the connection is closed without its FIN. The kernel
+/// alone holds less.
+const MOST_AFTER_FIN: usize = 4 * 1024 * 1024;
+
+/// Reads and drops the rest of the answer. A member that goes on for long is told to stop. After `hang_timeout` the worker counts as hung.
+pub(super) fn linger_until_finished(mut call: Call) -> Option<PendingEnd> {
+    let (pending_end, finished) = followed(&call);
+    tokio::spawn(async move {
+        let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
+        match timeout(time_limit, read_rest(&mut call)).await {
+            Ok(Some(end)) => {
+                tell(finished, end, &call);
+                call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
+            }
+            Ok(None) => stop(call, finished, true).await,
+            Err(_) => await_kill(call, finished, true).await,
+        }
+    });
+    pending_end
+}
+
+/// Tells the member to stop. `blames`: a member that does not react has failed.
+pub(super) fn linger_after_hanging_up(call: Call, blames: bool) -> Option<PendingEnd> {
+    let (pending_end, finished) = followed(&call);
+    tokio::spawn(stop(call, finished, blames));
+    pending_end
+}
+
+/// Closes our side. The member's own FIN shows that it has noticed.
+async fn stop(mut call: Call, finished: Finished, blames: bool) {
+    let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FIN_TIMEOUT);
+    if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
+        tell(finished, End::Whole, &call);
+        call.end(CallEnding::Released);
+        return;
+    }
+    await_kill(call, finished, blames).await;
+}
+
+/// Ends a stream at its member: closes our side, and shortly after the whole connection, if the member does not close it. No slot waits for
+/// this. A worker gets its signal only after the end of its last stream, so its app has some time to react.
+pub(super) fn end_stream(mut call: Call) {
+    tokio::spawn(async move {
+        let _ = timeout(FIN_TIMEOUT, hang_up(&mut call)).await;
+        let is_dismissed =
+            call.live_stream.as_ref().and_then(|stream| stream.ended()) == Some(StreamEnd::Dismissed);
+        if is_dismissed && call.lease.is_ours() {
+            sleep(EXIT_DELAY).await;
+        }
+        call.end(CallEnding::Released);
+    });
+}
+
+type Finished = Option<oneshot::Sender<Ending>>;
+
+/// Lets the exchange learn whether the worker dies over this call.
+fn followed(call: &Call) -> (Option<PendingEnd>, Finished) {
+    let followed = call
+        .lease
+        .exit_watch()
+        .map(|exit_watch| PendingEnd::lingering(exit_watch.clone(), call.lease.clock(), call.lease.since()));
+    followed.unzip()
+}
+
+/// Reports how the call ended. The receiver decides what a break means. The call still has its slot.
+fn tell(finished: Finished, end: End, call: &Call) {
+    if let Some(finished) = finished {
+        // The receiver may be gone.
+        let _ = finished.send(match end {
+            End::Whole => Ending::Whole,
+            End::Broken => Ending::Lost { alone: call.is_alone() },
+        });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Whole,
+    Broken,
+}
+
+/// The supervisor kills the worker, which closes the connection. Only then is the slot given back (the member has left the pool by then).
+async fn await_kill(mut call: Call, finished: Finished, blames: bool) {
+    let lost = Ending::Lost { alone: call.is_alone() };
+    if blames && !call.lease.is_ours() && !call.headed {
+        call.strike();
+    }
+    call.lease.report_hang(call.lease.member());
+    let _ = timeout(FIN_TIMEOUT, drain(&mut call, usize::MAX)).await;
+    if let Some(finished) = finished {
+        let _ = finished.send(lost);
+    }
+    call.end(CallEnding::Released);
+}
+
+async fn hang_up(call: &mut Call) {
+    poll_fn(|cx| call.link.poll_hang_up(cx)).await;
+    drain(call, MOST_AFTER_FIN).await;
+}
+
+/// Reads until the connection has ended, or more than so many bytes of a body have come.
+async fn drain(call: &mut Call, most: usize) {
+    if poll_fn(|cx| poll_begun(call, cx)).await.is_ok() {
+        drain_body(call, most).await;
+    }
+}
+
+/// Reads the answer to its end, however late it begins. None: it has begun, and the end is not near.
+async fn read_rest(call: &mut Call) -> Option<End> {
+    match poll_fn(|cx| poll_begun(call, cx)).await {
+        Ok(()) => timeout(REST_TIME, drain_body(call, MOST_REST)).await.ok().flatten(),
+        Err(end) => Some(end),
+    }
+}
+
+/// Ready when the head has come. An error if no body follows: the answer is a 101, or the connection has ended.
+fn poll_begun(call: &mut Call, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+    // The rest of a request that was read whole is still sent: a worker that waits for it would never finish.
+    let _ = call.poll_upload(cx, &mut NoClient);
+    while !call.headed && !call.has_switched() {
+        if ready!(call.poll_next_head(cx)).is_err() {
+            return Poll::Ready(Err(End::Broken));
+        }
+        let head = call.link.head();
+        call.headed = !head.is_interim() || head.status == 101;
+        if call.headed {
+            // The member is slow, but it answers: no reason to give it up.
+            call.reached();
+        }
+    }
+    if call.link.head().status == 101 {
+        // The tunnel has no client, so its connection is closed at once.
+        return Poll::Ready(Err(End::Whole));
+    }
+    Poll::Ready(Ok(()))
+}
+
+/// Reads and drops the body. None: more bytes than `most` have come.
+async fn drain_body(call: &mut Call, most: usize) -> Option<End> {
+    let (mut sink, mut read) = (Vec::new(), 0);
+    poll_fn(|cx| {
+        let _ = call.poll_upload(cx, &mut NoClient);
+        loop {
+            sink.clear();
+            let has_ended = ready!(call.link.poll_body(cx, &mut sink, usize::MAX));
+            read += sink.len();
+            match has_ended {
+                Ok(true) => return Poll::Ready(Some(End::Whole)),
+                Ok(false) if read > most => return Poll::Ready(None),
+                Ok(false) => {}
+                Err(_) => return Poll::Ready(Some(End::Broken)),
+            }
+        }
+    })
+    .await
+}

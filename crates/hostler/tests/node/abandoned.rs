@@ -1,0 +1,98 @@
+//! Clients that leave, or get a 504, while their worker goes on: the worker is told, and other clients are served.
+
+use hostler_testkit::eventually;
+
+use super::site::{Plan, Site, app};
+
+fn plan() -> Plan {
+    app("abandoned.cjs")
+}
+
+/// The diary of the app says this of the request.
+async fn noted(site: &Site, what: &str, url: &str) {
+    eventually(format!("{what} {url}"), async || {
+        site.diary().iter().any(|entry| entry["what"] == what && entry["url"] == url).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_learns_that_nobody_reads_its_answer_and_its_slot_is_free() {
+    let site = plan().option("pools.app.concurrency=1").started().await;
+    let mut client = site.begin("/answer").await;
+    client.read_until("word").await;
+    let next = site.ask("/next");
+    site.settles_at(1, 1).await;
+    drop(client);
+    noted(&site, "left", "/answer").await;
+    next.await.unwrap().assert_status(200);
+    site.settles_at(0, 0).await;
+    site.get("/answer/next").await.assert_status(200);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_closes_no_path_for_others() {
+    let site = plan().option("pools.app.request_timeout=2s").started().await;
+    for _ in 0..3 {
+        let mut client = site.begin("/answer").await;
+        client.read_until("word").await;
+        drop(client);
+    }
+    // Longer than the time after which a request whose client has left counts as holding its worker.
+    site.get("/other?ms=1500").await.assert_status(200);
+    let mut client = site.begin("/answer").await;
+    client.read_until("word").await;
+    assert_eq!(site.pool("app").await["suspects"]["refused"], 0);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_fixed_concurrency_a_worker_learns_at_once_that_the_client_has_left() {
+    let site = plan().started().await;
+    let client = site.begin("/wait?until=never").await;
+    noted(&site, "begins", "/wait?until=never").await;
+    drop(client);
+    noted(&site, "left", "/wait?until=never").await;
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_504_of_an_app_that_waits_closes_no_path_for_others() {
+    for concurrency in ["'auto'", "2"] {
+        let site = plan()
+            .option("pools.app.request_timeout=1s")
+            .option(&format!("pools.app.concurrency={concurrency}"))
+            .option("pools.app.queue.timeout=200ms")
+            .started()
+            .await;
+        site.get("/wait?until=released").await.assert_refused(504, "answer_timeout");
+        for _ in 0..3 {
+            site.get("/wait?ms=1").await.assert_status(200);
+        }
+        site.touch("released");
+        site.settles_at(0, 0).await;
+        site.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_waits_without_its_client_closes_no_path_for_others() {
+    let site = plan()
+        .option("pools.app.request_timeout=3s")
+        .option("pools.app.concurrency=2")
+        .option("pools.app.queue.timeout=200ms")
+        .started()
+        .await;
+    let client = site.begin("/wait?until=released").await;
+    noted(&site, "begins", "/wait?until=released").await;
+    drop(client);
+    // Longer than a quarter of `request_timeout`, after which a request that blocks its worker counts as holding it.
+    site.get("/other?ms=1500").await.assert_status(200);
+    site.get("/wait?ms=1").await.assert_status(200);
+    site.settles_at(1, 0).await;
+    site.touch("released");
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
