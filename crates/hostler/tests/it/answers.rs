@@ -156,7 +156,7 @@ async fn fifty_clients_that_leave_at_once_never_give_a_member_two_requests() {
 #[tokio::test]
 async fn a_short_rest_of_an_answer_is_read_when_the_client_leaves_in_the_middle() {
     let first = text("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\nfirst");
-    let rest = text(&"x".repeat(200_000 - 5));
+    let rest = text("x".repeat(200_000 - 5));
     let app = upstream().does([first, vec![Step::Hold], rest].concat()).start().await;
     let site = in_front_of(&app, "pools.app.concurrency = 1").await;
     let mut client = site.begin("/left").await;
