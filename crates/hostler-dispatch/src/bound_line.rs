@@ -35,6 +35,14 @@ impl<W> BoundLine<W> {
         self.newcomers
     }
 
+    /// The place of the newest of them.
+    pub fn newest(&self) -> Option<QueuePosition> {
+        if self.newcomers == 0 {
+            return None;
+        }
+        self.members.keys().rev().find(|place| !place.returns()).copied()
+    }
+
     pub fn members(&self) -> impl Iterator<Item = MemberId> {
         self.waiting.keys().copied()
     }

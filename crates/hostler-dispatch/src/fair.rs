@@ -256,33 +256,28 @@ impl FairShares {
         }
     }
 
-    /// The request that gives way to a new one when the queue is full: the last one of the key that would be served last, in
-    /// this class or a lower one. `None` if that is the new request itself.
+    /// The request of a class that gives way to a new one when the queue is full: the last one of the key that would be served last.
+    /// `None` if that is the new request itself.
     pub fn dearest(&mut self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
-        self.sort_ends();
+        self.sort_ends(priority);
         let share = self.shares.get(&key);
         let begin = share.map_or(self.now, |share| share.time_at(self.now, self.served).max(self.now));
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
         let end = begin + (own + work.max(LEAST_COST)).as_nanos();
-        let same_or_lower = Priority::ALL.into_iter().filter(|other| *other >= priority);
-        let last = |class: Priority| {
-            self.lines[class.index()].ends.as_ref()?.last().map(|(end, key)| (*end, *key, class))
-        };
-        let (last_end, dearest, class) = same_or_lower.filter_map(last).max()?;
+        let (last_end, dearest) = *self.lines[priority.index()].ends.as_ref()?.last()?;
         if last_end <= end || dearest == key {
             return None;
         }
-        self.shares.get(&dearest)?.waiting[class.index()].places.back().copied()
+        self.shares.get(&dearest)?.waiting[priority.index()].places.back().copied()
     }
 
-    /// Sorts the waiting keys by their ends, if they are not sorted already.
-    fn sort_ends(&mut self) {
-        let Self { shares, lines, .. } = self;
-        for (class, line) in lines.iter_mut().enumerate() {
-            if line.ends.is_none() && !line.next.is_empty() {
-                let ranks = line.next.iter().filter_map(|(_, _, key)| shares.get(key)?.rank(*key, class));
-                line.ends = Some(ranks.map(|rank| rank.end).collect());
-            }
+    /// Sorts the waiting keys of a class by their ends, if they are not sorted already.
+    fn sort_ends(&mut self, priority: Priority) {
+        let (shares, class) = (&self.shares, priority.index());
+        let line = &mut self.lines[class];
+        if line.ends.is_none() && !line.next.is_empty() {
+            let ranks = line.next.iter().filter_map(|(_, _, key)| shares.get(key)?.rank(*key, class));
+            line.ends = Some(ranks.map(|rank| rank.end).collect());
         }
     }
 

@@ -46,6 +46,11 @@ impl Line {
         side.get_mut(place).or_else(|| self.bound.get_mut(place))
     }
 
+    /// The place of the newest request that counts against the queue limit.
+    pub fn newest(&self) -> Option<QueuePosition> {
+        self.newcomers.last().max(self.bound.newest())
+    }
+
     pub fn first(&self) -> Option<(&QueuePosition, &Waiter)> {
         let (newcomer, returned) = (self.newcomers.first(), self.returned.first());
         newcomer.into_iter().chain(returned).min_by_key(|(place, _)| **place)

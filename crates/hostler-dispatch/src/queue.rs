@@ -126,6 +126,12 @@ impl<G> Queue<G> {
         self.lines.iter().map(|line| line.newcomers.len() + line.bound.newcomers()).sum()
     }
 
+    /// The newest request that counts against the queue limit, of the lowest class below this one that has any.
+    pub fn newest_below(&self, priority: Priority) -> Option<QueuePosition> {
+        let mut lower = Priority::ALL.into_iter().rev().take_while(|class| *class > priority);
+        lower.find_map(|class| self.lines[class.index()].newest())
+    }
+
     /// Whether a request with this preference would wait behind no other request.
     pub fn is_empty_for(&self, preference: &MemberPreference) -> bool {
         match preference.bound {

@@ -229,39 +229,38 @@ impl<E> PoolState<E> {
         let (admission, counters, pool) = self.judged();
         let judgement = admission.judge(&pool, place, span);
         counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
-        let (limit, can_wait) = (self.settings.queue_limit, judgement == Judgement::Waits);
-        if self.queue.newcomers() >= limit && !(can_wait && self.make_room(place.priority, span.work, woken))
-        {
+        let (limit, is_full) = (self.settings.queue_limit, self.is_full());
+        let other = if is_full { self.gives_way(place.priority, span.work) } else { None };
+        if is_full && other.is_none() {
             self.counters.refused_full += 1;
             return Err(AcquireError::QueueFull { limit });
         }
-        if !can_wait {
+        if judgement != Judgement::Waits {
             self.counters.refused_overload += 1;
             return Err(AcquireError::Overloaded);
+        }
+        if let Some(other) = other {
+            self.counters.refused_full += 1;
+            woken.extend(self.queue.refuse(other, AcquireError::QueueFull { limit }));
         }
         Ok(())
     }
 
-    /// The queue is full. In a fair pool, the last request of the dearest key gives way to that of a cheaper one.
-    fn make_room(&mut self, priority: Priority, work: Work, woken: &mut Wakers) -> bool {
-        let fair = self.queue.fair.as_mut();
-        let Some(dearest) = fair.and_then(|fair| fair.dearest(priority, work.key(), work.time)) else {
-            return false;
-        };
-        self.counters.refused_full += 1;
-        let error = AcquireError::QueueFull { limit: self.settings.queue_limit };
-        woken.extend(self.queue.refuse(dearest, error));
-        true
+    /// The request that gives way to a new one if the queue is full: the newest one of the lowest class, if that is below the class of
+    /// the new request. Otherwise, in a fair pool, the last one of the dearest key gives way to that of a cheaper one.
+    fn gives_way(&mut self, priority: Priority, work: Work) -> Option<QueuePosition> {
+        let lower = self.queue.newest_below(priority).filter(|_| !planted!(LowerStays));
+        lower.or_else(|| self.queue.fair.as_mut()?.dearest(priority, work.key(), work.time))
+    }
+
+    fn is_full(&self) -> bool {
+        self.queue.newcomers() >= self.settings.queue_limit
     }
 
     /// Whether a new request would find the queue full.
     pub fn is_full_for(&mut self, priority: Priority, key: Option<FairKey>) -> bool {
-        if self.queue.newcomers() < self.settings.queue_limit {
-            return false;
-        }
         let work = Work { fair: key, ..Work::default() };
-        let fair = self.queue.fair.as_mut();
-        fair.is_none_or(|fair| fair.dearest(priority, work.key(), work.time).is_none())
+        self.is_full() && self.gives_way(priority, work).is_none()
     }
 
     /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.

@@ -60,6 +60,11 @@ impl WaitList {
         self.places.first_key_value().map(|entry| self.entry(entry))
     }
 
+    /// The place of the request that arrived last.
+    pub fn last(&self) -> Option<QueuePosition> {
+        self.places.last_key_value().map(|(place, _)| *place)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&QueuePosition, &Waiter)> {
         self.places.iter().map(|entry| self.entry(entry))
     }

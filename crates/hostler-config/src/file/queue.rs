@@ -44,8 +44,9 @@ pub struct Queue {
     pub fair: OneOrMany<FairBy>,
     /// Which requests get a slot after the others, whatever the `priority` of their route is.
     ///
-    /// They are served only when no other request waits, and still get every tenth slot or more. Write it if browsers,
-    /// frameworks or crawlers fetch pages for which no person waits.
+    /// They are served only when no other request waits. While they wait, they still get every tenth slot or more. If the
+    /// queue is full, they give way to the others. Write it if browsers, frameworks or crawlers fetch pages for which no
+    /// person waits.
     ///
     /// - `"prefetch"`: requests that a browser (`Sec-Purpose: prefetch`) or a framework (`Next-Router-Prefetch`) sends in
     ///   advance

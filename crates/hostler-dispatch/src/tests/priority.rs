@@ -1,7 +1,7 @@
 //! Three classes: a higher class is served first, and no class waits for ever.
 
 use super::*;
-use crate::Priority;
+use crate::{MemberPreference, Priority};
 
 fn wait(pool: &Pool<&'static str>, priority: Priority) -> Request<&'static str> {
     let mut request = of(pool.acquire(Claim { priority, ..Claim::default() }));
@@ -68,4 +68,34 @@ fn a_returning_request_keeps_its_place_in_its_class() {
     assert!(again.woken() && !low.woken());
     again.assert_served();
     low.assert_served();
+}
+
+#[test]
+fn a_full_queue_refuses_the_newest_request_of_the_lowest_class_below() {
+    for fair in [false, true] {
+        let pool = Pool::new("test", PoolSettings { queue_limit: 4, fair, ..PoolSettings::default() });
+        let member = pool.join("a", 1);
+        let _running = lease(&pool);
+        let mut low = [(); 2].map(|()| wait(&pool, Priority::Low));
+        let mut normal = wait(&pool, Priority::Normal);
+        let preference = MemberPreference { bound: Some(member.id()), ..MemberPreference::default() };
+        let mut bound = of(pool.acquire(Claim { priority: Priority::Low, preference, ..Claim::default() }));
+        bound.assert_waits();
+
+        let full = AcquireError::QueueFull { limit: 4 };
+        let early = |priority| pool.refuse_early(priority, None);
+        assert_eq!((early(Priority::High), early(Priority::Low)), (None, Some(full)));
+        let mut high = vec![];
+        let [first, second] = &mut low;
+        for victim in [&mut bound, second, first, &mut normal] {
+            victim.assert_waits();
+            high.push(wait(&pool, Priority::High));
+            assert!(victim.woken());
+            victim.assert_refused(full);
+        }
+        assert_eq!(early(Priority::High), Some(full), "all that wait are of its class");
+        of(pool.acquire(Claim { priority: Priority::High, ..Claim::default() })).assert_refused(full);
+        high.iter_mut().for_each(Request::assert_waits);
+        assert_eq!(pool.snapshot().counters.refused_full, 7);
+    }
 }

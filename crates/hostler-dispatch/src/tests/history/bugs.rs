@@ -27,10 +27,12 @@ pub enum Bug {
     ForgottenDebt,
     /// A key is not charged before its request ends.
     LateCharge,
+    /// A full queue refuses a request of a high class, and keeps those of the lower ones.
+    LowerStays,
 }
 
 impl Bug {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SlotGivenTwice,
         Self::WrongOrder,
         Self::ForgottenRequest,
@@ -43,5 +45,6 @@ impl Bug {
         Self::LostCorrection,
         Self::ForgottenDebt,
         Self::LateCharge,
+        Self::LowerStays,
     ];
 }

@@ -8,7 +8,7 @@ use super::look::{Look, Queued};
 use super::shares::ShareCheck;
 use super::world::World;
 use crate::place::QueuePosition;
-use crate::{MemberId, Order, Pool, PoolCounters, Priority};
+use crate::{AcquireError, MemberId, Order, Pool, PoolCounters, Priority};
 
 /// The most slots in a row that may go to other classes while one waits: eight, and one more if both other classes wait.
 const MOST_PASSED_OVER: u32 = 9;
@@ -35,6 +35,8 @@ pub struct Coverage {
     pub overtaken: u64,
     pub passed_over: u64,
     pub bound: u64,
+    /// Requests that gave way to one of a higher class.
+    pub gave_way: u64,
     /// Turns of a key whose share was compared with that of a key that always waited.
     pub compared: u64,
     pub counters: PoolCounters,
@@ -65,12 +67,13 @@ impl Checks {
         if let Some(before) = self.before.take() {
             self.order(world, &before, &now)?;
             self.classes(&before, &now)?;
+            self.seen.gave_way += full_queue(world, &before, &now)?;
             let ended = ended_slots(world, &before, &now);
             self.seen.taken_back += u64::from(ended.len() > world.ended.len());
             self.seen.compared += self.shares.after_step(world, (&before, &now), &ended)?;
             self.delays(&ended, &before, &now)?;
         }
-        (world.at_once, world.ended) = (vec![], vec![]);
+        (world.at_once, world.ended, world.refused_full) = (vec![], vec![], vec![]);
         self.seen.counters = now.counters;
         (self.before, self.holders) = (Some(now), holders);
         Ok(())
@@ -245,6 +248,23 @@ fn is_violated(
     }
 }
 
+/// No request is refused for a full queue while one of a lower class waits. Returns how many gave way to one of a higher class.
+fn full_queue(world: &World<'_>, before: &Look, now: &Look) -> Result<u64, String> {
+    let lowest = now.queued.values().map(|one| one.place).filter(|place| !place.returns()).max();
+    let is_full = |how: Result<_, AcquireError>| matches!(how, Err(AcquireError::QueueFull { .. }));
+    let new = now.ended.values().filter(|ended| is_full(ended.how.map(|_| ())));
+    let gave_way = new.map(|ended| ended.place).filter(|place| before.end_of(place.serial).is_none());
+    let gave_way: Vec<_> = gave_way.map(|place| place.priority).collect();
+    for class in world.refused_full.iter().chain(&gave_way) {
+        ensure(lowest.is_none_or(|lowest| lowest.priority <= *class), || {
+            let waits = lowest.map(|lowest| lowest.serial);
+            format!("a request of class {class:?} is refused for a full queue, and {waits:?} waits")
+        })?;
+    }
+    let is_below = |class: &&Priority| now.queued.values().any(|one| one.place.priority < **class);
+    Ok(gave_way.iter().filter(is_below).count() as u64)
+}
+
 /// The slots that came back in this step, and what they have cost. One that no request has used has cost nothing.
 fn ended_slots(world: &World<'_>, before: &Look, now: &Look) -> Vec<(u64, Duration)> {
     let taken_back = before.handed().filter(|(place, member, _)| {
@@ -329,6 +349,7 @@ impl Coverage {
         self.overtaken += other.overtaken;
         self.passed_over += other.passed_over;
         self.bound += other.bound;
+        self.gave_way += other.gave_way;
         self.compared += other.compared;
         let (sum, one) = (&mut self.counters, &other.counters);
         for (sum, one) in [
@@ -356,7 +377,8 @@ impl Coverage {
             self.counters;
         let PoolCounters { refused_aim, tunnels, streams, expired, left_queue, ejections, .. } =
             self.counters;
-        let all = [self.handed, self.taken_back, self.overtaken, self.passed_over, self.bound, self.compared];
+        let orders = [self.handed, self.taken_back, self.overtaken, self.passed_over, self.bound];
+        let all = [&orders[..], &[self.compared, self.gave_way]].concat();
         let refused = [refused_full, refused_overload, refused_tunnels, refused_streams, refused_aim];
         let others = [tunnels, streams, expired, left_queue, ejections];
         assert!(all.iter().chain(&refused).chain(&others).all(|count| *count > 0), "{self:?}");

@@ -53,7 +53,7 @@ pub enum Step {
     /// An event loop computes from now on, or has used this many microseconds more and waits.
     Loop(Pick, Option<u64>),
     Update(PoolSettings),
-    RefuseEarly(u64),
+    RefuseEarly(Priority, u64),
     Pause,
     Resume,
     Sleep,
@@ -254,7 +254,7 @@ fn rare_step(dice: &mut fastrand::Rng, pick: Pick, is_observed: bool) -> Step {
         14..16 if is_observed => Step::Sent(pick),
         16 if is_observed => Step::Observe(pick, dice.usize(1..5)),
         17..20 => Step::Update(settings(dice)),
-        20 => Step::RefuseEarly(dice.u64(..3)),
+        20 => Step::RefuseEarly(Priority::ALL[dice.usize(..Priority::COUNT)], dice.u64(..3)),
         21..23 => Step::Pause,
         23..27 => Step::Resume,
         27..29 => Step::Sleep,

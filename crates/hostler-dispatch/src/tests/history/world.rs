@@ -38,6 +38,8 @@ pub struct World<'a> {
     pub at_once: Vec<(QueuePosition, Option<MemberId>)>,
     /// Requests whose slot came back in this step, and what they cost.
     pub ended: Vec<(u64, Duration)>,
+    /// The classes of requests that found the queue full in this step.
+    pub refused_full: Vec<Priority>,
     pub error: Option<String>,
 }
 
@@ -70,6 +72,7 @@ impl<'a> World<'a> {
             counted: PoolCounters::default(),
             at_once: vec![],
             ended: vec![],
+            refused_full: vec![],
             error: None,
         }
     }
@@ -122,7 +125,8 @@ impl<'a> World<'a> {
     }
 
     fn enter(&mut self, claim: Claim) {
-        let serial = self.pool.shared.next_number.load(Ordering::Relaxed);
+        let (serial, refused_full) =
+            (self.pool.shared.next_number.load(Ordering::Relaxed), self.counted.refused_full);
         let acquire = self.pool.acquire(claim);
         let place = QueuePosition { priority: claim.priority, ticket: acquire.ticket(), serial };
         let until = claim.deadline.map(|deadline| deadline - self.stopped);
@@ -131,6 +135,9 @@ impl<'a> World<'a> {
             if let Some(running) = self.running.last().filter(|running| running.place.serial == serial) {
                 let bound = claim.preference.bound.filter(|id| *id == running.lease.member());
                 self.at_once.push((place, bound));
+            }
+            if self.counted.refused_full > refused_full {
+                self.refused_full.push(claim.priority);
             }
         } else {
             self.counted.queued += 1;
@@ -347,9 +354,12 @@ impl<'a> World<'a> {
             Step::EndHold => self.holds.clear(),
             Step::Loop(pick, cpu) => self.with_member(pick, |(_, event_loop)| event_loop.set(cpu)),
             Step::Update(settings) => self.pool.update(settings),
-            Step::RefuseEarly(key) => {
-                if let Some(error) = self.pool.refuse_early(Priority::Normal, Some(FairKey::of(key))) {
+            Step::RefuseEarly(priority, key) => {
+                if let Some(error) = self.pool.refuse_early(priority, Some(FairKey::of(key))) {
                     self.count(error);
+                    if matches!(error, AcquireError::QueueFull { .. }) {
+                        self.refused_full.push(priority);
+                    }
                 }
             }
             Step::Pause => self.pool.pause(),

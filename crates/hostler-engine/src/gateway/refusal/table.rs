@@ -237,7 +237,7 @@ rows! {
         "Make the app faster, or raise `request_timeout` of the route or of the pool.";
 
     QUEUE_FULL: later("queue_full"), Overload,
-        "The queue of the pool has `queue.limit` requests already.",
+        "The queue of the pool has `queue.limit` requests already. While this request waited, one of a higher priority may have taken its place; with `queue.fair`, also one of a cheaper key.",
         "Add workers or members, or raise `concurrency` if the workers wait more than they compute. Raise `queue.limit` only for short bursts.";
     QUEUE_TIMEOUT: later("queue_timeout"), Overload,
         "No slot became free in `queue.timeout`, or `request_timeout` was over while the request waited in the queue.",
