@@ -28,8 +28,8 @@ impl<E> PoolState<E> {
         if self.closed || !self.queue.is_empty() {
             return None;
         }
-        let (now, mut preference) = (self.at(now), claim.preference);
         self.rest(now);
+        let (now, mut preference) = (self.at(now), claim.preference);
         preference.tried.add(except);
         // Members that were tried are only avoided: without another one, they would be chosen.
         let index = self.choose(now, claim.long_lived, &preference)?;

@@ -45,8 +45,11 @@ pub(super) struct FairShares {
     now: VirtualTime,
     /// What a key that always waited has been served since the beginning.
     served: VirtualTime,
-    /// When `now` was last brought forward because no request waited.
+    /// Up to when it is known whether a request waited.
     rested: Instant,
+    /// How much `now` was brought forward because no request waited.
+    #[cfg(test)]
+    pub forgiven: VirtualTime,
     lines: [FairLine; Priority::COUNT],
     /// Keys that had a debt when they had no request any more, and are looked at in turn. The debt itself needs no list.
     debtors: VecDeque<FairKey>,
@@ -157,6 +160,8 @@ impl FairShares {
             now: 0,
             served: 0,
             rested: now,
+            #[cfg(test)]
+            forgiven: 0,
             lines: Default::default(),
             debtors: VecDeque::new(),
         }
@@ -228,13 +233,22 @@ impl FairShares {
         self.forget();
     }
 
-    /// While no request waits, debts go as fast as a pool with this many slots works.
+    /// While no request waits, debts go as fast as a pool with this many slots works. Called before a request begins to wait or waits
+    /// no more, because time in which requests wait is no rest: their costs bring the pool's time forward.
     pub fn rest(&mut self, now: Instant, slots: usize) {
-        let rested = now.saturating_duration_since(std::mem::replace(&mut self.rested, now));
-        if self.lines.iter().all(|line| line.next.is_empty()) {
-            let work = rested.as_nanos() * slots.max(1) as u128;
+        let rests = self.lines.iter().all(|line| line.next.is_empty());
+        if rests {
+            let work = now.saturating_duration_since(self.rested).as_nanos() * slots.max(1) as u128;
             self.served += work;
             self.now += work;
+            #[cfg(test)]
+            {
+                self.forgiven += work;
+            }
+        }
+        if rests || !planted!(RestWhileWaiting) {
+            // A slot comes back at a time that was perhaps read before the last change.
+            self.rested = self.rested.max(now);
         }
     }
 

@@ -114,6 +114,9 @@ impl<E> PoolInner<E> {
     pub fn give_up(&self, place: QueuePosition) {
         let (waker, outcome) = {
             let mut state = self.lock();
+            if state.queue.fair.is_some() {
+                state.rest(Instant::now());
+            }
             let waker = state.queue.leave(place);
             let outcome = state.queue.take_outcome(place);
             let left = waker.is_some() || matches!(outcome, Some(WaitOutcome::Handed(..)));
@@ -255,6 +258,7 @@ impl<E> PoolInner<E> {
         let mut woken = Wakers::default();
         let (value, bell) = {
             let mut state = self.lock();
+            state.rest(now);
             let value = change(&mut state, now);
             state.note_members(now);
             self.note_pause(&state);
@@ -313,8 +317,9 @@ impl<E: Send + Sync> Recheck for PoolInner<E> {
     fn recheck(&self) -> Rechecked {
         let mut woken = Wakers::default();
         let more = {
-            let mut state = self.lock();
-            state.dispatch(Instant::now(), &mut woken);
+            let (mut state, now) = (self.lock(), Instant::now());
+            state.rest(now);
+            state.dispatch(now, &mut woken);
             state.rechecked = state.needs_recheck();
             state.rechecked
         };

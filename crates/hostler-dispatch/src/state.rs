@@ -81,13 +81,13 @@ impl<E> PoolState<E> {
         if preference.forgiving && !self.has_free_slot(self.at(now)) {
             self.roster.forgive();
         }
+        self.rest(now);
         // A slot is free for waiting requests here only if an ejection has ended and its timer has not fired yet.
         // Requests that wait after this call wait because no slot is free, so the code below overtakes none of them.
         if !self.queue.is_empty() {
             self.dispatch(now, woken);
         }
         let now = self.at(now);
-        self.rest(now);
         if self.queue.len_of(place.priority) == 0 {
             self.admission.found_empty(place.priority, now.served);
         }
@@ -209,7 +209,9 @@ impl<E> PoolState<E> {
         self.queue.end_turn(grant.slot(), cost);
     }
 
-    pub fn rest(&mut self, now: Now) {
+    /// The queue is about to change, perhaps.
+    pub fn rest(&mut self, now: Instant) {
+        let now = self.pause.at(now);
         if let Some(fair) = &mut self.queue.fair {
             fair.rest(now.served, self.roster.totals().parallel);
         }

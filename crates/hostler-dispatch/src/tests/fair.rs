@@ -294,6 +294,33 @@ async fn a_key_that_comes_back_at_once_pays_its_debt() {
     assert!((20..=22).contains(&served), "{served}");
 }
 
+/// The debt of a key does not go by the time in which the others wait, besides by what they cost.
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_stands_and_drains_is_no_rest() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let mut running = take(&pool, 1);
+    let mut others: Vec<_> = (0..40).map(|_| ask(&pool, 2)).collect();
+    advance(ms(2000)).await;
+    // Nobody comes while they are served, for a second.
+    for other in &mut others {
+        drop(running);
+        running = other.lease();
+        advance(ms(25)).await;
+    }
+    let (mut dear, mut cheap) = (vec![], vec![]);
+    for _ in 0..8 {
+        dear.push(ask(&pool, 1));
+        cheap.push(ask(&pool, 2));
+    }
+    drop(running);
+    for request in cheap.iter_mut().chain(&mut dear) {
+        let lease = request.lease();
+        advance(ms(25)).await;
+        drop(lease);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_quiet_has_saved_nothing_up() {
     let settings =

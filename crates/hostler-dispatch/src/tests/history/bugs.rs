@@ -27,12 +27,14 @@ pub enum Bug {
     ForgottenDebt,
     /// A key is not charged before its request ends.
     LateCharge,
+    /// The time in which requests waited counts as rest.
+    RestWhileWaiting,
     /// A full queue refuses a request of a high class, and keeps those of the lower ones.
     LowerStays,
 }
 
 impl Bug {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SlotGivenTwice,
         Self::WrongOrder,
         Self::ForgottenRequest,
@@ -45,6 +47,7 @@ impl Bug {
         Self::LostCorrection,
         Self::ForgottenDebt,
         Self::LateCharge,
+        Self::RestWhileWaiting,
         Self::LowerStays,
     ];
 }

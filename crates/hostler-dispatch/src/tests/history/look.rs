@@ -50,6 +50,10 @@ pub struct Look {
     pub counters: PoolCounters,
     pub order: Order,
     pub fair: bool,
+    /// How much the debts of a fair pool have gone because no request waited, in nanoseconds.
+    pub forgiven: u128,
+    /// The pool's clock.
+    pub at: Instant,
     /// The slots of the pool, as far as they are a number.
     pub parallel: usize,
     pub observed: usize,
@@ -95,6 +99,8 @@ impl Look {
             counters: state.counters,
             order: state.settings.order,
             fair: state.settings.fair,
+            forgiven: state.queue.fair.as_ref().map_or(0, |fair| fair.forgiven),
+            at: state.at(Instant::now()).served,
             parallel: state.roster.totals().parallel,
             observed: state.roster.totals().observed,
         }

@@ -48,6 +48,8 @@ pub struct ShareCheck {
     keys: BTreeMap<FairKey, KeyCheck>,
     /// For a key that waits since then, and another key: by how much the other may be ahead of it (`W(A) - W(B) - L(B)` at the best `s`).
     most: BTreeMap<(FairKey, FairKey), i128>,
+    /// The work for which there was time while no request waited, since debts last went because of that.
+    rest: u128,
     /// The pool has begun or ended to share, so it knows the requests that run only in part.
     is_off: bool,
 }
@@ -123,6 +125,7 @@ impl ShareCheck {
         if self.is_off || !now.fair {
             return Ok(0);
         }
+        self.rest(before, now)?;
         let is_mixed = ended.len() > 1;
         let was_charged: BTreeSet<_> = self.charged.values().map(|one| one.key).collect();
         self.end(ended, is_mixed);
@@ -152,6 +155,25 @@ impl ShareCheck {
         let rests = !now.queued.values().any(is_newcomer);
         self.charged.values_mut().for_each(|one| one.is_overtaken |= rests);
         Ok(compared)
+    }
+
+    /// While no request waits, debts go no faster than the slots could work.
+    fn rest(&mut self, before: &Look, now: &Look) -> Checked {
+        if !before.queued.values().any(is_newcomer) {
+            let slots = before.parallel.max(now.parallel).max(1);
+            self.rest += now.at.saturating_duration_since(before.at).as_nanos() * slots as u128;
+        }
+        let forgiven = now.forgiven - before.forgiven;
+        ensure(forgiven <= self.rest, || {
+            format!(
+                "{forgiven} ns of debts have gone, and the pool could work {} ns while no request waited",
+                self.rest
+            )
+        })?;
+        if forgiven > 0 {
+            self.rest = 0;
+        }
+        Ok(())
     }
 
     /// Slots came back.
