@@ -18,8 +18,11 @@ pub trait Payer: Send + Sync {
     /// A request has cost this much. A payer gets a cost without a holding time for what the member did after its answer.
     /// `mark` is that of [`Lease::charge_to`](super::Lease::charge_to).
     fn pay(&self, mark: u64, cost: SlotCost);
+}
 
-    /// The member has used this much CPU time while it had no request. Any payer of the pool is told.
+/// Who is told what the members of a pool use while they have no request. Called without the pool's lock.
+pub trait IdlePayer: Send + Sync {
+    /// A member has used this much CPU time while it had no request.
     fn pay_unowned(&self, cpu: Duration);
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The member's clock is read when a request begins and when one ends, but not more often than each [`READ_EVERY`]. What the
 //! member has used between two readings is divided among the requests that were under way, by the time for which they were.
-//! So the sum of all shares is what the clock shows, and the share of a request that was alone is exact.
+//! So the sum of all shares is what the clock shows, and the share of a request that was alone is exact. While the member has no
+//! request, others ask for a reading now and then ([`CpuAccount::settle_idle`]).
 //!
 //! A kernel adds to the time of a thread at each tick, and when the thread stops running. So a clock that is read while the
 //! thread runs shows up to a tick (1 to 10 ms) too little. If less than a tick is missing, the thread was put on a CPU at most
@@ -15,7 +16,7 @@ use std::time::Duration;
 use slab::Slab;
 use tokio::time::Instant;
 
-use super::cost::{Payment, SlotCost};
+use super::cost::{IdlePayer, Payment, SlotCost};
 
 /// The CPU time of a member.
 pub trait CpuClock: Send + Sync {
@@ -56,6 +57,8 @@ const NEWEST: f64 = 0.125;
 /// The CPU time of one member, and the requests that share it.
 pub(super) struct CpuAccount {
     clock: Arc<dyn CpuClock>,
+    /// Who pays for what no request does. `None`: nobody.
+    idle: Option<Arc<dyn IdlePayer>>,
     shares: Mutex<CpuShares>,
 }
 
@@ -80,40 +83,52 @@ struct UnderWay {
 }
 
 /// CPU time that was used while no request was under way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 struct Between {
-    /// By the work after the last answer.
-    after: Duration,
+    /// By the work after the last answer, and whose answer that was.
+    after: Option<(Payment, Duration)>,
     unowned: Duration,
 }
 
 impl CpuAccount {
-    /// From now on the clock counts. `None`: it shows nothing.
-    pub fn new(clock: Arc<dyn CpuClock>, now: Instant) -> Option<Self> {
+    /// From now on the clock counts. `None`: it shows nothing. `idle` pays for what the member does without requests.
+    pub fn new(clock: Arc<dyn CpuClock>, idle: Option<Arc<dyn IdlePayer>>, now: Instant) -> Option<Self> {
         let reading = clock.read()?;
-        Some(Self { clock, shares: Mutex::new(CpuShares::new(reading, now)) })
+        Some(Self { clock, idle, shares: Mutex::new(CpuShares::new(reading, now)) })
     }
 
     /// A request begins. Returns its key for [`Self::end`].
-    pub fn begin(&self, since: Instant, payment: &Payment) -> usize {
+    pub fn begin(&self, since: Instant) -> usize {
         let mut shares = self.lock();
-        let (mut between, mut last) = (Between::default(), None);
-        if shares.under_way.is_empty() && shares.is_due(since) {
-            let reading = self.clock.read();
-            between = shares.rested(since, reading);
-            last = shares.ended.take();
-        }
+        let between = self.between(&mut shares, since);
         let key = shares.under_way.insert(UnderWay { since, share: Duration::ZERO });
         drop(shares);
-        if let Some((before, _)) = last
-            && !between.after.is_zero()
-        {
-            before.pay(SlotCost { hold: Duration::ZERO, cpu: Some(between.after) });
-        }
-        if !between.unowned.is_zero() {
-            payment.payer.pay_unowned(between.unowned);
-        }
+        self.pay(between);
         key
+    }
+
+    /// Settles what the member has used so far without a request. Otherwise all of that would show at its next request, or never.
+    pub fn settle_idle(&self, now: Instant) {
+        let between = self.between(&mut self.lock(), now);
+        self.pay(between);
+    }
+
+    /// What the member has used while no request was under way. The clock is read for that.
+    fn between(&self, shares: &mut CpuShares, now: Instant) -> Between {
+        if shares.under_way.is_empty() && shares.is_due(now) {
+            shares.rested(now, self.clock.read())
+        } else {
+            Between::default()
+        }
+    }
+
+    fn pay(&self, between: Between) {
+        if let Some((last, cpu)) = between.after {
+            last.pay(SlotCost { hold: Duration::ZERO, cpu: Some(cpu) });
+        }
+        if let Some(idle) = self.idle.as_ref().filter(|_| !between.unowned.is_zero()) {
+            idle.pay_unowned(between.unowned);
+        }
     }
 
     /// A request ends. Returns its CPU time.
@@ -152,16 +167,19 @@ impl CpuShares {
         now.saturating_duration_since(self.at) >= READ_EVERY
     }
 
-    /// The clock was read at the begin of a request that finds no other.
+    /// The clock was read while no request was under way.
     fn rested(&mut self, now: Instant, reading: Option<CpuReading>) -> Between {
         let (before, new) = (std::mem::replace(&mut self.last, reading), reading);
         self.at = now;
         let (Some(before), Some(new)) = (before, new) else { return Between::default() };
         let used = self.pay_back(new.all.saturating_sub(before.all));
-        let Some((_, ended)) = &self.ended else { return Between { unowned: used, ..Between::default() } };
-        let is_soon = now.saturating_duration_since(*ended) <= AFTER_ANSWER;
-        let after = if is_soon { used } else { used.min(MOST_AFTERWORK) };
-        Between { after, unowned: used - after }
+        let is_soon = |ended: &Instant| now.saturating_duration_since(*ended) <= AFTER_ANSWER;
+        let (after, last) = match &self.ended {
+            Some((last, ended)) if is_soon(ended) => (used, Some(last.clone())),
+            Some(_) => (used.min(MOST_AFTERWORK), self.ended.take().map(|(last, _)| last)),
+            None => (Duration::ZERO, None),
+        };
+        Between { after: last.filter(|_| !after.is_zero()).map(|last| (last, after)), unowned: used - after }
     }
 
     /// The clock was read at the end of a request. `waits`: the main thread waits for events.

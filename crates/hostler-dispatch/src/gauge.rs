@@ -1,19 +1,21 @@
 //! Reads the load of one member and changes its slots. It neither keeps the member in the pool nor removes it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::claim::MemberId;
 use super::event_loop::EventLoop;
-use super::member::MemberState;
+use super::member::{Member, MemberState};
 use super::shared::PoolInner;
 
 /// Reads the load of one member, and changes its slots.
 pub struct Gauge<E> {
     shared: Arc<PoolInner<E>>,
     id: MemberId,
+    /// Weak, because the member is gone when nothing else has it.
+    member: Weak<Member<E>>,
 }
 
 /// The load of a member and of its pool's queue.
@@ -46,8 +48,15 @@ impl Load {
 }
 
 impl<E> Gauge<E> {
-    pub(super) fn new(shared: Arc<PoolInner<E>>, id: MemberId) -> Self {
-        Self { shared, id }
+    pub(super) fn new(shared: Arc<PoolInner<E>>, member: &Arc<Member<E>>) -> Self {
+        Self { shared, id: member.id, member: Arc::downgrade(member) }
+    }
+
+    /// What the member has used without a request so far is paid for.
+    pub fn settle_idle(&self) {
+        if let Some(member) = self.member.upgrade() {
+            member.settle_idle();
+        }
     }
 
     /// The load at this moment. `None` after the member has left and its last lease has ended.

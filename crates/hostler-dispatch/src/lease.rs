@@ -59,7 +59,7 @@ impl<E> Lease<E> {
     pub fn charge_to(&mut self, payer: Arc<dyn Payer>, mark: u64) {
         let payment = Payment { payer, mark };
         let cpu = self.grant.member.cpu.get();
-        self.under_way = cpu.and_then(|cpu| u32::try_from(cpu.begin(self.since(), &payment)).ok());
+        self.under_way = cpu.and_then(|cpu| u32::try_from(cpu.begin(self.since())).ok());
         self.payment = Some(payment);
     }
 

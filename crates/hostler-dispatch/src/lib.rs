@@ -89,7 +89,7 @@ mod winner_tree;
 pub use bound::Ranking;
 pub use choice::{MemberChoice, UnknownChoice};
 pub use claim::{Claim, LongLived, MemberId, MemberPreference, Policy, Priority, Ticket, Tried};
-pub use cost::{Payer, SlotCost};
+pub use cost::{IdlePayer, Payer, SlotCost};
 pub use cost_table::{CostLabel, CostTable, LearntCost};
 pub use counters::PoolCounters;
 pub use cpu::{CpuClock, CpuReading};

@@ -52,6 +52,13 @@ impl<E> Member<E> {
         self.failures.load(Ordering::Relaxed) > 0
     }
 
+    /// What it has used without a request is paid for. Never call it under the pool's lock.
+    pub fn settle_idle(&self) {
+        if let Some(cpu) = self.cpu.get() {
+            cpu.settle_idle(Instant::now());
+        }
+    }
+
     /// Tells the tunnels and streams of the member to end. Wakes foreign tasks: never call it under the pool's lock.
     pub fn dismiss_tunnels(&self) {
         self.dismissed.send_replace(true);

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
+use super::cost::IdlePayer;
 use super::cpu::{CpuAccount, CpuClock};
 use super::event_loop::EventLoop;
 use super::gauge::Gauge;
@@ -91,12 +92,28 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// Calls `act` for each endpoint, without the lock. The lock is held for a few members at a time, so that no request waits
     /// for it while there are many.
     pub fn each_endpoint(&self, act: impl Fn(&E)) {
+        self.each_member(|member| act(&member.endpoint));
+    }
+
+    /// Members with a clock tell `payer` from now on what they use without a request. Only members that join later do, and only the
+    /// first call has an effect.
+    pub fn charge_idle_to(&self, payer: Arc<dyn IdlePayer>) {
+        // An error means that there is a payer already.
+        let _ = self.shared.idle_payer.set(payer);
+    }
+
+    /// What the members have used without a request so far is paid for.
+    pub fn settle_idle(&self) {
+        self.each_member(Member::settle_idle);
+    }
+
+    fn each_member(&self, act: impl Fn(&Member<E>)) {
         let mut last = None;
         loop {
             let some = self.shared.lock().roster.some_after(last, MEMBERS_AT_ONCE);
             let Some(newest) = some.last() else { return };
             last = Some(newest.id);
-            some.iter().for_each(|member| act(&member.endpoint));
+            some.iter().for_each(|member| act(member));
         }
     }
 
@@ -125,12 +142,13 @@ impl<E> Membership<E> {
 
     /// A handle that reads the load of the member.
     pub fn gauge(&self) -> Gauge<E> {
-        Gauge::new(Arc::clone(&self.shared), self.member.id)
+        Gauge::new(Arc::clone(&self.shared), &self.member)
     }
 
     /// Measures the CPU time of requests by this clock from now on. Only the first call has an effect.
     pub fn measure(&self, clock: Arc<dyn CpuClock>) {
-        if let Some(account) = CpuAccount::new(clock, Instant::now()) {
+        let idle = self.shared.idle_payer.get().cloned();
+        if let Some(account) = CpuAccount::new(clock, idle, Instant::now()) {
             // An error means that the member has a clock already.
             let _ = self.member.cpu.set(account);
         }
@@ -182,6 +200,7 @@ impl<E> Membership<E> {
 
 impl<E> Drop for Membership<E> {
     fn drop(&mut self) {
+        self.member.settle_idle();
         self.shared.leave(self.member.id, self.serves_bound);
         if !self.keeps_tunnels {
             self.member.dismiss_tunnels();

@@ -1,13 +1,14 @@
 //! The one lock of a pool. Wakes and drops happen after unlocking. Does not decide the order of requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::claim::{Claim, MemberId};
+use super::cost::IdlePayer;
 use super::eject::SUSPENSE;
 use super::event_loop::EventLoop;
 use super::member::{Grant, Member};
@@ -37,6 +38,8 @@ const PAUSED: u64 = u64::MAX;
 pub(super) struct PoolInner<E> {
     pub name: Arc<str>,
     pub next_number: AtomicU64,
+    /// Who pays for what members do without requests.
+    pub idle_payer: OnceLock<Arc<dyn IdlePayer>>,
     state: Mutex<PoolState<E>>,
     /// The sum of the pauses in nanoseconds, or [`PAUSED`]. Read without the lock: each request that waits asks for it.
     pauses: AtomicU64,
@@ -50,7 +53,8 @@ impl<E: Send + Sync + 'static> PoolInner<E> {
         Arc::new_cyclic(|this: &Weak<Self>| {
             let this: Weak<dyn Recheck> = this.clone();
             let (next_number, pauses) = (AtomicU64::new(1), AtomicU64::new(0));
-            Self { name, next_number, state: Mutex::new(PoolState::new(settings)), pauses, this }
+            let state = Mutex::new(PoolState::new(settings));
+            Self { name, next_number, idle_payer: OnceLock::new(), state, pauses, this }
         })
     }
 }

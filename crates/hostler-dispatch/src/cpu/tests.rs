@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::cost::Payer;
+use crate::{Pool, PoolSettings};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -48,7 +49,9 @@ impl Payer for TestPayer {
     fn pay(&self, _: u64, cost: SlotCost) {
         self.paid.fetch_add(nanos(cost.cpu.unwrap_or_default()), Ordering::SeqCst);
     }
+}
 
+impl IdlePayer for TestPayer {
     fn pay_unowned(&self, cpu: Duration) {
         self.unowned.fetch_add(nanos(cpu), Ordering::SeqCst);
     }
@@ -61,14 +64,16 @@ fn nanos(time: Duration) -> u64 {
 struct Member {
     clock: Arc<TestClock>,
     account: CpuAccount,
+    idle: Arc<TestPayer>,
     began: Instant,
 }
 
 impl Member {
     fn new() -> Self {
         let (clock, began) = (Arc::new(TestClock::default()), Instant::now());
-        let account = CpuAccount::new(clock.clone(), began).unwrap();
-        Self { clock, account, began }
+        let idle = Arc::new(TestPayer::default());
+        let account = CpuAccount::new(clock.clone(), Some(idle.clone()), began).unwrap();
+        Self { clock, account, idle, began }
     }
 
     fn at(&self, micros: u64) -> Instant {
@@ -81,8 +86,8 @@ impl Member {
         self.clock.turns.fetch_add(2, Ordering::SeqCst);
     }
 
-    fn begin(&self, micros: u64, payer: &Arc<TestPayer>) -> usize {
-        self.account.begin(self.at(micros), &payment(payer))
+    fn begin(&self, micros: u64) -> usize {
+        self.account.begin(self.at(micros))
     }
 
     /// Ends a request, pays, and returns the cost in microseconds.
@@ -104,11 +109,11 @@ fn micros(value: &AtomicU64) -> u64 {
 #[test]
 fn a_request_that_is_alone_pays_what_the_clock_shows() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
-    let key = member.begin(10_000, &route);
+    let key = member.begin(10_000);
     member.used(3_000);
     member.clock.helpers.store(500, Ordering::SeqCst);
     assert_eq!(member.end(key, 60_000, &route), 3_500, "with the threads of the garbage collector");
-    let next = member.begin(60_000, &route);
+    let next = member.begin(60_000);
     member.used(0);
     assert_eq!(member.end(next, 70_000, &route), 0, "it has only waited");
 }
@@ -117,7 +122,7 @@ fn a_request_that_is_alone_pays_what_the_clock_shows() {
 fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
     let (member, dear, cheap) =
         (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
-    let key = member.begin(10_000, &dear);
+    let key = member.begin(10_000);
     member.clock.turns.store(1, Ordering::SeqCst);
     member.clock.delayed.store(200, Ordering::SeqCst);
     assert_eq!(
@@ -125,7 +130,7 @@ fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
         3_000,
         "it has run since 10.2 ms, and the clock shows nothing"
     );
-    let next = member.begin(13_200, &cheap);
+    let next = member.begin(13_200);
     member.used(3_400);
     assert_eq!(member.end(next, 14_000, &cheap), 400);
     assert_eq!(micros(&dear.paid) + micros(&cheap.paid), 3_400);
@@ -135,11 +140,11 @@ fn a_reading_that_lags_behind_is_made_up_for_and_paid_once() {
 #[test]
 fn a_main_thread_that_has_waited_in_the_middle_does_not_pay_for_the_wait() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
-    let key = member.begin(10_000, &route);
+    let key = member.begin(10_000);
     member.clock.all.store(300, Ordering::SeqCst);
     member.clock.turns.store(1, Ordering::SeqCst);
     assert_eq!(member.end(key, 112_000, &route), 300);
-    let next = member.begin(140_000, &route);
+    let next = member.begin(140_000);
     member.used(100_000);
     assert_eq!(member.end(next, 240_000, &route), 100_000, "nothing was paid ahead");
 }
@@ -147,7 +152,7 @@ fn a_main_thread_that_has_waited_in_the_middle_does_not_pay_for_the_wait() {
 #[test]
 fn a_main_thread_that_waits_for_events_is_believed() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
-    let key = member.begin(10_000, &route);
+    let key = member.begin(10_000);
     member.clock.turns.store(1, Ordering::SeqCst);
     member.clock.all.store(100, Ordering::SeqCst);
     member.clock.waits.store(1, Ordering::SeqCst);
@@ -158,8 +163,8 @@ fn a_main_thread_that_waits_for_events_is_believed() {
 fn several_requests_share_by_the_time_for_which_they_were_under_way() {
     let (member, long, short) =
         (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
-    let first = member.begin(10_000, &long);
-    let second = member.begin(16_000, &short);
+    let first = member.begin(10_000);
+    let second = member.begin(16_000);
     member.used(6_000);
     // 10 ms of one and 4 ms of the other share 6 ms.
     assert_eq!(member.end(second, 20_000, &short), 1_714);
@@ -173,24 +178,24 @@ fn several_requests_share_by_the_time_for_which_they_were_under_way() {
 fn work_after_an_answer_belongs_to_its_request_and_later_work_to_none() {
     let (member, route, other) =
         (Member::new(), Arc::new(TestPayer::default()), Arc::new(TestPayer::default()));
-    let key = member.begin(0, &route);
+    let key = member.begin(0);
     member.used(2_000);
     member.end(key, 5_000, &route);
     member.used(300);
-    let key = member.begin(10_000, &other);
+    let key = member.begin(10_000);
     assert_eq!((micros(&route.paid), micros(&other.paid)), (2_300, 0));
     member.used(0);
     member.end(key, 20_000, &other);
     // A timer of the app computes for 50 ms.
     member.used(50_000);
-    member.begin(1_000_000, &route);
-    assert_eq!((micros(&other.paid), micros(&route.unowned)), (1_000, 49_000));
+    member.begin(1_000_000);
+    assert_eq!((micros(&other.paid), micros(&member.idle.unowned)), (1_000, 49_000));
 }
 
 #[test]
 fn a_member_that_is_gone_has_computed_until_its_end() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
-    let key = member.begin(10_000, &route);
+    let key = member.begin(10_000);
     member.clock.is_gone.store(1, Ordering::SeqCst);
     assert_eq!(member.end(key, 50_000, &route), 40_000);
 }
@@ -203,14 +208,14 @@ fn the_sum_of_many_short_requests_is_what_the_clock_shows() {
     for _ in 0..20_000 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (cost, pause) = (20 + (random >> 33) % 400, (random >> 50) % 300);
-        let key = member.begin(now, &all);
+        let key = member.begin(now);
         member.used(cost);
         used += cost;
         now += cost + 30;
         member.end(key, now, &all);
         now += pause;
     }
-    let paid = micros(&all.paid) + micros(&all.unowned);
+    let paid = micros(&all.paid) + micros(&member.idle.unowned);
     assert!(paid.abs_diff(used) < 1_000, "{paid} of {used}");
 }
 
@@ -228,13 +233,63 @@ fn the_clock_is_not_read_for_each_of_many_short_requests() {
         }
     }
     let (clock, began) = (Arc::new(Counted(AtomicU64::new(0))), Instant::now());
-    let account = CpuAccount::new(clock.clone(), began).unwrap();
+    let account = CpuAccount::new(clock.clone(), None, began).unwrap();
     let route = Arc::new(TestPayer::default());
     for request in 0..1_000 {
         let begin = began + Duration::from_micros(50) * request;
-        let key = account.begin(begin, &payment(&route));
+        let key = account.begin(begin);
         account.end(key, begin + Duration::from_micros(40), &payment(&route));
     }
     let readings = clock.0.load(Ordering::SeqCst);
     assert!((50..=110).contains(&readings), "{readings} in {:?}", MS * 50);
+}
+
+#[test]
+fn what_a_member_does_without_a_request_is_paid_for_when_it_is_asked_for() {
+    let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
+    let settle = |micros| member.account.settle_idle(member.at(micros));
+    let paid = || (micros(&route.paid), micros(&member.idle.unowned));
+    member.used(7_000);
+    settle(500_000);
+    assert_eq!(paid(), (0, 7_000), "it has never had a request");
+    let key = member.begin(600_000);
+    member.used(2_000);
+    settle(605_000);
+    assert_eq!(paid(), (0, 7_000), "a request is under way");
+    member.end(key, 610_000, &route);
+    member.used(300);
+    settle(620_000);
+    member.used(400);
+    settle(625_000);
+    assert_eq!(paid(), (2_700, 7_000), "the work after the answer");
+    member.used(50_000);
+    settle(1_100_000);
+    assert_eq!(paid(), (3_700, 56_000));
+    member.used(5_000);
+    settle(1_600_000);
+    assert_eq!(paid(), (3_700, 61_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_without_requests_is_settled_by_its_gauge_by_its_pool_and_when_it_leaves() {
+    let (clock, idle) = (Arc::new(TestClock::default()), Arc::new(TestPayer::default()));
+    let pool = Pool::new("test", PoolSettings::default());
+    pool.charge_idle_to(idle.clone());
+    let membership = pool.join("a", 1);
+    membership.measure(clock.clone());
+    let gauge = membership.gauge();
+    let used = async |micros| {
+        clock.all.fetch_add(micros, Ordering::SeqCst);
+        tokio::time::advance(MS).await;
+    };
+    used(3_000).await;
+    gauge.settle_idle();
+    assert_eq!(micros(&idle.unowned), 3_000);
+    used(2_000).await;
+    pool.settle_idle();
+    assert_eq!(micros(&idle.unowned), 5_000);
+    used(1_000).await;
+    drop(membership);
+    assert_eq!(micros(&idle.unowned), 6_000);
+    gauge.settle_idle();
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use hostler_dispatch::{Payer, SlotCost};
+use hostler_dispatch::{IdlePayer, Payer, SlotCost};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -244,11 +244,13 @@ impl Payer for RouteAccount {
     fn pay(&self, release: u64, cost: SlotCost) {
         self.pay_at(release, cost, clock::now());
     }
+}
 
+impl IdlePayer for Ledger {
     fn pay_unowned(&self, cpu: Duration) {
         let now = Instant::now();
-        self.ledger.is_measured.store(true, Ordering::Relaxed);
-        self.ledger.with(|sums| {
+        self.is_measured.store(true, Ordering::Relaxed);
+        self.with(|sums| {
             sums.unowned.add(Cost { cpu, ..Cost::default() }, now);
             sums.unowned_ever += cpu;
         });
@@ -263,10 +265,6 @@ impl Payer for RequestAccount {
             charge.pay(of_key, now);
         }
         self.buckets.iter().for_each(|bucket| bucket.settle(cost.hold, now));
-    }
-
-    fn pay_unowned(&self, cpu: Duration) {
-        self.route.pay_unowned(cpu);
     }
 }
 
@@ -299,7 +297,7 @@ mod tests {
         pages.end(Some(&charge), Duration::from_millis(5), false);
         api.payer(None, &[]).pay(1, cost(200, Some(10)));
         api.end(None, Duration::ZERO, false);
-        api.payer(None, &[]).pay_unowned(Duration::from_millis(3));
+        ledger.pay_unowned(Duration::from_millis(3));
         let seen = ledger.view(Some(&keys), Instant::now());
         let names = |rows: &[LedgerRow]| {
             rows.iter().map(|row| (row.name.clone(), row.share_percent)).collect::<Vec<_>>()

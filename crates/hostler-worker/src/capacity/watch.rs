@@ -69,6 +69,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         loop {
             let busy_threads = self.beat(last.is_some()).await;
             let Some(load) = self.gauge.load() else { return };
+            self.gauge.settle_idle();
             let Some(main_thread) = self.capacity.main_thread() else { return };
             seen = seen || main_thread.cpu_if_waiting().is_some();
             if !seen && main_thread.is_hidden() {

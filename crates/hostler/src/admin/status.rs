@@ -312,6 +312,7 @@ impl PoolSource {
     }
 
     fn ledger(&self) -> LedgerView {
+        self.pool.settle_idle();
         self.meter.ledger.view(self.fair.as_ref().map(|fair| fair.costs()), Instant::now())
     }
 

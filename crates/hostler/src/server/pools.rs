@@ -90,6 +90,7 @@ impl RunningPool {
             threads: pool_context.threads,
             journal: pool_context.journal.clone(),
         };
+        new.pool.charge_idle_to(new.meter.ledger.clone());
         match &written.source {
             PoolMembers::Members(members) => new.set_members(members),
             PoolMembers::Workers(workers) => {
