@@ -37,7 +37,7 @@ pub struct Queue {
     /// that have none of them share one key.
     ///
     /// - `"client"`: the network of the client's address (`/24` for IPv4, `/48` for IPv6)
-    /// - `"crawler"`: the name of a crawler that says so in `User-Agent`, from any address
+    /// - `"crawler"`: the name of a crawler that says so in `User-Agent`, from any address; of each network the first name counts
     /// - `"header:NAME"`, `"cookie:NAME"`: the value of this header field or cookie
     ///
     /// Example: `fair = ["crawler", "client"]`. See [Fair queues](../concepts/fair.md).

@@ -50,6 +50,8 @@ pub enum KeyName {
     },
     /// A crawler, by its name.
     Crawler(Box<str>),
+    /// Crawlers whose networks have come under other names before.
+    OtherCrawlers,
     /// One value of this header field.
     Header(Arc<str>),
     /// One value of this cookie.
@@ -78,6 +80,7 @@ impl fmt::Display for KeyWords<'_> {
             KeyName::Client { network, prefix: None } => write!(f, "client {network}"),
             KeyName::Client { network, prefix: Some(prefix) } => write!(f, "client {network}/{prefix}"),
             KeyName::Crawler(name) => write!(f, "crawler {name}"),
+            KeyName::OtherCrawlers => f.write_str("other crawlers"),
             KeyName::Header(name) => write!(f, "header {name} #{hash:06x}"),
             KeyName::Cookie(name) => write!(f, "cookie {name} #{hash:06x}"),
             KeyName::None => f.write_str("no key"),

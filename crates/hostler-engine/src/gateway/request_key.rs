@@ -1,14 +1,17 @@
 //! The key of a request, under which it shares slots or is limited: its client, crawler, header field or cookie. Knows no queue and no
 //! limit.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use hostler_config::FairBy;
+use hostler_wire::Fields;
 
-use super::crawler;
+use super::crawler::{self, NamesOfNetworks};
 use super::sticky::cookies;
+use super::when;
 use crate::exchange::{Exchange, KeyName, KeyWords};
 
 /// Which addresses are one client: the prefix lengths of their networks.
@@ -37,19 +40,30 @@ impl ClientNetwork {
     }
 }
 
+/// What gives requests their keys.
+#[derive(Debug)]
+pub(super) struct RequestKeys {
+    by: Box<[FairBy]>,
+    client: ClientNetwork,
+    /// Which crawler each client says it is. `None`: the list has no crawlers.
+    names: Option<NamesOfNetworks>,
+}
+
 /// What a key is made of.
 #[derive(Hash)]
 pub(super) enum KeyPart<'a> {
     Network(IpAddr),
     Crawler(AnyCase<'a>),
-    Header(&'a Arc<str>, &'a [u8]),
+    /// A crawler whose network has come under another name before. The request has nothing else from the list.
+    OtherCrawlers,
+    Header(&'a Arc<str>, Cow<'a, [u8]>),
     Cookie(&'a Arc<str>, &'a [u8]),
     /// The request has none of these.
     None,
 }
 
 /// A name that is the same in any case of letters: `SEMrushBot` and `SemrushBot` are one crawler.
-pub(super) struct AnyCase<'a>(&'a str);
+pub(super) struct AnyCase<'a>(Cow<'a, str>);
 
 impl Hash for AnyCase<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -57,39 +71,66 @@ impl Hash for AnyCase<'_> {
     }
 }
 
-impl<'a> KeyPart<'a> {
-    /// Makes ready what the entries of this list need.
-    pub fn prepare(by: &[FairBy]) {
-        crawler::prepare(by.contains(&FairBy::Crawler));
+impl RequestKeys {
+    pub fn new(by: &[FairBy], client: ClientNetwork) -> Self {
+        let has_crawlers = by.contains(&FairBy::Crawler);
+        crawler::prepare(has_crawlers);
+        Self { by: by.into(), client, names: has_crawlers.then(NamesOfNetworks::new) }
     }
 
-    /// The first of the list that the request has.
-    pub fn of(by: &'a [FairBy], client: ClientNetwork, exchange: &'a Exchange) -> Self {
+    /// The entries of the list, in order.
+    pub fn by(&self) -> &[FairBy] {
+        &self.by
+    }
+
+    /// The first entry of the list that the request has. To be asked once for each request.
+    pub fn of<'a>(&'a self, exchange: &'a Exchange) -> KeyPart<'a> {
         let fields = &exchange.head.fields;
+        let client = self.client.of(exchange.client.ip);
+        let mut has_other_name = false;
         let of = |by: &'a FairBy| match by {
-            FairBy::Client => Some(Self::Network(client.of(exchange.client.ip))),
-            FairBy::Crawler => crawler::of(fields).map(|name| Self::Crawler(AnyCase(name))),
-            FairBy::Header(name) => fields.get(name).map(|value| Self::Header(name, value)),
+            FairBy::Client => Some(KeyPart::Network(client)),
+            FairBy::Crawler => {
+                let name = crawler::of(fields).map(AnyCase)?;
+                has_other_name = !self.names.as_ref()?.is_first(client, &name);
+                (!has_other_name).then_some(KeyPart::Crawler(name))
+            }
+            FairBy::Header(name) => header(fields, name).map(|value| KeyPart::Header(name, value)),
             FairBy::Cookie(name) => {
-                cookies(fields, name).find(|value| !value.is_empty()).map(|value| Self::Cookie(name, value))
+                let mut values = cookies(fields, name).filter(|value| !value.is_empty());
+                values.next().map(|value| KeyPart::Cookie(name, value))
             }
         };
-        by.iter().find_map(of).unwrap_or(Self::None)
+        let found = self.by.iter().find_map(of);
+        found.unwrap_or(if has_other_name { KeyPart::OtherCrawlers } else { KeyPart::None })
     }
 
-    /// What the key is, without the value of a header field or a cookie. `client`: as given to [`of`](Self::of).
-    pub fn name(&self, client: ClientNetwork) -> KeyName {
-        match self {
-            Self::Network(network) => client.name(*network),
-            Self::Crawler(AnyCase(name)) => KeyName::Crawler((*name).into()),
-            Self::Header(name, _) => KeyName::Header((*name).clone()),
-            Self::Cookie(name, _) => KeyName::Cookie((*name).clone()),
-            Self::None => KeyName::None,
+    /// What the key is, without the value of a header field or a cookie.
+    pub fn name(&self, part: &KeyPart<'_>) -> KeyName {
+        match part {
+            KeyPart::Network(network) => self.client.name(*network),
+            KeyPart::Crawler(AnyCase(name)) => KeyName::Crawler((**name).into()),
+            KeyPart::OtherCrawlers => KeyName::OtherCrawlers,
+            KeyPart::Header(name, _) => KeyName::Header((*name).clone()),
+            KeyPart::Cookie(name, _) => KeyName::Cookie((*name).clone()),
+            KeyPart::None => KeyName::None,
         }
     }
 
     /// In words. `key`: the hash of this key.
-    pub fn words(&self, client: ClientNetwork, key: u64) -> String {
-        KeyWords { name: &self.name(client), key }.to_string()
+    pub fn words(&self, part: &KeyPart<'_>, key: u64) -> String {
+        KeyWords { name: &self.name(part), key }.to_string()
     }
+}
+
+/// The value of a field. An empty one says nothing, so the request counts as one without this field.
+fn header<'a>(fields: &'a Fields, name: &'a str) -> Option<Cow<'a, [u8]>> {
+    let mut lines = fields.values(name);
+    let first = lines.next()?;
+    if lines.next().is_none() {
+        return Some(first).filter(|value| !value.is_empty()).map(Cow::Borrowed);
+    }
+    let mut value = Vec::new();
+    when::join_lines(fields, name, &mut value);
+    fields.values(name).any(|line| !line.is_empty()).then_some(Cow::Owned(value))
 }

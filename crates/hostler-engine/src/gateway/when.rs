@@ -82,22 +82,27 @@ fn says(saying: Saying, fields: &Fields) -> bool {
     }
 }
 
-/// Several lines are one value, with commas between them (RFC 9110 section 5.2). Cookies have semicolons (RFC 9113 section 8.2.3).
 fn is_field(fields: &Fields, name: &str, wanted: &Wanted) -> bool {
     let mut lines = fields.values(name);
     let first = lines.next();
     if lines.next().is_none() {
         return wanted.is_met(first);
     }
-    let between: &[u8] = if Name::of(name.as_bytes()) == Name::Cookie { b"; " } else { b", " };
     VALUE.with_borrow_mut(|value| {
         value.clear();
-        for (at, line) in fields.values(name).enumerate() {
-            value.extend_from_slice(if at > 0 { between } else { b"" });
-            value.extend_from_slice(line);
-        }
+        join_lines(fields, name, value);
         wanted.is_met(Some(value))
     })
+}
+
+/// Appends the lines of a field to `value`. Several lines are one value, with commas between them (RFC 9110 section 5.2). Cookies have
+/// semicolons (RFC 9113 section 8.2.3).
+pub(super) fn join_lines(fields: &Fields, name: &str, value: &mut Vec<u8>) {
+    let between: &[u8] = if Name::of(name.as_bytes()) == Name::Cookie { b"; " } else { b", " };
+    for (at, line) in fields.values(name).enumerate() {
+        value.extend_from_slice(if at > 0 { between } else { b"" });
+        value.extend_from_slice(line);
+    }
 }
 
 /// The first parameter with this name counts.

@@ -3,8 +3,10 @@
 //! `scripts/crawlers.mjs` makes the two lists. The first one has crawlers whose names have none of [`PARTS`]. The second one has programs that are no
 //! crawlers although their `User-Agent` looks like one: clients of APIs, monitors, and phones such as those of CUBOT.
 
+mod names_of_networks;
 mod programs;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -13,10 +15,14 @@ use hostler_wire::{Fields, Name};
 
 use programs::{ProgramList, search_for};
 
+pub(super) use names_of_networks::NamesOfNetworks;
+
 /// Parts of the names of crawlers, so that new crawlers are known without a list.
 const PARTS: [&str; 4] = ["bot", "crawl", "spider", "slurp"];
 /// Names that each browser has, and that crawlers have before their own name.
 const BROWSERS: [&str; 2] = ["Mozilla", "MSIE"];
+/// The most characters of a name. A client can send one of thousands, and each line of the log would have it.
+const LONGEST: usize = 64;
 const SEPARATORS: &[char] = &[' ', ';', ',', '(', ')', '[', ']'];
 
 static KNOWN: LazyLock<Known> = LazyLock::new(|| Known {
@@ -40,8 +46,13 @@ pub(super) fn prepare(is_used: bool) {
 }
 
 /// The name of the crawler that the request says it comes from.
-pub(super) fn of(fields: &Fields) -> Option<&str> {
-    name(std::str::from_utf8(fields.first(Name::UserAgent)?).ok()?)
+pub(super) fn of(fields: &Fields) -> Option<Cow<'_, str>> {
+    let cut = |name: &str| name.char_indices().nth(LONGEST).map_or(name.len(), |(end, _)| end);
+    // A byte that is no UTF-8 must not hide a crawler.
+    match String::from_utf8_lossy(fields.first(Name::UserAgent)?) {
+        Cow::Borrowed(user_agent) => name(user_agent).map(|name| Cow::Borrowed(&name[..cut(name)])),
+        Cow::Owned(user_agent) => name(&user_agent).map(|name| Cow::Owned(name[..cut(name)].to_owned())),
+    }
 }
 
 /// The name without its version: `Googlebot` of `Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)`.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use hostler_wire::{Limits, RequestHead};
 use serde::Deserialize;
 
 use super::*;
@@ -87,6 +88,27 @@ fn crawlers_are_known_by_the_name_that_they_give() {
     ] {
         assert_eq!(name(user_agent), expected, "{user_agent}");
     }
+}
+
+fn of_lines(user_agent: &[u8]) -> Option<String> {
+    let mut head = RequestHead::default();
+    let lines = [b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: ", user_agent, b"\r\n\r\n"].concat();
+    head.parse(&lines, &Limits::default()).unwrap();
+    of(&head.fields).map(Cow::into_owned)
+}
+
+#[test]
+fn a_byte_that_is_no_utf_8_hides_no_crawler() {
+    assert_eq!(of_lines(b"Mozilla/5.0 (compatible; GPTBot/1.2) \xff").as_deref(), Some("GPTBot"));
+    assert_eq!(of_lines(b"facebookexternalhit/1.1 \xe9").as_deref(), Some("facebookexternalhit"));
+    assert_eq!(of_lines(b"Mozilla/5.0 (X11) \xff Firefox/140.0"), None);
+}
+
+#[test]
+fn a_long_name_is_cut() {
+    let name = format!("bot{}", "é".repeat(4000));
+    let cut = of_lines(format!("{name}/1.0").as_bytes()).unwrap();
+    assert!(cut.chars().count() == LONGEST && name.starts_with(&cut), "{cut}");
 }
 
 #[test]

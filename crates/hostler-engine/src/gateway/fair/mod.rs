@@ -9,7 +9,7 @@ use hostler_config::FairBy;
 use hostler_dispatch::FairKey;
 use serde::Serialize;
 
-use super::request_key::{ClientNetwork, KeyPart};
+use super::request_key::{ClientNetwork, RequestKeys};
 use crate::exchange::{Exchange, FairCharge, FairKeyView, KeyCosts, clock};
 
 /// Which addresses are one client.
@@ -18,7 +18,7 @@ const CLIENT: ClientNetwork = ClientNetwork::SITE;
 /// What gives the requests of one pool their keys, and what the keys have cost.
 #[derive(Debug)]
 pub struct FairKeys {
-    by: Box<[FairBy]>,
+    from: RequestKeys,
     /// A random one, so that clients cannot choose keys that collide.
     hasher: RandomState,
     costs: Arc<KeyCosts>,
@@ -36,12 +36,11 @@ pub struct FairView {
 impl FairKeys {
     /// `None` if the list is empty: the pool is not fair. `before`: those of the same pool before a reload.
     pub fn new(by: &[FairBy], before: Option<&Arc<Self>>) -> Option<Arc<Self>> {
-        if let Some(same) = before.filter(|before| *before.by == *by) {
+        if let Some(same) = before.filter(|before| before.from.by() == by) {
             return Some(same.clone());
         }
-        KeyPart::prepare(by);
         let new = || Self {
-            by: by.into(),
+            from: RequestKeys::new(by, CLIENT),
             hasher: RandomState::default(),
             costs: Arc::new(KeyCosts::new(clock::now())),
         };
@@ -53,8 +52,8 @@ impl FairKeys {
         if let Some(charge) = &exchange.log_facts.fair {
             return FairKey::of(charge.key);
         }
-        let part = KeyPart::of(&self.by, CLIENT, exchange);
-        let (key, name) = (self.hasher.hash_one(&part), part.name(CLIENT));
+        let part = self.from.of(exchange);
+        let (key, name) = (self.hasher.hash_one(&part), self.from.name(&part));
         exchange.log_facts.fair = Some(Arc::new(FairCharge::new(self.costs.clone(), key, name)));
         FairKey::of(key)
     }
@@ -66,7 +65,7 @@ impl FairKeys {
 
     /// What the keys have cost.
     pub fn view(&self) -> FairView {
-        let by = self.by.iter().map(ToString::to_string).collect();
+        let by = self.from.by().iter().map(ToString::to_string).collect();
         FairView { by, keys: self.costs.view(clock::now()) }
     }
 }

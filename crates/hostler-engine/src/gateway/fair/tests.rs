@@ -1,5 +1,7 @@
 //! Which requests have the same key, and what the status shows of a key.
 
+use std::collections::HashSet;
+
 use hostler_config::FairBy;
 
 use super::*;
@@ -12,7 +14,7 @@ fn keys(by: &[&str]) -> Arc<FairKeys> {
 
 fn words(by: &[&str], ip: &str, fields: &str) -> String {
     let keys = keys(by);
-    KeyPart::of(&keys.by, CLIENT, &request(ip, fields)).words(CLIENT, 0xABCDEF)
+    keys.from.words(&keys.from.of(&request(ip, fields)), 0xABCDEF)
 }
 
 #[tokio::test]
@@ -47,9 +49,41 @@ async fn the_first_that_a_request_has_gives_its_key() {
     let keys = keys(&by);
     let from = |ip: &str| keys.of(&mut request(ip, crawler));
     assert_eq!(from("192.0.2.1"), from("198.51.100.1"), "a crawler with many addresses is one key");
-    let named = |name: &str| keys.of(&mut request("192.0.2.1", &format!("User-Agent: {name}/7.1\r\n")));
-    assert_eq!(named("SEMrushBot"), named("SemrushBot"), "a name is the same in any case");
-    assert_ne!(named("SemrushBot"), named("OtherBot"));
+    let named = |ip: &str, name: &str| keys.of(&mut request(ip, &format!("User-Agent: {name}/7.1\r\n")));
+    let semrush = named("192.0.3.1", "SEMrushBot");
+    assert_eq!(semrush, named("192.0.3.1", "SemrushBot"), "a name is the same in any case");
+    assert_ne!(semrush, named("192.0.4.1", "OtherBot"));
+}
+
+/// How many keys thousand requests have that come from these addresses under these names.
+fn number_of_keys(by: &[&str], from: impl Fn(usize) -> (String, String)) -> usize {
+    let keys = keys(by);
+    let key = |at| {
+        let (ip, user_agent) = from(at);
+        keys.of(&mut request(&ip, &format!("User-Agent: {user_agent}\r\n")))
+    };
+    (0..1000).map(key).collect::<HashSet<_>>().len()
+}
+
+#[tokio::test]
+async fn a_network_that_makes_up_names_of_crawlers_has_two_keys_at_most() {
+    let listed = ["Googlebot/2.1", "facebookexternalhit/1.1", "GPTBot/1.2", "meta-externalagent/1.1"];
+    for by in [&["crawler", "client"][..], &["crawler"], &["crawler", "header:X-Api-Key"]] {
+        let ip = |at: usize| format!("192.0.2.{}", at % 250);
+        assert_eq!(number_of_keys(by, |at| (ip(at), format!("x{at}bot/1.0"))), 2, "{by:?}");
+        assert_eq!(number_of_keys(by, |at| (ip(at), listed[at % listed.len()].into())), 2, "{by:?}");
+        let page = |at: usize| format!("x{at}/1.0 (+https://example.org/{at})");
+        assert_eq!(number_of_keys(by, |at| (ip(at), page(at))), 2, "{by:?}");
+        let many = |at: usize| format!("10.{}.{}.1", at / 250, at % 250);
+        assert_eq!(number_of_keys(by, |at| (many(at), "GPTBot/1.2".into())), 1, "{by:?}");
+    }
+    let keys = keys(&["crawler"]);
+    let words = |name: &str| {
+        let exchange = request("192.0.2.1", &format!("User-Agent: {name}/1.0\r\n"));
+        keys.from.words(&keys.from.of(&exchange), 0)
+    };
+    assert_eq!((words("OneBot"), words("TwoBot")), ("crawler OneBot".into(), "other crawlers".into()));
+    assert_eq!(words("OneBot"), "crawler OneBot", "the first name stays");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use hostler_config::RateLimit;
 use serde::Serialize;
 
 use super::refusal::Refusal;
-use super::request_key::{ClientNetwork, KeyPart};
+use super::request_key::{ClientNetwork, KeyPart, RequestKeys};
 use crate::exchange::{BucketCharge, Empty, Exchange, Left, Refill, TokenBuckets, clock};
 
 /// The reason in the log, for a dry run as well.
@@ -44,6 +44,7 @@ pub struct RateLimiter {
     /// The name of the route or the pool.
     name: Arc<str>,
     rule: RateLimit,
+    from: RequestKeys,
     /// A random one, so that clients cannot choose keys that collide.
     hasher: RandomState,
     requests: Option<TokenBuckets>,
@@ -84,7 +85,6 @@ impl RateLimiter {
         if let Some(same) = before.filter(|before| before.rule == *rule) {
             return Some(same.clone());
         }
-        KeyPart::prepare(&rule.key);
         let now = clock::now();
         let requests = rule
             .requests
@@ -97,6 +97,7 @@ impl RateLimiter {
             scope,
             name: name.clone(),
             rule: rule.clone(),
+            from: RequestKeys::new(&rule.key, CLIENT),
             hasher: RandomState::new(),
             requests,
             worker_time,
@@ -118,7 +119,7 @@ impl RateLimiter {
 
     /// The key of the request. `None`: it has none, and is not limited.
     fn key<'a>(&'a self, exchange: &'a Exchange) -> Option<(u64, KeyPart<'a>)> {
-        let part = KeyPart::of(&self.rule.key, CLIENT, exchange);
+        let part = self.from.of(exchange);
         let is_limited = self.rule.key.is_empty() || !matches!(part, KeyPart::None);
         is_limited.then(|| (self.hasher.hash_one(&part), part))
     }
@@ -153,7 +154,7 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
             Ok(left) => passed[at] = Some(Passed { key, left }),
             Err(_) if limit.rule.dry_run => {
                 limit.would_refuse.fetch_add(1, Ordering::Relaxed);
-                let detail = limit.detail(&part.words(CLIENT, key));
+                let detail = limit.detail(&limit.from.words(&part, key));
                 exchange.log_facts.would_refuse = Some(REASON);
                 exchange.log_facts.detail = Some(detail);
                 // The request is not refused, so it costs something.
@@ -161,7 +162,7 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
             }
             Err(Empty(wait)) => {
                 limit.refused.fetch_add(1, Ordering::Relaxed);
-                let detail = limit.detail(&part.words(CLIENT, key));
+                let detail = limit.detail(&limit.from.words(&part, key));
                 for (limit, passed) in limits.iter().zip(&passed) {
                     if let Some(Passed { key, left: Some(_) }) = passed {
                         limit.give_back(*key);

@@ -143,6 +143,28 @@ async fn worker_time_is_charged_at_the_end_and_a_key_in_debt_is_refused_until_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_address_that_makes_up_names_of_crawlers_has_two_buckets_at_most() {
+    let rotating = |key: &[&str]| {
+        let limits = [limiter(&rule(10, key))];
+        let fields = |at: usize| format!("User-Agent: x{at}bot/1.0\r\n");
+        (0..1000).filter(|at| admit(&limits, &mut request("192.0.2.1", &fields(*at))).is_ok()).count()
+    };
+    // The first name has been sent once.
+    assert_eq!((rotating(&["crawler", "client"]), rotating(&["crawler"])), (11, 11));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_field_is_none_and_several_lines_are_one_value() {
+    let limits = [limiter(&rule(10, &["header:X-Api-Key", "client"]))];
+    assert_eq!(passing(&limits, "192.0.2.1", "X-Api-Key:\r\n"), 10);
+    assert_eq!(passing(&limits, "192.0.2.2", "X-Api-Key:\r\n"), 10, "each address has its bucket");
+    assert_eq!(passing(&limits, "192.0.2.2", "X-Api-Key: \r\nX-Api-Key:\r\n"), 0);
+    assert_eq!(passing(&limits, "192.0.2.3", "X-Api-Key: a\r\nX-Api-Key: b\r\n"), 10);
+    assert_eq!(passing(&limits, "192.0.2.3", "X-Api-Key: a, b\r\n"), 0);
+    assert_eq!(passing(&limits, "192.0.2.3", "X-Api-Key: a\r\n"), 10);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reload_that_does_not_change_the_rule_keeps_the_buckets() {
     let first = limiter(&rule(10, &["client"]));
     assert_eq!(passing(std::slice::from_ref(&first), "192.0.2.1", ""), 10);
