@@ -40,7 +40,7 @@ pub struct RateLimit {
     #[schemars(with = "OneOrMany<FairBy>", extend("x-default" = "`\"client\"`"))]
     pub key: OneOrMany<FairBy>,
     /// Whether responses that pass also have the fields `RateLimit-Policy` and `RateLimit`, which say how many requests
-    /// are left. Refusals always have them. They are about `requests` only.
+    /// are left. Refusals because of `requests` always have them, and those because of `worker_time` never.
     pub fields: bool,
     /// Whether Hostler only counts and logs what it would refuse (`would_refuse`), and refuses nothing.
     pub dry_run: bool,

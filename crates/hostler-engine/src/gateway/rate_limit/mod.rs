@@ -7,6 +7,7 @@ mod show;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hostler_config::RateLimit;
 use serde::Serialize;
@@ -73,6 +74,20 @@ struct Passed {
     left: Option<Left>,
 }
 
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Requests,
+    WorkerTime,
+}
+
+/// A bucket has nothing left.
+struct Spent {
+    of: Unit,
+    /// When it has something again.
+    wait: Duration,
+}
+
 impl RateLimiter {
     /// The limit of the route or pool with this name. `before`: that of the same one before a reload. Its buckets stay if the rule does.
     pub fn new(
@@ -125,12 +140,13 @@ impl RateLimiter {
     }
 
     /// Takes a token for the request, if it has a key.
-    fn take(&self, key: u64) -> Result<Option<Left>, Empty> {
+    fn take(&self, key: u64) -> Result<Option<Left>, Spent> {
         let now = clock::now();
         if let Some(buckets) = &self.worker_time {
-            buckets.look(key, now)?;
+            buckets.look(key, now).map_err(|Empty(wait)| Spent { wait, of: Unit::WorkerTime })?;
         }
-        self.requests.as_ref().map(|buckets| buckets.take(key, now)).transpose()
+        let taken = self.requests.as_ref().map(|buckets| buckets.take(key, now)).transpose();
+        taken.map_err(|Empty(wait)| Spent { wait, of: Unit::Requests })
     }
 
     fn give_back(&self, key: u64) {
@@ -157,10 +173,10 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
                 let detail = limit.detail(&limit.from.words(&part, key));
                 exchange.log_facts.would_refuse = Some(REASON);
                 exchange.log_facts.detail = Some(detail);
-                // The request is not refused, so it costs something.
-                passed[at] = Some(Passed { key, left: None });
+                // The limit would not let it run, so it takes nothing from the buckets. Otherwise a debt grows that the limit in force
+                // would not have.
             }
-            Err(Empty(wait)) => {
+            Err(spent) => {
                 limit.refused.fetch_add(1, Ordering::Relaxed);
                 let detail = limit.detail(&limit.from.words(&part, key));
                 for (limit, passed) in limits.iter().zip(&passed) {
@@ -168,7 +184,7 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
                         limit.give_back(*key);
                     }
                 }
-                return Err(limit.refuse(exchange, wait, detail));
+                return Err(limit.refuse(exchange, &spent, detail));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hostler_config::RequestRate;
 use sfv::{KeyRef, ListSerializer, StringRef};
 
-use super::RateLimiter;
+use super::{RateLimiter, Spent, Unit};
 use crate::exchange::{Edit, Exchange, Left};
 use crate::gateway::refusal::Refusal;
 
@@ -19,25 +19,35 @@ impl RateLimiter {
         if self.rule.key.is_empty() { limit } else { format!("{limit} ({key})") }
     }
 
-    /// The refusal of a request whose bucket has a token after `wait`.
-    pub(super) fn refuse(&self, exchange: &mut Exchange, wait: Duration, detail: String) -> Refusal {
-        exchange.log_facts.retry_after = u32::try_from(whole_seconds(wait)).unwrap_or(u32::MAX);
-        if self.rule.requests.is_some() {
-            self.show(exchange, Left { tokens: 0, next: wait });
+    /// The refusal of a request whose bucket is empty. The fields are about requests only, and say nothing of worker time.
+    pub(super) fn refuse(&self, exchange: &mut Exchange, spent: &Spent, detail: String) -> Refusal {
+        exchange.log_facts.retry_after = u32::try_from(whole_seconds(spent.wait)).unwrap_or(u32::MAX);
+        if spent.of == Unit::Requests {
+            self.show(exchange, Left { tokens: 0, next: spent.wait });
         }
         Refusal::RateLimited(detail.into())
     }
 
     /// Adds the fields to the answer. They stand beside those of other limits, and of the app.
     pub(super) fn show(&self, exchange: &mut Exchange, left: Left) {
-        let Some(RequestRate { requests, .. }) = self.rule.requests else { return };
-        let window = whole_seconds(self.rule.per);
-        let values = [("q", requests), ("w", window)];
+        let Some(rate) = self.rule.requests else { return };
+        let (quota, window) = quota(rate, self.rule.per);
+        let values = [("q", quota), ("w", window)];
         let own = &mut exchange.to_client.own;
         own.push(Edit::Add("RateLimit-Policy".into(), item(self.scope.as_str(), values)));
         let values = [("r", left.tokens), ("t", whole_seconds(left.next))];
         own.push(Edit::Add("RateLimit".into(), item(self.scope.as_str(), values)));
     }
+}
+
+/// The limit as so many requests in a window of whole seconds. The window is the time in which an empty bucket is full, and at least
+/// `per`: then the quota is never less than what a full bucket has.
+fn quota(RequestRate { requests, burst }: RequestRate, per: Duration) -> (u64, u64) {
+    let (requests, per) = (u128::from(requests.max(1)), per.as_nanos().max(1));
+    let full = (u128::from(burst) * per).div_ceil(requests);
+    let window = full.max(per).div_ceil(1_000_000_000);
+    let quota = window * 1_000_000_000 * requests / per;
+    (u64::try_from(quota).unwrap_or(u64::MAX), u64::try_from(window).unwrap_or(u64::MAX))
 }
 
 /// A list of one item (RFC 9651): `"route";q=100;w=60`.

@@ -143,6 +143,61 @@ async fn worker_time_is_charged_at_the_end_and_a_key_in_debt_is_refused_until_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dry_run_would_refuse_as_many_as_the_limit_in_force_refuses() {
+    let time = RateLimit { requests: None, worker_time: Some(seconds(10)), ..rule(1, &["client"]) };
+    let (mut limit, mut trial) = (limiter(&time), limiter(&RateLimit { dry_run: true, ..time.clone() }));
+    for _ in 0..60 {
+        for limit in [&mut limit, &mut trial] {
+            let mut exchange = request("192.0.2.1", "");
+            if admit(std::slice::from_ref(limit), &mut exchange).is_ok() {
+                hold(&exchange, seconds(4));
+            }
+        }
+        advance(seconds(2)).await;
+    }
+    assert_eq!(trial.view().would_refuse, limit.view().refused);
+    assert!((40..60).contains(&limit.view().refused), "{:?}", limit.view());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_quota_is_never_less_than_what_is_left_and_has_a_window_of_whole_seconds() {
+    for (requests, burst, per, expected) in [
+        (100, 100, seconds(60), "q=100;w=60 r=99;t=1"),
+        (100, 200, seconds(60), "q=200;w=120 r=199;t=1"),
+        (100, 10, seconds(60), "q=100;w=60 r=9;t=1"),
+        (5, 1, seconds(1), "q=5;w=1 r=0;t=1"),
+        (2, 3, seconds(1), "q=4;w=2 r=2;t=1"),
+        (1000, 1000, Duration::from_millis(1), "q=1000000;w=1 r=999;t=1"),
+        (3, 3, Duration::from_millis(1500), "q=4;w=2 r=2;t=1"),
+    ] {
+        let rate = RequestRate { requests, burst };
+        let limits = [limiter(&RateLimit { requests: Some(rate), per, ..rule(1, &["client"]) })];
+        let mut exchange = request("192.0.2.1", "");
+        admit(&limits, &mut exchange).unwrap();
+        let (lines, _) = said(&exchange);
+        let lines = lines.join(" ").replace("RateLimit-Policy: \"route\";", "");
+        assert_eq!(lines.replace("RateLimit: \"route\";", ""), expected, "{rate:?} {per:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_for_worker_time_says_nothing_of_requests() {
+    let limits = [limiter(&RateLimit { worker_time: Some(seconds(6)), ..rule(2, &["client"]) })];
+    let mut exchange = request("192.0.2.1", "");
+    admit(&limits, &mut exchange).unwrap();
+    hold(&exchange, seconds(9));
+    let mut exchange = request("192.0.2.1", "");
+    assert!(admit(&limits, &mut exchange).is_err());
+    assert_eq!(said(&exchange), (vec![], 31));
+    advance(seconds(31)).await;
+    assert_eq!(passing(&limits, "192.0.2.1", ""), 2);
+    let mut exchange = request("192.0.2.1", "");
+    assert!(admit(&limits, &mut exchange).is_err());
+    let lines = ["RateLimit-Policy: \"route\";q=2;w=60", "RateLimit: \"route\";r=0;t=30"];
+    assert_eq!(said(&exchange), (lines.map(String::from).to_vec(), 30));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_address_that_makes_up_names_of_crawlers_has_two_buckets_at_most() {
     let rotating = |key: &[&str]| {
         let limits = [limiter(&rule(10, key))];
