@@ -41,6 +41,7 @@ pub(super) async fn call_within<D: Downstream>(
     thread: usize,
 ) -> Result<CallBox, Refusal> {
     exchange.log_facts.pool = Some(target.name.clone());
+    target.open_account(exchange);
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, low::priority(route, target, exchange), wait_budget);
     queue_wait.hints = route.early_hints.as_deref();

@@ -33,12 +33,18 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
         return Ok(());
     }
     exchange.log_facts.pool = Some(target.name.clone());
-    target.poison.admit(exchange)?;
     let key = target.fair.as_ref().map(|fair| fair.of(exchange));
-    let priority = low::priority(route, target, exchange);
-    let Some(error) = target.pool.refuse_early(priority, key) else { return Ok(()) };
-    exchange.log_facts.retry_after = target.meter.retry_after();
-    Err(error.into())
+    let refused = target.poison.admit(exchange).and_then(|()| {
+        let priority = low::priority(route, target, exchange);
+        let Some(error) = target.pool.refuse_early(priority, key) else { return Ok(()) };
+        exchange.log_facts.retry_after = target.meter.retry_after();
+        Err(error.into())
+    });
+    if refused.is_err() {
+        // A request that passes gets its account when it asks for a slot.
+        target.open_account(exchange);
+    }
+    refused
 }
 
 /// Discards a small body of a refused request, as far as it has arrived. If that is all of it, the connection can be kept. Waits for nothing.
@@ -67,5 +73,35 @@ fn is_costly(exchange: &Exchange) -> bool {
         BodyLength::Known(0) => false,
         BodyLength::Known(length) if length > SMALL => true,
         _ => exchange.head.fields.first(Name::Expect).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hostler_config::FairBy;
+    use tokio::time::Instant;
+
+    use super::super::FairKeys;
+    use super::super::target::PoolTarget;
+    use super::super::tests::{request, target};
+    use super::*;
+
+    #[tokio::test]
+    async fn the_ledger_and_the_key_count_an_upload_that_is_refused_early() {
+        let fair = FairKeys::new(&[FairBy::Client], None).unwrap();
+        let target = PoolTarget { fair: Some(fair.clone()), ..target() };
+        target.pool.close();
+        let ledger = target.meter.ledger.clone();
+        let route = Route::new("*".into(), Target::Pool(target), 1 << 30);
+        let mut exchange = request("192.0.2.1", "");
+        exchange.length = BodyLength::Known(10 << 20);
+        assert!(check(&route, &mut exchange).is_err());
+        let account = exchange.account.take().expect("a refused request has an account");
+        account.end(exchange.log_facts.fair.as_deref(), Duration::ZERO, true);
+        let key = &fair.view().keys[0];
+        assert_eq!((&*key.key, key.requests, key.refused), ("client 192.0.2.0/24", 1, 1));
+        assert_eq!(ledger.view(None, Instant::now()).all.requests.minute, 1);
     }
 }

@@ -98,7 +98,6 @@ impl<'a> QueueWait<'a> {
         client: &mut D,
     ) -> Result<Lease<Endpoint>, Refusal> {
         let asked = clock::now();
-        exchange.account = Some(self.target.account.clone());
         let (mut outcome, ahead) = self.wait(exchange, client, asked).await;
         if let Ok(lease) = &mut outcome {
             charge(lease, self.target, exchange);
