@@ -162,15 +162,14 @@ impl KeyCostTable {
     pub fn rows(&self, is_measured: bool, now: Instant) -> Vec<LedgerRow> {
         let by = |cost: &Cost| if is_measured { cost.cpu } else { cost.hold };
         let (keys, all) = self.dearest(by, now);
-        let row = |known: &KeyCost| LedgerRow {
-            name: known.words.to_string(),
-            share_percent: percent(by(&known.spans.minute(now)), all),
-            requests: known.spans.by_span(now, |cost| cost.requests),
-            cpu_ms: is_measured.then(|| known.spans.by_span(now, |cost| millis(cost.cpu))),
-            slot_hold_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
-            queue_wait_ms: known.spans.by_span(now, |cost| millis(cost.queue)),
-        };
+        let share = |known: &KeyCost| percent(by(&known.spans.minute(now)), all);
+        let row = |known: &KeyCost| known.spans.row(&known.words, share(known), is_measured, now);
         keys.into_iter().map(row).collect()
+    }
+
+    /// The sum of all keys as a row of a ledger, also of those that have no row.
+    pub fn all(&self, is_measured: bool, now: Instant) -> LedgerRow {
+        self.all.row("all", 100.0, is_measured, now)
     }
 }
 
@@ -215,6 +214,18 @@ impl Spans {
     /// The sum over the last 15 minutes.
     fn quarter(&self, now: Instant) -> Cost {
         self.whole(1).at(now)
+    }
+
+    /// The sums as a row of a ledger.
+    fn row(&self, name: &str, share_percent: f64, is_measured: bool, now: Instant) -> LedgerRow {
+        LedgerRow {
+            name: name.into(),
+            share_percent,
+            requests: self.by_span(now, |cost| cost.requests),
+            cpu_ms: is_measured.then(|| self.by_span(now, |cost| millis(cost.cpu))),
+            slot_hold_ms: self.by_span(now, |cost| millis(cost.hold)),
+            queue_wait_ms: self.by_span(now, |cost| millis(cost.queue)),
+        }
     }
 
     /// One figure of the sums of this moment.

@@ -43,6 +43,8 @@ struct LedgerSums {
 /// A ledger at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LedgerView {
+    /// The sum of all routes, also of those that are not in `routes`.
+    pub all: LedgerRow,
     /// The routes that have cost the most in the last minute.
     pub routes: Vec<LedgerRow>,
     /// The keys that have cost the most in the last minute. Empty without `queue.fair`.
@@ -115,6 +117,7 @@ impl Ledger {
         let accounts: Vec<_> = self.accounts().iter().filter_map(Weak::upgrade).collect();
         accounts.iter().for_each(|pending| self.take_in(pending, now));
         self.with(|sums| LedgerView {
+            all: sums.routes.all(is_measured, now),
             routes: sums.routes.rows(is_measured, now),
             keys: keys.map(|keys| keys.rows(is_measured, now)).unwrap_or_default(),
             releases: sums.releases.rows(is_measured, now),
@@ -310,6 +313,20 @@ mod tests {
         assert_eq!((page.requests.minute, page.slot_hold_ms.minute, page.queue_wait_ms.day), (1, 40, 5));
         assert_eq!(page.cpu_ms.unwrap().quarter, 30);
         assert_eq!(seen.keys[0].cpu_ms, page.cpu_ms);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_sum_has_the_routes_without_a_row_as_well() {
+        let ledger = Arc::new(Ledger::new(Instant::now()));
+        let accounts: Vec<_> = (0..300).map(|at| account(&ledger, &format!("/{at}"))).collect();
+        for account in &accounts {
+            account.payer(None, &[]).pay(0, cost(20, Some(10)));
+            account.end(None, Duration::ZERO, false);
+        }
+        let LedgerView { all, routes, .. } = ledger.view(None, Instant::now());
+        assert_eq!((&*all.name, all.share_percent, all.requests.minute), ("all", 100.0, 300));
+        assert_eq!((all.cpu_ms.unwrap().quarter, all.slot_hold_ms.day), (3000, 6000));
+        assert_eq!(routes.len(), 10);
     }
 
     #[tokio::test(start_paused = true)]

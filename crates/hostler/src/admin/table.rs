@@ -123,13 +123,20 @@ fn write_ledger(out: &mut String, ledger: &Value) {
     // Of a key the cost itself, too: it says what a client takes, however many others there are.
     let time = |row: &Value| millis(&row[if has_cpu { "cpu_ms" } else { "slot_hold_ms" }]["1m"]);
     let key = |row: &Value| Some(format!("{} ({})", route(row)?, time(row)));
-    let mut write = |who: &str, rows: Vec<String>| {
-        if !rows.is_empty() {
-            let _ = writeln!(out, "  {what} of the last minute{who}: {}", rows.join(", "));
+    let mut write = |who: &str, rows: &Value, words: &dyn Fn(&Value) -> Option<String>| {
+        let shown = array(rows).iter().take(MOST_ROWS);
+        let mut texts: Vec<_> = shown.clone().filter_map(words).collect();
+        let others = 100.0 - shown.filter_map(share).sum::<f64>();
+        // Each share is rounded, so a little is missing even if all are shown.
+        if !texts.is_empty() && others >= 0.5 {
+            texts.push(format!("others {others:.1} %"));
+        }
+        if !texts.is_empty() {
+            let _ = writeln!(out, "  {what} of the last minute{who}: {}", texts.join(", "));
         }
     };
-    write("", array(&ledger["routes"]).iter().filter_map(route).take(MOST_ROWS).collect());
-    write(" by key", array(&ledger["keys"]).iter().filter_map(key).take(MOST_ROWS).collect());
+    write("", &ledger["routes"], &route);
+    write(" by key", &ledger["keys"], &key);
 }
 
 /// A restart that is under way or has failed. One that has succeeded shows in the workers' rows.
