@@ -1,15 +1,16 @@
 //! The meaning of a pool's members: their addresses, and TLS. Knows no workers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use hostler_address::OwnAddresses;
 
 use super::Resolver;
 use crate::document::KeyPath;
-use crate::file::{Hedge, HedgeSwitch, Pool};
+use crate::file::{Hedge, HedgeAfter, HedgeSwitch, Pool};
 use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
-use crate::value::{Auto, ListenAddress, MemberAddress, Slots};
+use crate::value::{Auto, ListenAddress, MemberAddress, Period, Slots};
 
 /// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
@@ -67,12 +68,12 @@ impl Resolver<'_> {
         Members { endpoints, slots, protocol: pool.protocol, tls, health_check }
     }
 
-    /// When requests are sent to a second member.
+    /// When requests are sent to a second member. Together with the source of the pool comes the longest time of its requests.
     pub(super) fn hedge(
         &mut self,
         path: &KeyPath,
         written: &HedgeSwitch,
-        source: &PoolMembers,
+        (source, longest): (&PoolMembers, Duration),
     ) -> Option<Hedge> {
         let hedge = match written {
             HedgeSwitch::Word(false) => return None,
@@ -83,6 +84,16 @@ impl Resolver<'_> {
         if members.endpoints.len() == 1 {
             let place = self.document.place_of_value(path);
             self.report.warn(place, format!("{path}: does nothing, because the pool has one member"));
+        } else if let HedgeAfter::Time(after) = hedge.after
+            && after >= longest
+        {
+            let here = path.key("after");
+            let place = self.document.place_of_value(&here);
+            let longest = Period(longest);
+            self.report.warn(
+                place,
+                format!("{here}: does nothing, because no request takes longer than its request_timeout, {longest}"),
+            );
         }
         Some(hedge)
     }

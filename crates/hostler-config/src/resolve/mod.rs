@@ -23,6 +23,7 @@ mod programs;
 mod rate_limit;
 mod redirect;
 mod registrar;
+mod request_keys;
 mod resolver;
 mod respond;
 mod route;

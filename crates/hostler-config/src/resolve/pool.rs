@@ -81,7 +81,7 @@ impl Resolver<'_> {
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
                 short_first: self.short_first(&path.key("queue"), &written.queue),
-                fair: written.queue.fair.0.clone(),
+                fair: self.request_keys(&path.key("queue").key("fair"), &written.queue.fair.0),
                 low: written.queue.low.0.clone(),
             },
             rate_limit: self.rate_limit(&path.key("rate_limit"), &written.rate_limit, true),
@@ -93,7 +93,11 @@ impl Resolver<'_> {
             max_streams: written.max_streams.get(),
             stream_idle_timeout: written.stream_idle_timeout.0,
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
-            hedge: self.hedge(&path.key("hedge"), &written.hedge, &source),
+            hedge: self.hedge(
+                &path.key("hedge"),
+                &written.hedge,
+                (&source, longest_request(name, written, routes)),
+            ),
             poison: Poison { kills: written.poison.kills.get(), keep_off: written.poison.keep_off.0 },
             source,
         }
@@ -112,8 +116,13 @@ impl Resolver<'_> {
             self.refuse(&order, "\"short_first\" is not allowed with fair, which decides the order by key");
         }
         if written.max_delay.0 >= written.timeout.0 {
-            let timeout = written.timeout;
-            self.refuse(&max_delay, format!("is not shorter than timeout, which is {timeout}"));
+            let file::Queue { max_delay: delay, timeout, .. } = written;
+            if self.document.is_written(&max_delay) {
+                self.refuse(&max_delay, format!("is not shorter than timeout, which is {timeout}"));
+            } else {
+                let why = format!("is not longer than max_delay, which is {delay} by default");
+                self.refuse(&path.key("timeout"), format!("{why}; write a shorter max_delay, too"));
+            }
         }
         Some(written.max_delay.0)
     }

@@ -38,7 +38,7 @@ impl Resolver<'_> {
             requests,
             worker_time: written.worker_time.map(|time| time.0),
             per: written.per.0,
-            key: written.key.0.clone(),
+            key: self.request_keys(&path.key("key"), &written.key.0),
             fields: written.fields,
             dry_run: written.dry_run,
         })

@@ -54,7 +54,7 @@ impl Resolver<'_> {
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
                 short_first: self.short_first(&path.key("queue"), &written.queue),
-                fair: written.queue.fair.0.clone(),
+                fair: self.request_keys(&path.key("queue").key("fair"), &written.queue.fair.0),
                 low: written.queue.low.0.clone(),
             },
             request_timeout: written.request_timeout.0,

@@ -11,7 +11,7 @@ use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Buffer, EarlyHintLinks, File, Priority};
 use crate::pattern::MatchPattern;
-use crate::resolved::{Changes, Conditions, EarlyHints, Route, StaticFiles, Target};
+use crate::resolved::{Changes, Conditions, EarlyHints, HeaderChange, Route, StaticFiles, Target};
 
 /// The keys of targets.
 const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
@@ -86,7 +86,11 @@ impl Resolver<'_> {
                     fallback,
                     files_first,
                     caching: self.caching(&path, written).filter(|_| written.pool.is_some()),
-                    early_hints: self.early_hints(&path.key("early_hints"), written.early_hints.as_ref()),
+                    early_hints: self.early_hints(
+                        &path.key("early_hints"),
+                        written.early_hints.as_ref(),
+                        &changes,
+                    ),
                     changes,
                 });
             }
@@ -94,7 +98,12 @@ impl Resolver<'_> {
         routes
     }
 
-    fn early_hints(&mut self, path: &KeyPath, written: Option<&file::EarlyHints>) -> Option<EarlyHints> {
+    fn early_hints(
+        &mut self,
+        path: &KeyPath,
+        written: Option<&file::EarlyHints>,
+        changes: &Changes,
+    ) -> Option<EarlyHints> {
         let (links, http1) = match written? {
             file::EarlyHints::Short(links) => (Some(links), false),
             file::EarlyHints::Table(table) => (table.links.as_ref(), table.http1),
@@ -102,7 +111,19 @@ impl Resolver<'_> {
         // What could not be read has an error already.
         let why = match links {
             Some(EarlyHintLinks::List(links)) if links.is_empty() => "the list has no link",
-            Some(links) => return Some(EarlyHints { links: links.clone(), http1 }),
+            Some(links) => {
+                let is_replaced = |change: &HeaderChange| match change {
+                    HeaderChange::Set(name, _) | HeaderChange::Remove(name) => {
+                        name.eq_ignore_ascii_case("link")
+                    }
+                    HeaderChange::Add(..) | HeaderChange::Default(..) => false,
+                };
+                if *links == EarlyHintLinks::Learn && changes.answer.iter().any(is_replaced) {
+                    let why = "learns nothing, because response_headers sets or removes Link; write a list of links";
+                    self.report.warn(self.document.place_of_value(path), format!("{path}: {why}"));
+                }
+                return Some(EarlyHints { links: links.clone(), http1 });
+            }
             None => "links is missing; write links = \"learn\" or a list of links",
         };
         if !self.report.has_errors() {

@@ -389,6 +389,9 @@ fn short_requests_come_first_only_if_the_file_says_so_and_not_beside_a_fair_queu
     site(&queue("order = \"short_first\"\nmax_delay = \"5s\"")).says(expect![[
         r#"hostler.toml:5:13: pools.web.queue.max_delay: is not shorter than timeout, which is 5s"#
     ]]);
+    site(&queue("order = \"short_first\"\ntimeout = \"400ms\"")).says(expect![[
+        r#"hostler.toml:5:11: pools.web.queue.timeout: is not longer than max_delay, which is 500ms by default; write a shorter max_delay, too"#
+    ]]);
     site(&queue("max_delay = \"1s\"")).says(expect![[
         r#"hostler.toml:4:13: pools.web.queue.max_delay: is for order = "short_first" only"#
     ]]);

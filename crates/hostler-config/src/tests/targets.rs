@@ -241,6 +241,19 @@ fn early_hints_are_learnt_or_named_in_short_or_in_a_table() {
 }
 
 #[test]
+fn links_that_the_route_replaces_are_not_learnt_which_causes_a_warning() {
+    let changed = |hints: &str, changes: &str| format!("{}response_headers.{changes}\n", hinted(hints));
+    with_files(&changed("\"learn\"", "set = { link = \"</a>; rel=preload\" }")).says(expect![
+        "hostler.toml:4:15: routes[0].early_hints: learns nothing, because response_headers sets or removes Link; write a list of links"
+    ]);
+    with_files(&changed("{ links = \"learn\" }", "remove = [\"Link\"]")).says(expect![
+        "hostler.toml:4:15: routes[0].early_hints: learns nothing, because response_headers sets or removes Link; write a list of links"
+    ]);
+    with_files(&changed("\"learn\"", "add = { Link = \"</a>; rel=preload\" }")).says(expect![""]);
+    with_files(&changed("[\"</a>; rel=preload\"]", "remove = [\"Link\"]")).says(expect![""]);
+}
+
+#[test]
 fn each_mistake_in_early_hints_is_told_with_its_line() {
     let says = |text: &str, expected| check(&hinted(text), expected);
     says(
