@@ -34,7 +34,7 @@ impl SimulatedMember for Dying {
     }
 }
 
-async fn request(member: &MemberSide) {
+pub(super) async fn request(member: &MemberSide) {
     let mut head = vec![];
     while !head.ends_with(b"\r\n\r\n") {
         if poll_fn(|cx| member.poll_read(cx, &mut head)).await == 0 {
@@ -43,7 +43,7 @@ async fn request(member: &MemberSide) {
     }
 }
 
-fn exchange() -> Exchange {
+pub(super) fn exchange() -> Exchange {
     let sweep = Sweep::new();
     tokio::spawn(sweep.clone().run());
     let address = ([127, 0, 0, 1], 1).into();
@@ -52,7 +52,7 @@ fn exchange() -> Exchange {
     exchange
 }
 
-fn settings() -> CallSettings {
+pub(super) fn settings() -> CallSettings {
     let minute = Duration::from_secs(60);
     CallSettings {
         connect_timeout: minute,

@@ -3,6 +3,7 @@
 
 mod bugs;
 mod kept;
+mod race;
 mod wire;
 
 use std::cell::RefCell;

@@ -1,0 +1,102 @@
+//! Two tries of one request at two members: which answer counts, and how long each may take.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_dispatch::{Claim, Lease, Membership, Pool, PoolSettings};
+use tokio::time::{Instant, sleep};
+
+use super::kept::{exchange, request, settings};
+use super::{Dialled, SimulatedMember, WireSettings, listen, simulated_address, wire};
+use crate::exchange::{Exchange, LateCheck, NoClient};
+use crate::proxy::{Endpoint, Failure, FirstHead, Meter, SecondTry, forward};
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// What a member does with its request after a time.
+#[derive(Clone, Copy)]
+enum Act {
+    Answers,
+    HangsUp,
+}
+use Act::{Answers, HangsUp};
+
+struct Timed(Duration, Act);
+
+impl SimulatedMember for Timed {
+    fn dial(self: Arc<Self>) -> Dialled {
+        let (stream, member) = wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
+        tokio::spawn(async move {
+            request(&member).await;
+            sleep(self.0).await;
+            if let Answers = self.1 {
+                member.write_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                std::future::pending::<()>().await;
+            }
+        });
+        Dialled::Accepted(stream, Duration::ZERO)
+    }
+}
+
+/// A pool whose only member is the simulated one with this number, and its slot.
+async fn pool(number: usize) -> (Membership<Endpoint>, Lease<Endpoint>) {
+    let pool = Pool::new("app", PoolSettings::default());
+    let address = simulated_address(number).into();
+    let membership = pool.join(Endpoint::new(address, "a".into(), Arc::new(Meter::new(1)), 1, None), 1);
+    (membership, pool.acquire(Claim::default()).await.unwrap())
+}
+
+/// Both are asked. From two seconds on the answer is late, and after 30 it is over. `meanwhile` gets the first member.
+async fn race(
+    [first, second]: [(Duration, Act); 2],
+    moves: bool,
+    meanwhile: impl AsyncFnOnce(Membership<Endpoint>),
+) -> Result<&'static str, Failure> {
+    listen(
+        [first, second].map(|(after, act)| Arc::new(Timed(after, act)) as Arc<dyn SimulatedMember>).into(),
+    );
+    let mut exchange: Exchange = exchange();
+    let ((membership, first), (_second, second)) = (pool(0).await, pool(1).await);
+    let (at, until) = (Instant::now() + seconds(2), Instant::now() + seconds(30));
+    exchange.late_check = Some(LateCheck { at, until });
+    exchange.deadline.set_at(at);
+    exchange.patience = Some(Box::pin(sleep(Duration::from_millis(10))));
+    let settings = settings();
+    let Ok(call) = forward(&mut exchange, &mut NoClient, first, &settings, 0).await else {
+        panic!("the first member has the request");
+    };
+    assert!(call.is_late());
+    let second = SecondTry::begin(&exchange, second, &settings, 0);
+    let mut client = NoClient;
+    let (head, ()) =
+        tokio::join!(call.race(second, moves, &mut exchange, &mut client), meanwhile(membership));
+    head.map(|head| match head {
+        FirstHead::First(call) => (call, "first"),
+        FirstHead::Second(call) => (call, "second"),
+    })
+    .map(|(call, which)| {
+        call.finish(&mut exchange);
+        which
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_first_try_has_failed_the_second_has_all_of_the_time() {
+    let times = [(seconds(1), HangsUp), (seconds(5), Answers)];
+    assert_eq!(race(times, true, async |_member| sleep(seconds(9)).await).await.unwrap(), "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_try_of_a_request_waits_for_a_member_that_was_given_up() {
+    let times = [(seconds(10), Answers), (seconds(1), HangsUp)];
+    for (moves, expected) in [(false, Some("first")), (true, None)] {
+        let outcome = race(times, moves, async |member| {
+            sleep(seconds(3)).await;
+            member.set_health(false);
+            sleep(seconds(9)).await;
+        });
+        assert_eq!(outcome.await.ok(), expected);
+    }
+}
