@@ -66,15 +66,14 @@ pub(super) async fn call_within<D: Downstream>(
         let Some((member, lease)) = begin(policy, lease, target, &queue_wait, exchange) else {
             return Err(last.unwrap_or(Refusal::NoMember));
         };
-        let at = HedgedCall { route, target, moves: policy.may_send_more(sends + 1), thread };
+        let moves = policy.may_send_more(sends + 1);
+        let at = HedgedCall { route, target, moves, thread };
         let answered = match hedge_of(target, stay.as_ref()) {
             None => proxy::forward(exchange, client, lease, &target.call, thread).await,
             Some(hedge) => hedge::forward(hedge, at, lease, exchange, client).await,
         };
         let answered = match answered {
-            Ok(call) if call.is_late() => {
-                wait::for_late_answer(call, at.moves, exchange, client, target).await
-            }
+            Ok(call) if call.is_late() => wait::for_late_answer(call, moves, exchange, client, target).await,
             answered => answered,
         };
         let failure = match answered {
