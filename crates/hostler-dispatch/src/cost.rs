@@ -18,6 +18,9 @@ pub trait Payer: Send + Sync {
     /// A request has cost this much. A payer gets a cost without a holding time for what the member did after its answer.
     /// `mark` is that of [`Lease::charge_to`](super::Lease::charge_to).
     fn pay(&self, mark: u64, cost: SlotCost);
+
+    /// The member ended the request without an answer. In a fair pool its key is charged this much besides.
+    fn pay_besides(&self, charged: Duration);
 }
 
 /// Who is told what the members of a pool use while they have no request. Called without the pool's lock.

@@ -11,7 +11,7 @@ use super::claim::{LongLived, MemberId, Ticket};
 use super::cost::{Payer, Payment, SlotCost};
 use super::cpu::CpuClock;
 use super::member::Grant;
-use super::shared::PoolInner;
+use super::shared::{COST_OF_DEATH, PoolInner};
 use super::tunnel_guard::TunnelGuard;
 
 /// How a lease ends. Each ending returns the slot at once. They differ in what the pool then does with the member. A lease can also
@@ -44,15 +44,18 @@ pub struct Lease<E> {
     ticket: Ticket,
     grant: Grant<E>,
     holds: Holding,
-    /// Who pays for the slot, until that is done.
+    /// Who pays for the slot.
     payment: Option<Payment>,
+    /// That is done.
+    is_paid: bool,
     /// The key of the request in the member's CPU account.
     under_way: Option<u32>,
 }
 
 impl<E> Lease<E> {
     pub(super) fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
-        Self { shared, ticket, grant, holds: Holding::Slot, payment: None, under_way: None }
+        let (payment, under_way) = (None, None);
+        Self { shared, ticket, grant, holds: Holding::Slot, payment, is_paid: false, under_way }
     }
 
     /// When the slot comes back, `payer` is told with this mark what it has cost.
@@ -66,16 +69,17 @@ impl<E> Lease<E> {
     /// The member has finished: tells the payer what the slot has cost, and returns that. `None` without a payer, or if it was
     /// told before. The slot is not returned.
     pub fn settle(&mut self, now: Instant) -> Option<SlotCost> {
-        let payment = self.payment.take()?;
+        let payment = self.payment.as_ref().filter(|_| !self.is_paid)?;
+        self.is_paid = true;
         let (cpu, under_way) = (self.grant.member.cpu.get(), self.under_way.take());
-        let cpu = cpu.zip(under_way).map(|(cpu, key)| cpu.end(key as usize, now, &payment));
+        let cpu = cpu.zip(under_way).map(|(cpu, key)| cpu.end(key as usize, now, payment));
         let cost = SlotCost { hold: now.saturating_duration_since(self.since()), cpu };
         payment.pay(cost);
         Some(cost)
     }
 
     fn settle_now(&mut self) {
-        if self.payment.is_some() {
+        if self.payment.is_some() && !self.is_paid {
             self.settle(Instant::now());
         }
     }
@@ -198,7 +202,12 @@ impl<E: Send + Sync + 'static> Lease<E> {
                 None
             }
             LeaseEnding::Unreachable => self.shared.fail(&self.grant),
-            LeaseEnding::HungUp => Some(self.shared.suspect(&self.grant)),
+            LeaseEnding::HungUp => {
+                if let Some(payment) = &self.payment {
+                    payment.payer.pay_besides(COST_OF_DEATH);
+                }
+                Some(self.shared.suspect(&self.grant))
+            }
         };
         if let Some(until) = until {
             redispatch_at(&self.shared, until);

@@ -29,7 +29,7 @@ pub(super) struct WaitingGauge {
 
 /// What a request is charged in a fair pool, besides its time, if its member ended it without an answer: a member that has
 /// died needs about this long to start again.
-const COST_OF_DEATH: Duration = Duration::from_secs(1);
+pub(super) const COST_OF_DEATH: Duration = Duration::from_secs(1);
 
 /// A pause runs.
 const PAUSED: u64 = u64::MAX;

@@ -49,6 +49,8 @@ impl Payer for TestPayer {
     fn pay(&self, _: u64, cost: SlotCost) {
         self.paid.fetch_add(nanos(cost.cpu.unwrap_or_default()), Ordering::SeqCst);
     }
+
+    fn pay_besides(&self, _: Duration) {}
 }
 
 impl IdlePayer for TestPayer {

@@ -1,13 +1,14 @@
 //! Fair pools: whose request is next, who gives way when the queue is full, and shares under load in virtual time.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio::time::advance;
+use tokio::time::{Instant, advance};
 
 use super::simulation::{Holding, Story, World};
 use super::*;
-use crate::{FairKey, Policy, Priority};
+use crate::{FairKey, Payer, Policy, Priority, SlotCost};
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -136,6 +137,32 @@ async fn a_key_under_which_members_die_pays_for_the_deaths() {
     drop(running);
     other.assert_served();
     again.assert_served();
+}
+
+/// Hears what is charged besides the time of the slot, in milliseconds.
+#[derive(Default)]
+struct Besides(AtomicU64);
+
+impl Payer for Besides {
+    fn pay(&self, _: u64, _: SlotCost) {}
+
+    fn pay_besides(&self, charged: Duration) {
+        self.0.fetch_add(u64::try_from(charged.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_payer_is_told_of_a_death_also_if_the_slot_was_paid_for_before() {
+    let pool = fair_pool(99);
+    let _members = [pool.join("a", 1), pool.join("b", 1)];
+    let payer = Arc::<Besides>::default();
+    let [mut deadly, mut fine] = [take(&pool, 1), take(&pool, 1)];
+    deadly.charge_to(payer.clone(), 0);
+    fine.charge_to(payer.clone(), 0);
+    assert!(deadly.settle(Instant::now()).is_some() && deadly.settle(Instant::now()).is_none());
+    deadly.end(LeaseEnding::HungUp);
+    fine.end(LeaseEnding::Finished(Instant::now()));
+    assert_eq!(payer.0.load(Ordering::Relaxed), 1000);
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,8 @@ pub(super) struct Cost {
     pub cpu: Duration,
     /// How long they held slots.
     pub hold: Duration,
+    /// What a fair pool has charged for them besides, because workers ended them without an answer.
+    pub besides: Duration,
     /// How long they waited for slots.
     pub queue: Duration,
 }
@@ -104,6 +106,8 @@ pub(super) struct KeyCost {
     pub requests: u64,
     /// How many of them Hostler has refused.
     pub refused: u64,
+    /// How many times a worker ended one of them without an answer.
+    pub unanswered: u64,
 }
 
 impl KeyCostTable {
@@ -133,7 +137,7 @@ impl KeyCostTable {
         if self.keys.len() == MOST_KEYS {
             self.drop_cheapest(now);
         }
-        let mut known = KeyCost { words, spans: Spans::new(now), requests: 0, refused: 0 };
+        let mut known = KeyCost { words, spans: Spans::new(now), requests: 0, refused: 0, unanswered: 0 };
         known.add(cost, is_refused, now);
         self.keys.insert(key, known);
     }
@@ -141,7 +145,7 @@ impl KeyCostTable {
     /// Drops the cheaper half: then it happens once for many new keys.
     fn drop_cheapest(&mut self, now: Instant) {
         let mut costs: Vec<_> =
-            self.keys.iter().map(|(key, known)| (known.spans.quarter(now).hold, *key)).collect();
+            self.keys.iter().map(|(key, known)| (known.spans.quarter(now).charged(), *key)).collect();
         costs.sort_unstable();
         for (_, key) in &costs[..MOST_KEYS / 2] {
             self.keys.remove(key);
@@ -178,6 +182,7 @@ impl KeyCost {
         self.spans.add(cost, now);
         self.requests += cost.requests;
         self.refused += u64::from(is_refused);
+        self.unanswered += u64::from(!cost.besides.is_zero());
     }
 }
 
@@ -259,11 +264,17 @@ impl SlidingSum {
 }
 
 impl Cost {
+    /// What a fair pool charges for it.
+    pub fn charged(&self) -> Duration {
+        self.hold + self.besides
+    }
+
     fn with(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,
             cpu: self.cpu + other.cpu,
             hold: self.hold + other.hold,
+            besides: self.besides + other.besides,
             queue: self.queue + other.queue,
         }
     }
@@ -273,6 +284,7 @@ impl Cost {
             requests: (self.requests as f64 * part).round() as u64,
             cpu: self.cpu.mul_f64(part),
             hold: self.hold.mul_f64(part),
+            besides: self.besides.mul_f64(part),
             queue: self.queue.mul_f64(part),
         }
     }

@@ -17,12 +17,14 @@ pub struct FairKeyView {
     pub key: String,
     /// Its part of the worker time of all keys in the last minute, in percent.
     pub share_percent: f64,
-    /// The worker time of its requests, in milliseconds.
+    /// The worker time of its requests, in milliseconds, as the pool charges it: with one second for each of `unanswered`.
     pub worker_ms: BySpan,
     /// How many of its requests have ended since it came into the list.
     pub requests: u64,
     /// How many of them Hostler has refused.
     pub refused: u64,
+    /// How many times a worker ended one of them without an answer: it died, or closed the connection.
+    pub unanswered: u64,
 }
 
 /// The key of one request, which is charged when its slot comes back and when it ends.
@@ -104,6 +106,11 @@ impl FairCharge {
         self.add(cost, false, now);
     }
 
+    /// A worker ended the request without an answer, and its key is charged this much besides.
+    pub(super) fn pay_besides(&self, besides: Duration, now: Instant) {
+        self.add(Cost { besides, ..Cost::default() }, false, now);
+    }
+
     /// The request has ended, after this time in the queue.
     pub(super) fn end(&self, queue: Duration, is_refused: bool, now: Instant) {
         self.add(Cost { requests: 1, queue, ..Cost::default() }, is_refused, now);
@@ -128,13 +135,14 @@ impl KeyCosts {
     /// The keys that have cost the most in the last minute, the dearest first.
     pub fn view(&self, now: Instant) -> Vec<FairKeyView> {
         self.with(|costs| {
-            let (keys, all) = costs.dearest(|cost| cost.hold, now);
+            let (keys, all) = costs.dearest(Cost::charged, now);
             let view = |known: &KeyCost| FairKeyView {
                 key: known.words.to_string(),
-                share_percent: percent(known.spans.minute(now).hold, all),
-                worker_ms: known.spans.by_span(now, |cost| millis(cost.hold)),
+                share_percent: percent(known.spans.minute(now).charged(), all),
+                worker_ms: known.spans.by_span(now, |cost| millis(cost.charged())),
                 requests: known.requests,
                 refused: known.refused,
+                unanswered: known.unanswered,
             };
             keys.into_iter().map(view).collect()
         })
@@ -167,12 +175,15 @@ mod tests {
             other.end(Duration::ZERO, false, now);
         }
         other.end(Duration::ZERO, true, now);
+        let deadly = charge(3, "Deadly");
+        deadly.pay_besides(Duration::from_secs(1), now);
         let seen = costs.view(now);
         assert_eq!(
             seen.iter().map(|key| (&*key.key, key.share_percent)).collect::<Vec<_>>(),
-            [("crawler Robot", 80.0), ("crawler Other", 20.0)]
+            [("crawler Robot", 63.2), ("crawler Deadly", 21.1), ("crawler Other", 15.8)]
         );
         assert_eq!(seen[0].worker_ms, BySpan { minute: 3000, quarter: 3000, day: 3000 });
-        assert_eq!((seen[1].requests, seen[1].refused), (31, 1));
+        assert_eq!((seen[2].requests, seen[2].refused, seen[2].unanswered), (31, 1, 0));
+        assert_eq!((seen[1].worker_ms.minute, seen[1].unanswered), (1000, 1));
     }
 }

@@ -247,6 +247,8 @@ impl Payer for RouteAccount {
     fn pay(&self, release: u64, cost: SlotCost) {
         self.pay_at(release, cost, clock::now());
     }
+
+    fn pay_besides(&self, _: Duration) {}
 }
 
 impl IdlePayer for Ledger {
@@ -268,6 +270,12 @@ impl Payer for RequestAccount {
             charge.pay(of_key, now);
         }
         self.buckets.iter().for_each(|bucket| bucket.settle(cost.hold, now));
+    }
+
+    fn pay_besides(&self, charged: Duration) {
+        if let Some(charge) = &self.charge {
+            charge.pay_besides(charged, clock::now());
+        }
     }
 }
 
