@@ -126,6 +126,26 @@ async fn with_several_requests_at_once_the_ledger_has_the_cpu_time_of_the_worker
     the_sum_agrees("'auto'", 1.5).await;
 }
 
+/// An app with a timer that computes for 10 ms of 50.
+const TICKS: &str = "
+    const http = require('node:http');
+    setInterval(() => { const until = Date.now() + 10; while (Date.now() < until); }, 50);
+    http.createServer((req, res) => res.end('ok')).listen(3000);";
+
+#[tokio::test]
+async fn what_workers_do_without_a_request_is_in_the_ledger_in_time() {
+    let site = source(TICKS).workers(2).started().await;
+    site.is_ready().await;
+    let unowned = async || ledger(&site).await["unowned_cpu_ms"]["1d"].as_f64().unwrap_or_default();
+    let (before, owned) = (cpu_of_workers(&site).await, unowned().await);
+    eventually("300 ms of CPU time", async || (cpu_of_workers(&site).await > before + 300.0).then_some(()))
+        .await;
+    let (paid, used) = (unowned().await - owned, cpu_of_workers(&site).await - before);
+    println!("without a request, workers used {used:.0} ms; ledger {paid} ms");
+    assert!((paid - used).abs() < 100.0, "{paid} of {used}");
+    site.stop().await;
+}
+
 #[tokio::test]
 async fn the_log_tells_computing_from_waiting() {
     let site = source(COMPUTES).option("pools.app.concurrency=1").started().await;
