@@ -27,7 +27,9 @@ pub(super) struct OutboxMark {
 }
 
 impl Http1Client {
-    /// Writes a head. The connection is closed after the answer unless `keep` is true and its client wants it kept.
+    /// Writes a head. The connection is closed after the answer unless `keep` is true and its client wants it kept. It is also closed if
+    /// the request has not been read whole: nobody may read the rest of it. The head says so (RFC 9112 section 9.6), so that the client
+    /// sends its next request on another connection.
     fn write_head(
         &mut self,
         head: &ResponseHead,
@@ -36,7 +38,7 @@ impl Http1Client {
         keep: bool,
     ) -> OutboxMark {
         let mark = OutboxMark { at: self.outbox.len(), written: self.written, keep: self.keep };
-        self.keep &= keep;
+        self.keep &= keep && self.is_request_read();
         let keeping = Keeping { keep: self.keep, version: self.version() };
         head::write_answer(&mut self.outbox, head, exchange, framing, keeping);
         mark
@@ -93,7 +95,7 @@ impl AnswerSink for Http1Client {
         framing: Framing,
         closes: bool,
     ) -> OutboxMark {
-        let mark = self.write_head(head, exchange, framing, !closes && self.is_request_read());
+        let mark = self.write_head(head, exchange, framing, !closes);
         if body.len() <= COPIED {
             self.outbox.extend_from_slice(&body);
         } else {

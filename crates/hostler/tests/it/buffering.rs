@@ -184,7 +184,7 @@ async fn a_member_may_answer_before_it_has_the_whole_body() {
     let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'").await;
     let mut client = site.connect().await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nsome").await;
-    client.answer().await.assert_status(403).assert_says("no");
+    client.answer().await.assert_status(403).assert_says("no").assert_field("connection", "close");
     client.assert_closed().await;
     site.settles("app", 0, 0).await;
 }
@@ -198,12 +198,14 @@ async fn a_streamed_body_and_its_answer_may_overlap() {
     ];
     let app = upstream().at_head().does(steps.concat()).start().await;
     let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'").await;
-    let mut client = site.connect().await;
     for _ in 0..2 {
+        let mut client = site.connect().await;
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nsome").await;
-        client.read_until("begun\r\n").await;
+        let head = client.read_until("begun\r\n").await;
+        assert!(head.contains("\r\nConnection: close\r\n"), "the body may never be read whole: {head}");
         client.send(vec![b'x'; 100_000 - 4]).await;
         assert!(client.read_until("0\r\n\r\n").await.contains("ended"));
+        client.assert_closed().await;
     }
     assert!(app.requests().iter().all(|seen| seen.is_whole && seen.body.len() == 100_000));
     assert_eq!(app.connections(), 1);
