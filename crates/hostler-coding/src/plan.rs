@@ -33,32 +33,33 @@ pub enum EncodingDecision {
 impl EncodingPlan {
     /// What to do with the response to a request with these fields. `length` is the length of its body, if known.
     pub fn verdict(&self, request: &Fields, answer: &ResponseHead, length: Option<u64>) -> EncodingDecision {
-        if !self.is_worth_it(answer, length) || forbids(request) {
+        // A 206 is a part of a body of which the client has other parts without a coding. It has the `Vary` of the whole (RFC 9110
+        // section 15.3.7). Its length is not that of the whole.
+        let is_part = answer.status == 206;
+        if !self.is_worth_it(answer, length.filter(|_| !is_part)) || forbids(request) {
             return EncodingDecision::Leave;
         }
         match accept::choose(request.all(Name::AcceptEncoding), &self.codings) {
-            Some(coding) => EncodingDecision::Encode(coding),
-            None => EncodingDecision::Vary,
+            Some(coding) if !is_part => EncodingDecision::Encode(coding),
+            _ => EncodingDecision::Vary,
         }
     }
 
     fn is_worth_it(&self, answer: &ResponseHead, length: Option<u64>) -> bool {
-        // 204, 205 and 304 have no body. A 206 is a part of a body of which the client has other parts without a coding.
-        if matches!(answer.status, 204 | 205 | 304 | 206)
+        // 204, 205 and 304 have no body.
+        if matches!(answer.status, 204 | 205 | 304)
             || length.is_some_and(|length| length < self.min_size.max(1))
         {
             return false;
         }
         // A body that already has a coding stays as it is. A digest is for exactly these bytes.
-        let hands_off = [
-            Name::ContentEncoding,
-            Name::ContentRange,
-            Name::ContentDigest,
-            Name::ReprDigest,
-            Name::Digest,
-            Name::ContentMd5,
-        ];
-        if hands_off.iter().any(|&name| answer.fields.first(name).is_some()) || forbids(&answer.fields) {
+        let hands_off =
+            [Name::ContentEncoding, Name::ContentDigest, Name::ReprDigest, Name::Digest, Name::ContentMd5];
+        let has = |name| answer.fields.first(name).is_some();
+        if hands_off.into_iter().any(has) || forbids(&answer.fields) {
+            return false;
+        }
+        if answer.status != 206 && has(Name::ContentRange) {
             return false;
         }
         let kind = answer.fields.first(Name::ContentType).unwrap_or_default();
@@ -125,7 +126,8 @@ mod tests {
             (500, &[("Content-Type", "application/json")], None, encode),
             (200, &[("Content-Type", "image/png")], None, EncodingDecision::Leave),
             (200, &[], None, EncodingDecision::Leave),
-            (206, &[html], None, EncodingDecision::Leave),
+            (206, &[html, ("Content-Range", "bytes 0-1/2000")], Some(2), EncodingDecision::Vary),
+            (206, &[("Content-Type", "image/png")], None, EncodingDecision::Leave),
             (304, &[html], None, EncodingDecision::Leave),
             (204, &[html], None, EncodingDecision::Leave),
             (200, &[html, ("Content-Encoding", "gzip")], None, EncodingDecision::Leave),

@@ -65,12 +65,15 @@ async fn a_client_without_compression_gets_the_plain_answer() {
     }
     let part = asked(&site, "GET", "/", &format!("{GZIP}Range: bytes=0-3\r\n")).await;
     part.assert_status(206).assert_no_field("content-encoding").assert_says("<li>");
+    part.assert_field("vary", "Accept-Encoding");
+    let parts = asked(&site, "GET", "/", &format!("{GZIP}Range: bytes=0-3,1000-1003\r\n")).await;
+    parts.assert_status(206).assert_field("vary", "Accept-Encoding");
     let old = site.send(format!("GET / HTTP/1.0\r\nHost: site.test\r\n{GZIP}\r\n")).await;
     assert_eq!(plain_or_not(&old), page());
     let same = asked(&site, "GET", "/", &format!("{GZIP}If-None-Match: W/\"v1\"\r\n")).await;
     same.assert_status(304).assert_field("etag", "W/\"v1\"").assert_field("vary", "Accept-Encoding");
     let same = asked(&site, "GET", "/", "If-None-Match: \"v1\"\r\n").await;
-    same.assert_status(304).assert_field("etag", "\"v1\"");
+    same.assert_status(304).assert_field("etag", "\"v1\"").assert_field("vary", "Accept-Encoding");
     assert_eq!(app.targets().len(), 1);
 }
 

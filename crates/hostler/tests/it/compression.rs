@@ -139,10 +139,12 @@ async fn small_encoded_partial_and_no_transform_answers_are_not_compressed() {
         .await;
     let site = in_front_of(&app, ON).await;
     let mut client = site.connect().await;
-    for path in ["/small", "/sealed", "/piece", "/nothing", "/image"] {
+    for path in ["/small", "/sealed", "/nothing", "/image"] {
         let answer = get(&mut client, path, "Accept-Encoding: gzip\r\n").await;
         answer.assert_no_field("content-encoding").assert_no_field("vary");
     }
+    let piece = get(&mut client, "/piece", "Accept-Encoding: gzip\r\n").await;
+    piece.assert_no_field("content-encoding").assert_field("vary", "Accept-Encoding");
     let answer = get(&mut client, "/encoded", "Accept-Encoding: gzip\r\n").await;
     answer.assert_ok(&page()).assert_field("content-encoding", "gzip").assert_no_field("vary");
     let unwilling = "Accept-Encoding: gzip\r\nCache-Control: no-transform\r\n";

@@ -88,11 +88,12 @@ pub(super) fn coming(
             shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
         }
         Share::Part(part) => {
+            // What follows adds the `Vary` of a route that encodes.
             let head = cache::part(head, &part, known.unwrap_or(part.end));
             let reading = reading.only(part.start as usize..part.end as usize);
             shared(Arc::new(head), BodyLength::Known(part.end - part.start), reading, None)
         }
-        Share::Nothing => Answer::Whole(not_modified(exchange, head)),
+        Share::Nothing => Answer::Whole(not_modified(exchange, head, known)),
     })
 }
 
@@ -122,19 +123,20 @@ fn share(
 
 /// None if the client gets all of it.
 fn part_of(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Option<Whole> {
+    let length = body.len() as u64;
     match share {
         Share::All => None,
         Share::Part(part) => {
-            let head = cache::part(head, &part, body.len() as u64);
-            Some(as_it_is(&Arc::new(head), &body.slice(part.start as usize..part.end as usize)))
+            let part_head = as_whole_varies(exchange, head, length.into(), cache::part(head, &part, length));
+            Some(as_it_is(&Arc::new(part_head), &body.slice(part.start as usize..part.end as usize)))
         }
         Share::Parts(parts) => {
             // A random boundary, so that it does not occur in the body.
             let boundary = RequestId::made();
-            let (head, body) = cache::parts(head, body, &parts, boundary.as_str());
-            Some(as_it_is(&Arc::new(head), &body))
+            let (parts_head, parts) = cache::parts(head, body, &parts, boundary.as_str());
+            Some(as_it_is(&Arc::new(as_whole_varies(exchange, head, length.into(), parts_head)), &parts))
         }
-        Share::Nothing => Some(not_modified(exchange, head)),
+        Share::Nothing => Some(not_modified(exchange, head, length.into())),
     }
 }
 
@@ -182,12 +184,29 @@ fn to_be_encoded(head: &ResponseHead, body: &Bytes) -> Answer {
     Answer::Streamed(Box::new(Streamed { head: head.clone(), length, body: Box::new(body.clone()) }))
 }
 
-fn not_modified(exchange: &Exchange, head: &ResponseHead) -> Whole {
-    let head = cache::not_modified(head);
+/// `length`: that of the whole body, if known.
+fn not_modified(exchange: &Exchange, whole: &ResponseHead, length: Option<u64>) -> Whole {
+    let head = cache::not_modified(whole);
     // An encoded answer has a weak `ETag`, so the comparison is weak.
     let revalidated =
         exchange.compress.as_ref().and_then(|_| coding::revalidated(&exchange.head.fields, &head));
-    as_it_is(&Arc::new(revalidated.unwrap_or(head)), &Bytes::new())
+    let head = revalidated.unwrap_or_else(|| as_whole_varies(exchange, whole, length, head));
+    as_it_is(&Arc::new(head), &Bytes::new())
+}
+
+/// The head of a 206 or a 304, with the `Vary` that the whole answer would have (RFC 9110 sections 15.3.7 and 15.4.5).
+fn as_whole_varies(
+    exchange: &Exchange,
+    whole: &ResponseHead,
+    length: Option<u64>,
+    head: ResponseHead,
+) -> ResponseHead {
+    match &exchange.compress {
+        Some(plan) if plan.verdict(&exchange.head.fields, whole, length) != EncodingDecision::Leave => {
+            coding::varying(&head)
+        }
+        _ => head,
+    }
 }
 
 /// The storage key of the answer to a request.
