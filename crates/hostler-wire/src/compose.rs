@@ -42,7 +42,10 @@ impl RequestHead {
     pub fn finish(&mut self, limits: &Limits) -> Result<(), HeadError> {
         write_head_end(&mut self.fields.bytes);
         if self.fields.bytes.len() > limits.max_size {
-            return Err(ScanError::TooLarge(limits.max_size).into());
+            let start_line = self.method().len() + self.target().len() + "  HTTP/1.1\r\n".len();
+            let is_long_line = start_line > limits.max_size;
+            let too_large = if is_long_line { ScanError::StartLineTooLarge } else { ScanError::TooLarge };
+            return Err(too_large(limits.max_size).into());
         }
         if self.fields.len() > limits.max_fields {
             return Err(HeadError::TooManyFields(limits.max_fields));
@@ -163,6 +166,10 @@ mod tests {
             Some(HeadError::Scan(ScanError::TooLarge(65_536)))
         );
         assert_eq!(composed(b"GET", b"/", &vec![line(1); 101]).err(), Some(HeadError::TooManyFields(100)));
+        assert_eq!(
+            composed(b"GET", &[b'/'; 70_000], &[]).err(),
+            Some(HeadError::Scan(ScanError::StartLineTooLarge(65_536)))
+        );
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct HeadScan {
     looked: usize,
     line_start: usize,
     lines: usize,
+    /// The end of the start line; 0 until it has been read.
+    start_line_end: usize,
 }
 
 impl HeadScan {
@@ -72,6 +74,9 @@ impl HeadScan {
                 return Err(ScanError::ObsFold);
             }
             self.lines += 1;
+            if self.lines == 1 {
+                self.start_line_end = at + 1;
+            }
         }
         self.looked = bytes.len();
         self.within(bytes.len(), max_size).map(|_| None)
@@ -90,7 +95,7 @@ impl HeadScan {
     fn within(&self, size: usize, max: usize) -> Result<usize, ScanError> {
         match size <= max {
             true => Ok(size),
-            false if self.lines == 0 => Err(ScanError::StartLineTooLarge(max)),
+            false if self.lines == 0 || self.start_line_end > max => Err(ScanError::StartLineTooLarge(max)),
             false => Err(ScanError::TooLarge(max)),
         }
     }
@@ -127,6 +132,17 @@ mod tests {
         let mut long = b"GET / HTTP/1.1\r\nA: ".to_vec();
         long.resize(1100, b'x');
         assert_eq!(whole(&long), Err(ScanError::TooLarge(1024)));
+    }
+
+    #[test]
+    fn a_start_line_over_the_limit_is_named_even_if_its_end_has_come() {
+        let line = |bytes: usize| format!("GET /{} HTTP/1.1\r\n", "x".repeat(bytes - 16));
+        for rest in ["", "Host: a\r\n", "Host: a\r\n\r\n"] {
+            let head = line(1025) + rest;
+            assert_eq!(whole(head.as_bytes()), Err(ScanError::StartLineTooLarge(1024)), "{rest:?}");
+        }
+        let head = line(1024) + "Host: a\r\n\r\n";
+        assert_eq!(whole(head.as_bytes()), Err(ScanError::TooLarge(1024)));
     }
 
     #[test]

@@ -152,7 +152,8 @@ pub struct Server {
     pub worker_memory: Option<MemoryOfWorkers>,
     /// The size of the head of a request: its request line and all its header fields together.
     ///
-    /// Over it, Hostler answers 431 (`header_too_large` or `start_line_too_large`; RFC 6585, section 5). Raise it
+    /// Over it, Hostler answers 431 (`header_too_large`; RFC 6585, section 5). If the request line alone is too long, it
+    /// answers 414 (`start_line_too_large`; RFC 9110, section 15.5.15). Raise it
     /// if clients send large cookies.
     ///
     /// Node alone accepts 16 KiB. Hostler tells its workers to accept as much as this limit, unless `NODE_OPTIONS`

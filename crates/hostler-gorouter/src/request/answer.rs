@@ -69,9 +69,12 @@ impl Wording {
                 let objection: &dyn Any = &**objection;
                 objection.downcast_ref::<RouterObjection>()?.wording(host, named)
             }
-            Refusal::Head(_) if status == 431 => {
-                Self { body: String::new(), ..named("max-request-size-exceeded", None, String::new()) }
-            }
+            // gorouter has one status for a long request line and for a long head.
+            Refusal::Head(_) if matches!(status, 414 | 431) => Self {
+                status: if registered.compat { 431 } else { status },
+                body: String::new(),
+                ..named("max-request-size-exceeded", None, String::new())
+            },
             Refusal::Unreachable(_) | Refusal::WorkerLost(_) | Refusal::BadAnswer(_) => {
                 Self::failed(status, registered)
             }
@@ -162,7 +165,7 @@ impl RouterObjection {
 
 #[cfg(test)]
 mod tests {
-    use hostler_wire::{HeadError, Limits, RequestHead};
+    use hostler_wire::{HeadError, Limits, RequestHead, ScanError};
 
     use hostler_engine::proxy::Failure;
 
@@ -257,8 +260,10 @@ mod tests {
 
     #[test]
     fn a_too_large_head_gets_an_empty_answer() {
-        let refusal = Refusal::Head(HeadError::TooManyFields(1));
-        assert_eq!(words("a", refusal, false), "431 max-request-size-exceeded - ");
+        let long_line = HeadError::Scan(ScanError::StartLineTooLarge(1));
+        for error in [HeadError::TooManyFields(1), long_line] {
+            assert_eq!(words("a", Refusal::Head(error), true), "431 max-request-size-exceeded - ");
+        }
     }
 
     #[test]

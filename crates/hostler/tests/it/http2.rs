@@ -279,11 +279,17 @@ async fn a_request_over_a_limit_is_refused_and_the_connection_goes_on() {
     for n in 0..11 {
         many.headers_mut().append("x-many", n.into());
     }
-    for (request, reason) in [(large, "header_too_large"), (many, "too_many_fields")] {
+    let long = get(&format!("/{}", "x".repeat(8192)));
+    let cases = [
+        (large, 431, "header_too_large"),
+        (many, 431, "too_many_fields"),
+        (long, 414, "start_line_too_large"),
+    ];
+    for (request, status, reason) in cases {
         let (answer, _) = talk.ask(request).await;
         assert_eq!(
             (answer.status().as_u16(), &answer.headers()["hostler-refusal"]),
-            (431, &reason.parse().unwrap())
+            (status, &reason.parse().unwrap())
         );
     }
     let (answer, mut body) = talk.begin(post("/"), false).await;

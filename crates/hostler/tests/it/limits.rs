@@ -40,7 +40,7 @@ async fn a_request_line_without_end_is_refused() {
     let site = in_front_of(&app, "").await;
     let answer = site.send(format!("GET /{}", "x".repeat(70_000))).await;
     answer
-        .assert_refused(431, "start_line_too_large")
+        .assert_refused(414, "start_line_too_large")
         .assert_says("start line")
         .assert_says("server.max_header_size");
 }
@@ -61,6 +61,8 @@ async fn the_limits_of_a_head_can_be_set() {
     let site = in_front_of(&app, "server.max_header_size = '8 KiB'\nserver.max_header_fields = 2").await;
     site.send(head_of(8192)).await.assert_ok("ok");
     site.send(head_of(8193)).await.assert_refused(431, "header_too_large");
+    let long_line = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(8192));
+    site.send(long_line).await.assert_refused(414, "start_line_too_large");
     site.send("GET / HTTP/1.1\r\nHost: a\r\nB: c\r\nD: e\r\n\r\n")
         .await
         .assert_refused(431, "too_many_fields");

@@ -142,6 +142,9 @@ rows! {
     BODY_TOO_LARGE: closing(413, "body_too_large"), Client,
         "The body is larger than `max_body_size`.",
         "Raise `max_body_size` of the route or of `[server]`.";
+    START_LINE_TOO_LARGE: closing(414, "start_line_too_large"), Client,
+        "The request line alone is larger than `server.max_header_size`.",
+        "Raise `server.max_header_size` if honest clients have such URLs.";
     RANGE: plain(416, "range"), Client,
         "The client asked for a part of a file, or of a stored answer, that lies behind its end. The answer has `Content-Range`.",
         "Nothing.";
@@ -157,9 +160,6 @@ rows! {
     RATE_LIMITED: plain(429, "rate_limited").for_a_moment(), Client,
         "The client, or what `rate_limit.key` names, has used up what the `rate_limit` of the route or of the pool gives it. The answer has `RateLimit` and `RateLimit-Policy`.",
         "`detail` says which limit it was, and for which key. If honest clients reach it, raise it; with `dry_run = true` Hostler only counts.";
-    START_LINE_TOO_LARGE: closing(431, "start_line_too_large"), Client,
-        "The request line alone is larger than `server.max_header_size`.",
-        "Raise `server.max_header_size` if honest clients have such URLs.";
     HEADER_TOO_LARGE: closing(431, "header_too_large"), Client,
         "The request line and all header fields together are larger than `server.max_header_size`.",
         "Raise `server.max_header_size`. Often the cookies of the app have grown too large.";
