@@ -170,6 +170,29 @@ async fn a_client_that_has_finished_sending_still_gets_its_answer() {
 }
 
 #[tokio::test]
+async fn a_client_that_finishes_sending_while_its_request_waits_has_left() {
+    let app = upstream().holds_requests().start().await;
+    let config = "pools.app.concurrency = 1\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'";
+    let site = in_front_of(&app, config).await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    let mut waits = site.begin("/waits").await;
+    site.settles("app", 1, 1).await;
+    // It does not wait for a slot, but for the answer to the first request.
+    let mut follows = site.begin("/running").await;
+    waits.finish_sending().await;
+    follows.finish_sending().await;
+    for client in [&mut waits, &mut follows] {
+        assert_eq!(client.rest().await.0, "");
+    }
+    site.settles("app", 1, 0).await;
+    assert_eq!(site.access("/waits").await["refusal"], "client_left");
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    assert_eq!(app.targets(), ["/running"]);
+}
+
+#[tokio::test]
 async fn a_refusal_keeps_a_connection_that_is_in_step() {
     let app = upstream().script(|seen| ok(seen.target())).start().await;
     let site = in_front_of(&app, "[[routes]]\nmatch = '/app/*'\npool = 'app'").await;
