@@ -16,7 +16,7 @@ pub enum HeadError {
     /// The status line is not `HTTP/1.x SP status SP reason`.
     #[error("the status line is malformed")]
     StatusLine,
-    /// The protocol version is neither HTTP/1.0 nor HTTP/1.1.
+    /// The protocol version is neither HTTP/1.0 nor HTTP/1.1. A higher minor version is refused, too: none exists (decision 1).
     #[error("the protocol version is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
     /// A field line breaks RFC 9112 section 5.
