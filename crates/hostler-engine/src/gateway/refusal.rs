@@ -29,7 +29,7 @@ pub enum Refusal {
     Head(HeadError),
     /// The length of the body is in doubt.
     Framing(FramingError),
-    /// `Host` is missing, repeated or malformed, or contradicts the target (RFC 9112 section 3.2).
+    /// `Host` is missing, repeated or malformed (RFC 9112 section 3.2), or contradicts `:authority` (RFC 9113 section 8.3.1).
     Host(&'static str),
     /// The target does not have a form for a server (RFC 9112 section 3.2).
     Target(&'static str),

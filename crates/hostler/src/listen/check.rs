@@ -65,7 +65,11 @@ fn normalise_target(head: &mut RequestHead) -> Result<(), Refusal> {
     }
     match head.fields.first(Name::Host) {
         Some(host) if same_host(host, &authority, default_port) => {}
-        Some(_) => return Err(Refusal::Host("the request target names another")),
+        // RFC 9112 section 3.2.2: the host of the target counts, and `Host` is ignored. Routes and members must see one host only.
+        Some(_) => {
+            head.fields.remove(|name| name.eq_ignore_ascii_case(b"Host"));
+            head.add_field(b"Host", &authority);
+        }
         None => head.add_field(b"Host", &authority),
     }
     to_origin_form(head, scheme_length + end);
@@ -202,8 +206,9 @@ mod tests {
             ("GET http://a HTTP/1.1\r\nHost: a", Ok("/")),
             ("OPTIONS http://a HTTP/1.1\r\nHost: a", Ok("*")),
             ("GET https://a:443/ HTTP/1.1\r\nHost: a", Ok("/")),
-            ("GET http://b/ HTTP/1.1\r\nHost: a", Err("bad_host")),
-            ("GET http://a:81/ HTTP/1.1\r\nHost: a", Err("bad_host")),
+            ("GET http://b/ HTTP/1.1\r\nHost: a,b", Err("bad_host")),
+            ("GET http://b/ HTTP/1.1\r\nHost: a\r\nHost: b", Err("bad_host")),
+            ("GET http://b/ HTTP/1.1", Err("bad_host")),
             ("GET http://u@a/ HTTP/1.1\r\nHost: a", Err("bad_target")),
             ("GET http:///x HTTP/1.1\r\nHost: a", Err("bad_target")),
             ("GET ftp://a/ HTTP/1.1\r\nHost: a", Err("bad_target")),
@@ -219,6 +224,12 @@ mod tests {
             assert_eq!(seen.as_ref().map(|(target, _)| target.as_str()).map_err(|e| *e), *expected, "{text}");
         }
         assert_eq!(checked("GET http://a:81/x HTTP/1.0\r\n\r\n"), Ok(("/x".into(), "a:81".into())));
+        for (line, host) in
+            [("GET http://b/x", "b"), ("GET http://a:81/x", "a:81"), ("GET https://a:80/x", "a:80")]
+        {
+            let seen = checked(&format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(seen, Ok(("/x".into(), host.into())), "{line}");
+        }
     }
 
     #[test]

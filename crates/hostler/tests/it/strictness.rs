@@ -173,8 +173,6 @@ async fn an_invalid_target_or_one_for_a_proxy_is_refused() {
     check_all(&[
         ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "connect", "CONNECT"),
         ("CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n", "connect", "CONNECT"),
-        ("GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n", "bad_host", "request target names another"),
-        ("GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n", "bad_host", "request target names another"),
         ("GET http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n", "bad_target", "request target"),
         ("GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n", "bad_target", "request target"),
         ("GET ftp://a/x HTTP/1.1\r\nHost: a\r\n\r\n", "bad_target", "request target"),
@@ -278,6 +276,18 @@ async fn an_absolute_target_that_agrees_with_host_reaches_the_member_as_a_path()
         let seen = app.requests().remove(number);
         assert_eq!((seen.target().as_str(), seen.field("host").as_deref()), (target, Some("a")), "{line}");
     }
+}
+
+#[tokio::test]
+async fn the_host_of_an_absolute_target_replaces_another_host() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = 'b.test/*'\npool = 'app'").await;
+    site.send("GET http://b.test/x HTTP/1.1\r\nHost: a.test\r\nX: y\r\n\r\n").await.assert_ok("ok");
+    site.send("GET http://a.test/x HTTP/1.1\r\nHost: b.test\r\n\r\n").await.assert_refused(404, "no_route");
+    let seen = app.only_request();
+    let hosts = seen.head.all("host");
+    assert_eq!((seen.target().as_str(), hosts.as_slice()), ("/x", &["b.test".to_owned()][..]));
+    assert_eq!(seen.field("x-forwarded-host").as_deref(), Some("b.test"));
 }
 
 #[tokio::test]

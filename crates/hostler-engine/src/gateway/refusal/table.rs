@@ -98,7 +98,7 @@ rows! {
         "The length of the body is in doubt: for example `Content-Length` and `Transfer-Encoding` in one request.",
         "Nothing. Such requests are used for request smuggling; `detail` says which rule is broken.";
     BAD_HOST: closing(400, "bad_host"), Client,
-        "`Host` is missing, repeated, empty or malformed, or it contradicts the request target.",
+        "`Host` is missing, repeated, empty or malformed, or, in HTTP/2, it contradicts `:authority`.",
         "Nothing. `detail` says which of these it is.";
     BAD_TARGET: closing(400, "bad_target"), Client,
         "The request target is malformed, or the app could read its path as the path of another route.",
