@@ -20,18 +20,28 @@ impl SharedCache {
         self.tier.load().is_some()
     }
 
-    /// Stores an entry in memory; one that others may use goes to memcached too.
-    pub fn keep(&self, key: &[u8], entry: Arc<Entry<ResponseHead>>) {
-        if self.memory.keep(key, entry) {
+    /// Stores an entry in memory; one that others may use goes to memcached too. False if it is not stored: it is too large, or a purge
+    /// came meanwhile.
+    pub fn keep(&self, key: &[u8], entry: Arc<Entry<ResponseHead>>) -> bool {
+        let is_kept = self.memory.keep(key, entry);
+        if is_kept {
             self.pass_on(key);
         }
+        is_kept
     }
 
-    /// Replaces `old`, which was validated, by `new`.
-    pub fn exchange(&self, key: &[u8], old: &Arc<Entry<ResponseHead>>, new: Arc<Entry<ResponseHead>>) {
-        if self.memory.exchange(key, old, new) {
+    /// Replaces `old`, which was validated, by `new`. False if `old` is no longer stored.
+    pub fn exchange(
+        &self,
+        key: &[u8],
+        old: &Arc<Entry<ResponseHead>>,
+        new: Arc<Entry<ResponseHead>>,
+    ) -> bool {
+        let is_kept = self.memory.exchange(key, old, new);
+        if is_kept {
             self.pass_on(key);
         }
+        is_kept
     }
 
     /// Removes all entries of this key, as an unsafe method requires.

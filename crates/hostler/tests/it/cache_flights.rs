@@ -261,10 +261,27 @@ async fn an_answer_that_grows_over_max_entry_reaches_the_client_that_fetched_it(
     let site = site(&one_at_a_time("cache = 'standard'")).with("app", &app).start().await;
     let mut slow = slow_reader(&site, "/film").await;
     app.has_seen(1).await;
-    slow.answer().await.assert_ok(&body);
+    let unstored = "Hostler; fwd=uri-miss; fwd-status=200";
+    slow.answer().await.assert_ok(&body).assert_field("cache-status", unstored);
     site.settles("app", 0, 0).await;
-    site.get("/film").await.assert_ok(&body);
+    site.get("/film").await.assert_ok(&body).assert_field("cache-status", unstored);
     assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_a_post_made_void_meanwhile_does_not_say_that_it_is_stored() {
+    let app = upstream().script(|seen| match seen.method().as_str() {
+        "GET" => [vec![Step::Hold], text(answer(FRESH, "before the post"))].concat(),
+        _ => ok("posted"),
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let mut early = site.begin("/page").await;
+    app.has_seen(1).await;
+    site.post("/page", "change").await.assert_ok("posted");
+    app.release_all();
+    let seen = early.answer().await;
+    seen.assert_ok("before the post").assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_cache::{
-    FetchMark, Flight, FlightOutcome, Freshness, Moment, NotStored, RequestDirectives, Vary,
+    CacheStatus, FetchMark, Flight, FlightOutcome, Freshness, Moment, NotStored, RequestDirectives, Vary,
 };
 use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
 use tokio::time::timeout;
@@ -87,7 +87,9 @@ impl Arrival {
         match self.coming.incoming_body.begin(&mut member) {
             Some(Poured::Whole(body)) => {
                 member.call.finish(exchange);
-                Ok(match self.keep(&body) {
+                let (entry, is_stored) = self.keep(&body);
+                note_stored(exchange, is_stored);
+                Ok(match entry {
                     Some(entry) if Arc::ptr_eq(&entry.head, &self.own) => {
                         show::stored(caching, exchange, asks, &entry)
                     }
@@ -102,6 +104,9 @@ impl Arrival {
                 if poured == Some(Poured::TooLarge) {
                     settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS));
                 }
+                // An answer of unknown length may still become too large.
+                let is_known_to_fit = matches!(self.coming.length, BodyLength::Known(_));
+                note_stored(exchange, is_known_to_fit && self.coming.freshness.is_ok());
                 let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
                 let following = target.poison.following(exchange);
                 tokio::spawn(self.go_on(member, following, target.call.hang_timeout));
@@ -140,9 +145,10 @@ impl Arrival {
         }
     }
 
-    /// The whole answer is in memory. Returns the entry if it is stored.
-    fn keep(&mut self, body: &Bytes) -> Option<Arc<Entry>> {
+    /// The whole answer is in memory. Returns the entry if it may be stored, and whether it is: a purge may have come meanwhile.
+    fn keep(&mut self, body: &Bytes) -> (Option<Arc<Entry>>, bool) {
         let Coming { place, head, vary, freshness, .. } = &*self.coming;
+        let mut is_stored = false;
         let entry = match freshness {
             Ok(freshness) => {
                 let entry = Arc::new(Entry {
@@ -155,7 +161,7 @@ impl Arrival {
                     tags: std::mem::take(&mut self.tags),
                     forms: Box::default(),
                 });
-                place.shared_cache.keep(&place.key, entry.clone());
+                is_stored = place.shared_cache.keep(&place.key, entry.clone());
                 Some(entry)
             }
             Err(_) => None,
@@ -163,7 +169,14 @@ impl Arrival {
         let fetch_outcome =
             entry.clone().map_or_else(|| FetchOutcome::Coming(self.coming.clone()), FetchOutcome::Stored);
         settle(self.flight.take(), FlightOutcome::Shared(fetch_outcome));
-        entry
+        (entry, is_stored)
+    }
+}
+
+/// Notes for `Cache-Status` whether the answer is stored (RFC 9211 section 2.4).
+fn note_stored(exchange: &mut Exchange, is_stored: bool) {
+    if let Some(CacheStatus::Forwarded { stored, .. }) = &mut exchange.log_facts.cache {
+        *stored = is_stored;
     }
 }
 

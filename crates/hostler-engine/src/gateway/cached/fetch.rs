@@ -143,7 +143,6 @@ impl Fetch {
             self.settle_unshared(call.answer().status);
             return Ok(call.into());
         };
-        self.note(exchange, Some(call.answer().status), arrival.coming.freshness.is_ok() && self.stores);
         match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
             Err(BrokenOff { refusal, flight }) => {

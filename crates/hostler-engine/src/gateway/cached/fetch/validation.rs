@@ -37,9 +37,10 @@ impl Fetch {
         }
         let (entry, freshness) = self.renewed(exchange, &stale, &fresh, (asked, now));
         let entry = Arc::new(entry);
+        let mut is_stored = false;
         match freshness {
             Ok(freshness) => {
-                shared_cache.exchange(&self.key, &stale, entry.clone());
+                is_stored = shared_cache.exchange(&self.key, &stale, entry.clone());
                 self.settle(if is_servable(&freshness, now) {
                     FlightOutcome::Shared(FetchOutcome::Stored(entry.clone()))
                 } else {
@@ -52,7 +53,7 @@ impl Fetch {
                 self.settle(FlightOutcome::Alone);
             }
         }
-        self.note(exchange, Some(304), freshness.is_ok());
+        self.note(exchange, Some(304), is_stored);
         exchange.log_facts.age = Some(entry.freshness.age(now));
         Some(show::stored(&self.caching, exchange, &self.asks, &entry))
     }
@@ -68,7 +69,9 @@ impl Fetch {
             Likeness::Same if is_page => {
                 let fresh = cache::freshened(&stored.head, answer);
                 match self.renewed(exchange, stored, &fresh, (asked, now)) {
-                    (entry, Ok(_)) => shared_cache.exchange(&self.key, stored, Arc::new(entry)),
+                    (entry, Ok(_)) => {
+                        shared_cache.exchange(&self.key, stored, Arc::new(entry));
+                    }
                     (_, Err(_)) => shared_cache.remove(&self.key, stored),
                 }
             }
