@@ -217,8 +217,7 @@ pub struct Server {
     /// The part of one response that Hostler keeps in memory for a client that is slower than its worker.
     ///
     /// If the buffer is full and the client reads less than 1 MiB in 0.2 s, the rest goes to a temporary file
-    /// (`spool_size`). So the worker does not wait. For a client that has read less than 64 KiB since it fell behind,
-    /// the rest goes there at once.
+    /// (`spool_size`). So the worker does not wait.
     ///
     /// Endless responses do not go to a file, and their workers wait for the client: `text/event-stream`, responses
     /// with `X-Accel-Buffering: no`, and responses of routes with `buffer = "none"`. Raise it if most responses are

@@ -19,8 +19,6 @@ pub(super) const PIECE: usize = 64 * 1024;
 /// The member waits for a client that takes `FAST` bytes in `MOMENT`: writing to a disk and reading again would cost more than the wait.
 const FAST: u64 = 1 << 20;
 const MOMENT: Duration = Duration::from_millis(200);
-/// The member does not wait at all for a client that has taken less than this since it fell behind. It seems not to read.
-const SOME: u64 = 64 * 1024;
 /// A client's system acknowledges in steps, on loopback of 64 KB and more. A step counts as progress for the time that a client needs at
 /// this rate, in bytes per second, but for one and a half `send_timeout` at most.
 const STEP_RATE: u64 = 1024;
@@ -46,8 +44,6 @@ pub(super) struct AnswerBuffer {
     step: Duration,
     /// When the memory became full, and how many bytes were taken by then.
     full_since: Option<(u64, u64)>,
-    /// The bytes that were taken when the client fell behind.
-    behind_at: u64,
 }
 
 /// Where the next bytes may go, and how many.
@@ -98,7 +94,6 @@ impl AnswerBuffer {
             mark: progress.own,
             step: Duration::ZERO,
             full_since: None,
-            behind_at: progress.own,
         })
     }
 
@@ -133,26 +128,15 @@ impl AnswerBuffer {
         if kind != BufferKind::Stored {
             return BufferPlace::Full;
         }
-        if self.may_be_fast(progress) {
+        let (since, before) = *self.full_since.get_or_insert((progress.now, progress.own));
+        if progress.now - since < MOMENT.as_millis() as u64 {
+            return BufferPlace::Full;
+        }
+        if progress.own - before >= FAST {
+            self.full_since = Some((progress.now, progress.own));
             return BufferPlace::Full;
         }
         room_of(self.spill.insert(Box::new(Spill::new(&account()))), kind)
-    }
-
-    /// Whether the client may be fast enough that its member should wait for it, while the memory is full.
-    fn may_be_fast(&mut self, progress: &Progress) -> bool {
-        if progress.own.saturating_sub(self.behind_at) < SOME {
-            return false;
-        }
-        let (since, before) = *self.full_since.get_or_insert((progress.now, progress.own));
-        if progress.now - since < MOMENT.as_millis() as u64 {
-            return true;
-        }
-        let is_fast = progress.own - before >= FAST;
-        if is_fast {
-            self.full_since = Some((progress.now, progress.own));
-        }
-        is_fast
     }
 
     /// The buffer for bytes that go to the file. The caller then calls [`Self::took`].
@@ -317,31 +301,18 @@ mod tests {
         let budget = budget(64 << 20);
         let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
         let full = (1 << 20, 1 << 20);
-        for moment in 0..=50 {
-            let progress = at(SOME + moment * FAST, moment * 200);
-            assert_eq!(
-                buffer.place(full, BufferKind::Stored, &progress, account),
-                BufferPlace::Full,
-                "{moment}"
-            );
+        for moment in 0..50 {
+            let place = buffer.place(full, BufferKind::Stored, &at(moment * FAST, moment * 200), account);
+            assert_eq!(place, BufferPlace::Full, "{moment}");
         }
         assert_eq!(
-            buffer.place(full, BufferKind::Stored, &at(SOME + 51 * FAST - 1, 10_200), account),
+            buffer.place(full, BufferKind::Stored, &at(50 * FAST, 10_000), account),
+            BufferPlace::Full
+        );
+        assert_eq!(
+            buffer.place(full, BufferKind::Stored, &at(51 * FAST - 1, 10_200), account),
             BufferPlace::File(PIECE)
         );
-    }
-
-    #[test]
-    fn a_client_that_has_taken_hardly_anything_is_not_waited_for() {
-        let budget = budget(64 << 20);
-        // What it took before it fell behind went to its system, and shows nothing.
-        for (taken, place) in
-            [(0, BufferPlace::File(PIECE)), (SOME - 1, BufferPlace::File(PIECE)), (SOME, BufferPlace::Full)]
-        {
-            let mut buffer = AnswerBuffer::new(&budget.account(), &at(500_000, 0));
-            let now = at(500_000 + taken, 1);
-            assert_eq!(buffer.place((1 << 20, 1 << 20), BufferKind::Stored, &now, account), place, "{taken}");
-        }
     }
 
     #[test]
