@@ -13,6 +13,7 @@ mod meaning;
 mod member_tls;
 mod programs;
 mod registrar;
+mod request_keys;
 mod robust;
 mod sense;
 mod sources;

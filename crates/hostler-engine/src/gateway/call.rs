@@ -4,6 +4,7 @@
 use hostler_dispatch::{Lease, MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
 
+use super::account;
 use super::answer::Answer;
 use super::death_count::DeathCount;
 use super::hedge::{self, HedgedCall};
@@ -40,8 +41,7 @@ pub(super) async fn call_within<D: Downstream>(
     client: &mut D,
     thread: usize,
 ) -> Result<CallBox, Refusal> {
-    exchange.log_facts.pool = Some(target.name.clone());
-    target.open_account(exchange);
+    account::open(target, exchange);
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, low::priority(route, target, exchange), wait_budget);
     queue_wait.hints = route.early_hints.as_deref();

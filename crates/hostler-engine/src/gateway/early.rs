@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use hostler_wire::{BodyLength, Name};
 
+use super::account;
 use super::low;
 use super::refusal::Refusal;
 use super::target::{Route, Target};
@@ -42,7 +43,7 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     });
     if refused.is_err() {
         // A request that passes gets its account when it asks for a slot.
-        target.open_account(exchange);
+        account::open(target, exchange);
     }
     refused
 }

@@ -1,5 +1,6 @@
 //! The steps of a request, in the order in which they happen. Knows no client protocol.
 
+mod account;
 mod answer;
 mod cached;
 mod call;
@@ -10,6 +11,7 @@ mod early;
 mod expected;
 mod fair;
 mod fallback;
+mod field_lines;
 mod files;
 mod health;
 mod hedge;

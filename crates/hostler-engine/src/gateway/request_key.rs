@@ -10,8 +10,8 @@ use hostler_config::FairBy;
 use hostler_wire::Fields;
 
 use super::crawler::{self, NamesOfNetworks};
+use super::field_lines;
 use super::sticky::cookies;
-use super::when;
 use crate::exchange::{Exchange, KeyName, KeyWords};
 
 /// Which addresses are one client: the prefix lengths of their networks.
@@ -131,6 +131,6 @@ fn header<'a>(fields: &'a Fields, name: &'a str) -> Option<Cow<'a, [u8]>> {
         return Some(first).filter(|value| !value.is_empty()).map(Cow::Borrowed);
     }
     let mut value = Vec::new();
-    when::join_lines(fields, name, &mut value);
+    field_lines::join(fields, name, &mut value);
     fields.values(name).any(|line| !line.is_empty()).then_some(Cow::Owned(value))
 }

@@ -19,7 +19,7 @@ use super::rate_limit::RateLimiter;
 use super::sticky::Stickiness;
 use super::when::When;
 use crate::cache::Caching;
-use crate::exchange::{Counters, Exchange, RouteAccount};
+use crate::exchange::{Counters, RouteAccount};
 use crate::files::Files;
 use crate::proxy::{CallSettings, Endpoint, Meter};
 
@@ -195,14 +195,6 @@ impl PoolTarget {
             costs: None,
             low: [].into(),
             hedge: None,
-        }
-    }
-
-    /// The request counts in the ledger and under its key from now on, also if the pool refuses it.
-    pub(super) fn open_account(&self, exchange: &mut Exchange) {
-        exchange.account = Some(self.account.clone());
-        if let Some(fair) = &self.fair {
-            fair.of(exchange);
         }
     }
 }

@@ -7,11 +7,11 @@ use std::iter::once;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use hostler_config::{Conditions, MatchPattern, Saying, Wanted};
-use hostler_wire::{Fields, Name};
+use hostler_wire::Fields;
 use percent_encoding::percent_decode;
 
 use super::sticky::cookies;
-use super::{crawler, prefetch};
+use super::{crawler, field_lines, prefetch};
 use crate::exchange::Exchange;
 
 thread_local! {
@@ -90,19 +90,9 @@ fn is_field(fields: &Fields, name: &str, wanted: &Wanted) -> bool {
     }
     VALUE.with_borrow_mut(|value| {
         value.clear();
-        join_lines(fields, name, value);
+        field_lines::join(fields, name, value);
         wanted.is_met(Some(value))
     })
-}
-
-/// Appends the lines of a field to `value`. Several lines are one value, with commas between them (RFC 9110 section 5.2). Cookies have
-/// semicolons (RFC 9113 section 8.2.3).
-pub(super) fn join_lines(fields: &Fields, name: &str, value: &mut Vec<u8>) {
-    let between: &[u8] = if Name::of(name.as_bytes()) == Name::Cookie { b"; " } else { b", " };
-    for (at, line) in fields.values(name).enumerate() {
-        value.extend_from_slice(if at > 0 { between } else { b"" });
-        value.extend_from_slice(line);
-    }
 }
 
 /// The first parameter with this name counts.

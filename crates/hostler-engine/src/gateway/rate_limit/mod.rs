@@ -76,14 +76,14 @@ struct Passed {
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum LimitUnit {
     Requests,
     WorkerTime,
 }
 
 /// A bucket has nothing left.
 struct Spent {
-    of: Unit,
+    of: LimitUnit,
     /// When it has something again.
     wait: Duration,
 }
@@ -143,10 +143,10 @@ impl RateLimiter {
     fn take(&self, key: u64) -> Result<Option<Left>, Spent> {
         let now = clock::now();
         if let Some(buckets) = &self.worker_time {
-            buckets.look(key, now).map_err(|Empty(wait)| Spent { wait, of: Unit::WorkerTime })?;
+            buckets.look(key, now).map_err(|Empty(wait)| Spent { wait, of: LimitUnit::WorkerTime })?;
         }
         let taken = self.requests.as_ref().map(|buckets| buckets.take(key, now)).transpose();
-        taken.map_err(|Empty(wait)| Spent { wait, of: Unit::Requests })
+        taken.map_err(|Empty(wait)| Spent { wait, of: LimitUnit::Requests })
     }
 
     fn give_back(&self, key: u64) {

@@ -1,0 +1,13 @@
+//! Where a request counts: in the log line and the ledger of its pool, and under its key in a fair pool. Does not know how it ends.
+
+use super::target::PoolTarget;
+use crate::exchange::Exchange;
+
+/// The request counts from now on, also if the pool refuses it.
+pub(super) fn open(target: &PoolTarget, exchange: &mut Exchange) {
+    exchange.log_facts.pool = Some(target.name.clone());
+    exchange.account = Some(target.account.clone());
+    if let Some(fair) = &target.fair {
+        fair.of(exchange);
+    }
+}
