@@ -129,7 +129,7 @@ fn write_ledger(out: &mut String, ledger: &Value) {
         let others = 100.0 - shown.filter_map(share).sum::<f64>();
         // Each share is rounded, so a little is missing even if all are shown.
         if !texts.is_empty() && others >= 0.5 {
-            texts.push(format!("others {others:.1} %"));
+            texts.push(format!("others {} %", (others * 10.0).round() / 10.0));
         }
         if !texts.is_empty() {
             let _ = writeln!(out, "  {what} of the last minute{who}: {}", texts.join(", "));
@@ -344,4 +344,28 @@ pub(crate) fn micros(value: &Value) -> String {
 
 pub(crate) fn bytes(value: &Value) -> String {
     value.as_u64().map_or("-".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_routes_that_are_not_named_have_a_share_together() {
+        let shown = |shares: &[f64]| {
+            let row = |(at, share)| json!({ "name": format!("/{at}"), "share_percent": share });
+            let rows: Vec<_> = shares.iter().enumerate().map(row).collect();
+            let mut out = String::new();
+            write_ledger(&mut out, &json!({ "routes": rows }));
+            out
+        };
+        assert_eq!(
+            shown(&[50.0, 20.0, 9.5, 5.0, 4.0, 3.0]),
+            "  time in slots of the last minute: /0 50 %, /1 20 %, /2 9.5 %, /3 5 %, /4 4 %, others 11.5 %\n"
+        );
+        assert_eq!(shown(&[66.7, 33.3]), "  time in slots of the last minute: /0 66.7 %, /1 33.3 %\n");
+        assert_eq!(shown(&[]), "");
+    }
 }
