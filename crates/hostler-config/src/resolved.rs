@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use hostler_coding::EncodingPlan;
 
-use super::file::{Buffer, EarlyHintLinks, Platform, Priority};
+use super::file::{Buffer, EarlyHintLinks, FairBy, Platform, Priority};
 use super::pattern::MatchPattern;
 use crate::tls::{CertificateFiles, ClientCertificates, TlsVersion};
 pub use answer::{Body, Changes, HeaderChange, LoadedFile, Piece, Redirect, Respond, Rewrite, StaticFiles};
@@ -112,6 +112,8 @@ pub struct Route {
     pub compress: Option<Arc<EncodingPlan>>,
     /// Which requests get a slot first.
     pub priority: Priority,
+    /// Under which keys its requests share the slots of their pool, in place of the pool's own list.
+    pub fair: Option<Vec<FairBy>>,
     /// How many requests it takes in a time.
     pub rate_limit: Option<RateLimit>,
     /// The response if the pool gives none. Only with [`Target::Pool`].

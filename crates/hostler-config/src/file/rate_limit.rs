@@ -33,14 +33,14 @@ pub struct RateLimit {
     /// `[]` all requests share one bucket.
     ///
     /// - `"client"`: the client's address, for IPv6 its network of 64 bits
-    /// - `"crawler"`: the name of a crawler that says so in `User-Agent`, from any address
+    /// - `"crawler"`: the name of a crawler that says so in `User-Agent`, from any address; of each client the first name counts
     /// - `"header:NAME"`, `"cookie:NAME"`: the value of this header field or cookie
     ///
     /// Example: `key = ["header:X-Api-Key", "client"]`. See [Rate limits](../guide/rate-limits.md).
     #[schemars(with = "OneOrMany<FairBy>", extend("x-default" = "`\"client\"`"))]
     pub key: OneOrMany<FairBy>,
-    /// Whether responses that pass also have the fields `RateLimit-Policy` and `RateLimit`, which say how many requests
-    /// are left. Refusals because of `requests` always have them, and those because of `worker_time` never.
+    /// Whether responses that pass also have `RateLimit-Policy` and `RateLimit`, which say how many requests are left. Refusals because
+    /// of `requests` always have them.
     pub fields: bool,
     /// Whether Hostler only counts and logs what it would refuse (`would_refuse`), and refuses nothing.
     pub dry_run: bool,

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CacheSwitch, Compress, EarlyHints, HeaderChanges, RateLimit, Redirect, Respond, Rewrite, Static, When,
+    CacheSwitch, Compress, EarlyHints, FairBy, HeaderChanges, RateLimit, Redirect, Respond, Rewrite, Static,
+    When,
 };
 use crate::pattern::MatchPattern;
-use crate::value::{Period, Size, Switch, TextOr};
+use crate::value::{OneOrMany, Period, Size, Switch, TextOr};
 
 /// A `[[routes]]` section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -114,6 +115,13 @@ pub struct Route {
     pub collapse: bool,
     /// Which requests get a slot first if there are not enough slots.
     pub priority: Priority,
+    /// Under which keys the requests of this route share the slots of their pool. It replaces the list of `queue.fair`, which the pool
+    /// must have.
+    ///
+    /// A key is the same on all routes of a pool: what a client has used on one of them counts on the others. Example:
+    /// `fair = ["header:X-Api-Key", "client"]`. See [Fair queues](../concepts/fair.md#a-list-for-one-route).
+    #[schemars(with = "OneOrMany<FairBy>", extend("x-default" = "`queue.fair` of the pool"))]
+    pub fair: Option<OneOrMany<FairBy>>,
     /// How many requests, and how much worker time, each client may have on this route in a time. Over it, Hostler
     /// answers 429 (`rate_limited`).
     ///

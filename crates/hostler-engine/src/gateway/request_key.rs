@@ -46,7 +46,7 @@ pub(super) struct RequestKeys {
     by: Box<[FairBy]>,
     client: ClientNetwork,
     /// Which crawler each client says it is. `None`: the list has no crawlers.
-    names: Option<NamesOfNetworks>,
+    names: Option<Arc<NamesOfNetworks>>,
 }
 
 /// What a key is made of.
@@ -73,9 +73,12 @@ impl Hash for AnyCase<'_> {
 
 impl RequestKeys {
     pub fn new(by: &[FairBy], client: ClientNetwork) -> Self {
-        let has_crawlers = by.contains(&FairBy::Crawler);
-        crawler::prepare(has_crawlers);
-        Self { by: by.into(), client, names: has_crawlers.then(NamesOfNetworks::new) }
+        Self { by: by.into(), client, names: names(by, None) }
+    }
+
+    /// Another list for the same clients, with the same names of crawlers.
+    pub fn with(&self, by: &[FairBy]) -> Self {
+        Self { by: by.into(), client: self.client, names: names(by, self.names.as_ref()) }
     }
 
     /// The entries of the list, in order.
@@ -121,6 +124,13 @@ impl RequestKeys {
     pub fn words(&self, part: &KeyPart<'_>, key: u64) -> String {
         KeyWords { name: &self.name(part), key }.to_string()
     }
+}
+
+/// Where the names of crawlers are remembered. `known`: those of another list.
+fn names(by: &[FairBy], known: Option<&Arc<NamesOfNetworks>>) -> Option<Arc<NamesOfNetworks>> {
+    let has_crawlers = by.contains(&FairBy::Crawler);
+    crawler::prepare(has_crawlers);
+    has_crawlers.then(|| known.cloned().unwrap_or_else(|| Arc::new(NamesOfNetworks::new())))
 }
 
 /// The value of a field. An empty one says nothing, so the request counts as one without this field.

@@ -75,6 +75,9 @@ pub fn summary(config: &Config) -> String {
         if let Some(when) = &route.when {
             let _ = writeln!(text, "  {:width$}    when {when:#}", "");
         }
+        if let Some(by) = &route.fair {
+            let _ = writeln!(text, "  {:width$}    shares its pool fairly by {}", "", join(by));
+        }
         if let Some(limit) = &route.rate_limit {
             let _ = writeln!(text, "  {:width$}    rate limit {limit}", "");
         }

@@ -120,8 +120,10 @@ fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, sou
             config::Target::Pool { name: _, request_timeout } => {
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
                 let account = RouteAccount::new(&pool.meter.ledger, &source.pattern, &source.counters);
+                let own = written.fair.as_deref().and_then(|by| Some(pool.fair.as_ref()?.of_route(by)));
                 Target::Pool(PoolTarget {
                     account,
+                    fair: own.or_else(|| pool.fair.clone()),
                     ..pool_target(config, pool, &source.pattern, *request_timeout)
                 })
             }

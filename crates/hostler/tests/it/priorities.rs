@@ -64,6 +64,32 @@ async fn a_fair_pool_serves_the_client_that_has_used_least_and_the_status_names_
 }
 
 #[tokio::test]
+async fn a_route_with_its_own_list_shares_the_slots_of_its_pool_by_it() {
+    let app = upstream().holds_requests().start().await;
+    let config = "pools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/api/*'\npool = 'app'\nfair = 'header:x-team'\n";
+    let site = in_front_of(&app, config).await;
+    let mut clients = Vec::new();
+    // Both have another x-who in each request, which counts on other routes only.
+    for (waiting, (path, team)) in
+        [("/api/1", "a"), ("/api/2", "a"), ("/api/3", "a"), ("/api/4", "b"), ("/5", "a")]
+            .into_iter()
+            .enumerate()
+    {
+        let mut client = site.connect().await;
+        client
+            .send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Team: {team}\r\nX-Who: {path}\r\n\r\n"))
+            .await;
+        clients.push(client);
+        site.settles("app", 1, waiting).await;
+    }
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_status(200);
+    }
+    assert_eq!(app.targets(), ["/api/1", "/api/4", "/5", "/api/2", "/api/3"]);
+}
+
+#[tokio::test]
 async fn requests_in_advance_and_crawlers_are_served_last_and_the_log_says_why() {
     let app = upstream().holds_requests().start().await;
     let config =

@@ -47,6 +47,13 @@ impl FairKeys {
         (!by.is_empty()).then(|| Arc::new(new()))
     }
 
+    /// The keys of a route that has its own list. What is the same key by both lists has one share in the pool, and one row in the
+    /// status.
+    pub fn of_route(&self, by: &[FairBy]) -> Arc<Self> {
+        let Self { from, hasher, costs } = self;
+        Arc::new(Self { from: from.with(by), hasher: hasher.clone(), costs: costs.clone() })
+    }
+
     /// The key of a request, which the pool gets. The exchange charges it at its end.
     pub(super) fn of(&self, exchange: &mut Exchange) -> FairKey {
         if let Some(charge) = &exchange.log_facts.fair {

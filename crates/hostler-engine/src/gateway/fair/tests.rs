@@ -86,6 +86,22 @@ async fn a_network_that_makes_up_names_of_crawlers_has_two_keys_at_most() {
     assert_eq!(words("OneBot"), "crawler OneBot", "the first name stays");
 }
 
+#[tokio::test]
+async fn a_route_with_its_own_list_shares_the_keys_of_its_pool() {
+    let pool = keys(&["crawler", "client"]);
+    let route = pool.of_route(&[FairBy::Header("X-Api-Key".into()), FairBy::Crawler, FairBy::Client]);
+    let of = |keys: &FairKeys, fields: &str| keys.of(&mut request("192.0.2.1", fields));
+    assert_eq!(of(&route, ""), of(&pool, ""), "a client has one share on all routes");
+    let bot = |name: &str| format!("User-Agent: {name}/1.0\r\n");
+    assert_eq!(of(&pool, &bot("OneBot")), of(&route, &bot("OneBot")));
+    assert_eq!(of(&route, &bot("TwoBot")), of(&route, ""), "it has another name on another route");
+    assert_ne!(of(&route, "X-Api-Key: a\r\n"), of(&pool, "X-Api-Key: a\r\n"));
+    let mut exchange = request("192.0.2.1", "X-Api-Key: a\r\n");
+    route.of(&mut exchange);
+    let charge = exchange.log_facts.fair.unwrap();
+    assert!(Arc::ptr_eq(&charge.costs, &pool.costs), "the status has the keys of all routes");
+}
+
 #[test]
 fn a_reload_that_changes_no_key_keeps_what_was_measured() {
     let before = keys(&["client"]);
