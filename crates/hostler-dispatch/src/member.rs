@@ -285,6 +285,11 @@ impl<E> MemberState<E> {
         if self.event_loop.is_some() { self.in_use.max(1) } else { self.slots }
     }
 
+    /// The slots that the Status shows: not fewer than are in use, also after the number was lowered, and of a member that leaves those in use.
+    pub fn shown_slots(&self) -> usize {
+        if self.left { self.in_use } else { self.slots.max(self.in_use) }
+    }
+
     /// Whether it takes one more of this kind. A member that leaves tells its tunnels and streams to end.
     pub fn takes(&self, kind: LongLived, settings: &PoolSettings) -> bool {
         !self.left && self.has_room_for(kind, settings)

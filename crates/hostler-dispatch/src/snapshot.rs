@@ -38,7 +38,7 @@ pub struct PoolSnapshot<T = ()> {
     /// How long the oldest request has waited. In JSON: milliseconds.
     #[serde(rename = "oldest_wait_ms", serialize_with = "milliseconds")]
     pub oldest_wait: Option<Duration>,
-    /// Slots of all members that have not left.
+    /// Slots of all members. Of members that have left: those in use.
     pub slots: usize,
     /// Slots in use, with those of members that have left and still finish requests.
     pub in_use: usize,
@@ -149,7 +149,7 @@ impl<T> PoolSnapshot<T> {
             },
             queue_limit: settings.queue_limit,
             oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
-            slots: states.iter().filter(|state| !state.left).map(|state| state.slots).sum(),
+            slots: states.iter().map(|state| state.shown_slots()).sum(),
             in_use: states.iter().map(|state| state.in_use).sum(),
             tunnels: states.iter().map(|state| state.tunnels.open).sum(),
             streams: states.iter().map(|state| state.streams.open).sum(),

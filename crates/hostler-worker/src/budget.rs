@@ -25,9 +25,11 @@ pub(super) struct Budget {
     boots: Boots,
 }
 
-/// The cost of boots after deaths so far. JSON has durations in milliseconds.
+/// Deaths, and the cost of boots after them so far. JSON has durations in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Boots {
+    /// How many workers have died that Hostler had not asked to end.
+    pub deaths: u64,
     /// How many boots there were.
     pub after_deaths: u64,
     /// The CPU time that they have used.
@@ -49,6 +51,11 @@ impl Budget {
         self.boots.after_deaths += 1;
         self.boots.cpu += cost;
         self.left = (self.left - cost.as_secs_f64()).max(-share * SAVED);
+    }
+
+    /// So many more workers have died.
+    pub fn died(&mut self, deaths: u64) {
+        self.boots.deaths += deaths;
     }
 
     /// How long the next boot has to wait.

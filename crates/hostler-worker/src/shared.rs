@@ -74,6 +74,11 @@ impl<E> PoolShared<E> {
         self.with_budget(|budget, share| budget.take(cost, share, Instant::now()));
     }
 
+    /// So many more workers have died.
+    pub fn died(&self, deaths: u64) {
+        self.with_budget(|budget, _| budget.died(deaths));
+    }
+
     /// How long the next boot has to wait because of the CPU time of others.
     pub fn owed(&self) -> Duration {
         self.with_budget(|budget, share| budget.rest(share, Instant::now()))

@@ -82,6 +82,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let can_serve = |state| matches!(state, WorkerState::Ready | WorkerState::Standby);
         let state = self.status.state;
         if self.life.deaths() > self.told_deaths {
+            self.shared.died(self.life.deaths() - self.told_deaths);
             self.told_deaths = self.life.deaths();
             let failed_boots = self.life.failed_boots();
             self.report(WorkerReport::Died { failed_boots, how: self.how_it_went() });

@@ -12,6 +12,7 @@ mod inspect;
 mod live;
 mod machine;
 mod metrics;
+mod newest;
 pub mod note;
 mod process;
 mod routes;

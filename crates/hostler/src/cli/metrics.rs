@@ -11,10 +11,14 @@ const INTRODUCTION: &str = "\
 
 This page lists all metrics of `GET /metrics` on the admin listener. [Metrics with Prometheus](../guide/metrics.md) shows how to collect them.
 
-* A *counter* only grows, and begins at 0 when Hostler starts. Use `rate()`.
+* A *counter* only grows, and begins at 0 when Hostler starts. Use `rate()`. A counter with the label `worker`, except `hostler_worker_restarts_total`, counts for one process and begins at 0 with
+  each new one. `rate()` takes that for what it is.
 * A *gauge* is the value of this moment.
 * A *histogram* has a counter for each upper bound (`_bucket`), the sum of all values (`_sum`) and their number (`_count`). Use `histogram_quantile()`.
 * An *info* has the value 1. Its labels are the information.
+
+While a worker is replaced, two processes have the same number. The metrics with the label `worker` are those of the newer one, from its start on. What the old process
+counts after that is in no metric of workers.
 
 A metric without a value is left out: a pool without workers has no metrics of workers.
 ";

@@ -42,6 +42,45 @@ async fn restarts_one_after_another_lose_no_request() {
 }
 
 #[tokio::test]
+async fn while_a_worker_is_replaced_the_metrics_have_each_series_once() {
+    let text = "const fs = require('fs');
+        require('http').createServer((request, response) => {
+          if (request.url !== '/held') return response.end();
+          setInterval(() => { if (fs.existsSync(process.env.TEST_FOLDER + '/go')) response.end(); }, 20);
+        }).listen(3000);";
+    let site = source(text).started().await;
+    site.is_ready().await;
+    let held = site.ask("/held");
+    site.settles_at(1, 0).await;
+    let seen = async {
+        eventually("the old and the new worker", async || {
+            let workers = site.workers().await;
+            (workers.len() == 2 && workers.iter().any(|worker| worker["state"] == "ready")).then_some(())
+        })
+        .await;
+        let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+        site.touch("go");
+        metrics
+    };
+    let (restarted, metrics) = tokio::join!(site.command(&["restart"]), seen);
+    restarted.assert_exit(0);
+    held.await.unwrap().assert_status(200);
+    let mut series = std::collections::HashSet::new();
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (name, _) = line.rsplit_once(' ').unwrap();
+        assert!(series.insert(name), "{name} is there twice: {metrics}");
+    }
+    for line in [
+        "hostler_worker_restarts_total{pool=\"app\",worker=\"1\"} 1.0",
+        "hostler_worker_deaths_total{pool=\"app\"} 0.0",
+        "hostler_slots_in_use{pool=\"app\"} 1.0",
+    ] {
+        assert!(metrics.contains(&format!("\n{line}\n")), "{line}: {metrics}");
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_generation_that_does_not_boot_is_reported_and_the_old_one_stays() {
     let text =
         "if (require('fs').existsSync(process.env.TEST_FOLDER + '/broken')) throw new Error('no database');

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::super::cache::CacheReport;
 use super::super::machine::MachineStatus;
+use super::super::newest::newest;
 use super::super::status::{LastReload, PoolStatus, RouteStatus, Status, WorkerReportView};
 
 /// One Status, as far as advice needs it.
@@ -236,7 +237,7 @@ impl PoolFigures {
             queue_wait: TimeFigures::of(&pool.times.queue_wait),
             worker_time: TimeFigures::of(&pool.times.worker_time),
             members: if pool.workers.is_none() { members(pool) } else { Vec::new() },
-            workers: pool.workers.as_ref().map(|workers| newest(workers)),
+            workers: pool.workers.as_deref().map(|all| newest(all, place).map(WorkerFigures::of).collect()),
             spares: pool.spares.len(),
             deploying: rollout.is_some_and(|rollout| rollout.running.is_some())
                 || last.is_some_and(|last| last.ago < LATELY),
@@ -276,16 +277,8 @@ fn members(pool: &PoolStatus) -> Vec<MemberOut> {
     state.collect()
 }
 
-/// While a worker is replaced, the status lists both.
-fn newest(workers: &[WorkerReportView]) -> Vec<WorkerFigures> {
-    let mut newest: BTreeMap<usize, WorkerFigures> = BTreeMap::new();
-    for figures in workers.iter().map(WorkerFigures::of) {
-        let is_newer = newest.get(&figures.index).is_none_or(|other| other.generation < figures.generation);
-        if is_newer {
-            newest.insert(figures.index, figures);
-        }
-    }
-    newest.into_values().collect()
+fn place(view: &WorkerReportView) -> (usize, u64) {
+    (view.worker.index, view.worker.generation)
 }
 
 impl WorkerFigures {

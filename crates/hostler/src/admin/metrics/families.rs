@@ -10,6 +10,7 @@ use hostler_worker::{CollectionTimes, LoopDelay, WorkerState};
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
 
+use super::super::newest::newest;
 use super::super::status::{ConnectionStatus, PoolStatus, RouteStatus, Status, WorkerReportView};
 use super::rows::{Buckets, MetricWriter, Values};
 use super::table::{self as metric, Metric};
@@ -212,6 +213,8 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
         .iter()
         .filter_map(|pool| pool.scaling.as_ref().map(|scaling| (pool.label(), scaling.wanted as f64)));
     out.each(metric::WORKERS_WANTED, wanted)?;
+    let deaths = pools.iter().filter_map(|pool| Some((pool.label(), pool.boots?.deaths as f64)));
+    out.each(metric::WORKER_DEATHS, deaths)?;
     let figures: [(&Metric, WorkerFigure); 17] = [
         (metric::RESTARTS, |report| Some(report.worker.restarts as f64)),
         (metric::WORKER_CRASHES, |report| Some(f64::from(report.worker.crashes))),
@@ -235,7 +238,7 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
         out.each(
             metric,
             supervised().flat_map(|(pool, workers)| {
-                workers.iter().filter_map(move |report| {
+                newest(workers, place).filter_map(move |report| {
                     let values: Values<'_, 2> = [(*pool.name).into(), report.worker.index.to_string().into()];
                     pick(report).map(|value| (values, value))
                 })
@@ -245,14 +248,20 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     collections(out, pools)
 }
 
+fn place(report: &WorkerReportView) -> (usize, u64) {
+    (report.worker.index, report.worker.generation)
+}
+
 fn delay(report: &WorkerReportView, pick: fn(LoopDelay) -> Duration) -> Option<f64> {
     report.worker.node.event_loop_delay.map(|delay| pick(delay).as_secs_f64())
 }
 
 /// Garbage collections by kind.
 fn collections(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
-    let workers =
-        pools.iter().flat_map(|pool| pool.workers.iter().flatten().map(move |report| (pool, report)));
+    let workers = pools.iter().flat_map(|pool| {
+        let workers = pool.workers.as_deref().unwrap_or_default();
+        newest(workers, place).map(move |report| (pool, report))
+    });
     let all: Vec<_> = workers
         .filter_map(|(pool, report)| report.worker.node.gc.map(|gc| (pool, report.worker.index, gc)))
         .flat_map(|(pool, index, gc)| {

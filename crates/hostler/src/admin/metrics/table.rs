@@ -3,7 +3,7 @@
 /// What the values of a metric are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows. In the text its name ends in `_total`.
+    /// It only grows while what it counts exists. In the text its name ends in `_total`.
     Counter,
     /// It grows and falls.
     Gauge,
@@ -65,7 +65,7 @@ metrics! {
     QUEUE_LENGTH: Gauge "hostler_queue_length" ["pool", "priority"] "Requests that wait for a slot";
     QUEUE_LIMIT: Gauge "hostler_queue_limit" ["pool"] "How many requests may wait";
     OLDEST_WAIT: Gauge "hostler_queue_oldest_wait_seconds" ["pool"] "How long the oldest request has waited, in seconds";
-    SLOTS: Gauge "hostler_slots" ["pool"] "Slots of all members";
+    SLOTS: Gauge "hostler_slots" ["pool"] "Slots of all members. A member that leaves has those that its last requests hold";
     SLOTS_IN_USE: Gauge "hostler_slots_in_use" ["pool"] "Slots that have a request";
     POOL_TUNNELS: Gauge "hostler_pool_tunnels" ["pool"] "Open tunnels, such as WebSockets";
     POOL_STREAMS: Gauge "hostler_pool_streams" ["pool"] "Open streams, such as server-sent events";
@@ -81,7 +81,8 @@ metrics! {
 
     WORKERS: Gauge "hostler_workers" ["pool", "state"] "Workers by state";
     WORKERS_WANTED: Gauge "hostler_workers_wanted" ["pool"] "How many workers there should be, if Hostler finds the number";
-    RESTARTS: Counter "hostler_worker_restarts" ["pool", "worker"] "Starts of a worker after the first one";
+    WORKER_DEATHS: Counter "hostler_worker_deaths" ["pool"] "Workers that ended although Hostler had not asked them to, and hung workers that it killed";
+    RESTARTS: Counter "hostler_worker_restarts" ["pool", "worker"] "Starts of a worker after the first one, for any reason: deploys and recycling count";
     WORKER_CRASHES: Gauge "hostler_worker_crashes_in_a_row" ["pool", "worker"] "Crashes of a worker without ten seconds of work between them";
     WORKER_MEMORY: Gauge "hostler_worker_resident_memory_bytes" ["pool", "worker"] "Resident memory of a worker, in bytes";
     WORKER_REQUESTS: Counter "hostler_worker_requests" ["pool", "worker"] "Requests that the process of a worker got";
@@ -112,7 +113,7 @@ metrics! {
     BUFFER_USED: Gauge "hostler_buffer_bytes" ["buffer"] "Bytes in use of a limited buffer: request_memory, answer_memory, spool";
     BUFFER_LIMIT: Gauge "hostler_buffer_limit_bytes" ["buffer"] "The limit of the buffer, in bytes";
     BUFFER_REFUSALS: Counter "hostler_buffer_refusals" ["buffer"] "How many times a connection asked for more than its share of the buffer";
-    LOG_DROPPED: Counter "hostler_log_dropped_lines" [] "Log lines that were dropped because the reader of the log was too slow";
+    LOG_DROPPED: Counter "hostler_log_dropped_lines" [] "Log lines that were dropped because the reader of the log was too slow or a write failed";
     TRACES_EXPORTED: Counter "hostler_traces_exported" [] "Requests whose spans the collector has taken";
     TRACES_DROPPED: Counter "hostler_traces_dropped" [] "Requests whose spans were dropped because the collector did not take them in time";
     CACHE_KEYS: Gauge "hostler_cache_keys" [] "Responses in the cache";

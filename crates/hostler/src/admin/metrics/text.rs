@@ -19,9 +19,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format for a client with these `Accept` fields. Prometheus names OpenMetrics if it can read it.
-    pub fn wanted<'a>(mut accept: impl Iterator<Item = &'a str>) -> Self {
-        if accept.any(|value| value.contains("application/openmetrics-text")) {
+    /// The format for a client with these `Accept` fields. Prometheus names OpenMetrics if it can read it. Ranges such as `*/*` get the format
+    /// that everything can read.
+    pub fn wanted<'a>(accept: impl Iterator<Item = &'a str>) -> Self {
+        if accept.flat_map(|value| value.split(',')).any(names_openmetrics) {
             Self::OpenMetrics
         } else {
             Self::Prometheus
@@ -34,6 +35,17 @@ impl Format {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
+}
+
+/// A weight of 0 means that the client does not take it.
+fn names_openmetrics(range: &str) -> bool {
+    let mut parts = range.split(';').map(str::trim);
+    let named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
+    let is_refused = |part: &str| {
+        let weight = part.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+        weight.is_some_and(|(_, weight)| weight.trim().parse() == Ok(0.0))
+    };
+    named && !parts.any(is_refused)
 }
 
 /// The Status in this format.
@@ -97,7 +109,18 @@ mod tests {
         let prometheus =
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
         assert_eq!(Format::wanted([prometheus].into_iter()), Format::OpenMetrics);
-        for accept in ["*/*", "text/plain", "text/html,application/xhtml+xml"] {
+        assert_eq!(
+            Format::wanted(["text/plain", "Application/OpenMetrics-Text; q=1"].into_iter()),
+            Format::OpenMetrics
+        );
+        for accept in [
+            "*/*",
+            "text/plain",
+            "text/html,application/xhtml+xml",
+            "application/openmetrics-text;version=1.0.0; q=0, text/plain",
+            "application/openmetrics-text;Q=0.000",
+            "text/plain;x=application/openmetrics-text",
+        ] {
             assert_eq!(Format::wanted([accept].into_iter()), Format::Prometheus, "{accept}");
         }
         assert_eq!(Format::wanted([].into_iter()), Format::Prometheus);

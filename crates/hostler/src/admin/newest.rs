@@ -1,0 +1,28 @@
+//! Of the workers that have one number, the newest. Knows no figures of workers.
+
+use std::collections::BTreeMap;
+
+/// One of each number: while a worker is replaced, the status lists both. A worker that waits for its first start has generation 0, and the
+/// one that it replaces is shown until then. `place` is the number and the generation.
+pub fn newest<W>(workers: &[W], place: impl Fn(&W) -> (usize, u64)) -> impl Iterator<Item = &W> {
+    let mut newest: BTreeMap<usize, (u64, &W)> = BTreeMap::new();
+    for worker in workers {
+        let (index, generation) = place(worker);
+        if newest.get(&index).is_none_or(|(other, _)| *other < generation) {
+            newest.insert(index, (generation, worker));
+        }
+    }
+    newest.into_values().map(|(_, worker)| worker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_workers_with_one_number_the_newest_is_taken() {
+        let workers = [(2, 4, "leaves"), (1, 7, "waits"), (2, 5, "boots"), (3, 2, "stays"), (3, 0, "queues")];
+        let taken: Vec<_> = newest(&workers, |(index, generation, _)| (*index, *generation)).collect();
+        assert_eq!(taken, [&(1, 7, "waits"), &(2, 5, "boots"), &(3, 2, "stays")]);
+    }
+}
