@@ -2,9 +2,11 @@
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::writer::Writer;
 
@@ -17,10 +19,10 @@ pub struct ErrorOutput(Option<Arc<Writer>>);
 impl ErrorOutput {
     /// Without a free descriptor nothing is written.
     pub fn open() -> Self {
-        let tell = |out: &mut Vec<u8>, dropped: u64| {
+        let tell = |out: &mut Vec<u8>, dropped: u64, _: Option<&str>| {
             out.extend_from_slice(format!("hostler: {dropped} lines were dropped here\n").as_bytes());
         };
-        Self(Writer::file(io::stderr()).ok().map(|file| Arc::new(Writer::new(file, tell))))
+        Self(Writer::file(io::stderr()).ok().map(|file| Arc::new(Writer::new(file, tell, |_| ()))))
     }
 
     /// Writes a line.
@@ -42,6 +44,17 @@ impl ErrorOutput {
                 _ => say(&writer, &format_args!("thread '{name}' {panic}")),
             }
         }));
+    }
+}
+
+/// Writes a line to standard error if its reader has room for it.
+pub(super) fn say_at_once(line: &str) {
+    let mut out = io::stderr();
+    let mut ready = [PollFd::new(&out, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut ready, Some(&now)).is_ok_and(|ready| ready > 0) {
+        // Nothing is left to report an error to.
+        let _ = out.write_all(format!("hostler: {line}\n").as_bytes());
     }
 }
 

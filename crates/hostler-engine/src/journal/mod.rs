@@ -81,12 +81,16 @@ impl Journal {
     fn writing(form: LogFormat, access: bool, out: File, priorities: Priorities) -> Self {
         let priorities = Arc::new(priorities);
         let marking = priorities.clone();
-        let writer = Writer::new(out, move |out, dropped| {
-            let (text, start) =
-                (format!("{dropped} log lines were dropped: their reader did not keep up"), out.len());
+        let tell = move |out: &mut Vec<u8>, dropped: u64, error: Option<&str>| {
+            let why = error.unwrap_or("their reader did not keep up");
+            let (text, start) = (format!("{dropped} log lines were dropped: {why}"), out.len());
             write_event(out, form, &Event { level: Level::Warn, text: &text });
             marking.mark(out, start, Level::Warn);
-        });
+        };
+        let complain = |error: &str| {
+            error_output::say_at_once(&format!("the log cannot be written, so its lines are lost: {error}"));
+        };
+        let writer = Writer::new(out, tell, complain);
         Self { form, access, rules: Arc::default(), priorities, writer: Arc::new(writer) }
     }
 

@@ -23,13 +23,15 @@ pub struct Writer {
 }
 
 /// The state of the writer at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct WriterUsage {
     pub waiting_bytes: usize,
     /// Lines that were dropped since the start.
     pub dropped: u64,
     /// How long the reader of the output has read nothing. None while it keeps up.
     pub stuck_ms: Option<u64>,
+    /// The error with which the last dropped lines were lost, such as that of a full disk. None: the reader was too slow.
+    pub last_error: Option<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -47,6 +49,8 @@ struct WriterState {
     /// Dropped lines that no log line has reported yet.
     dropped: u64,
     dropped_in_all: u64,
+    /// Why the last lines were dropped, if it was an error.
+    last_error: Option<Arc<str>>,
     /// What the thread writes to from its next lines on.
     replacement: Option<File>,
     /// No further line is taken.
@@ -56,12 +60,17 @@ struct WriterState {
 }
 
 impl Writer {
-    /// Writes to `out` until [`end`](Self::end). `tell` makes the line that reports how many lines were dropped.
-    pub fn new(out: File, tell: impl Fn(&mut Vec<u8>, u64) + Send + 'static) -> Self {
+    /// Writes to `out` until [`end`](Self::end). `tell` makes the line that reports how many lines were dropped, and with which error.
+    /// `complain` says elsewhere that a file cannot be written, once for each file.
+    pub fn new(
+        out: File,
+        tell: impl Fn(&mut Vec<u8>, u64, Option<&str>) + Send + 'static,
+        complain: impl Fn(&str) + Send + 'static,
+    ) -> Self {
         let shared = Arc::new(WriterInner::default());
         let writing = shared.clone();
         let started = std::thread::Builder::new().name("journal".into()).spawn(move || {
-            writing.run(out, tell);
+            writing.run(out, tell, complain);
             writing.lock().finished = true;
             writing.changed.notify_all();
         });
@@ -79,6 +88,7 @@ impl Writer {
         let mut state = self.shared.lock();
         if state.waiting.len() > MAX_WAITING || state.ended {
             state.drop_lines(1);
+            state.last_error = None;
             return;
         }
         let was_empty = state.waiting.is_empty();
@@ -100,6 +110,7 @@ impl Writer {
             waiting_bytes: state.waiting.len() + state.writing,
             dropped: state.dropped_in_all,
             stuck_ms: state.since.map(|since| since.elapsed()).and_then(stuck),
+            last_error: state.last_error.clone(),
         }
     }
 
@@ -138,63 +149,111 @@ fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The pipe may be non-blocking because another process made it so. Then this thread waits for room.
-fn write_piece(mut out: &File, mut piece: &[u8]) -> io::Result<()> {
-    while !piece.is_empty() {
-        match out.write(piece) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => piece = &piece[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // If the wait fails, the next write reports the error.
-                let _ = poll(&mut [PollFd::new(out, PollFlags::OUT)], None);
-            }
-            Err(error) => return Err(error),
-        }
+/// The file, and what has become of its last line.
+struct Outlet {
+    file: File,
+    /// The last line has no end, because its write failed in the middle.
+    is_broken: bool,
+    /// It was said that the file cannot be written.
+    has_complained: bool,
+}
+
+/// A write that failed.
+struct Lost {
+    lines: usize,
+    error: io::Error,
+}
+
+impl Outlet {
+    fn new(file: File) -> Self {
+        Self { file, is_broken: false, has_complained: false }
     }
-    Ok(())
+
+    /// Writes whole lines. If the line before has no end, it ends first.
+    fn write(&mut self, piece: &[u8]) -> Result<(), Lost> {
+        if self.is_broken && !piece.is_empty() {
+            let ended = self.write_bytes(b"\n").map_err(|(error, _)| error);
+            ended.map_err(|error| Lost { lines: count(piece), error })?;
+            self.is_broken = false;
+        }
+        self.write_bytes(piece).map_err(|(error, rest)| {
+            let written = &piece[..piece.len() - rest];
+            self.is_broken = written.last().is_some_and(|last| *last != b'\n');
+            Lost { lines: count(&piece[written.len()..]), error }
+        })
+    }
+
+    /// With an error comes the number of bytes that were not written. The pipe may be non-blocking because another process made it so. Then
+    /// this thread waits for room.
+    fn write_bytes(&self, mut bytes: &[u8]) -> Result<(), (io::Error, usize)> {
+        let mut out = &self.file;
+        while !bytes.is_empty() {
+            match out.write(bytes) {
+                Ok(0) => return Err((io::ErrorKind::WriteZero.into(), bytes.len())),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // If the wait fails, the next write reports the error.
+                    let _ = poll(&mut [PollFd::new(out, PollFlags::OUT)], None);
+                }
+                Err(error) => return Err((error, bytes.len())),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn count(lines: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', lines).count()
 }
 
 impl WriterInner {
-    fn run(&self, mut out: File, tell: impl Fn(&mut Vec<u8>, u64)) {
+    fn run(&self, out: File, tell: impl Fn(&mut Vec<u8>, u64, Option<&str>), complain: impl Fn(&str)) {
         let mut writing = Vec::new();
+        let mut out = Outlet::new(out);
         loop {
             writing.clear();
             writing.shrink_to(KEPT_CAPACITY);
-            let (dropped, ended, replacement) = self.wait(&mut writing);
-            out = replacement.unwrap_or(out);
+            let (dropped, ended, replacement, error) = self.wait(&mut writing);
+            out = replacement.map_or(out, Outlet::new);
             let lines = writing.len();
             if dropped > 0 {
-                tell(&mut writing, dropped);
+                tell(&mut writing, dropped, error.as_deref());
             }
             let (lines, told) = writing.split_at(lines);
-            let lost: usize = pieces(lines)
-                .filter_map(|piece| {
-                    let outcome = write_piece(&out, piece);
-                    outcome.is_err().then(|| memchr::memchr_iter(b'\n', piece).count())
-                })
-                .sum();
-            let is_told = write_piece(&out, told).is_ok();
+            let (mut lost, mut error) = (0, None);
+            for failed in pieces(lines).filter_map(|piece| out.write(piece).err()) {
+                lost += failed.lines as u64;
+                error = Some(failed.error);
+            }
+            let is_told = out.write(told).is_ok();
+            let error: Option<Arc<str>> = error.map(|error| error.to_string().into());
+            if let Some(error) = error.as_deref().filter(|_| !out.has_complained) {
+                complain(error);
+                out.has_complained = true;
+            }
             let mut state = self.lock();
             if !is_told {
                 state.dropped += dropped;
             }
             (state.writing, state.since) = (0, None);
-            state.drop_lines(lost as u64);
+            state.drop_lines(lost);
+            state.last_error = error.or(state.last_error.take());
             if ended && state.waiting.is_empty() {
                 return;
             }
         }
     }
 
-    fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool, Option<File>) {
+    fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool, Option<File>, Option<Arc<str>>) {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.ended {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         std::mem::swap(&mut state.waiting, writing);
         (state.writing, state.since) = (writing.len(), Some(Instant::now()));
-        (std::mem::take(&mut state.dropped), state.ended, state.replacement.take())
+        let dropped = std::mem::take(&mut state.dropped);
+        (dropped, state.ended, state.replacement.take(), state.last_error.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, WriterState> {
@@ -212,8 +271,12 @@ mod tests {
     /// A real pipe of 64 KiB, and a writer to it.
     fn piped(flags: PipeFlags) -> (File, Writer) {
         let (read, write) = pipe_with(flags).unwrap();
-        let tell = |out: &mut Vec<u8>, dropped| drop(writeln!(out, "{dropped} dropped"));
-        (File::from(read), Writer::new(File::from(write), tell))
+        (File::from(read), writer(File::from(write)))
+    }
+
+    fn writer(out: File) -> Writer {
+        let tell = |out: &mut Vec<u8>, dropped, _: Option<&str>| drop(writeln!(out, "{dropped} dropped"));
+        Writer::new(out, tell, |_| ())
     }
 
     fn fill(writer: &Writer, lines: usize) {
@@ -288,5 +351,69 @@ mod tests {
         fill(&writer, 10);
         assert!(writer.end(Duration::from_secs(60)));
         assert_eq!(writer.usage().dropped, 10);
+    }
+
+    #[test]
+    fn the_error_of_a_write_is_kept_and_said_once() {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (said, complaints) = std::sync::mpsc::channel();
+        let tell = |out: &mut Vec<u8>, dropped, error: Option<&str>| {
+            drop(writeln!(out, "{dropped} dropped: {}", error.unwrap_or("too slow")));
+        };
+        let writer = Writer::new(full, tell, move |error| said.send(error.to_owned()).unwrap());
+        fill(&writer, 1);
+        let error = "No space left on device (os error 28)";
+        assert_eq!(complaints.recv().unwrap(), error);
+        fill(&writer, 1);
+        while writer.usage().dropped < 2 {
+            std::thread::yield_now();
+        }
+        assert_eq!(writer.usage().last_error.as_deref(), Some(error));
+        let (mut reader, write) =
+            pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (File::from(read), write)).unwrap();
+        writer.replace(File::from(write));
+        writer.append(|out| out.extend_from_slice(b"again\n"));
+        assert!(writer.end(Duration::from_secs(60)));
+        drop(writer);
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!(read, format!("again\n2 dropped: {error}\n"));
+        assert!(complaints.recv().is_err(), "no second complaint");
+    }
+
+    #[test]
+    fn after_half_a_line_the_next_one_begins_on_a_line_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("log");
+        let (here, mode) = (rustix::fs::CWD, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(here, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let reader = || {
+            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+            File::from(rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty()).unwrap())
+        };
+        let first = reader();
+        let writer = writer(std::fs::OpenOptions::new().write(true).open(&fifo).unwrap());
+        // More than the pipe takes.
+        writer.append(|out| out.extend([vec![b'x'; 100_000], vec![b'\n']].concat()));
+        while rustix::io::ioctl_fionread(&first).unwrap() < 65_536 {
+            std::thread::yield_now();
+        }
+        drop(first);
+        while writer.usage().dropped == 0 {
+            std::thread::yield_now();
+        }
+        let mut second = reader();
+        rustix::io::ioctl_fionbio(&second, false).unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut read = String::new();
+            second.read_to_string(&mut read).unwrap();
+            read
+        });
+        writer.append(|out| out.extend_from_slice(b"next\n"));
+        assert!(writer.end(Duration::from_secs(60)));
+        drop(writer);
+        let read = reading.join().unwrap();
+        let lines: Vec<_> = read.lines().collect();
+        assert_eq!((lines[0].len(), &lines[1..]), (65_536, &["next", "1 dropped"][..]));
     }
 }

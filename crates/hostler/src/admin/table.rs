@@ -24,7 +24,7 @@ pub fn table(status: &Value) -> String {
     if log["dropped"].as_u64() > Some(0) || log["stuck_ms"].is_number() {
         let stuck = match log["stuck_ms"].as_u64() {
             Some(_) => format!(", its reader has taken nothing for {}", millis(&log["stuck_ms"])),
-            None => String::new(),
+            None => log["last_error"].as_str().map_or(String::new(), |error| format!(": {error}")),
         };
         let _ = writeln!(out, "log: {} lines dropped{stuck}", log["dropped"]);
     }

@@ -183,5 +183,5 @@ advice! {
         "Correct the file (`hostler check`), then run `hostler reload`.", "guide/failures.md#a-reload-has-a-bad-configuration";
     LOG_DROPPED: "log_dropped" Warning 0 "HostlerLogDropped"
         "Lines of the log were lost in the last minute, or the reader of the log has read nothing for 10 seconds.",
-        "Look at the program that reads Hostler's standard output.", "guide/failures.md#hostler-writes-its-log-to-a-pipe-that-is-full";
+        "Look at the program that reads Hostler's standard output, or at the disk of log.file.", "guide/failures.md#hostler-writes-its-log-to-a-pipe-that-is-full";
 }

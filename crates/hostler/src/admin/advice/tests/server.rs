@@ -79,6 +79,14 @@ pub(super) const HOST: &[AdviceCase] = &[
     },
     AdviceCase {
         row: table::LOG_DROPPED,
+        raised: |scene| {
+            (scene.now.log_dropped, scene.now.log_error) = (7, Some("No space left on device".into()));
+        },
+        text: "7 lines of the log were lost in the last minute: No space left on device",
+        quiet: &[|scene| scene.now.log_error = Some("No space left on device".into())],
+    },
+    AdviceCase {
+        row: table::LOG_DROPPED,
         raised: |scene| scene.now.log_dropped = 7,
         text: "7 lines of the log were lost in the last minute: its reader is too slow",
         quiet: &[
