@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::line::{Access, Level};
 
 /// Names of query parameters whose values are secrets. Upper case, `-` and `_` do not count: `accessToken` is `access_token`.
-const SECRET: [&str; 31] = [
+const SECRET: [&str; 39] = [
     "accesskey",
     "accesstoken",
     "apikey",
@@ -17,18 +17,24 @@ const SECRET: [&str; 31] = [
     "authtoken",
     "bearer",
     "clientsecret",
+    "confirmpassword",
     "cookie",
     "credentials",
     "csrftoken",
+    "currentpassword",
     "idtoken",
     "jwt",
+    "newpassword",
+    "oldpassword",
     "otp",
     "passphrase",
     "passwd",
     "password",
+    "passwordconfirmation",
     "privatekey",
     "pwd",
     "refreshtoken",
+    "resettoken",
     "secret",
     "sessionid",
     "sessiontoken",
@@ -38,6 +44,8 @@ const SECRET: [&str; 31] = [
     "xamzcredential",
     "xamzsecuritytoken",
     "xamzsignature",
+    "xgoogcredential",
+    "xgoogsignature",
 ];
 /// What the log shows in place of a value.
 const REDACTED: &str = "[redacted]";
@@ -85,26 +93,37 @@ impl LogRules {
     }
 }
 
+/// Names are looked for after each of these, because frameworks differ in what they take for a separator.
+const BEFORE_NAMES: [char; 4] = ['?', '#', '&', ';'];
+/// Only these end a value: to most frameworks the `;` in `?password=a;b` is a part of the password.
+const AFTER_VALUES: [char; 2] = ['&', '#'];
+/// How many times a value is decoded to find a URL in it.
+const NESTED: usize = 3;
+
 fn redacted<'a>(url: &'a str, more: &[String]) -> Cow<'a, str> {
     let Some(begin) = url.find(['?', '#']) else { return Cow::Borrowed(url) };
-    let is_separator = |c: char| matches!(c, '?' | '#' | '&' | ';');
     let mut shown: Option<String> = None;
     // The end of what is copied to `shown`.
     let mut copied = 0;
     let mut at = begin;
     while at < url.len() {
         let from = at + 1;
-        let end = url[from..].find(is_separator).map_or(url.len(), |length| from + length);
-        if let Some((name, value)) = url[from..end].split_once('=')
-            && !value.is_empty()
-            && is_secret(name, more)
-        {
-            let shown = shown.get_or_insert_with(|| String::with_capacity(url.len()));
-            shown.push_str(&url[copied..end - value.len()]);
-            shown.push_str(REDACTED);
-            copied = end;
+        let until = |ends: &[char]| url[from..].find(ends).map_or(url.len(), |length| from + length);
+        at = until(&BEFORE_NAMES);
+        if let Some((name, _)) = url[from..at].split_once('=') {
+            let (value, end) = (from + name.len() + 1, until(&AFTER_VALUES));
+            let hides = match is_secret(name, more) {
+                true => value < end,
+                // An encoded URL has none of these characters. To read further would cost the square of the length.
+                false => has_nested_secret(&url[value..at], more, NESTED),
+            };
+            if hides {
+                let shown = shown.get_or_insert_with(|| String::with_capacity(url.len()));
+                shown.push_str(&url[copied..value]);
+                shown.push_str(REDACTED);
+                (copied, at) = (end, end);
+            }
         }
-        at = end;
     }
     match shown {
         None => Cow::Borrowed(url),
@@ -113,6 +132,19 @@ fn redacted<'a>(url: &'a str, more: &[String]) -> Cow<'a, str> {
             Cow::Owned(shown)
         }
     }
+}
+
+/// Whether the value is a URL or a query with a secret, percent-encoded: `next=%2Flogin%3Ftoken%3Dabc`.
+fn has_nested_secret(value: &str, more: &[String], depth: usize) -> bool {
+    if depth == 0 || !value.contains('%') {
+        return false;
+    }
+    let decoded = percent_encoding::percent_decode_str(value).decode_utf8_lossy();
+    let mut parts = decoded.split(BEFORE_NAMES);
+    let has_secret = parts.any(|part| {
+        part.split_once('=').is_some_and(|(name, value)| !value.is_empty() && is_secret(name, more))
+    });
+    has_secret || has_nested_secret(&decoded, more, depth - 1)
 }
 
 /// An app reads `user[password]` and `user.password` as a nested value, and `acc%65ss_token` as `access_token`.
@@ -146,10 +178,19 @@ mod tests {
             ("/a?b=c&d=", "/a?b=c&d="),
             ("/a?token=x", "/a?token=[redacted]"),
             ("/a?b=c&access_token=x&d=e", "/a?b=c&access_token=[redacted]&d=e"),
+            ("/a?accessToken=x;API-Key=y#id_token=z", "/a?accessToken=[redacted]#id_token=[redacted]"),
+            ("/a?password=abc;def", "/a?password=[redacted]"),
+            ("/a?password=abc;def&b=c", "/a?password=[redacted]&b=c"),
+            ("/a?token=ab?cd#e", "/a?token=[redacted]#e"),
+            ("/a?b=c;token=d;e=f&g=h", "/a?b=c;token=[redacted]&g=h"),
             (
-                "/a?accessToken=x;API-Key=y#id_token=z",
-                "/a?accessToken=[redacted];API-Key=[redacted]#id_token=[redacted]",
+                "/a?password_confirmation=x&X-Goog-Signature=y",
+                "/a?password_confirmation=[redacted]&X-Goog-Signature=[redacted]",
             ),
+            ("/a?next=%2Flogin%3Ftoken%3Dabc&b=c", "/a?next=[redacted]&b=c"),
+            ("/a?next=%252Flogin%253Fa%253Db%2526token%253Dabc", "/a?next=[redacted]"),
+            ("/a?next=%2Flogin%3Fpage%3D2", "/a?next=%2Flogin%3Fpage%3D2"),
+            ("/a?code=x&state=y", "/a?code=x&state=y"),
             ("/a?acc%65ss%5Ftoken=x", "/a?acc%65ss%5Ftoken=[redacted]"),
             ("/a?user[password]=x&user.pwd=y", "/a?user[password]=[redacted]&user.pwd=[redacted]"),
             ("/a?x=1?token=b=c&token=d", "/a?x=1?token=[redacted]&token=[redacted]"),
