@@ -1,24 +1,23 @@
 //! Who may use the admin listener: its rules, and the check of each request by them. Knows no commands and no answers.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::serve::IncomingStream;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hostler_config::Secret;
 use hostler_engine::journal::{Journal, Level};
 use subtle::ConstantTimeEq;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixStream;
 use tokio::time::Instant;
 
-use super::connections::AdminConnections;
 use super::http::FIELD;
 use super::visitors;
 
@@ -98,15 +97,14 @@ impl AdminAccess {
     }
 }
 
-impl Connected<IncomingStream<'_, AdminConnections<TcpListener>>> for AdminClient {
-    fn connect_info(stream: IncomingStream<'_, AdminConnections<TcpListener>>) -> Self {
-        Self(stream.remote_addr().to_string())
+impl AdminClient {
+    /// A dual-stack socket shows an IPv4 client as `::ffff:192.0.2.1`.
+    pub fn at(address: SocketAddr) -> Self {
+        Self(SocketAddr::new(address.ip().to_canonical(), address.port()).to_string())
     }
-}
 
-impl Connected<IncomingStream<'_, AdminConnections<UnixListener>>> for AdminClient {
-    fn connect_info(stream: IncomingStream<'_, AdminConnections<UnixListener>>) -> Self {
-        Self(stream.io().stream().peer_cred().map_or_else(
+    pub fn of(stream: &UnixStream) -> Self {
+        Self(stream.peer_cred().map_or_else(
             |_| "the Unix socket".into(),
             |who| format!("user {} (pid {})", who.uid(), who.pid().unwrap_or_default()),
         ))

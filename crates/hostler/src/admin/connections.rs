@@ -1,50 +1,100 @@
-//! The connections of the admin listener. At the end, each accepted connection still gets one answer. Knows no requests.
+//! The connections of the admin listener: their number and their time limits. At the end, each accepted connection still gets one answer.
+//! Knows no requests.
 //!
 //! hyper's graceful shutdown closes a connection from which nothing was read yet. An operator's `hostler status` that has just connected
 //! would fail. So this listener first stops to accept, then waits until each accepted connection was heard, and only then shuts down.
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::extract::connect_info::ConnectInfo;
 use axum::serve::Listener;
+use axum::{Extension, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
 
 /// For a connection that sends nothing, such as a TCP health check.
 const SILENCE_LIMIT: Duration = Duration::from_secs(1);
-
-/// Accepts until the end.
-pub struct AdminConnections<L> {
-    listener: Option<L>,
-    silent: SilentConnections,
-    end: watch::Receiver<bool>,
-}
+/// Further connections are closed at once: they must not take the file descriptors that clients of the app need.
+const MOST_CONNECTIONS: usize = 256;
+/// From the accept, or the answer before, to the end of a request's head.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
+/// How long a client may read nothing while an answer waits for it.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 
 /// How many accepted connections have sent nothing.
 #[derive(Clone)]
-pub struct SilentConnections(Arc<watch::Sender<usize>>);
+struct SilentConnections(Arc<watch::Sender<usize>>);
 
 /// An accepted connection.
-pub struct AdminConnection<S> {
+struct AdminConnection<S> {
     stream: S,
     /// Until the first byte.
     silent: Option<Silent>,
+    /// While the client takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 struct Silent(SilentConnections);
 
-impl<L: Listener> AdminConnections<L> {
-    /// `end` becomes true when no further connection may be accepted.
-    pub fn new(listener: L, end: watch::Receiver<bool>) -> Self {
-        Self { listener: Some(listener), silent: SilentConnections(Arc::new(watch::Sender::new(0))), end }
+/// Serves until `end` is true, then answers each connection that was accepted. `client` names the other end. `ending` ends the answers that
+/// have no end of their own.
+pub async fn serve<L: Listener, C: Clone + Send + Sync + 'static>(
+    mut listener: L,
+    router: Router,
+    client: impl Fn(&L::Io, &L::Addr) -> C,
+    mut end: watch::Receiver<bool>,
+    ending: impl FnOnce(),
+) {
+    let silent = SilentConnections(Arc::new(watch::Sender::new(0)));
+    let (closing, closed) = watch::channel(false);
+    let mut served = JoinSet::new();
+    loop {
+        tokio::select! {
+            // axum retries a failed accept.
+            (stream, address) = listener.accept() => {
+                if served.len() >= MOST_CONNECTIONS {
+                    continue;
+                }
+                let router = router.clone().layer(Extension(ConnectInfo(client(&stream, &address))));
+                let connection = AdminConnection { stream, silent: Some(silent.one_more()), stalled: None };
+                served.spawn(serve_connection(connection, router, closed.clone()));
+            }
+            Some(_) = served.join_next() => {}
+            // An error means that the sender is gone: the end too.
+            _ = end.wait_for(|&ended| ended) => break,
+        }
     }
+    drop(listener);
+    ending();
+    silent.heard().await;
+    closing.send_replace(true);
+    while served.join_next().await.is_some() {}
+}
 
-    pub fn silent(&self) -> SilentConnections {
-        self.silent.clone()
+async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: AdminConnection<S>,
+    router: Router,
+    mut closed: watch::Receiver<bool>,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
+    let serving = http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
+    let mut serving = pin!(serving);
+    // Errors are the client's: it has left, was too slow, or has sent no HTTP. hyper has answered what can be answered.
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        _ = closed.wait_for(|&closed| closed) => serving.as_mut().graceful_shutdown(),
     }
+    let _ = serving.await;
 }
 
 impl SilentConnections {
@@ -67,31 +117,19 @@ impl Drop for Silent {
     }
 }
 
-impl<L: Listener> Listener for AdminConnections<L> {
-    type Io = AdminConnection<L::Io>;
-    type Addr = L::Addr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        if let Some(listener) = &mut self.listener {
-            tokio::select! {
-                (stream, address) = listener.accept() => {
-                    return (AdminConnection { stream, silent: Some(self.silent.one_more()) }, address);
-                }
-                // An error means that the sender is gone: the end too.
-                _ = self.end.wait_for(|&ended| ended) => self.listener = None,
-            }
-        }
-        std::future::pending().await
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.listener.as_ref().ok_or(io::ErrorKind::NotConnected)?.local_addr()
-    }
-}
-
 impl<S> AdminConnection<S> {
-    pub fn stream(&self) -> &S {
-        &self.stream
+    /// A client that never reads must not keep its connection.
+    fn limited(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if outcome.is_ready() {
+            self.stalled = None;
+            return outcome;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_LIMIT)));
+        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -115,7 +153,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AdminConnection<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.limited(context, outcome)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -131,7 +170,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AdminConnection<S> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.limited(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -142,38 +182,83 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AdminConnection<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::Router;
     use axum::routing::get;
     use hostler_testkit::eventually;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
 
-    #[tokio::test]
-    async fn a_connection_that_was_accepted_before_the_end_gets_its_answer() {
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+    /// A listener whose only page is `here`.
+    async fn listener() -> (std::net::SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ended) = watch::channel(false);
-        let connections = AdminConnections::new(listener, ended.clone());
-        let silent = connections.silent();
-        let last = silent.clone();
-        let mut told = ended.clone();
-        let shutdown = async move {
-            let _ = told.wait_for(|&ended| ended).await;
-            last.heard().await;
-        };
         let router = Router::new().route("/", get(async || "here"));
-        let server =
-            tokio::spawn(axum::serve(connections, router).with_graceful_shutdown(shutdown).into_future());
+        (address, end, tokio::spawn(serve(listener, router, |_, _| (), ended, || ())))
+    }
 
+    async fn rest(mut client: TcpStream) -> String {
+        let mut answer = Vec::new();
+        // A reset is an end, too.
+        let _ = client.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_accepted_before_the_end_gets_its_answer() {
+        let (address, end, server) = listener().await;
         let mut client = TcpStream::connect(address).await.unwrap();
-        eventually("the connection to be accepted", async || (*silent.0.borrow() == 1).then_some(())).await;
+        // The listener has accepted the first one when it has answered the second one.
+        let mut second = TcpStream::connect(address).await.unwrap();
+        second.write_all(REQUEST).await.unwrap();
+        assert!(rest(second).await.ends_with("here"));
         end.send(true).unwrap();
         eventually("the listener to close", async || TcpStream::connect(address).await.err()).await;
         client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.unwrap();
+        let answer = rest(client).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("here"), "{answer}");
-        server.await.unwrap().unwrap();
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_are_closed_at_once() {
+        let (address, _end, _server) = listener().await;
+        let mut open = Vec::new();
+        for _ in 0..MOST_CONNECTIONS {
+            open.push(TcpStream::connect(address).await.unwrap());
+        }
+        assert_eq!(rest(TcpStream::connect(address).await.unwrap()).await, "");
+        open.clear();
+        eventually("room for another one", async || {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            let _ = client.write_all(REQUEST).await;
+            rest(client).await.ends_with("here").then_some(())
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_does_not_arrive_ends_the_connection() {
+        let (address, _end, _server) = listener().await;
+        let begun = tokio::time::Instant::now();
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET /sta").await.unwrap();
+        rest(client).await;
+        assert!(begun.elapsed() >= HEAD_LIMIT && begun.elapsed() < 2 * HEAD_LIMIT, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_never_reads_loses_its_connection() {
+        let (stream, mut client) = tokio::io::duplex(64);
+        let mut connection = AdminConnection { stream, silent: None, stalled: None };
+        connection.write_all(&[0; 64]).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        assert_eq!(connection.write_all(&[0; 64]).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed(), WRITE_LIMIT);
+        client.read_exact(&mut [0; 64]).await.unwrap();
+        connection.write_all(&[0; 64]).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,8 +32,6 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use access::AdminClient;
-use connections::{AdminConnections, SilentConnections};
-use live::Live;
 
 pub use access::{AccessRules, AdminAccess};
 pub use advice::{ADVICE, AdviceRow, AdviceView, watch as watch_for_advice};
@@ -83,28 +81,16 @@ pub async fn serve(
         .with_state(sources);
     let check = axum::middleware::from_fn_with_state(access, access::check);
     let all = questions.merge(commands).merge(live_page).layer(check);
-    let all = all.into_make_service_with_connect_info::<AdminClient>();
+    // The events of the live page have no end of their own.
+    let ending = || live.end();
     match listener {
         AdminListener::Tcp(listener) => {
-            let connections = AdminConnections::new(listener, end.clone());
-            let end = ended(end, connections.silent(), live);
-            // axum retries a failed accept, so `serve` returns only after `end`.
-            let _ = axum::serve(connections, all).with_graceful_shutdown(end).await;
+            connections::serve(listener, all, |_, address| AdminClient::at(*address), end, ending).await;
         }
         AdminListener::Unix(listener) => {
-            let connections = AdminConnections::new(listener, end.clone());
-            let end = ended(end, connections.silent(), live);
-            let _ = axum::serve(connections, all).with_graceful_shutdown(end).await;
+            connections::serve(listener, all, |stream, _| AdminClient::of(stream), end, ending).await;
         }
     }
-}
-
-async fn ended(mut end: watch::Receiver<bool>, silent: SilentConnections, live: Arc<Live>) {
-    // An error means that the sender is gone: the end too.
-    let _ = end.wait_for(|&ended| ended).await;
-    // The events of the live page have no end of their own.
-    live.end();
-    silent.heard().await;
 }
 
 /// A socket that the runtime serves.
