@@ -19,11 +19,25 @@ pub(super) fn take_workers_before(environment: &mut Environment) -> BTreeMap<Str
     pools.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?))).collect()
 }
 
-/// Hostler's own environment without the admin token, which is for Hostler alone: an app must not be able to give orders with it.
+/// What is for Hostler alone: its admin token, with which an app could give orders; the secrets of its configuration; and the variables with which
+/// systemd talks to the service. An app that used those would say that Hostler is ready, stops, or lives.
+const OURS: [&str; 7] = [
+    ADMIN_TOKEN_VARIABLE,
+    "HOSTLER_REGISTRAR_PASSWORD",
+    "HOSTLER_REGISTRAR_TOKEN",
+    "HOSTLER_TRACES_HEADERS",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+];
+
+/// Hostler's own environment without what is for Hostler alone.
 pub(super) fn for_apps(own: &Environment) -> Environment {
-    let mut inherited = own.clone();
-    inherited.remove(ADMIN_TOKEN_VARIABLE);
-    inherited
+    let is_ours = |name: &str| {
+        OURS.contains(&name) || name.starts_with("HOSTLER_POOLS_") && name.ends_with("_STICKY_SECRET")
+    };
+    let others = own.iter().filter(|(name, _)| !is_ours(name));
+    others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// How many bytes Hostler adds to a request's head: forwarding fields, `Via`, a request id.
@@ -66,6 +80,19 @@ mod tests {
             allow_heads(&mut options, 100);
             assert_eq!(options, after);
         }
+    }
+
+    #[test]
+    fn apps_do_not_get_what_is_for_hostler_alone() {
+        let others = ["HOSTLER_TRACES_ENDPOINT", "NOTIFY_SOCKET_OF_APP", "PATH"];
+        let own = OURS
+            .into_iter()
+            .chain(["HOSTLER_POOLS_WEB_STICKY_SECRET"])
+            .chain(others)
+            .map(|name| (name.to_owned(), "value".to_owned()))
+            .collect();
+        let names: Vec<_> = for_apps(&own).into_keys().collect();
+        assert_eq!(names, others);
     }
 
     #[test]
