@@ -77,7 +77,7 @@ class Site {
   }
 
   get admin() {
-    return this.#after('status on ')?.replace(/\/status$/, '');
+    return this.#after('admin page on ')?.replace(/\/$/, '');
   }
 
   async status() {

@@ -55,6 +55,7 @@ use running::RunningServer;
 use signals::{SignalAction, Signals};
 use threads::DataPlane;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::admin::note::{self, NotedHostler};
 use crate::admin::{self, AdminCommand, AdminListener, PendingCommand};
@@ -66,6 +67,8 @@ pub use run_options::{RunOptions, WatchOptions};
 pub use socket_activation::{GivenError, GivenListeners};
 pub use start_error::StartError;
 
+/// How long the service manager waits for the workers at most. systemd itself gives up after 90 s.
+const BOOT_LIMIT: Duration = Duration::from_secs(60);
 /// How long the end waits for blocking threads, which cannot be interrupted.
 const BLOCKING_LIMIT: Duration = Duration::from_millis(100);
 
@@ -115,15 +118,17 @@ async fn serve(
         return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }
     let OpenedServer { data_plane, mut commands, admin } = open(&running)?;
+    let is_successor = handover.is_some();
     if let Some(handover) = handover {
         // An error means that the predecessor has ended. This process goes on in both cases.
         let _ = handover.begun().await;
     }
-    notify.ready();
+    let booting = tell_when_ready(&running, &notify, is_successor);
     development::begin(&running)?;
     let announcement = announce::begin(&running);
 
     let ending = wait_for_stop(&running, &mut signals, &mut commands).await;
+    booting.abort();
     // Commands that arrive from now on get the answer that Hostler is stopping.
     drop(commands);
     // An upgrade is not possible from here on, and its copies must not keep sockets open.
@@ -133,12 +138,8 @@ async fn serve(
             // The successor goes on with the announcement.
             drop(announcement);
             notify.succeeded_by(*pid);
-            journal.event(
-                Level::Info,
-                &format!(
-                    "pid {pid} has taken over: it accepts new connections, existing ones close after their next answer"
-                ),
-            );
+            let text = "it accepts new connections, existing ones close after their next answer";
+            journal.event(Level::Info, &format!("pid {pid} has taken over: {text}"));
             admin.end();
             stop::leave(&running, &mut signals).await;
         }
@@ -160,6 +161,21 @@ async fn serve(
     journal.event(Level::Info, "stopped");
     admin.ended().await;
     ending.outcome()
+}
+
+/// Tells the service manager that requests are served: when each pool has a ready worker. A pool whose worker fails does not hold up the others, and
+/// a manager does not wait for ever. The workers of a successor are ready already.
+fn tell_when_ready(running: &Arc<RunningServer>, notify: &Notify, is_successor: bool) -> JoinHandle<()> {
+    let (running, notify) = (running.clone(), notify.clone());
+    tokio::spawn(async move {
+        if !is_successor {
+            let pools = running.pools.load_full();
+            let pools: Vec<_> = pools.iter().collect();
+            // After a failed boot and after the limit, Hostler serves what it can.
+            let _ = tokio::time::timeout(BOOT_LIMIT, boot::first_ready(&pools)).await;
+        }
+        notify.ready();
+    })
 }
 
 /// Why Hostler ends.
@@ -292,8 +308,8 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         let (sources, access) = (running.sources.clone(), running.admin_access.clone());
         admin.begin(|ended| admin::serve(listener, sources, commands, access, ended));
         let told = match &address {
-            ListenAddress::Tcp(address) => format!("status on http://{address}/status"),
-            ListenAddress::Unix(_) => format!("status on {address}"),
+            ListenAddress::Tcp(address) => format!("admin page on http://{address}/"),
+            ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);
         if let Some(directory) = running.pool_context.runtime_directory() {

@@ -245,7 +245,7 @@ impl Process {
             .spawn()
             .unwrap();
         let process = Self(child, folder);
-        process.says("status on unix:").await;
+        process.says("admin listener on unix:").await;
         process
     }
 

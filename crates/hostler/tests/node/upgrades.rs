@@ -252,3 +252,31 @@ async fn the_service_manager_learns_the_serving_process() {
     proc::signal(second, rustix::process::Signal::TERM);
     assert_eq!(next().await, "STOPPING=1");
 }
+
+#[tokio::test]
+async fn the_service_manager_waits_for_a_ready_worker_and_not_for_one_that_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    let next = async || {
+        let mut text = [0; 200];
+        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let text = "const wait = setInterval(() => {
+          if (!require('fs').existsSync(process.env.TEST_FOLDER + '/go')) return;
+          clearInterval(wait);
+          require('http').createServer((request, response) => response.end()).listen(3000);
+        }, 20);";
+    let path = folder.path().join("notify");
+    let site = source(text).env("NOTIFY_SOCKET", path.to_str().unwrap()).start().await;
+    eventually("a booting worker", async || (!site.workers().await.is_empty()).then_some(())).await;
+    assert_eq!(socket.try_recv(&mut [0; 200]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    site.touch("go");
+    assert_eq!(next().await, format!("READY=1\nMAINPID={}", site.pid()));
+    site.stop().await;
+    assert_eq!(next().await, "STOPPING=1");
+    let broken = configured("[pools.app]\ncommand = \"node -e process.exit(3)\"\n");
+    let site = broken.env("NOTIFY_SOCKET", path.to_str().unwrap()).start().await;
+    assert_eq!(next().await, format!("READY=1\nMAINPID={}", site.pid()));
+    site.stop().await;
+}
