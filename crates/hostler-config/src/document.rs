@@ -70,6 +70,26 @@ pub struct Document {
     dropped: BTreeMap<KeyPath, BTreeSet<usize>>,
 }
 
+/// A table that is written twice has keys that are written twice. Only the table is the mistake.
+fn without_consequences<'a>(
+    text: &'a str,
+    errors: &'a [toml::de::Error],
+) -> impl Iterator<Item = &'a toml::de::Error> {
+    let mut table_ends = 0;
+    errors.iter().filter(move |error| {
+        let at = error.span().map_or(0, |span| span.start);
+        if error.message() != "duplicate key" {
+            return true;
+        }
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let is_table = text[line..].trim_start().starts_with('[');
+        if is_table {
+            table_ends = text[at..].find("\n[").map_or(text.len(), |length| at + length);
+        }
+        is_table || at >= table_ends
+    })
+}
+
 impl Document {
     /// An empty document. `name` is used in place of the name of a file.
     pub fn empty(name: &str) -> Self {
@@ -85,7 +105,7 @@ impl Document {
         };
         let (spans, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
-            errors.iter().for_each(&mut refuse);
+            without_consequences(text, &errors).for_each(&mut refuse);
             return None;
         }
         // The second parse reads the numbers. It can still refuse one that does not fit.
@@ -119,6 +139,14 @@ impl Document {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Forgets all other keys. A section that is no table is forgotten, too.
+    pub fn keep(&mut self, section: &str, keys: &[&str]) {
+        self.values.retain(|name, value| name == section && value.is_table());
+        if let Some(Value::Table(table)) = self.values.get_mut(section) {
+            table.retain(|key, _| keys.contains(&key));
         }
     }
 

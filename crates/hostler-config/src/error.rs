@@ -66,6 +66,11 @@ impl Report {
         self.errors.push(ConfigError { place, message: message.into() });
     }
 
+    /// Adds errors that were found elsewhere.
+    pub fn add(&mut self, errors: ConfigErrors) {
+        self.errors.extend(errors.0);
+    }
+
     /// Adds a warning: the value is allowed, but probably a mistake.
     pub fn warn(&mut self, place: SourcePlace, message: impl Into<String>) {
         self.warnings.push(ConfigError { place, message: message.into() });

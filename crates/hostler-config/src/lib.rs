@@ -78,16 +78,55 @@ fn load_and(
     report.finish(config).map(|(config, warnings)| Config { warnings, ..config })
 }
 
-/// The `[server]` section alone, for commands that only talk to a running Hostler.
-pub fn load_server(invocation: &Invocation) -> Result<Server, ConfigErrors> {
+/// How a command reaches a running Hostler.
+#[derive(Debug)]
+pub struct AdminSettings {
+    /// The address. `None`: the admin listener is off.
+    pub admin: Option<ListenAddress>,
+    /// The file with the token.
+    pub token_file: Option<PathBuf>,
+    /// Why the file did not tell. The address is that of a variable then, or the default.
+    pub unusable: Option<ConfigErrors>,
+}
+
+/// The address of the admin listener and its token file, for commands that only talk to a running Hostler. Errors elsewhere in the file do
+/// not matter: the running Hostler does not use this file as it is, and a command is often given because of such an error.
+pub fn load_admin(invocation: &Invocation) -> Result<AdminSettings, ConfigErrors> {
+    let Some((name, text)) = text_of_file(invocation)? else {
+        return admin_settings(invocation, Document::empty("command line"));
+    };
     let mut report = Report::default();
-    let server = read(invocation, &mut report).map(|(document, file)| {
-        let folder = folder_of(invocation);
-        let surroundings = &invocation.surroundings;
-        Resolver { document: &document, surroundings, folder: &folder, report: &mut report }
-            .server(&file.server)
+    let document = Document::parse(&name, &text, &mut report);
+    let read = report.finish(document).and_then(|(mut document, _)| {
+        document.keep("server", &["admin", "admin_token_file"]);
+        admin_settings(invocation, document)
     });
-    report.finish(server).map(|(server, _)| server)
+    read.or_else(|errors| {
+        // If a flag or a variable is wrong, this fails again.
+        let settings = admin_settings(invocation, Document::empty(&name))?;
+        Ok(AdminSettings { unusable: Some(errors), ..settings })
+    })
+}
+
+fn admin_settings(invocation: &Invocation, mut document: Document) -> Result<AdminSettings, ConfigErrors> {
+    let mut report = Report::default();
+    let mut surroundings = invocation.surroundings.clone();
+    surroundings.environment.retain(|name, _| name.starts_with("HOSTLER_SERVER_ADMIN"));
+    let schema = schema::of_file();
+    source::overlay(schema, &mut document, &surroundings.environment, &invocation.settings, &mut report);
+    shape::check(schema, &mut document, &mut report);
+    let server = parse(&mut document, &mut report).server;
+    let folder = folder_of(invocation);
+    let mut resolver = Resolver {
+        document: &document,
+        surroundings: &invocation.surroundings,
+        folder: &folder,
+        report: &mut report,
+    };
+    let admin = resolver.admin_address(&KeyPath::of("server.admin"), &server.admin, &[]);
+    let token_file = server.admin_token_file.map(|file| folder.join(file));
+    let settings = AdminSettings { admin, token_file, unusable: None };
+    report.finish(Some(settings)).map(|(settings, _)| settings)
 }
 
 /// The configuration as written, without its meaning, and the warnings.
@@ -106,23 +145,12 @@ fn folder_of(invocation: &Invocation) -> PathBuf {
 }
 
 fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file::File)> {
-    let mut document = match &invocation.file {
-        None => Document::empty("command line"),
-        Some(path) => {
-            let name = path.display().to_string();
-            match std::fs::read_to_string(invocation.surroundings.folder.join(path)) {
-                Ok(text) => Document::parse(&name, &text, report)?,
-                Err(error) => {
-                    let help = match error.kind() {
-                        NotFound => {
-                            "; `hostler init` writes one, -c names another file, and `hostler run -- node server.js` needs none"
-                        }
-                        _ => "",
-                    };
-                    report.error(SourcePlace::File(name), format!("{}{help}", access::unreadable(&error)));
-                    return None;
-                }
-            }
+    let mut document = match text_of_file(invocation) {
+        Ok(None) => Document::empty("command line"),
+        Ok(Some((name, text))) => Document::parse(&name, &text, report)?,
+        Err(errors) => {
+            report.add(errors);
+            return None;
         }
     };
     let schema = schema::of_file();
@@ -131,6 +159,26 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
     shape::check(schema, &mut document, report);
     let file = parse(&mut document, report);
     Some((document, file))
+}
+
+/// The name and the text of the file, if there is one.
+fn text_of_file(invocation: &Invocation) -> Result<Option<(String, String)>, ConfigErrors> {
+    let Some(path) = &invocation.file else { return Ok(None) };
+    let name = path.display().to_string();
+    match std::fs::read_to_string(invocation.surroundings.folder.join(path)) {
+        Ok(text) => Ok(Some((name, text))),
+        Err(error) => {
+            let help = match error.kind() {
+                NotFound => {
+                    "; `hostler init` writes one, -c names another file, and `hostler run -- node server.js` needs none"
+                }
+                _ => "",
+            };
+            let mut report = Report::default();
+            report.error(SourcePlace::File(name), format!("{}{help}", access::unreadable(&error)));
+            report.finish(None).map(|(none, _)| none)
+        }
+    }
 }
 
 /// Parses the document. It reports and drops a value with an error, until the rest can be parsed.

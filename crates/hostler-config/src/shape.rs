@@ -38,8 +38,11 @@ fn compare(schema: &Schema, value: &Value, path: &KeyPath, wrong: &mut Vec<(KeyP
             for (key, value) in table {
                 match schema::property(schema, key) {
                     Some(schema) => compare(schema, value, &path.key(key), wrong),
-                    None => wrong
-                        .push((path.key(key), Problem::UnknownKey(help(key, &schema::known_keys(schema))))),
+                    None => {
+                        let help = below(schema, key, path)
+                            .unwrap_or_else(|| help(key, &schema::known_keys(schema)));
+                        wrong.push((path.key(key), Problem::UnknownKey(help)));
+                    }
                 }
             }
         }
@@ -59,6 +62,20 @@ fn compare(schema: &Schema, value: &Value, path: &KeyPath, wrong: &mut Vec<(KeyP
         }
         _ => {}
     }
+}
+
+/// A key of a section that was written above all sections: `listen` is `server.listen`. Sections with names of their own, such as pools, have no such key.
+fn below(root: &Schema, key: &str, path: &KeyPath) -> Option<String> {
+    if *path != KeyPath::default() {
+        return None;
+    }
+    let mut sections = schema::known_keys(root);
+    // Most keys that are meant are of the server.
+    sections.sort_by_key(|section| *section != "server");
+    let has_key = |section: &&str| {
+        schema::property(root, section).is_some_and(|section| schema::known_keys(section).contains(&key))
+    };
+    sections.into_iter().find(has_key).map(|section| format!("; did you mean \"{section}.{key}\"?"))
 }
 
 fn help(key: &str, known: &[&str]) -> String {

@@ -16,7 +16,7 @@ const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 1
 
 impl Resolver<'_> {
     /// The address of the admin listener, which none of the other listeners may have.
-    pub(super) fn admin_address(
+    pub(crate) fn admin_address(
         &mut self,
         path: &KeyPath,
         written: &AdminAddress,

@@ -151,6 +151,18 @@ fn every_syntax_error_is_reported_with_its_line() {
     );
     check("[server]\nthreads = 1\nthreads = 2\n", expect!["hostler.toml:3:1: not valid TOML: duplicate key"]);
     check(
+        "[server]\nthreads = 1\n[server]\nthreads = 2\n[log]\nsample = 1\nsample = 2\n",
+        expect![[r#"
+            hostler.toml:3:2: not valid TOML: duplicate key
+            hostler.toml:7:1: not valid TOML: duplicate key"#]],
+    );
+    check(
+        "listen = 1\nsample = 2\n[[routes]]\nmatch = \"*\"\nrespond = \"a\"\n",
+        expect![[r#"
+            hostler.toml:1:1: unknown key "listen"; did you mean "server.listen"?
+            hostler.toml:2:1: unknown key "sample"; did you mean "log.sample"?"#]],
+    );
+    check(
         "[server]\nthreads = 99999999999999999999\n",
         expect![
             "hostler.toml:2:11: not valid TOML: invalid type: integer `99999999999999999999` as i128, expected any valid TOML value"

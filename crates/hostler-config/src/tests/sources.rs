@@ -6,7 +6,7 @@ use expect_test::expect;
 use hostler_worker::WorkerSettings;
 
 use super::{Given, Setting, site};
-use crate::{AccessLog, PoolMembers, load_server};
+use crate::{AccessLog, PoolMembers, load_admin};
 
 const POOL: &str = "pools.web.command = \"x\"\n";
 
@@ -153,8 +153,38 @@ fn without_a_file_flags_define_the_pool() {
 }
 
 #[test]
-fn the_server_section_can_be_read_although_the_rest_is_invalid() {
-    let site = site("pools.a.command = \"x\"\npools.b.command = \"x\"\nserver.admin = \"127.0.0.1:99\"\n");
-    assert!(site.load().is_err());
-    assert_eq!(load_server(&site.invocation).unwrap().admin.unwrap().tcp().unwrap().port(), 99);
+fn the_admin_address_can_be_read_although_the_rest_is_invalid() {
+    for wrong in [
+        "pools.a.command = \"x\"\npools.b.command = \"x\"",
+        "server.thread = 1",
+        "server.listen = \"nowhere\"",
+        "server.listen = \"127.0.0.1:99\"",
+        "pools.a.workers = \"many\"\nnonsense = 1",
+    ] {
+        let site = site(&format!(
+            "{wrong}\nserver.admin = \"127.0.0.1:99\"\nserver.admin_token_file = \"a.token\"\n"
+        ));
+        assert!(site.load().is_err(), "{wrong}");
+        let settings = load_admin(&site.invocation).unwrap();
+        assert_eq!(settings.admin.unwrap().tcp().unwrap().port(), 99, "{wrong}");
+        assert_eq!(settings.token_file, Some(site.folder().join("a.token")), "{wrong}");
+        assert!(settings.unusable.is_none(), "{wrong}");
+    }
+}
+
+#[test]
+fn without_a_readable_admin_address_the_errors_and_the_default_are_known() {
+    for wrong in
+        ["server.admin = \"127.0.0.1:99\"\n[pools", "server.admin = 5", "server.admin = \"nowhere:\""]
+    {
+        let mut site = site(wrong);
+        let settings = load_admin(&site.invocation).unwrap();
+        assert_eq!(settings.admin.unwrap().tcp().unwrap().port(), 8081, "{wrong}");
+        assert!(settings.unusable.is_some(), "{wrong}");
+        site.invocation.surroundings.environment.insert("HOSTLER_SERVER_ADMIN".into(), ":98".into());
+        let settings = load_admin(&site.invocation).unwrap();
+        assert_eq!(settings.admin.unwrap().tcp().unwrap().port(), 98, "{wrong}");
+        site.invocation.surroundings.environment.insert("HOSTLER_SERVER_ADMIN".into(), "nowhere:".into());
+        assert!(load_admin(&site.invocation).is_err(), "{wrong}");
+    }
 }

@@ -13,6 +13,8 @@ use super::{Ask, print};
 use crate::admin::COMMAND_FIELD;
 use crate::admin::note::{self, NotedHostler};
 
+/// The status of a command whose arguments are wrong.
+pub(super) const BAD_REQUEST: u16 = 400;
 /// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
@@ -25,28 +27,39 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Finds the address and the token; exit code 2 if the configuration is wrong.
+    /// Finds the address and the token; exit code 2 if they are wrong. Other errors in the configuration are for the running Hostler to judge.
     pub fn find(command: &'static str, ask: &Ask) -> Result<Self, ExitCode> {
         let surroundings = Surroundings::of_process();
         let environment = surroundings.environment.clone();
         let token = |file: Option<&Path>| AdminToken::read(file, &environment);
-        let noted = match ask.names_no_address(&surroundings) {
-            true => noted(command, &surroundings)?,
-            false => None,
-        };
-        let server = config::load_server(&ask.invocation(surroundings)).map_err(|errors| {
+        let settings = config::load_admin(&ask.invocation(surroundings.clone())).map_err(|errors| {
             eprintln!("{errors}");
             ExitCode::from(2)
         })?;
-        if let Some(NotedHostler { admin, token_file, .. }) = noted {
-            let token = token(server.admin_token_file.or(token_file).as_deref());
-            return Ok(Self { command, address: admin, token });
-        }
-        let token = token(server.admin_token_file.as_deref());
-        server.admin.map(|address| Self { command, address, token }).ok_or_else(|| {
+        let looks_for_note = ask.names_no_address(&surroundings)
+            || settings.unusable.is_some() && ask.only_a_file_names_it(&surroundings);
+        let noted = if looks_for_note { noted(command, &surroundings)? } else { None };
+        let is_noted = noted.is_some();
+        let (address, token_file) = match noted {
+            Some(NotedHostler { admin, token_file, .. }) => (Some(admin), settings.token_file.or(token_file)),
+            None => (settings.admin, settings.token_file),
+        };
+        let token = token(token_file.as_deref());
+        let address = address.ok_or_else(|| {
             eprintln!("hostler {command}: server.admin is \"off\"; give the address with --admin");
             ExitCode::from(2)
-        })
+        })?;
+        if let Some(errors) = settings.unusable {
+            let whose = match is_noted {
+                true => "a running Hostler has noted it",
+                false => "no running Hostler has noted another one",
+            };
+            eprintln!("{errors}");
+            eprintln!(
+                "hostler {command}: server.admin cannot be read because of this, so {address} is asked: {whose}"
+            );
+        }
+        Ok(Self { command, address, token })
     }
 
     pub fn address(&self) -> Address {
@@ -130,10 +143,7 @@ impl Admin {
                 .map_err(|error| format!("{} did not answer with {what}: {error}", self.address)),
         });
         match shown {
-            Ok(text) => {
-                print(&text);
-                ExitCode::SUCCESS
-            }
+            Ok(text) => print(&text),
             Err(why) => self.failed(&why),
         }
     }
@@ -144,6 +154,12 @@ impl Admin {
             200 => String::from_utf8(answer.body).map_err(|error| error.to_string()),
             _ => Err(self.complaint(&answer)),
         }
+    }
+
+    /// Prints what is wrong with the arguments; exit code 2.
+    pub fn misused(&self, why: &str) -> ExitCode {
+        eprintln!("hostler {}: {why}", self.command);
+        ExitCode::from(2)
     }
 
     /// Prints why the command failed; exit code 1.

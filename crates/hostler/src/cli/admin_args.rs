@@ -187,11 +187,17 @@ pub struct Ask {
 impl Ask {
     /// Whether no flag, file or variable has the admin address.
     pub fn names_no_address(&self, surroundings: &Surroundings) -> bool {
-        let is_set = surroundings.environment.contains_key("HOSTLER_SERVER_ADMIN");
-        self.config.is_none() && self.admin.is_none() && !is_set && default_file(surroundings).is_none()
+        self.config.is_none()
+            && default_file(surroundings).is_none()
+            && self.only_a_file_names_it(surroundings)
     }
 
-    /// For [`hostler_config::load_server`]. Without a file if the flag has the address.
+    /// Whether no flag and no variable has the admin address.
+    pub fn only_a_file_names_it(&self, surroundings: &Surroundings) -> bool {
+        self.admin.is_none() && !surroundings.environment.contains_key("HOSTLER_SERVER_ADMIN")
+    }
+
+    /// For [`hostler_config::load_admin`]. Without a file if the flag has the address.
     pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
         let file = self.config.clone().or(default_file(&surroundings)).filter(|_| self.admin.is_none());
         let address = flag("--admin", "server.admin", self.admin.as_ref());

@@ -21,6 +21,9 @@ mod start;
 mod status;
 mod top;
 
+use std::io::{self, Write};
+use std::process::ExitCode;
+
 pub use admin_args::{
     Ask, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs,
     TopArgs, UndrainArgs,
@@ -38,11 +41,18 @@ pub use start::{run, start};
 pub use status::status;
 pub use top::top;
 
-/// Prints the output of a command. Unlike `print!` it does not panic if the reader closes the pipe (`| head`).
-fn print(text: &str) {
-    use std::io::Write;
+/// Prints the output of a command. Unlike `print!` it does not panic if the reader closes the pipe (`| head`), which is no failure. The exit code is 1 if the
+/// output could not be written, for example to a full disk.
+#[must_use = "a command whose output is lost has failed"]
+fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("hostler: standard output cannot be written: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::admin::Admin;
+use super::admin::{Admin, BAD_REQUEST};
 use super::inspect::target;
 use super::{Ask, DrainArgs, PauseArgs, PurgeArgs, Restart, Resume, UndrainArgs, print};
 use crate::admin::Answered;
@@ -51,11 +51,11 @@ fn rotate(command: &'static str, ask: &Ask, worker: &str, what: &str) -> ExitCod
         Ok((pool, Some(number))) => (pool, number),
         Ok((pool, None)) => {
             eprintln!("hostler {command}: name the worker, such as {pool}/1");
-            return ExitCode::FAILURE;
+            return ExitCode::from(2);
         }
         Err(why) => {
             eprintln!("hostler {command}: {why}");
-            return ExitCode::FAILURE;
+            return ExitCode::from(2);
         }
     };
     order(command, ask, &of_pool(pool, &format!("workers/{number}/{what}")))
@@ -86,24 +86,27 @@ fn of_pool(name: &str, what: &str) -> String {
     format!("/pools/{name}/{what}")
 }
 
-/// Prints what Hostler did and exits with 0. Exits with 1 if the order failed, and with 2 if the configuration is wrong.
+/// Prints what Hostler did and exits with 0. Exits with 1 if the order failed, and with 2 if the arguments or the admin address are wrong.
 fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
     let admin = match Admin::find(command, ask) {
         Ok(admin) => admin,
         Err(code) => return code,
     };
-    let answered: Answered = match admin
-        .post(path, TIME_LIMIT)
-        .and_then(|asked| serde_json::from_slice(&asked.body).map_err(|_| admin.complaint(&asked)))
-    {
-        Ok(answered) => answered,
+    let asked = match admin.post(path, TIME_LIMIT) {
+        Ok(asked) => asked,
         Err(why) => return admin.failed(&why),
     };
-    if let Some(error) = answered.error {
-        return admin.failed(&error);
-    }
+    let answered = serde_json::from_slice(&asked.body).map_err(|_| admin.complaint(&asked));
+    let answered = answered.and_then(|answered: Answered| match answered.error {
+        Some(error) => Err(error),
+        None => Ok(answered),
+    });
+    let answered = match answered {
+        Ok(answered) => answered,
+        Err(why) if asked.status == BAD_REQUEST => return admin.misused(&why),
+        Err(why) => return admin.failed(&why),
+    };
     let took = humantime::format_duration(Duration::from_millis(answered.took_ms));
     let lines = answered.done.iter().map(|line| format!("{line}\n")).collect::<String>();
-    print(&format!("{lines}done in {took}\n"));
-    ExitCode::SUCCESS
+    print(&format!("{lines}done in {took}\n"))
 }

@@ -28,8 +28,7 @@ pub fn pack(args: &Pack) -> ExitCode {
                 postal.len(),
                 countries.join(", "),
                 bytes
-            ));
-            ExitCode::SUCCESS
+            ))
         }
         Err(error) => {
             eprintln!("{error}");

@@ -195,10 +195,10 @@ fn start_reads_hostler_toml_by_default() {
 #[test]
 fn status_finds_the_admin_address_without_a_file() {
     let admin =
-        |line: &str| config::load_server(&invocation(line).unwrap()).unwrap().admin.unwrap().to_string();
+        |line: &str| config::load_admin(&invocation(line).unwrap()).unwrap().admin.unwrap().to_string();
     assert_eq!(admin("hostler status"), "127.0.0.1:8081");
     assert_eq!(admin("hostler status --json --admin :99 -c nowhere.toml"), "[::]:99");
-    let missing = config::load_server(&invocation("hostler status -c nowhere.toml").unwrap()).unwrap_err();
+    let missing = config::load_admin(&invocation("hostler status -c nowhere.toml").unwrap()).unwrap_err();
     assert!(missing.to_string().starts_with("nowhere.toml: cannot be read"), "{missing}");
 }
 
@@ -208,7 +208,7 @@ fn orders_find_the_admin_address_as_status_does() {
     match parse("hostler pause web --admin :99").unwrap() {
         Command::Pause(pause) => {
             assert_eq!((pause.pool.as_str(), pause.timeout.as_secs()), ("web", 60));
-            let server = config::load_server(&pause.ask.invocation(surroundings())).unwrap();
+            let server = config::load_admin(&pause.ask.invocation(surroundings())).unwrap();
             assert_eq!(server.admin.unwrap().tcp().unwrap().port(), 99);
         }
         other => panic!("{other:?}"),

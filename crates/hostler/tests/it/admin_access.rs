@@ -279,6 +279,20 @@ impl Drop for Process {
 }
 
 #[tokio::test]
+async fn commands_reach_a_hostler_whose_file_has_an_error_and_a_reload_tells_it() {
+    let process = Process::start("admin = 'unix:admin.sock'").await;
+    let file = process.1.path().join("hostler.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{text}nonsense = 1\n")).unwrap();
+    let failed = process.command(&["reload"]).await;
+    failed.assert_exit(1).assert_complains("unknown key").assert_complains("nonsense");
+    let status = process.command(&["status", "--json"]).await;
+    let status: Value = serde_json::from_str(&status.assert_exit(0).stdout).unwrap();
+    assert_eq!(status["last_reload"]["ok"], false, "{}", status["last_reload"]);
+    process.stop();
+}
+
+#[tokio::test]
 async fn commands_find_the_unix_socket_of_the_configuration_and_an_upgrade_passes_it_on() {
     let mut old = Process::start("admin = 'unix:admin.sock'").await;
     let socket = old.1.path().join("admin.sock");

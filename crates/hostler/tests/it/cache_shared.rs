@@ -97,7 +97,7 @@ async fn a_purge_names_a_url_a_prefix_a_tag_or_everything() {
         assert!(purged.stdout.starts_with(&format!("{count} stored answer")), "{arguments:?}: {purged:?}");
     }
     site.command(&["purge"]).await.assert_exit(2).assert_complains("required");
-    site.command(&["purge", "not a url"]).await.assert_exit(1).assert_complains("is not a URL such as");
+    site.command(&["purge", "not a url"]).await.assert_exit(2).assert_complains("is not a URL such as");
 }
 
 #[tokio::test]

@@ -109,3 +109,33 @@ async fn keys_can_be_set_on_the_command_line() {
     assert!(output.stdout.contains("7 each"), "{}", output.stdout);
     plan.run(&["check", "--server.header-timout=1s"]).await.assert_exit(2).assert_complains("header_timeout");
 }
+
+#[test]
+fn a_command_whose_output_is_lost_fails_and_one_whose_reader_has_enough_does_not() {
+    let schema = |out: std::process::Stdio| {
+        let mut command = std::process::Command::new(HOSTLER);
+        command.arg("schema").stdout(out).stderr(std::process::Stdio::piped()).output().unwrap()
+    };
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let failed = schema(full.into());
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let closed = schema(writer.into());
+    assert_eq!((closed.status.code(), &closed.stderr[..]), (Some(0), &b""[..]));
+}
+
+#[tokio::test]
+async fn a_check_finds_files_that_a_start_could_not_make() {
+    let folder = tempfile::tempdir().unwrap();
+    for (setting, complaint) in [
+        ("log.file = '.'", "log.file: "),
+        ("server.admin = 'unix:absent/admin.sock'", "server.admin: the folder "),
+    ] {
+        let text = format!("{setting}\n[[routes]]\nmatch = '*'\nrespond = 'a'\n");
+        std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
+        run(HOSTLER, &["check"], folder.path()).await.assert_exit(2).assert_complains(complaint);
+    }
+}

@@ -82,7 +82,7 @@ async fn an_invalid_admin_command_gets_an_explanation() {
         .assert_complains("Hostler does not run its members");
     site.command(&["restart"]).await.assert_exit(1).assert_complains("no pool has workers");
     site.command(&["resume", "app"]).await.assert_exit(1).assert_complains("not paused");
-    site.command(&["pause", "app", "--timeout", "2h"]).await.assert_exit(1).assert_complains("at most 1h");
+    site.command(&["pause", "app", "--timeout", "2h"]).await.assert_exit(2).assert_complains("at most 1h");
     site.command(&["pause", "app", "--timeout", "soon"]).await.assert_exit(2).assert_complains("--timeout");
 }
 

@@ -277,7 +277,7 @@ async fn a_worker_that_cannot_be_inspected_is_refused_with_the_reason() {
     hostler(&site, &["profile", "apq"]).await.assert_exit(1).assert_complains("there is no pool \"apq\"");
     hostler(&site, &["profile", "app", "--seconds", "61"])
         .await
-        .assert_exit(1)
+        .assert_exit(2)
         .assert_complains("from 0.01 to 60");
     has_no_part(&site);
 }

@@ -47,10 +47,7 @@ pub struct Init {
 /// Writes the file and shows the next steps; exits with 0. Exits with 1 if there is no app, or the file exists.
 pub fn init(args: &Init) -> ExitCode {
     match run(args, &Surroundings::of_process()) {
-        Ok(said) => {
-            print(&said);
-            ExitCode::SUCCESS
-        }
+        Ok(said) => print(&said),
         Err(why) => {
             eprintln!("hostler init: {why}");
             ExitCode::FAILURE
@@ -136,11 +133,8 @@ fn find(folder: &Path, surroundings: &Surroundings) -> Result<Vec<FoundPool>, St
 }
 
 fn nothing(folder: &Path) -> String {
-    let looked = "package.json, a PM2 ecosystem file, a Procfile or a file such as server.js";
-    format!(
-        "{} has no app that init knows: there is no {looked}; name the folder of the app",
-        folder.display()
-    )
+    let looked = "no package.json, no PM2 ecosystem file, no Procfile and no file such as server.js";
+    format!("{} has no app that init knows: there is {looked}; name the folder of the app", folder.display())
 }
 
 /// Adds what the framework in the folder says about files, if there is one pool and it runs there.

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use tempfile::NamedTempFile;
 
 use self::cpu_profile::CpuProfile;
+use self::receive::InspectionFailure;
 use super::admin::Admin;
 use super::{HeapArgs, ProfileArgs, print};
 
@@ -26,14 +27,14 @@ pub fn profile(args: &ProfileArgs) -> ExitCode {
     };
     let (pool, worker) = match target(&args.worker) {
         Ok(target) => target,
-        Err(why) => return admin.failed(&why),
+        Err(why) => return admin.misused(&why),
     };
     let query = format!("profile?seconds={}&interval={}", args.seconds, args.interval);
     let path = match worker {
         Some(worker) => format!("/pools/{}/workers/{worker}/{query}", encoded(pool)),
         None => format!("/pools/{}/{query}", encoded(pool)),
     };
-    let taken = part_file(&args.out).and_then(|mut file| {
+    let taken = part_file(&args.out).map_err(InspectionFailure::from).and_then(|mut file| {
         let mut json = Vec::new();
         let began = receive::receive(&admin, &path, pool, |bytes| {
             json.extend_from_slice(bytes);
@@ -51,11 +52,9 @@ pub fn profile(args: &ProfileArgs) -> ExitCode {
         Ok((name, profile, files))
     });
     match taken {
-        Ok((name, profile, files)) => {
-            print(&format!("{}{}", profile.report(&name, HOTTEST), list(&files)));
-            ExitCode::SUCCESS
-        }
-        Err(why) => admin.failed(&why),
+        Ok((name, profile, files)) => print(&format!("{}{}", profile.report(&name, HOTTEST), list(&files))),
+        Err(InspectionFailure::Misused(why)) => admin.misused(&why),
+        Err(InspectionFailure::Failed(why)) => admin.failed(&why),
     }
 }
 
@@ -76,16 +75,16 @@ pub fn heap(args: &HeapArgs) -> ExitCode {
         Ok((pool, Some(worker))) => (pool, worker),
         Ok((pool, None)) => {
             return admin
-                .failed(&format!("name the worker, such as {pool}/1: it is out of rotation meanwhile"));
+                .misused(&format!("name the worker, such as {pool}/1: it is out of rotation meanwhile"));
         }
-        Err(why) => return admin.failed(&why),
+        Err(why) => return admin.misused(&why),
     };
     let (wait, force, replace) = (args.wait.as_millis(), args.force, args.replace);
     let path = format!(
         "/pools/{}/workers/{worker}/heap?wait={wait}ms&force={force}&replace={replace}",
         encoded(pool)
     );
-    let taken = part_file(&args.out).and_then(|mut file| {
+    let taken = part_file(&args.out).map_err(InspectionFailure::from).and_then(|mut file| {
         let (mut shown, mut all) = (0, 0_u64);
         let began = receive::receive(&admin, &path, pool, |bytes| {
             file.write_all(bytes).map_err(|error| written_badly(&args.out, &error))?;
@@ -109,10 +108,10 @@ pub fn heap(args: &HeapArgs) -> ExitCode {
             print(&format!(
                 "{pool}/{worker} {fate}; the snapshot has {size:.1} MiB. It may contain secrets: keep it private.\n{}",
                 list(&files)
-            ));
-            ExitCode::SUCCESS
+            ))
         }
-        Err(why) => admin.failed(&why),
+        Err(InspectionFailure::Misused(why)) => admin.misused(&why),
+        Err(InspectionFailure::Failed(why)) => admin.failed(&why),
     }
 }
 

@@ -3,7 +3,7 @@
 use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer};
 
 use crate::admin::{Answered, InspectionFrame};
-use crate::cli::admin::Admin;
+use crate::cli::admin::{Admin, BAD_REQUEST};
 
 /// A line of the answer is short, apart from errors.
 const LINE_LIMIT: usize = 64 * 1024;
@@ -14,34 +14,49 @@ pub(super) struct InspectedWorker {
     pub pid: u32,
 }
 
+/// Why there is no file.
+pub(super) enum InspectionFailure {
+    /// The arguments are wrong.
+    Misused(String),
+    Failed(String),
+}
+
+impl From<String> for InspectionFailure {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
 /// Posts to `path` and passes the bytes of the file to `take`. Prints to standard error what happens. Ctrl-C ends it.
 pub(super) fn receive(
     admin: &Admin,
     path: &str,
     pool: &str,
     take: impl FnMut(&[u8]) -> Result<(), String>,
-) -> Result<InspectedWorker, String> {
-    admin.post_and_read(path, async |answer| {
+) -> Result<InspectedWorker, InspectionFailure> {
+    let read = admin.post_and_read(path, async |answer| {
         tokio::select! {
             read = read(admin, answer, pool, take) => read,
             _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
         }
-    })
+    });
+    read?.map_err(InspectionFailure::Misused)
 }
 
+/// The inner error: the arguments are wrong.
 async fn read(
     admin: &Admin,
     mut answer: ArrivingAnswer,
     pool: &str,
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
-) -> Result<InspectedWorker, String> {
+) -> Result<Result<InspectedWorker, String>, String> {
     let mut inbox = Vec::new();
     if answer.status != 200 {
         while !answer.piece(&mut inbox).await? {}
         let why = serde_json::from_slice::<Answered>(&inbox).ok().and_then(|answered| answered.error);
-        return Err(
-            why.unwrap_or_else(|| admin.complaint(&WholeAnswer { status: answer.status, body: inbox }))
-        );
+        let status = answer.status;
+        let why = why.unwrap_or_else(|| admin.complaint(&WholeAnswer { status, body: inbox }));
+        return if status == BAD_REQUEST { Ok(Err(why)) } else { Err(why) };
     }
     let mut frames = FrameReader::default();
     let mut worker = None;
@@ -59,7 +74,7 @@ async fn read(
                 }
                 Piece::Frame(InspectionFrame::Error(why)) => return Err(why),
                 Piece::Frame(InspectionFrame::Done(_)) => {
-                    return worker.ok_or_else(|| "the answer does not name the worker".to_owned());
+                    return worker.map(Ok).ok_or_else(|| "the answer does not name the worker".to_owned());
                 }
                 Piece::Frame(InspectionFrame::Data(_)) => {}
             }

@@ -85,8 +85,7 @@ fn once(admin: &Admin, mut state: TopState, news: &Receiver<TopNews>) -> ExitCod
             Ok(TopNews::End) | Err(_) => return ExitCode::FAILURE,
         }
     }
-    print(&snapshot(&state, SNAPSHOT));
-    ExitCode::SUCCESS
+    print(&snapshot(&state, SNAPSHOT))
 }
 
 /// All views as text, without the keys and without empty lines at the end.
