@@ -66,7 +66,13 @@ impl Resolver<'_> {
 
 /// The address with its path. OTLP says which path an address without one means.
 fn address(text: &str) -> Result<Uri, String> {
-    let wrong = || format!("{text:?} is not an address such as \"http://127.0.0.1:4318\"");
+    let wrong = || {
+        match text.contains('@') {
+        // A password before the `@` must not be in a message.
+        true => "is not an address such as \"http://127.0.0.1:4318\": it has a user or a password; use traces.headers".to_owned(),
+        false => format!("{text:?} is not an address such as \"http://127.0.0.1:4318\""),
+    }
+    };
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(wrong());

@@ -144,6 +144,32 @@ fn write_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
+/// The `tracestate` of a head, of all its lines. `None` if there is none, or if a tracing system cannot read it: the trace goes on without it.
+pub fn trace_state_of(fields: &Fields) -> Option<String> {
+    let lines: Result<Vec<_>, _> = fields.values(TRACESTATE).map(std::str::from_utf8).collect();
+    let state = lines.ok()?.join(",");
+    is_trace_state(&state).then_some(state).filter(|state| !state.is_empty())
+}
+
+/// Whether it is a list of at most 32 entries with a key and a value each, by W3C Trace Context.
+fn is_trace_state(state: &str) -> bool {
+    let is_key = |key: &str| {
+        let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/@".contains(&byte);
+        (1..=256).contains(&key.len())
+            && key.bytes().all(known)
+            && !key.starts_with(['_', '-', '*', '/', '@'])
+    };
+    let is_value = |value: &str| {
+        let known = |byte: u8| matches!(byte, b' '..=b'~') && byte != b',' && byte != b'=';
+        (1..=256).contains(&value.len()) && value.bytes().all(known)
+    };
+    let mut entries =
+        state.split(',').map(|entry| entry.trim_matches([' ', '\t'])).filter(|entry| !entry.is_empty());
+    entries.clone().count() <= 32
+        && entries
+            .all(|entry| entry.split_once('=').is_some_and(|(key, value)| is_key(key) && is_value(value)))
+}
+
 #[cfg(test)]
 mod tests {
     use hostler_wire::{Limits, RequestHead};
@@ -215,5 +241,16 @@ mod tests {
         }
         // Two fields: it is not known which one counts.
         assert_eq!(context(&[VALID, VALID], 0, true).parent, None);
+    }
+
+    #[test]
+    fn only_a_readable_trace_state_is_passed_on() {
+        for state in ["", "a=b", "rojo=00f067aa0ba902b7, congo=t61rcWkgMzE", "tenant@vendor=x,", "a=b c"] {
+            assert!(is_trace_state(state), "{state}");
+        }
+        let long = vec!["a=b"; 33].join(",");
+        for state in ["a", "=b", "a=", "A=b", "a=b=c", "a=\u{1}", "a=ü", &long] {
+            assert!(!is_trace_state(state), "{state}");
+        }
     }
 }

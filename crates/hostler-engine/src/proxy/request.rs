@@ -7,7 +7,7 @@ use hostler_wire::{
     BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
 };
 
-use crate::exchange::trace::{TRACEPARENT, TRACESTATE};
+use crate::exchange::trace::{TRACEPARENT, TRACESTATE, trace_state_of};
 use crate::exchange::{Edits, Exchange, via};
 
 /// Tells the app that a request of its client went to another member than the ones before, and why.
@@ -96,11 +96,12 @@ fn is_moved(own: bool, name: &[u8]) -> bool {
     !own && name.len() == MOVED.len() && name.eq_ignore_ascii_case(MOVED.as_bytes())
 }
 
-/// The worker gets Hostler's span as parent. A `tracestate` without a valid `traceparent` says nothing.
+/// The worker gets Hostler's span as parent. A `tracestate` without a valid `traceparent` says nothing, and one that cannot be read ends here.
 fn is_traced(exchange: &Exchange, name: &[u8]) -> bool {
     exchange.trace.as_ref().is_some_and(|trace| {
         name.eq_ignore_ascii_case(TRACEPARENT.as_bytes())
-            || trace.parent.is_none() && name.eq_ignore_ascii_case(TRACESTATE.as_bytes())
+            || name.eq_ignore_ascii_case(TRACESTATE.as_bytes())
+                && (trace.parent.is_none() || trace_state_of(&exchange.head.fields).is_none())
     })
 }
 

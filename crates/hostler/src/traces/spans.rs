@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_engine::exchange::trace::{CacheStep, TRACESTATE, span_id};
+use hostler_engine::exchange::trace::{CacheStep, span_id, trace_state_of};
 use hostler_engine::exchange::{Exchange, Protocol, TraceContext, clock};
 use hostler_wire::Version;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -77,7 +77,7 @@ impl SpanTree<'_> {
             server.flags |= PARENT_IS_REMOTE;
         }
         server.attributes = server_attributes(self.exchange);
-        server.status = status(self.exchange);
+        server.status = status(self.exchange, 500);
         server
     }
 
@@ -115,7 +115,7 @@ impl SpanTree<'_> {
             let mut worker = self.child(method(exchange), SpanKind::Client, &slot.span_id, during);
             worker.span_id = self.context.client_span.to_vec();
             worker.attributes = worker_attributes(exchange);
-            worker.status = status(exchange);
+            worker.status = status(exchange, 400);
             spans.extend([slot, worker]);
         }
     }
@@ -193,29 +193,51 @@ fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
         request_method(exchange),
         text("url.path", lossy(exchange.path())),
         text("url.scheme", exchange.scheme.as_str()),
-        text("server.address", lossy(exchange.host())),
         text("client.address", exchange.client.ip.to_string()),
         text("network.protocol.version", version),
         text("hostler.request_id", exchange.id.as_str()),
     ];
+    let (address, port) = server(&lossy(exchange.host()));
+    list.extend(address);
+    list.extend(port);
     let some = |key, value: Option<&str>| value.map(|value| text(key, value));
     list.extend(some("http.route", facts.route.as_deref()));
     list.extend(some("hostler.pool", facts.pool.as_deref()));
     list.extend(some("hostler.refusal", facts.refusal));
     list.extend(some("hostler.cache", facts.cached()));
     list.extend(some("hostler.aborted", facts.aborted));
-    list.extend(outcome(exchange));
+    list.extend(outcome(exchange, 500));
     list
+}
+
+/// Host and port apart, as the semantic conventions ask: an IPv6 address without brackets.
+fn server(authority: &str) -> (Option<KeyValue>, Option<KeyValue>) {
+    let (host, port) = match authority.rsplit_once(':') {
+        // A path of a Unix socket and an IPv6 address without a port may have a colon, too.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => match port.parse::<u16>() {
+            Ok(port) => (host, Some(port)),
+            Err(_) => (authority, None),
+        },
+        _ => (authority, None),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let address = (!host.is_empty()).then(|| text("server.address", host));
+    (address, port.map(|port| number("server.port", port)))
 }
 
 fn worker_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     let facts = &exchange.log_facts;
     let mut list = vec![request_method(exchange)];
-    list.extend(facts.member.as_deref().map(|member| text("server.address", member)));
+    // Of a worker the member is its number, which is no address.
+    let member = facts.member.as_deref().filter(|member| member.contains([':', '/', '.']));
+    if let Some((address, port)) = member.map(server) {
+        list.extend(address);
+        list.extend(port);
+    }
     if facts.attempts > 1 {
         list.push(number("http.request.resend_count", facts.attempts - 1));
     }
-    list.extend(outcome(exchange));
+    list.extend(outcome(exchange, 400));
     list
 }
 
@@ -224,22 +246,22 @@ fn request_method(exchange: &Exchange) -> KeyValue {
     text("http.request.method", if known == "HTTP" { "_OTHER" } else { known })
 }
 
-/// The status that was sent, and the kind of the error if there was one.
-fn outcome(exchange: &Exchange) -> Vec<KeyValue> {
+/// The status that was sent, and the kind of the error if there was one. `least`: the lowest status that is an error.
+fn outcome(exchange: &Exchange, least: u16) -> Vec<KeyValue> {
     let facts = &exchange.log_facts;
     let sent = (facts.status > 0).then(|| number("http.response.status_code", facts.status));
     let kind = match facts.refusal.or(facts.aborted) {
         Some(word) => Some(text("error.type", word)),
-        None if facts.status >= 500 => Some(text("error.type", facts.status.to_string())),
+        None if facts.status >= least => Some(text("error.type", facts.status.to_string())),
         None => None,
     };
     sent.into_iter().chain(kind).collect()
 }
 
-/// A server's span is an error for 5xx only, by the semantic conventions.
-fn status(exchange: &Exchange) -> Option<Status> {
+/// `least`: by the semantic conventions a server's span is an error for 5xx only, a client's span for 4xx too.
+fn status(exchange: &Exchange, least: u16) -> Option<Status> {
     let facts = &exchange.log_facts;
-    let is_error = facts.status >= 500 || facts.aborted.is_some();
+    let is_error = facts.status >= least || facts.aborted.is_some();
     is_error.then(|| Status { code: StatusCode::Error as i32, message: String::new() })
 }
 
@@ -248,6 +270,30 @@ fn trace_state(exchange: &Exchange) -> String {
     if exchange.trace.as_ref().is_none_or(|trace| trace.parent.is_none()) {
         return String::new();
     }
-    let lines = exchange.head.fields.values(TRACESTATE).filter_map(|line| std::str::from_utf8(line).ok());
-    lines.collect::<Vec<_>>().join(",")
+    trace_state_of(&exchange.head.fields).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_and_port_are_apart() {
+        for (authority, address, port) in [
+            ("shop.example", Some("shop.example"), None),
+            ("shop.example:8080", Some("shop.example"), Some(8080)),
+            ("[2001:db8::1]:443", Some("2001:db8::1"), Some(443)),
+            ("[2001:db8::1]", Some("2001:db8::1"), None),
+            ("2001:db8::1", Some("2001:db8::1"), None),
+            ("/run/app.sock", Some("/run/app.sock"), None),
+            ("shop.example:", Some("shop.example:"), None),
+            ("", None, None),
+        ] {
+            let expected = (
+                address.map(|address| text("server.address", address)),
+                port.map(|port: i64| number("server.port", port)),
+            );
+            assert_eq!(server(authority), expected, "{authority}");
+        }
+    }
 }
