@@ -71,11 +71,38 @@ pub(super) fn percent(part: u64, whole: u64) -> u64 {
     if whole == 0 { 0 } else { (part.min(whole) as f64 * 100.0 / whole as f64) as u64 }
 }
 
-/// Foreign text on one line, of limited length.
+/// The most characters of a foreign text.
+const LONGEST: usize = 120;
+
+/// Foreign text on one line, of limited length. If it is longer, it ends after a word, with a mark.
 pub(super) fn line(text: &str) -> String {
-    text.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let mut line: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST + 1).collect();
+    let Some((last, _)) = line.char_indices().nth(LONGEST) else { return line };
+    let mut spaces = line.char_indices().filter(|(at, c)| *c == ' ' && *at <= last);
+    // A text without spaces is cut where it is too long.
+    let end = spaces.next_back().map(|(space, _)| space).filter(|space| *space > last / 2).unwrap_or(last);
+    line.truncate(end);
+    line.truncate(line.trim_end().len());
+    line + "…"
 }
 
 pub(super) fn file(path: &Path) -> String {
     line(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_after_a_word_and_marked() {
+        assert_eq!(line("a\nb"), "a b");
+        let exact = "x".repeat(LONGEST);
+        assert_eq!(line(&exact), exact);
+        assert_eq!(line(&format!("{exact}y")), format!("{exact}…"));
+        let words = "ärger ".repeat(30);
+        let cut = line(&words);
+        assert!(cut.chars().count() <= LONGEST + 1 && cut.ends_with(" ärger…"), "{cut}");
+    }
 }
