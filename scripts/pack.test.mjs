@@ -148,6 +148,8 @@ test('the tar archive and the npm package have man pages and completions that wo
   assert.deepEqual(pages.filter((page) => page.includes('__')), [], 'no page of a hidden command');
   assert.deepEqual((await readdir(join(app, 'node_modules/hostler/man'))).map((page) => `${page}.gz`).sort(), pages.sort());
   assert.ok((await stat(join(app, 'node_modules/hostler/completions/_hostler'))).size > 1000);
+  await hasPages(join(unpacked, 'share/doc/hostler'));
+  await hasPages(join(app, 'node_modules/hostler'));
 });
 
 test('the Debian package has the unit, the configuration file and the program', { skip: !has('dpkg-deb') }, async () => {
@@ -161,7 +163,16 @@ test('the Debian package has the unit, the configuration file and the program', 
   for (const script of ['postinst', 'prerm', 'postrm']) must('sh', ['-n', join(into, 'DEBIAN', script)], into);
   const unit = await readFile(join(into, 'usr/lib/systemd/system/hostler.service'), 'utf8');
   assert.match(unit, /^Type=notify$/m);
+  await hasPages(join(into, 'usr/share/doc/hostler'));
 });
+
+/** An operator finds the pages that advice names, and the alert rules that the guide names. */
+async function hasPages(package_) {
+  const advice = await readFile(join(package_, 'docs/reference/advice.md'), 'utf8');
+  const named = [...new Set([...advice.matchAll(/\]\(\.\.\/([a-z]+\/[\w-]+\.md)/g)].map(([, page]) => page))];
+  assert.ok(named.length > 5, named.join());
+  for (const page of [...named, 'guide/logs.md', 'monitoring/hostler.rules.yml']) assert.ok(existsSync(join(package_, 'docs', page)), page);
+}
 
 test('SHA256SUMS has the checksum of each package', async () => {
   must('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], dist);

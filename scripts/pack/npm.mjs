@@ -3,6 +3,7 @@ import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { mustRun, root } from '../steps.mjs';
 import { TARGETS } from './targets.mjs';
+import { layOutDocs } from './tree.mjs';
 
 /** Packs the program of one target into `dist`, as @hostler/TARGET. */
 export async function packPlatform(target, { program, version, stage, dist }) {
@@ -33,6 +34,7 @@ export async function packLauncher({ extras, version, stage, dist }) {
   cpSync(join(extras, 'man'), join(folder, 'man'), { recursive: true });
   cpSync(join(extras, 'completions'), join(folder, 'completions'), { recursive: true });
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  layOutDocs(folder);
   const written = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const optionalDependencies = Object.fromEntries(TARGETS.map((target) => [nameOf(target), version]));
   writeJson(join(folder, 'package.json'), { ...written, version, man: './man', optionalDependencies });

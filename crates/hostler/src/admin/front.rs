@@ -20,9 +20,15 @@ POST /restart              new workers for all pools
 POST /pools/NAME/restart   new workers for one
 POST /pools/NAME/pause     hold its requests; ?timeout=60s
 POST /pools/NAME/resume    let them go
+POST /pools/NAME/workers/N/drain    give it no new requests; ?for=10m
+POST /pools/NAME/workers/N/undrain  give it requests again
+POST /pools/NAME/profile            a CPU profile of a worker: use hostler profile
+POST /pools/NAME/workers/N/heap     a heap snapshot: use hostler heap
 POST /purge                forget stored answers; ?url= ?prefix= ?tag= (as many as you like), ?all=true
 POST /reload               apply the configuration as it is now
 POST /upgrade              hand over to the program as it is now
+
+Pages such as docs/guide/admin.md are in the packages: below /usr/share/doc/hostler, or in node_modules/hostler
 ";
 
 pub(super) async fn front(fields: HeaderMap) -> Response {
