@@ -38,7 +38,7 @@ pub fn markdown() -> String {
     line(
         &mut text,
         format_args!(
-            "\nA 503 has `Retry-After` as above; with `compat = \"gorouter\"` it has none. The 431 answers look like this only with \
+            "\nA 503 has `Retry-After` as above; with `compat = \"gorouter\"` it has none. The 414 and 431 answers look like this only with \
              `compat = \"gorouter\"`, because\nHostler reads no route from such a head."
         ),
     );
