@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_dispatch::{Claim, Lease, Membership, Pool, PoolSettings};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use super::kept::{exchange, request, settings};
 use super::{Dialled, SimulatedMember, WireSettings, listen, simulated_address, wire};
@@ -30,7 +30,7 @@ impl SimulatedMember for Timed {
         let (stream, member) = wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
         tokio::spawn(async move {
             request(&member).await;
-            sleep(self.0).await;
+            sleep_until(Instant::now() + self.0).await;
             if let Answers = self.1 {
                 member.write_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
                 std::future::pending::<()>().await;
@@ -62,7 +62,7 @@ async fn race(
     let (at, until) = (Instant::now() + seconds(2), Instant::now() + seconds(30));
     exchange.late_check = Some(LateCheck { at, until });
     exchange.deadline.set_at(at);
-    exchange.patience = Some(Box::pin(sleep(Duration::from_millis(10))));
+    exchange.patience = Some(Box::pin(sleep_until(Instant::now() + Duration::from_millis(10))));
     let settings = settings();
     let Ok(call) = forward(&mut exchange, &mut NoClient, first, &settings, 0).await else {
         panic!("the first member has the request");
@@ -85,7 +85,10 @@ async fn race(
 #[tokio::test(start_paused = true)]
 async fn after_the_first_try_has_failed_the_second_has_all_of_the_time() {
     let times = [(seconds(1), HangsUp), (seconds(5), Answers)];
-    assert_eq!(race(times, true, async |_member| sleep(seconds(9)).await).await.unwrap(), "second");
+    assert_eq!(
+        race(times, true, async |_member| sleep_until(Instant::now() + seconds(9)).await).await.unwrap(),
+        "second"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,9 +96,9 @@ async fn the_last_try_of_a_request_waits_for_a_member_that_was_given_up() {
     let times = [(seconds(10), Answers), (seconds(1), HangsUp)];
     for (moves, expected) in [(false, Some("first")), (true, None)] {
         let outcome = race(times, moves, async |member| {
-            sleep(seconds(3)).await;
+            sleep_until(Instant::now() + seconds(3)).await;
             member.set_health(false);
-            sleep(seconds(9)).await;
+            sleep_until(Instant::now() + seconds(9)).await;
         });
         assert_eq!(outcome.await.ok(), expected);
     }
