@@ -246,16 +246,24 @@ impl InspectorSession {
 }
 
 /// Frames of Node itself come last and are the same in every app. If there are no others, the process waited, and one of
-/// Node's own timers or sockets woke it.
+/// Node's own timers or sockets woke it. Those of the preload script are left out: it only does what it was asked for.
 fn judge(frames: &[CallFrame], scripts: &HashMap<String, String>) -> Diagnosis {
     let file = |frame: &CallFrame| scripts.get(&frame.location.script_id).map_or("", String::as_str);
-    let (nodes, apps): (Vec<&CallFrame>, Vec<&CallFrame>) =
-        frames.iter().partition(|frame| file(frame).starts_with("node:"));
+    let (nodes, apps): (Vec<&CallFrame>, Vec<&CallFrame>) = frames
+        .iter()
+        .filter(|frame| !is_preload(file(frame)))
+        .partition(|frame| file(frame).starts_with("node:"));
     if apps.is_empty() {
         return Diagnosis::Waiting;
     }
     let all = apps.into_iter().chain(nodes).take(FRAMES);
     Diagnosis::Running(all.map(|frame| frame.describe(file(frame))).collect())
+}
+
+/// Whether this is the preload script, which lies in a folder `hostler-` and six letters.
+fn is_preload(file: &str) -> bool {
+    let folder = file.strip_suffix("/preload.cjs").and_then(|path| path.rsplit('/').next());
+    folder.is_some_and(|folder| folder.starts_with("hostler-"))
 }
 
 impl CallFrame {
@@ -354,6 +362,14 @@ mod tests {
 
         let told = judge(&[frame("emit", "2", 1, 1), frame("f", "1", 1, 1)], &scripts).to_string();
         assert_eq!(told, "in f (/a b/app.js:2), emit (node:events:2)");
+    }
+
+    #[test]
+    fn the_preload_script_is_not_in_the_stack() {
+        let scripts =
+            scripts([("1", "file:///a/preload.cjs"), ("2", "file:///run/hostler-x3Fa9b/preload.cjs")]);
+        let told = judge(&[frame("obey", "2", 1, 1), frame("f", "1", 1, 1)], &scripts).to_string();
+        assert_eq!(told, "in f (/a/preload.cjs:2)");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use tokio::time::{Instant, sleep};
 /// A connection breaks when its process ends, and the process's exit is reported within this time. If no exit was reported by then, the
 /// worker has closed the connection itself.
 const EXIT_REPORT_LIMIT: Duration = Duration::from_secs(1);
+/// The same for a worker that was told to close it. After that the kernel is asked: it closes the files of a process only just before its end.
+const EXIT_REPORT_LIMIT_AFTER_FIN: Duration = Duration::from_millis(50);
 
 /// A request that its worker did not answer: the worker broke it off or still works on it.
 #[derive(Debug)]
@@ -38,6 +40,11 @@ enum Until {
 pub enum Ending {
     /// The worker has finished.
     Whole,
+    /// The worker was told to stop, and its side of the connection is closed: it has noticed, or it has died.
+    Closed {
+        /// The worker had no other request.
+        alone: bool,
+    },
     /// The worker broke it off, or was killed because it hung.
     Lost {
         /// The worker had no other request.
@@ -94,15 +101,16 @@ impl PendingEnd {
 
     /// The death of the worker, if it died with the request.
     pub async fn death(self) -> Option<Death> {
-        let (at, alone) = match self.until {
-            Until::BrokenOff { at, alone } => (at, alone),
+        let (at, alone, limit) = match self.until {
+            Until::BrokenOff { at, alone } => (at, alone, EXIT_REPORT_LIMIT),
             Until::Finished(finished) => match finished.await {
                 Ok(Ending::Whole) => return None,
-                Ok(Ending::Lost { alone }) => (Instant::now(), alone),
-                Err(_) => (Instant::now(), false),
+                Ok(Ending::Closed { alone }) => (Instant::now(), alone, EXIT_REPORT_LIMIT_AFTER_FIN),
+                Ok(Ending::Lost { alone }) => (Instant::now(), alone, EXIT_REPORT_LIMIT),
+                Err(_) => (Instant::now(), false, EXIT_REPORT_LIMIT),
             },
         };
-        let cause = self.exit_watch.death_within(EXIT_REPORT_LIMIT).await?;
+        let cause = self.exit_watch.death_within(limit).await?;
         Some(Death { pid: self.exit_watch.pid(), since: self.since, at, own: cause == ExitCause::Own, alone })
     }
 }

@@ -16,6 +16,9 @@ use crate::exchange::{Ending, NoClient, PendingEnd};
 /// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
 const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A worker without an answer that has used up its `hang_timeout` still gets this long to notice our FIN.
+const NOTICE_TIME: Duration = Duration::from_secs(1);
+
 /// The rest of an answer is read, so that its connection can be used again, if it ends within this time ...
 const REST_TIME: Duration = Duration::from_millis(250);
 /// ... and this many bytes.
@@ -50,9 +53,10 @@ pub(super) fn linger_after_hanging_up(call: Call, blames: bool) -> Option<Pendin
 
 /// Closes our side. The member's own FIN shows that it has noticed.
 async fn stop(mut call: Call, finished: Finished, blames: bool) {
-    let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(FIN_TIMEOUT);
+    let least = if call.headed { FIN_TIMEOUT } else { NOTICE_TIME };
+    let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(least);
     if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
-        tell(finished, End::Whole, &call);
+        tell(finished, End::Closed, &call);
         call.end(CallEnding::Released);
         return;
     }
@@ -90,6 +94,7 @@ fn tell(finished: Finished, end: End, call: &Call) {
         // The receiver may be gone.
         let _ = finished.send(match end {
             End::Whole => Ending::Whole,
+            End::Closed => Ending::Closed { alone: call.is_alone() },
             End::Broken => Ending::Lost { alone: call.is_alone() },
         });
     }
@@ -98,6 +103,8 @@ fn tell(finished: Finished, end: End, call: &Call) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Whole,
+    /// After our FIN.
+    Closed,
     Broken,
 }
 
