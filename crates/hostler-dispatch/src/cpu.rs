@@ -57,7 +57,7 @@ const NEWEST: f64 = 0.125;
 /// The CPU time of one member, and the requests that share it.
 pub(super) struct CpuAccount {
     clock: Arc<dyn CpuClock>,
-    /// Who pays for what no request does. `None`: nobody.
+    /// Who pays for what no request does. `None`: it is not charged.
     idle: Option<Arc<dyn IdlePayer>>,
     shares: Mutex<CpuShares>,
 }

@@ -329,7 +329,7 @@ async fn a_queue_that_stands_and_drains_is_no_rest() {
     let mut running = take(&pool, 1);
     let mut others: Vec<_> = (0..40).map(|_| ask(&pool, 2)).collect();
     advance(ms(2000)).await;
-    // Nobody comes while they are served, for a second.
+    // No request comes while they are served, for a second.
     for other in &mut others {
         drop(running);
         running = other.lease();

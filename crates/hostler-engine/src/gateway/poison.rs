@@ -43,6 +43,17 @@ pub struct PoisonSettings {
     pub request_timeout: Duration,
 }
 
+impl PoisonSettings {
+    /// No request is ever convicted or suspected.
+    pub const OFF: Self = Self {
+        kills: 0,
+        keep_off: Duration::ZERO,
+        crowded: true,
+        suspect_after: Duration::ZERO,
+        request_timeout: Duration::ZERO,
+    };
+}
+
 /// The figures of suspects, for the status.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct SuspectsView {

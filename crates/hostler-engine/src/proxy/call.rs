@@ -27,7 +27,7 @@ pub struct CallSettings {
     /// How long a call may go on after its client has left, before its worker counts as hung.
     pub hang_timeout: Duration,
     /// Workers get as many requests as their event loops can begin, so no slot must stay taken until a request has finished. Then a worker
-    /// is told at once that nobody waits for its answer.
+    /// is told at once that no client waits for its answer.
     pub tells_at_once: bool,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,

@@ -63,7 +63,7 @@ impl Call {
         CallRemains { cost, pending_end, has_handed_over }
     }
 
-    /// Nobody waits for the answer any more.
+    /// No client waits for the answer any more.
     fn linger(self) -> Option<PendingEnd> {
         match self.settings.tells_at_once && !self.headed {
             true => linger_after_hanging_up(self, true),

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
@@ -89,16 +88,9 @@ struct RouteRoom {
 impl Pools {
     /// An empty set. Failures of members with TLS are sent to `failed`.
     pub fn new(template: RouteTemplate, failed: mpsc::UnboundedSender<AddressFailed>) -> Self {
-        let never = PoisonSettings {
-            kills: 0,
-            keep_off: Duration::ZERO,
-            crowded: true,
-            suspect_after: Duration::ZERO,
-            request_timeout: Duration::ZERO,
-        };
         Self {
             meter: Arc::new(Meter::new(template.threads)),
-            poison: Arc::new(Poison::new("registered".into(), never, template.journal.clone())),
+            poison: Arc::new(Poison::new("registered".into(), PoisonSettings::OFF, template.journal.clone())),
             template,
             rooms: HashMap::new(),
             leaving: HashSet::new(),

@@ -28,7 +28,7 @@ pub(super) struct OutboxMark {
 
 impl Http1Client {
     /// Writes a head. The connection is closed after the answer unless `keep` is true and its client wants it kept. It is also closed if
-    /// the request has not been read whole: nobody may read the rest of it. The head says so (RFC 9112 section 9.6), so that the client
+    /// the request has not been read whole: its rest may never be read. The head says so (RFC 9112 section 9.6), so that the client
     /// sends its next request on another connection.
     fn write_head(
         &mut self,

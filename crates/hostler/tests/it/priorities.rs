@@ -1,8 +1,20 @@
 //! Routes with priorities, and the order in which a pool serves them.
 
-use hostler_testkit::upstream;
+use hostler_testkit::{Client, Site, upstream};
 
 use crate::in_front_of;
+
+/// Sends each request when the one before has the only slot or waits behind it.
+async fn in_turn(site: &Site, requests: &[String]) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for (waiting, request) in requests.iter().enumerate() {
+        let mut client = site.connect().await;
+        client.send(request).await;
+        clients.push(client);
+        site.settles("app", 1, waiting).await;
+    }
+    clients
+}
 
 #[tokio::test]
 async fn routes_of_a_higher_priority_are_served_first() {
@@ -42,15 +54,9 @@ async fn a_fair_pool_serves_the_client_that_has_used_least_and_the_status_names_
     let app = upstream().holds_requests().start().await;
     let config = "pools.app.concurrency = 1\npools.app.queue.fair = ['crawler', 'header:x-who']\n[[routes]]\nmatch = '*'\npool = 'app'\n";
     let site = in_front_of(&app, config).await;
-    let mut clients = Vec::new();
-    for (waiting, (path, who)) in
-        [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/4", "b"), ("/5", "a"), ("/6", "c")].into_iter().enumerate()
-    {
-        let mut client = site.connect().await;
-        client.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n")).await;
-        clients.push(client);
-        site.settles("app", 1, waiting).await;
-    }
+    let requests = [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/4", "b"), ("/5", "a"), ("/6", "c")]
+        .map(|(path, who)| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n"));
+    let mut clients = in_turn(&site, &requests).await;
     app.release_all();
     for client in &mut clients {
         client.answer().await.assert_status(200);
@@ -68,20 +74,11 @@ async fn a_route_with_its_own_list_shares_the_slots_of_its_pool_by_it() {
     let app = upstream().holds_requests().start().await;
     let config = "pools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/api/*'\npool = 'app'\nfair = 'header:x-team'\n";
     let site = in_front_of(&app, config).await;
-    let mut clients = Vec::new();
     // Both have another x-who in each request, which counts on other routes only.
-    for (waiting, (path, team)) in
-        [("/api/1", "a"), ("/api/2", "a"), ("/api/3", "a"), ("/api/4", "b"), ("/5", "a")]
-            .into_iter()
-            .enumerate()
-    {
-        let mut client = site.connect().await;
-        client
-            .send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Team: {team}\r\nX-Who: {path}\r\n\r\n"))
-            .await;
-        clients.push(client);
-        site.settles("app", 1, waiting).await;
-    }
+    let requests = [("/api/1", "a"), ("/api/2", "a"), ("/api/3", "a"), ("/api/4", "b"), ("/5", "a")].map(
+        |(path, team)| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Team: {team}\r\nX-Who: {path}\r\n\r\n"),
+    );
+    let mut clients = in_turn(&site, &requests).await;
     app.release_all();
     for client in &mut clients {
         client.answer().await.assert_status(200);

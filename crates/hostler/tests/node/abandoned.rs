@@ -17,7 +17,7 @@ async fn noted(site: &Site, what: &str, url: &str) {
 }
 
 #[tokio::test]
-async fn a_worker_learns_that_nobody_reads_its_answer_and_its_slot_is_free() {
+async fn a_worker_learns_that_its_client_has_left_and_its_slot_is_free() {
     let site = plan().option("pools.app.concurrency=1").started().await;
     let mut client = site.begin("/answer").await;
     client.read_until("word").await;
@@ -32,7 +32,7 @@ async fn a_worker_learns_that_nobody_reads_its_answer_and_its_slot_is_free() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_closes_no_path_for_others() {
+async fn an_answer_whose_client_has_left_closes_no_path_for_others() {
     let site = plan().option("pools.app.request_timeout=2s").started().await;
     for _ in 0..3 {
         let mut client = site.begin("/answer").await;

@@ -110,14 +110,7 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
 
 fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
     let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
-    let never = PoisonSettings {
-        kills: 0,
-        keep_off: Duration::ZERO,
-        crowded: true,
-        suspect_after: Duration::ZERO,
-        request_timeout: Duration::ZERO,
-    };
-    let poison = Arc::new(Poison::new("app.test".into(), never, journal));
+    let poison = Arc::new(Poison::new("app.test".into(), PoisonSettings::OFF, journal));
     let settings = PoolTargetSettings {
         queue_timeout: Duration::from_secs(20),
         request_timeout: Duration::from_secs(30),
