@@ -316,6 +316,14 @@ impl Poison {
             held = Some(self.hold(&identity, WorkerHold::of(waits), since));
         }
         tokio::spawn(async move {
+            if held == Some(WorkerHold::Blocks)
+                && let Some(event_loop) = &event_loop
+                && event_loop.turns().await
+            {
+                // It only computed for a moment.
+                held = Some(poison.hold(&identity, WorkerHold::Waits, since));
+                poison.release(&identity, WorkerHold::Blocks);
+            }
             let mut dying = pin!(pending_end.death());
             let death = match timeout(suspect_after, dying.as_mut()).await {
                 Ok(death) => death,
