@@ -33,23 +33,21 @@ pub enum EncodingDecision {
 impl EncodingPlan {
     /// What to do with the response to a request with these fields. `length` is the length of its body, if known.
     pub fn verdict(&self, request: &Fields, answer: &ResponseHead, length: Option<u64>) -> EncodingDecision {
-        // A 206 is a part of a body of which the client has other parts without a coding. It has the `Vary` of the whole (RFC 9110
-        // section 15.3.7). Its length is not that of the whole.
-        let is_part = answer.status == 206;
-        if !self.is_worth_it(answer, length.filter(|_| !is_part)) || forbids(request) {
+        // A 206 is a part of a body of which the client has other parts without a coding. A 304 is about a body that the client has. Both
+        // have the `Vary` of the whole (RFC 9110 sections 15.3.7 and 15.4.5). Their length is not that of the whole.
+        let is_about_whole = matches!(answer.status, 206 | 304);
+        if !self.is_worth_it(answer, length.filter(|_| !is_about_whole)) || forbids(request) {
             return EncodingDecision::Leave;
         }
         match accept::choose(request.all(Name::AcceptEncoding), &self.codings) {
-            Some(coding) if !is_part => EncodingDecision::Encode(coding),
+            Some(coding) if !is_about_whole => EncodingDecision::Encode(coding),
             _ => EncodingDecision::Vary,
         }
     }
 
     fn is_worth_it(&self, answer: &ResponseHead, length: Option<u64>) -> bool {
-        // 204, 205 and 304 have no body.
-        if matches!(answer.status, 204 | 205 | 304)
-            || length.is_some_and(|length| length < self.min_size.max(1))
-        {
+        // 204 and 205 have no body.
+        if matches!(answer.status, 204 | 205) || length.is_some_and(|length| length < self.min_size.max(1)) {
             return false;
         }
         // A body that already has a coding stays as it is. A digest is for exactly these bytes.
@@ -63,6 +61,10 @@ impl EncodingPlan {
             return false;
         }
         let kind = answer.fields.first(Name::ContentType).unwrap_or_default();
+        // Most 304 do not name the type.
+        if answer.status == 304 && kind.is_empty() {
+            return true;
+        }
         match is_event_stream(kind) {
             true => self.event_streams,
             false => self.types.iter().any(|range| range.contains(kind)),
@@ -128,7 +130,10 @@ mod tests {
             (200, &[], None, EncodingDecision::Leave),
             (206, &[html, ("Content-Range", "bytes 0-1/2000")], Some(2), EncodingDecision::Vary),
             (206, &[("Content-Type", "image/png")], None, EncodingDecision::Leave),
-            (304, &[html], None, EncodingDecision::Leave),
+            (304, &[html], Some(0), EncodingDecision::Vary),
+            (304, &[], None, EncodingDecision::Vary),
+            (304, &[("Content-Type", "image/png")], None, EncodingDecision::Leave),
+            (304, &[("Content-Encoding", "gzip")], None, EncodingDecision::Leave),
             (204, &[html], None, EncodingDecision::Leave),
             (200, &[html, ("Content-Encoding", "gzip")], None, EncodingDecision::Leave),
             (200, &[html, ("Content-Encoding", "identity")], None, EncodingDecision::Leave),
