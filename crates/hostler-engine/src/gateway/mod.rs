@@ -319,6 +319,9 @@ async fn begin<D: Downstream>(route: &Route, exchange: &mut Exchange, client: &m
     route.changes.begin(exchange)?;
     let admitted = rate_limit::admit(&route.limits, exchange);
     if admitted.is_err() {
+        if let Target::Pool(target) = &route.target {
+            account::open(target, exchange);
+        }
         // Boxed, because few requests need it.
         Box::pin(early::discard_arrived(client, exchange)).await;
     }

@@ -8,8 +8,10 @@ use hostler_wire::Fields;
 use tokio::time::advance;
 
 use super::*;
-use crate::exchange::{Ledger, RouteAccount};
-use crate::gateway::tests::{request, seconds};
+use crate::exchange::{Ledger, NoClient, RouteAccount};
+use crate::gateway::fair::FairKeys;
+use crate::gateway::target::{PoolTarget, Route, Target};
+use crate::gateway::tests::{request, seconds, target};
 
 fn rule(requests: u64, key: &[&str]) -> RateLimit {
     RateLimit {
@@ -229,4 +231,21 @@ async fn a_reload_that_does_not_change_the_rule_keeps_the_buckets() {
     assert_eq!(passing(&[again(&rule(10, &["client"]))], "192.0.2.1", ""), 0);
     assert_eq!(passing(&[again(&rule(11, &["client"]))], "192.0.2.1", ""), 11);
     assert!(RateLimiter::new(LimitScope::Route, &"/x".into(), None, Some(&first)).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_ledger_and_the_key_count_a_request_that_is_refused() {
+    let fair = FairKeys::new(&[FairBy::Client], None).unwrap();
+    let target = PoolTarget { fair: Some(fair.clone()), ..target() };
+    let ledger = target.meter.ledger.clone();
+    let mut route = Route::new("*".into(), Target::Pool(target), 1 << 20);
+    route.limits = [limiter(&rule(1, &["client"]))].into();
+    assert!(crate::gateway::begin(&route, &mut request("192.0.2.1", ""), &mut NoClient).await.is_ok());
+    let mut exchange = request("192.0.2.1", "");
+    assert!(crate::gateway::begin(&route, &mut exchange, &mut NoClient).await.is_err());
+    let account = exchange.account.take().expect("a refused request has an account");
+    account.end(exchange.log_facts.fair.as_deref(), Duration::ZERO, true);
+    let key = &fair.view().keys[0];
+    assert_eq!((&*key.key, key.requests, key.refused), ("client 192.0.2.0/24", 1, 1));
+    assert_eq!(ledger.view(None, clock::now()).all.requests.minute, 1);
 }
