@@ -18,7 +18,8 @@ use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, CallBox, Endpoint};
 
-/// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier.
+/// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier. A second try does
+/// not count, so only the first attempt may have one.
 const MAX_SENDS: u32 = 3;
 
 /// Asks a member of the pool. `policy` says which members the request is for, and whether a failed call is tried again.
@@ -68,7 +69,7 @@ pub(super) async fn call_within<D: Downstream>(
         };
         let moves = policy.may_send_more(sends + 1);
         let at = HedgedCall { route, target, moves, thread };
-        let answered = match hedge_of(target, stay.as_ref()) {
+        let answered = match hedge_of(target, stay.as_ref()).filter(|_| sends == 0) {
             None => proxy::forward(exchange, client, lease, &target.call, thread).await,
             Some(hedge) => hedge::forward(hedge, at, lease, exchange, client).await,
         };

@@ -312,8 +312,9 @@ impl Poison {
         let mut held = None;
         if suspect_after.is_zero() && pending_end.is_lingering() {
             // At once, before the client gets its refusal: a similar request may follow immediately.
-            let waits = event_loop.as_ref().is_some_and(LoopWatch::waits);
-            held = Some(self.hold(&identity, WorkerHold::of(waits), since));
+            let hold = WorkerHold::of(event_loop.as_ref().is_some_and(LoopWatch::waits));
+            self.hold(&identity, hold, since);
+            held = Some(hold);
         }
         tokio::spawn(async move {
             if held == Some(WorkerHold::Blocks)
@@ -321,7 +322,8 @@ impl Poison {
                 && event_loop.turns().await
             {
                 // It only computed for a moment.
-                held = Some(poison.hold(&identity, WorkerHold::Waits, since));
+                poison.hold(&identity, WorkerHold::Waits, since);
+                held = Some(WorkerHold::Waits);
                 poison.release(&identity, WorkerHold::Blocks);
             }
             let mut dying = pin!(pending_end.death());
@@ -337,7 +339,9 @@ impl Poison {
                     match timeout_at(until, dying.as_mut()).await {
                         Ok(death) => death,
                         Err(_) => {
-                            held = Some(poison.hold(&identity, WorkerHold::of(turns), since));
+                            let hold = WorkerHold::of(turns);
+                            poison.hold(&identity, hold, since);
+                            held = Some(hold);
                             dying.await
                         }
                     }
@@ -356,11 +360,10 @@ impl Poison {
     }
 
     /// A worker that got a similar request at `since` does not finish.
-    pub(super) fn hold(&self, identity: &RequestIdentity, hold: WorkerHold, since: Instant) -> WorkerHold {
+    pub(super) fn hold(&self, identity: &RequestIdentity, hold: WorkerHold, since: Instant) {
         let now = Instant::now();
         let until = now + self.settings.keep_off.max(self.settings.suspect_after);
         self.with(|suspects| suspects.hold(identity, hold, since, until, now));
-        hold
     }
 
     /// The worker has finished, or is dead.
