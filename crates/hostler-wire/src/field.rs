@@ -2,6 +2,8 @@
 
 mod name;
 
+use std::collections::HashSet;
+
 use crate::grammar::tokens;
 use crate::write::write_field;
 
@@ -69,6 +71,10 @@ pub struct Fields {
     first: [u16; NAMES],
     connection: Connection,
 }
+
+/// More options of `Connection` than this are looked up in a set of names. Comparing each with every field would cost far more than the rest
+/// of the request.
+const FEW_OPTIONS: usize = 16;
 
 /// The options of the `Connection` lines.
 #[derive(Debug, Clone, Copy, Default)]
@@ -161,6 +167,7 @@ impl Fields {
     pub(crate) fn mark_listed(&mut self) {
         let Self { bytes, list, first, connection } = self;
         let Some(start) = (first[Name::Connection as usize] as usize).checked_sub(1) else { return };
+        let (mut compared, mut unmarked, mut lower) = (0, None, Vec::new());
         for at in start..list.len() {
             if list[at].known != Name::Connection {
                 continue;
@@ -182,6 +189,15 @@ impl Fields {
                     continue;
                 }
                 connection.upgrade |= token.eq_ignore_ascii_case(b"upgrade");
+                compared += 1;
+                if compared > FEW_OPTIONS {
+                    let unmarked = unmarked.get_or_insert_with(|| names(list, bytes));
+                    lower.clear();
+                    lower.extend(token.iter().map(u8::to_ascii_lowercase));
+                    if !unmarked.remove(&lower) {
+                        continue;
+                    }
+                }
                 for field in list.iter_mut() {
                     if !field.known.is_essential() && field.name.get(bytes).eq_ignore_ascii_case(token) {
                         field.listed = true;
@@ -290,6 +306,12 @@ impl Fields {
     }
 }
 
+/// The names of all fields that `Connection` may name, in lower case.
+fn names(list: &[Field], bytes: &[u8]) -> HashSet<Vec<u8>> {
+    let fields = list.iter().filter(|field| !field.known.is_essential());
+    fields.map(|field| field.name.get(bytes).to_ascii_lowercase()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,6 +339,19 @@ mod tests {
             String::from_utf8(copy).unwrap(),
             "Host: a\r\nReferer: b\r\nHost: c\r\nX-Geo-City: Paris\r\n"
         );
+    }
+
+    #[test]
+    fn a_long_list_of_options_marks_the_same_fields_as_a_short_one() {
+        let mut head = RequestHead::default();
+        let others: String = (0..1000).map(|at| format!("o{at}, ")).collect();
+        let text = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Last: 1\r\nX-Kept: 2\r\nConnection: {others}X-LAST, host, upgrade\r\nx-last: 3\r\n\r\n"
+        );
+        head.parse(text.as_bytes(), &Limits::default()).unwrap();
+        let listed = head.fields.iter().filter(|(field, ..)| field.listed).map(|(_, name, _)| name);
+        assert_eq!(listed.collect::<Vec<_>>(), [&b"X-Last"[..], b"x-last"]);
+        assert!(head.fields.connection.upgrade);
     }
 
     #[test]

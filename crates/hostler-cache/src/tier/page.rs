@@ -242,11 +242,11 @@ impl Page {
         if next.epoch == 0 {
             next.epoch = random().max(1);
         }
-        next.hours += u64::from(self.is_hour_over(now));
+        next.hours = next.hours.saturating_add(self.is_hour_over(now).into());
         let hour = next.hours;
-        next.purges.retain(|id, said| purges.contains_key(id) && said.hour + HOURS > hour);
+        next.purges.retain(|id, said| purges.contains_key(id) && said.hour.saturating_add(HOURS) > hour);
         for (id, purge) in self.to_come(purges) {
-            next.last += 1;
+            next.last = next.last.saturating_add(1);
             next.purges.insert(id, PurgeRecord { number: next.last, hour, purge: purge.clone() });
         }
         let is_over = |change: &(u64, Box<str>)| {
@@ -255,7 +255,7 @@ impl Page {
         next.changes.retain(|change| !is_over(change));
         next.pruned = swept.iter().map(|(number, _)| *number).fold(next.pruned, u64::max);
         for key in self.pending.iter().filter(|key| !self.is_covered(purges, key)) {
-            next.last += 1;
+            next.last = next.last.saturating_add(1);
             next.changes.push((next.last, key.clone()));
         }
         Some(PageDraft { written: next, taken: self.pending.iter().cloned().collect() })

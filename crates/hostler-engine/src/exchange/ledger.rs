@@ -159,7 +159,12 @@ impl RouteAccount {
     pub fn new(ledger: &Arc<Ledger>, route: &Arc<str>, counters: &Arc<Counters>) -> Arc<Self> {
         let pending = Arc::new(PendingCost::new(route));
         let mut accounts = ledger.accounts();
-        accounts.retain(|account| account.strong_count() > 0);
+        if accounts.len() == accounts.capacity() {
+            // Only before the list grows: otherwise the accounts of n routes would take n * n steps.
+            accounts.retain(|account| account.strong_count() > 0);
+            let in_use = accounts.len();
+            accounts.reserve(in_use.max(8));
+        }
         accounts.push(Arc::downgrade(&pending));
         drop(accounts);
         Arc::new(Self { ledger: ledger.clone(), pending, counters: counters.clone() })

@@ -1,4 +1,4 @@
-//! Where a request counts: in the log line and the ledger of its pool, and under its key in a fair pool. Does not know how it ends.
+//! Where a request counts: in the log line and the ledger of its pool, and under its key in a fair pool. Does not know why it ends.
 
 use super::target::PoolTarget;
 use crate::exchange::Exchange;
@@ -9,5 +9,13 @@ pub(super) fn open(target: &PoolTarget, exchange: &mut Exchange) {
     exchange.account = Some(target.account.clone());
     if let Some(fair) = &target.fair {
         fair.of(exchange);
+    }
+}
+
+/// The request has ended.
+pub(super) fn close(exchange: &mut Exchange) {
+    if let Some(account) = exchange.account.take() {
+        let (facts, queue) = (&exchange.log_facts, exchange.timings.queue_wait);
+        account.end(facts.fair.as_deref(), queue, facts.refusal.is_some());
     }
 }

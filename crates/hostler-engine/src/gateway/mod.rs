@@ -240,10 +240,7 @@ impl Gateway {
         let kind = RequestKind::new(exchange.scheme, exchange.head.method(), exchange.log_facts.status);
         let time = clock::now().saturating_duration_since(exchange.timings.started);
         counters.count(kind, time, &exchange.log_facts);
-        if let Some(account) = exchange.account.take() {
-            let (facts, queue) = (&exchange.log_facts, exchange.timings.queue_wait);
-            account.end(facts.fair.as_deref(), queue, facts.refusal.is_some());
-        }
+        account::close(exchange);
         if let Some(expected) = &exchange.log_facts.expected {
             expected.learner.learn(exchange);
         }

@@ -55,11 +55,21 @@ impl SecondTry {
         Self { outcome, facts }
     }
 
-    fn note(self, exchange: &mut Exchange, answered: &SecondAnswer) {
-        exchange.log_facts.member = Some(self.facts.member);
+    fn note(&self, exchange: &mut Exchange, answered: &SecondAnswer) {
+        exchange.log_facts.member = Some(self.facts.member.clone());
         exchange.log_facts.in_use = Some(self.facts.beside);
         exchange.timings.slot_since = Some(self.facts.since);
         exchange.timings.worker_time = answered.worker_time;
+    }
+}
+
+impl Drop for SecondTry {
+    /// An answer that has come and is not wanted has an end like one that is still to come.
+    fn drop(&mut self) {
+        self.outcome.close();
+        if let Ok(Ok(unwanted)) = self.outcome.try_recv() {
+            unwanted.call.end(CallEnding::Outrun);
+        }
     }
 }
 

@@ -119,6 +119,8 @@ impl Pools {
                 }
                 RouteChange::Closed(key) => {
                     touched.insert(key.host.clone());
+                    // A new registration of the route may come while the room is still here. It begins without options.
+                    self.rule(&key, &RouteOptions::default());
                     self.leaving.insert(key);
                 }
             }

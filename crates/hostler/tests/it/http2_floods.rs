@@ -1,6 +1,6 @@
 //! Floods of frames: each is noticed, counted, and ends its connection. The frames are written by hand.
 
-use hostler_testkit::{Frame, FrameClient, Site, block, eventually, frame_client, upstream};
+use hostler_testkit::{Frame, FrameClient, Site, block, client, eventually, frame_client, upstream};
 
 use crate::in_front_of;
 
@@ -201,6 +201,19 @@ async fn an_unfinished_http2_head_ends_after_header_timeout() {
     client.send(&[Frame::new(Frame::HEADERS, 0, 1, get())]).await;
     assert_eq!(client.next_of(Frame::GOAWAY).await.code(), CALM);
     assert_flooded(&site, "server.header_timeout").await;
+}
+
+#[tokio::test]
+async fn an_unfinished_preface_ends_after_header_timeout() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[server]\nheader_timeout = \"1s\"\n").await;
+    let mut client = client(site.address()).await;
+    client.send("PRI * HTTP/2.0\r\n\r\nS").await;
+    client.rest().await;
+    eventually("an end of all connections", async || {
+        (site.status().await["connections"]["open"] == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

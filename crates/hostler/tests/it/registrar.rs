@@ -250,6 +250,23 @@ async fn a_silent_member_is_pruned_and_an_unregistered_one_leaves_at_once() {
 }
 
 #[tokio::test]
+async fn a_route_that_comes_back_has_no_options_of_its_former_life() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let site = site_on(&nats, "prune_interval = \"50ms\"\nkeep_empty = \"0s\"").await;
+    let client = client(&nats).await;
+    let plain = registration(&app, &["a.test"]);
+    let mut bound = plain.clone();
+    bound["route_service_url"] = json!("https://service.test");
+    say(&client, "router.register", &bound).await;
+    refuses(&site, "a.test", "/", 502).await;
+    say(&client, "router.unregister", &bound).await;
+    refuses(&site, "a.test", "/", 404).await;
+    say(&client, "router.register", &plain).await;
+    answers(&site, "a.test", "/", "ok").await;
+}
+
+#[tokio::test]
 async fn no_route_is_lost_while_nats_is_away() {
     let Some(mut nats) = nats().start().await else { return };
     let app = upstream().start().await;

@@ -8,6 +8,7 @@ use super::fetch_state::Fetch;
 use super::lookup::{CacheLookup, find};
 use crate::cache::{Caching, Cut, Entry};
 use crate::exchange::{Exchange, NoClient};
+use crate::gateway::account;
 use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
 use crate::gateway::target::{PoolTarget, Route, Target};
@@ -75,6 +76,7 @@ async fn fetch_in_background(
     if let Some(CacheStatus::Forwarded { status: Some(status), .. }) = exchange.log_facts.cache {
         exchange.log_facts.status = status;
     }
+    account::close(&mut exchange);
     target.poison.settle(&mut exchange);
     caching.shared_cache.journal.access(|| refresh_line(&exchange));
 }

@@ -7,7 +7,7 @@ mod budget;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use hostler_config::{self as config, HedgeAfter};
@@ -24,8 +24,8 @@ pub struct Hedging {
     won: AtomicU64,
     no_budget: AtomicU64,
     no_slot: AtomicU64,
-    /// How long the answers of each route took.
-    times: Mutex<BTreeMap<Arc<str>, Arc<AnswerTimes>>>,
+    /// How long the answers of each route took. The routes own them, so those of a route that a reload has removed go with it.
+    times: Mutex<BTreeMap<Arc<str>, Weak<AnswerTimes>>>,
 }
 
 /// The second tries of a pool, for the Status. The counters only grow.
@@ -70,8 +70,11 @@ impl Hedging {
             HedgeAfter::Percentile(thousandths) => thousandths,
             HedgeAfter::Time(_) => 0,
         };
-        let times = times.entry(pattern.into()).or_insert_with(|| Arc::new(AnswerTimes::new(percentile)));
-        Hedge { hedging: self.clone(), times: times.clone() }
+        times.retain(|_, of_route| of_route.strong_count() > 0);
+        let before = times.get(pattern).and_then(Weak::upgrade);
+        let of_route = before.unwrap_or_else(|| Arc::new(AnswerTimes::new(percentile)));
+        times.insert(pattern.into(), Arc::downgrade(&of_route));
+        Hedge { hedging: self.clone(), times: of_route }
     }
 
     pub fn view(&self) -> HedgeView {
@@ -79,7 +82,8 @@ impl Hedging {
         let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         let after = times
             .iter()
-            .filter_map(|(route, times)| Some((route.clone(), self.after(times)?.as_micros() as f64 / 1e3)));
+            .filter_map(|(route, of_route)| Some((route.clone(), of_route.upgrade()?)))
+            .filter_map(|(route, of_route)| Some((route, self.after(&of_route)?.as_micros() as f64 / 1e3)));
         HedgeView {
             sent: count(&self.sent),
             won: count(&self.won),
@@ -136,4 +140,21 @@ impl Hedge {
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_keeps_the_times_of_the_routes_that_stay() {
+        let settings =
+            config::Hedge { after: HedgeAfter::Time(Duration::from_millis(5)), ..config::Hedge::default() };
+        let hedging = Hedging::new(Some(&settings), None).unwrap();
+        let (stays, goes) = (hedging.of_route("/stays"), hedging.of_route("/goes"));
+        let again = hedging.of_route("/stays");
+        assert!(Arc::ptr_eq(&stays.times, &again.times));
+        drop((stays, goes));
+        assert_eq!(hedging.view().after_ms.into_keys().collect::<Vec<_>>(), ["/stays".into()]);
+    }
 }

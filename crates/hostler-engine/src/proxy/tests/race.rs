@@ -19,9 +19,11 @@ fn seconds(seconds: u64) -> Duration {
 #[derive(Clone, Copy)]
 enum Act {
     Answers,
+    /// Sends the head, and none of the body.
+    Begins,
     HangsUp,
 }
-use Act::{Answers, HangsUp};
+use Act::{Answers, Begins, HangsUp};
 
 struct Timed(Duration, Act);
 
@@ -31,10 +33,13 @@ impl SimulatedMember for Timed {
         tokio::spawn(async move {
             request(&member).await;
             sleep_until(Instant::now() + self.0).await;
-            if let Answers = self.1 {
-                member.write_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-                std::future::pending::<()>().await;
-            }
+            let length = match self.1 {
+                Answers => 0,
+                Begins => 10,
+                HangsUp => return,
+            };
+            member.write_at_once(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+            std::future::pending::<()>().await;
         });
         Dialled::Accepted(stream, Duration::ZERO)
     }
@@ -43,9 +48,12 @@ impl SimulatedMember for Timed {
 /// A pool whose only member is the simulated one with this number, and its slot.
 async fn pool(number: usize) -> (Membership<Endpoint>, Lease<Endpoint>) {
     let pool = Pool::new("app", PoolSettings::default());
+    (join(&pool, number), pool.acquire(Claim::default()).await.unwrap())
+}
+
+fn join(pool: &Pool<Endpoint>, number: usize) -> Membership<Endpoint> {
     let address = simulated_address(number).into();
-    let membership = pool.join(Endpoint::new(address, "a".into(), Arc::new(Meter::new(1)), 1, None), 1);
-    (membership, pool.acquire(Claim::default()).await.unwrap())
+    pool.join(Endpoint::new(address, "a".into(), Arc::new(Meter::new(1)), 1, None), 1)
 }
 
 /// Both are asked. From two seconds on the answer is late, and after 30 it is over. `meanwhile` gets the first member.
@@ -102,4 +110,18 @@ async fn the_last_try_of_a_request_waits_for_a_member_that_was_given_up() {
         });
         assert_eq!(outcome.await.ok(), expected);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_try_that_has_answered_holds_its_slot_until_its_member_has_finished() {
+    listen(vec![Arc::new(Timed(seconds(1), Begins)) as Arc<dyn SimulatedMember>]);
+    let exchange: Exchange = exchange();
+    let pool = Pool::new("app", PoolSettings::default());
+    let _member = join(&pool, 0);
+    let lease = pool.acquire(Claim::default()).await.unwrap();
+    let second = SecondTry::begin(&exchange, lease, &settings(), 0);
+    sleep_until(Instant::now() + seconds(2)).await;
+    drop(second);
+    tokio::task::yield_now().await;
+    assert!(pool.snapshot().is_busy());
 }

@@ -10,7 +10,8 @@ mod stream;
 mod stream_tasks;
 mod websocket;
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -126,7 +127,7 @@ impl Shard {
         stream.keep_alive();
         let end_reason = Arc::new(EndReason::default());
         let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, end_reason.clone());
-        let connection = handshake(&settings, metered_io).await.ok()?;
+        let connection = handshake(&settings, metered_io, &end_reason).await?;
         let send_limits = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
         let window = memory.reservation();
@@ -166,21 +167,30 @@ impl Shard {
     }
 }
 
+/// None if the client does not begin as HTTP/2 does, or sends no whole preface in time.
 async fn handshake(
     settings: &Settings,
     metered_io: MeteredIo,
-) -> Result<Connection<MeteredIo, SendPiece>, h2::Error> {
+    end_reason: &EndReason,
+) -> Option<Connection<MeteredIo, SendPiece>> {
     let limits = &settings.limits;
     // HTTP/2 counts 32 bytes more for each field. Our own limits must be reached first, because they give an answer.
     let header_list = limits.max_size + 32 * limits.max_fields + 1024;
-    h2::server::Builder::new()
+    let handshake = h2::server::Builder::new()
         .max_header_list_size(u32::try_from(header_list).unwrap_or(u32::MAX))
         .max_concurrent_streams(settings.http2.max_streams)
         .initial_window_size(settings.http2.stream_window)
         .max_send_buffer_size(SEND_BUFFER)
         .enable_connect_protocol()
-        .handshake(metered_io)
-        .await
+        .handshake(metered_io);
+    let mut handshake = pin!(handshake);
+    poll_fn(|cx| match handshake.as_mut().poll(cx) {
+        Poll::Ready(outcome) => Poll::Ready(outcome.ok()),
+        // `MeteredIo` reads no more, so nothing else would end it.
+        Poll::Pending if end_reason.flood().is_some() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 impl Session {
@@ -272,7 +282,7 @@ impl Session {
             0 => ConnectionPhase::Idle,
             _ => ConnectionPhase::Busy,
         };
-        // This task runs while sending only if the client has taken something.
+        // While sending, this task runs when the client has taken something or has sent a frame.
         if phase != self.phase || phase == ConnectionPhase::Sending {
             match phase {
                 ConnectionPhase::Busy => self.send_limits.clear(),
