@@ -28,6 +28,7 @@ mod spill;
 mod stream;
 mod transfer;
 mod tunnel;
+mod unsettled;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ use refuse_connection::{DescriptorReserve, is_out_of_descriptors, uses_last_desc
 use respond::RequestOutcome;
 use shard::ConnectionOrigin;
 use tunnel::UpgradedConnection;
+use unsettled::Unsettled;
 
 use hostler_engine::exchange::{Clocked, Exchange, Listening, OpenConnection};
 use hostler_engine::gateway::{Answer, Refusal};
@@ -213,14 +215,16 @@ impl Shard {
                     return AfterHttp1::Nothing;
                 }
             }
-            let delivered = match self.serve_request(&mut client, &mut exchange).await {
+            let unsettled = Unsettled::new(self, &mut exchange);
+            let delivered = match self.serve_request(&mut client, unsettled.exchange).await {
                 RequestOutcome::Delivered(delivered) => delivered,
                 RequestOutcome::Switched(call) => {
+                    unsettled.release();
                     let client = client.switch(call.answer(), &mut exchange);
                     return AfterHttp1::Tunnel(UpgradedConnection::new(self, client, exchange, call));
                 }
             };
-            self.settle(&mut exchange);
+            unsettled.settle();
             // A stream that ends because Hostler does is the last answer of its connection, although its head did not say so.
             let is_last = exchange.log_facts.stream_end.is_some() && self.connections.is_ending();
             if delivered == Delivered::Aborted || !client.is_kept() || is_last {

@@ -10,6 +10,7 @@ use hostler_wire::ResponseHead;
 use super::client::Http1Client;
 use super::head;
 use super::shard::Shard;
+use super::unsettled::Unsettled;
 
 /// The average time between the ends of two tunnels or streams when all must end, because their clients reconnect at once.
 const MEAN_INTERVAL: Duration = Duration::from_micros(500);
@@ -37,29 +38,29 @@ impl UpgradedConnection {
     /// Runs the tunnel in a task of its own, which is much smaller than a task that serves requests. `count` is dropped at its end.
     pub fn spawn(mut self: Box<Self>, shard: Arc<Shard>, count: impl Send + 'static) {
         tokio::spawn(async move {
-            let ended = self.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
-            self.note(ended);
-            shard.settle(&mut self.exchange);
+            let Self { tunnel, exchange, _counted } = &mut *self;
+            let unsettled = Unsettled::new(&shard, exchange);
+            let ended = tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
+            note(tunnel, ended, unsettled.exchange);
+            unsettled.settle();
             drop(self);
             drop(count);
         });
     }
+}
 
-    fn note(&mut self, ended: Ended) {
-        let log_facts = &mut self.exchange.log_facts;
-        let (bytes_in, bytes_out) = self.tunnel.bytes();
-        (log_facts.bytes_in, log_facts.bytes_out) = (log_facts.bytes_in + bytes_in, bytes_out);
-        match ended {
-            Ended::Whole => {}
-            Ended::Dismissed => {
-                log_facts.detail = Some("the tunnel's worker leaves, or all is ending".into())
-            }
-            Ended::Idle => log_facts.detail = Some("nothing went through in tunnel_idle_timeout".into()),
-            Ended::Client => log_facts.aborted = Some("client"),
-            Ended::ClientStalled => log_facts.aborted = Some("client stalled"),
-            Ended::Worker => log_facts.aborted = Some("worker"),
-            Ended::WorkerStalled => log_facts.aborted = Some("worker stalled"),
-        }
+fn note(tunnel: &Tunnel, ended: Ended, exchange: &mut Exchange) {
+    let log_facts = &mut exchange.log_facts;
+    let (bytes_in, bytes_out) = tunnel.bytes();
+    (log_facts.bytes_in, log_facts.bytes_out) = (log_facts.bytes_in + bytes_in, bytes_out);
+    match ended {
+        Ended::Whole => {}
+        Ended::Dismissed => log_facts.detail = Some("the tunnel's worker leaves, or all is ending".into()),
+        Ended::Idle => log_facts.detail = Some("nothing went through in tunnel_idle_timeout".into()),
+        Ended::Client => log_facts.aborted = Some("client"),
+        Ended::ClientStalled => log_facts.aborted = Some("client stalled"),
+        Ended::Worker => log_facts.aborted = Some("worker"),
+        Ended::WorkerStalled => log_facts.aborted = Some("worker stalled"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Floods of frames: each is noticed, counted, and ends its connection. The frames are written by hand.
 
-use hostler_testkit::{Frame, FrameClient, Site, block, client, eventually, frame_client, upstream};
+use hostler_testkit::{Frame, FrameClient, Site, block, client, eventually, frame_client, ok, upstream};
 
 use crate::in_front_of;
 
@@ -214,6 +214,20 @@ async fn an_unfinished_preface_ends_after_header_timeout() {
         (site.status().await["connections"]["open"] == 0).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_burst_of_small_data_frames_is_a_body_like_any_other() {
+    let app = upstream().script(|seen| ok(format!("{} bytes", seen.body.len()))).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    let post = [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+    let mut frames = vec![Frame::head(1, &post)];
+    frames.extend((0..1000).map(|_| Frame::new(Frame::DATA, 0, 1, "ten bytes.")));
+    frames.push(Frame::new(Frame::DATA, Frame::END_STREAM, 1, ""));
+    client.send(&frames).await;
+    let body = client.next_of(Frame::DATA).await;
+    assert_eq!(String::from_utf8_lossy(&body.payload), "10000 bytes");
 }
 
 #[tokio::test]

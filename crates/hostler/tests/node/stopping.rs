@@ -1,6 +1,6 @@
 //! How Hostler and its workers end: gracefully, at once, or killed. No process and no file is left.
 
-use hostler_testkit::eventually;
+use hostler_testkit::{Frame, eventually, frame_client};
 use rustix::process::Signal;
 
 use super::proc;
@@ -54,10 +54,15 @@ async fn a_drain_that_takes_too_long_is_cut_off() {
     let crowd = crowd(&site).await;
     let mut client = site.connect().await;
     client.send("GET /wait?until=never HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    site.settles_at(1, 0).await;
+    let get = [(":method", "GET"), (":scheme", "http"), (":path", "/wait?until=never"), (":authority", "a")];
+    let mut http2 = frame_client(site.address()).await;
+    http2.send(&[Frame::request(1, &get)]).await;
+    site.settles_at(2, 0).await;
     site.terminate();
     assert_eq!(site.exit().await, 0);
     site.logged("did not end in server.drain_timeout").await;
+    let cut = site.lines().into_iter().filter(|line| line.contains("\"aborted\":\"stopped\""));
+    assert_eq!(cut.count(), 2, "each request that was cut off has its line");
     all_gone(&crowd).await;
 }
 

@@ -16,6 +16,9 @@ use crate::proxy::{Connector, Failure, MemberProtocol};
 const STREAM_WINDOW: u32 = 128 << 10;
 /// The same for all answers on a connection. It is far more than one answer's window, so that one slow client does not block the others.
 const CONNECTION_WINDOW: u32 = 16 << 20;
+/// How many bytes of overhead the frames of all answers on a connection may cost while they wait to be read. The `h2` crate counts up to 256
+/// bytes for a frame. Over it, the connection ends, with the answers of other clients.
+const DATA_FRAME_BUDGET: usize = 8 << 20;
 
 pub(in crate::proxy) struct Http2Connections {
     open: Mutex<Vec<Http2Connection>>,
@@ -131,6 +134,7 @@ async fn handshake(stream: Stream, limits: &Limits) -> std::io::Result<SendReque
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(most_head)
+        .data_frame_budget(DATA_FRAME_BUDGET)
         .enable_push(false)
         .handshake(stream)
         .await;

@@ -22,6 +22,7 @@ use crate::listen::request_body::ReceivedBody;
 use crate::listen::respond::RequestOutcome;
 use crate::listen::transfer::AnswerSink;
 use crate::listen::tunnel::UpgradedConnection;
+use crate::listen::unsettled::Unsettled;
 
 /// The longest trailer section in bytes, as in HTTP/1.1.
 const MOST_TRAILERS: usize = 16 * 1024;
@@ -123,6 +124,8 @@ pub(super) fn begin(
 pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new: NewRequest) -> AfterStream {
     let StreamState { exchange, silence, refusal_to_read } = &mut *state;
     let NewRequest { length, key, awaits_continue, body, respond } = new;
+    let unsettled = Unsettled::new(&common.shard, exchange);
+    let exchange = &mut *unsettled.exchange;
     let mut client = StreamClient {
         settings: &common.settings,
         silence,
@@ -156,9 +159,10 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
     if let Some(call) = switched
         && let Some(stream) = client.switch(exchange, &call)
     {
+        unsettled.release();
         return AfterStream::Tunnel(become_tunnel(common, *state, stream, call));
     }
-    common.shard.settle(exchange);
+    unsettled.settle();
     AfterStream::Nothing(state)
 }
 
