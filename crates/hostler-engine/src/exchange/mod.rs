@@ -141,6 +141,8 @@ pub struct Exchange {
     pub streams: bool,
     /// It is a health check of Hostler and not a request to an application.
     pub is_health_check: bool,
+    /// The answer is for other requests as well, or will be stored. So it is fetched also if the client leaves.
+    pub is_for_others: bool,
 }
 
 /// The facts of one exchange by a registered route. Other exchanges have none, so they stay small.
@@ -237,6 +239,7 @@ impl Exchange {
             patience: None,
             streams: false,
             is_health_check: false,
+            is_for_others: false,
         }
     }
 
@@ -337,6 +340,7 @@ impl Exchange {
         self.patience = None;
         self.streams = false;
         self.is_health_check = false;
+        self.is_for_others = false;
         self.to_member.clear();
         self.to_client.clear();
         self.compress = None;

@@ -16,7 +16,7 @@ use super::sticky::Stay;
 use super::target::{PoolTarget, Route};
 use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
-use crate::proxy::{self, CallBox, Endpoint};
+use crate::proxy::{self, CallBox, Endpoint, Failure};
 
 /// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier. A second try does
 /// not count, so only the first attempt may have one.
@@ -87,7 +87,7 @@ pub(super) async fn call_within<D: Downstream>(
             }
             Err(failure) => failure,
         };
-        if !failure.was_never_sent() || std::mem::take(&mut exchange.was_swallowed) {
+        if concerns_worker(&failure, exchange) {
             sends += 1;
             if Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
                 // The request may kill the next worker too: other requests get a slot first.
@@ -123,6 +123,12 @@ fn answered_by(policy: &(impl RetryPolicy + ?Sized), route: &Route, exchange: &m
     if let Some(hints) = &route.early_hints {
         hints.learn(exchange, call.answer(), call.release());
     }
+}
+
+/// Whether the request may have been worked on, and its end may be due to it. What follows a client's leaving is settled with the exchange.
+fn concerns_worker(failure: &Failure, exchange: &mut Exchange) -> bool {
+    let was_sent = !failure.was_never_sent() || std::mem::take(&mut exchange.was_swallowed);
+    was_sent && !failure.is_by_client()
 }
 
 /// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hostler_dispatch::{Lease, MemberId};
 use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
@@ -18,6 +18,10 @@ use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
 use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
+
+/// A client that has closed its connection, and one that has only finished sending, look the same. Both get an answer that begins within
+/// this time.
+const LEAVING_TIME: Duration = Duration::from_secs(1);
 
 /// The settings of a call.
 #[derive(Debug, Clone)]
@@ -55,6 +59,8 @@ pub struct Call {
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// The client has closed its side. Ready when it has left.
+    leaving: Option<Pin<Box<Sleep>>>,
     interims: Interims,
     /// Set once the answer is a stream and the slot was returned.
     pub(super) live_stream: Option<Box<LiveStream>>,
@@ -115,6 +121,7 @@ impl Call {
             began,
             thread,
             forsaken: None,
+            leaving: None,
             interims: Interims::default(),
             live_stream: None,
             ahead: None,
@@ -153,6 +160,9 @@ impl Call {
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }
+        if self.ends_with_client(exchange) && self.poll_left(cx, client).is_ready() {
+            return Poll::Ready(Err(Failure::Body(BodyError::Left)));
+        }
         if let Some(forsaken) = &mut self.forsaken
             && forsaken.as_mut().poll(cx).is_ready()
         {
@@ -162,6 +172,19 @@ impl Call {
             return Poll::Pending;
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+    }
+
+    /// Whether the member is told at once that the client has left. A client that still sends its body is looked at there.
+    fn ends_with_client(&self, exchange: &Exchange) -> bool {
+        self.settings.tells_at_once && !exchange.is_for_others && self.is_uploaded()
+    }
+
+    /// Ready when the client has left, and has not only finished sending.
+    fn poll_left<D: Downstream>(&mut self, cx: &mut Context<'_>, client: &mut D) -> Poll<()> {
+        if self.leaving.is_none() {
+            ready!(client.poll_left(cx));
+        }
+        self.leaving.get_or_insert_with(|| Box::pin(sleep(LEAVING_TIME))).as_mut().poll(cx)
     }
 
     /// Reads the next head, interim or final.

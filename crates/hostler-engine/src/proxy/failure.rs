@@ -38,7 +38,7 @@ pub enum Failure {
     /// The pool gave the member up during the wait. It may have worked on the request.
     #[error("the member does not answer")]
     Forsaken,
-    /// The client's side failed while its body was being passed on.
+    /// The client's side failed while its body was being passed on, or the client has left.
     #[error("{0}")]
     Body(BodyError),
 }
@@ -52,6 +52,11 @@ impl Failure {
     /// The member got the request, and says that it has not processed it.
     pub fn was_unprocessed(&self) -> bool {
         matches!(self, Self::Unprocessed(_))
+    }
+
+    /// It is not about the member.
+    pub fn is_by_client(&self) -> bool {
+        matches!(self, Self::Body(_))
     }
 
     /// The answer was late, and another member may be asked.

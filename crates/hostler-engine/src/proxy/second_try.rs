@@ -156,7 +156,7 @@ impl CallBox {
                 RaceStep::First(Err(failure)) => {
                     let Some(call) = first.take() else { return Err(failure) };
                     let failure = end_lease(call.unboxed().without_answer(exchange, failure));
-                    if second.is_none() {
+                    if second.is_none() || failure.is_by_client() {
                         return Err(failure);
                     }
                     failed = Some(failure);

@@ -1,6 +1,6 @@
 //! Clients that leave, or get a 504, while their worker goes on: the worker is told, and other clients are served.
 
-use hostler_testkit::eventually;
+use hostler_testkit::{Frame, eventually, frame_client};
 
 use super::site::{Plan, Site, app};
 
@@ -48,13 +48,29 @@ async fn an_answer_whose_client_has_left_closes_no_path_for_others() {
 }
 
 #[tokio::test]
-async fn without_a_fixed_concurrency_a_worker_learns_at_once_that_the_client_has_left() {
-    let site = plan().started().await;
+async fn without_a_fixed_concurrency_a_worker_learns_before_its_answer_that_the_client_has_left() {
+    // A 504 would tell it as well.
+    let site = plan().option("pools.app.request_timeout=1h").started().await;
     let client = site.begin("/wait?until=never").await;
     noted(&site, "begins", "/wait?until=never").await;
     drop(client);
     noted(&site, "left", "/wait?until=never").await;
+    let mut http2 = frame_client(site.address()).await;
+    let get = [(":method", "GET"), (":scheme", "http"), (":path", "/wait?until=none"), (":authority", "a")];
+    http2.send(&[Frame::request(1, &get)]).await;
+    noted(&site, "begins", "/wait?until=none").await;
+    http2.send(&[Frame::new(Frame::RST_STREAM, 0, 1, [0, 0, 0, 8])]).await;
+    noted(&site, "left", "/wait?until=none").await;
     site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_has_finished_sending_gets_an_answer_that_begins_soon() {
+    let site = plan().option("pools.app.request_timeout=1h").started().await;
+    let mut client = site.begin("/wait?ms=100").await;
+    client.finish_sending().await;
+    client.answer().await.assert_status(200);
     site.stop().await;
 }
 

@@ -76,6 +76,7 @@ impl Fetch {
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
             let asked = self.caching.shared_cache.mark_fetch(&self.key);
+            exchange.is_for_others = self.stores || self.flight.is_some();
             let called =
                 call_within(&ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
