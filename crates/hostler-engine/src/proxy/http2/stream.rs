@@ -242,10 +242,12 @@ impl MemberStream {
     fn fault(&mut self, error: h2::Error) -> CallError {
         let is_refused =
             error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+        // The `h2` crate has ended the connection because all answers on it together had too many empty frames. That says nothing of this one.
+        let is_calm = error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
         // After a GOAWAY, only the streams fail that the member has not processed.
         if is_refused || error.is_remote() && error.is_go_away() {
             self.fault = Some(Fault::Unprocessed);
-        } else if error.is_library() {
+        } else if error.is_library() && !(error.is_go_away() && is_calm) {
             self.fault = Some(Fault::Malformed);
         }
         if self.answered && error.is_remote() {
