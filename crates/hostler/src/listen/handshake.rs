@@ -68,8 +68,6 @@ impl Shard {
             }
             origin.scheme = Scheme::Https;
             let stream = within(&deadline, self.tls_handshake(stream, config)).await.ok_or("timeout")??;
-            let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-            origin.certificate = shown.map(|certificate| certificate.as_ref().into());
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             origin.certificate = certificate(&stream);
             Ok(ReadyConnection { stream: Stream::Tls(Box::new(stream)), origin, http2 })
