@@ -122,11 +122,6 @@ impl<T: Clone> Flights<T> {
         shard.flights.insert(Arc::clone(&key), FlightCourse::Out(VecDeque::new()));
         FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
     }
-
-    /// A response under this key can be shared after all.
-    pub fn shareable(&self, key: &[u8]) {
-        self.shard(key).alone.remove(key);
-    }
 }
 
 impl<T> Flights<T> {

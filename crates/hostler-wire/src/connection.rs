@@ -85,7 +85,6 @@ pub struct MemberConnection {
     answered: bool,
     /// The protocols to which the member may switch, as a list. Usually empty.
     offer: Vec<u8>,
-    calls: u64,
     idle_since: Instant,
     keep_alive: Option<Duration>,
 }
@@ -112,7 +111,6 @@ impl MemberConnection {
             length: BodyLength::Known(0),
             answered: false,
             offer: Vec::new(),
-            calls: 0,
             idle_since: Instant::now(),
             keep_alive: None,
         }
@@ -128,7 +126,6 @@ impl MemberConnection {
         self.bulk = Bulk::default();
         self.answered = false;
         self.offer.clear();
-        self.calls += 1;
         &mut self.outbox
     }
 
@@ -140,12 +137,6 @@ impl MemberConnection {
     /// The buffer for more of the request. To bound its size, append only after [`poll_send`](Self::poll_send) was ready.
     pub fn outbox(&mut self) -> &mut Vec<u8> {
         &mut self.outbox
-    }
-
-    /// Whether the connection has served a call before this one. If so, and if it fails before the first byte of a
-    /// response, the member may have closed it as idle at the same moment.
-    pub fn is_reused(&self) -> bool {
-        self.calls > 1
     }
 
     /// Whether a byte of the response to this call has come.

@@ -110,14 +110,6 @@ async fn after_an_unshareable_answer_each_request_fetches_for_itself_for_some_se
     assert!(matches!(flights.join(b"key", Moment(NOW.0 + 5000)), FlightRole::Leader(_)));
 }
 
-#[tokio::test]
-async fn a_key_that_becomes_shareable_has_a_leader_again() {
-    let flights = flights();
-    lead(&flights).settle(FlightOutcome::Alone, NOW);
-    flights.shareable(b"key");
-    drop(lead(&flights));
-}
-
 #[test]
 fn the_list_of_unshareable_keys_is_bounded() {
     let flights = flights();
