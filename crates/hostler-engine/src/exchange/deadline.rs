@@ -83,14 +83,9 @@ impl Sweep {
         Deadline { sweep: self.clone(), key, entry }
     }
 
-    /// The number of ticks, which grows while there are deadlines. For checks that need not run more often.
-    pub fn tick(&self) -> u64 {
-        self.0.now.load(Ordering::Relaxed)
-    }
-
     /// Milliseconds on the sweep's clock, at most one tick old while there are deadlines.
     pub fn millis(&self) -> u64 {
-        self.tick()
+        self.0.now.load(Ordering::Relaxed)
     }
 
     /// Wakes every task that waits for a deadline of this thread, so that it notices a drain.

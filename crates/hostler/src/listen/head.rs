@@ -160,26 +160,26 @@ fn write_keeping(out: &mut Vec<u8>, keeping: Keeping) {
 
 thread_local! {
     /// The text of the current date: it changes once a second, and answers are more frequent.
-    static DATE: RefCell<Date> = const { RefCell::new(Date { tick: 0, second: 0, text: String::new() }) };
+    static DATE: RefCell<Date> = const { RefCell::new(Date { millis: 0, second: 0, text: String::new() }) };
 }
 
 struct Date {
-    tick: u64,
+    millis: u64,
     second: u64,
     text: String,
 }
 
 /// Passes the text of the current date to `take`. The clock is read only once per tick of the sweep, because reading it is expensive.
 pub(super) fn with_date(exchange: &Exchange, take: impl FnOnce(&str)) {
-    let tick = exchange.deadline.sweep().tick();
+    let millis = exchange.deadline.sweep().millis();
     DATE.with_borrow_mut(|date| {
-        if date.tick != tick || date.text.is_empty() {
+        if date.millis != millis || date.text.is_empty() {
             let now = SystemTime::now();
             let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             if date.second != second || date.text.is_empty() {
                 date.text = httpdate::fmt_http_date(now);
             }
-            (date.tick, date.second) = (tick, second);
+            (date.millis, date.second) = (millis, second);
         }
         take(&date.text);
     });
