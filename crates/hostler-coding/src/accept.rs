@@ -1,17 +1,14 @@
 //! Evaluates `Accept-Encoding` (RFC 9110 section 12.5.3). Does not know what is sent.
 
-use hostler_wire::tokens;
+use hostler_wire::{tokens, weight};
 
 use super::Coding;
-
-/// A weight in thousandths. 0 means that the coding is refused.
-type Weight = u16;
 
 /// The coding that a client gets, out of `ours`, the best first. `None`: no coding. `lines` are the values of its
 /// `Accept-Encoding`.
 pub fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Option<Coding> {
     // One weight for each coding that exists. If a name comes twice, the first one counts.
-    let mut weights = [None::<Weight>; 3];
+    let mut weights = [None::<u16>; 3];
     let (mut others, mut identity) = (None, None);
     for (name, weight) in lines.flat_map(tokens).filter_map(member) {
         let at = ours.iter().position(|coding| coding.is_named(name));
@@ -35,30 +32,14 @@ pub fn choose<'a>(lines: impl Iterator<Item = &'a [u8]>, ours: &[Coding]) -> Opt
 }
 
 /// One member of the list. `None` if it is malformed.
-fn member(token: &[u8]) -> Option<(&[u8], Weight)> {
+fn member(token: &[u8]) -> Option<(&[u8], u16)> {
     let mut parts = token.split(|&b| b == b';').map(<[u8]>::trim_ascii);
     let name = parts.next().filter(|name| !name.is_empty())?;
     let weight = match parts.next() {
         None => 1000,
-        Some([b'q' | b'Q', b'=', value @ ..]) => weight(value)?,
-        Some(_) => return None,
+        Some(parameter) => weight(parameter)?,
     };
     parts.next().is_none().then_some((name, weight))
-}
-
-/// `0`, `1`, or a fraction with at most three digits.
-fn weight(value: &[u8]) -> Option<Weight> {
-    let (whole, fraction) = match value {
-        [whole] | [whole, b'.'] => (whole, &[][..]),
-        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
-        _ => return None,
-    };
-    let digit = |b: u8| b.is_ascii_digit().then(|| Weight::from(b - b'0'));
-    let mut thousandths = digit(*whole)? * 1000;
-    for (at, b) in fraction.iter().enumerate() {
-        thousandths += digit(*b)? * [100, 10, 1][at];
-    }
-    (thousandths <= 1000).then_some(thousandths)
 }
 
 #[cfg(test)]

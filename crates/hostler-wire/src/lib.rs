@@ -38,7 +38,7 @@ pub use field::{Field, Fields, Name, Span};
 pub use grammar::{byte_set, parse_digits, split_host, tokens};
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use link::{BadLink, WebLink, links};
-pub use preference::by_weight;
+pub use preference::{by_weight, weight};
 pub use scan::{HeadScan, Limits, ScanError};
 pub use stream::{Address, Duplex, Metered, Stream, keep_alive, read_some, read_then};
 pub use trailer::may_trail;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_config::{Fallback, LoadedFile};
-use hostler_wire::tokens;
+use hostler_wire::{tokens, weight};
 
 use super::hypernova;
 use super::refusal::Refusal;
@@ -69,15 +69,8 @@ fn allows_html(value: &[u8]) -> bool {
         let is_html = [&b"text/html"[..], b"text/*", b"*/*", b"application/xhtml+xml"]
             .iter()
             .any(|html| kind.eq_ignore_ascii_case(html));
-        is_html && !parts.any(is_never)
+        is_html && !parts.any(|parameter| weight(parameter) == Some(0))
     })
-}
-
-/// `q=0` or `q=0.000`: not acceptable.
-fn is_never(parameter: &[u8]) -> bool {
-    let Some((b"q" | b"Q", weight)) = parameter.split_at_checked(1) else { return false };
-    let weight = weight.trim_ascii_start().strip_prefix(b"=").unwrap_or_default().trim_ascii();
-    !weight.is_empty() && weight.iter().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
 #[cfg(test)]
@@ -87,7 +80,14 @@ mod tests {
     #[test]
     fn a_navigating_browser_gets_the_fallback_page_and_a_script_that_fetches_data_does_not() {
         let navigates: &[u8] = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-        for accept in [navigates, b"*/*", b"TEXT/HTML", b"a/b, text/*;q=0.1", b"text/html;level=1; q=0.5"] {
+        for accept in [
+            navigates,
+            b"*/*",
+            b"TEXT/HTML",
+            b"a/b, text/*;q=0.1",
+            b"text/html;level=1; q=0.5",
+            b"text/html;q=....",
+        ] {
             assert!(allows_html(accept), "{}", accept.escape_ascii());
         }
         for accept in [&b"application/json"[..], b"text/html;q=0", b"text/html; Q=0.00, image/*", b""] {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hostler_wire::weight;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
@@ -41,11 +42,7 @@ impl Format {
 fn names_openmetrics(range: &str) -> bool {
     let mut parts = range.split(';').map(str::trim);
     let named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
-    let is_refused = |part: &str| {
-        let weight = part.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-        weight.is_some_and(|(_, weight)| weight.trim().parse() == Ok(0.0))
-    };
-    named && !parts.any(is_refused)
+    named && !parts.any(|part| weight(part.as_bytes()) == Some(0))
 }
 
 /// The Status in this format.
