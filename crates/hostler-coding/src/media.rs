@@ -16,7 +16,7 @@ pub struct MediaRange {
 impl MediaRange {
     /// Whether a `Content-Type` is in the range. Its parameters are ignored.
     pub fn contains(&self, content_type: &[u8]) -> bool {
-        let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+        let essence = hostler_wire::media_type(content_type);
         let Some(slash) = memchr::memchr(b'/', essence) else { return false };
         let (kind, subtype) = (&essence[..slash], &essence[slash + 1..]);
         kind.eq_ignore_ascii_case(self.kind.as_bytes())

@@ -2,7 +2,7 @@
 //! HTTP/2.
 
 use crate::field::{Fields, Span};
-use crate::grammar::byte_set;
+use crate::grammar::is_token;
 use crate::head::{HeadError, RequestHead, Version, printable};
 use crate::scan::{Limits, ScanError};
 use crate::write::{write_head_end, write_request_line};
@@ -88,19 +88,11 @@ impl Fields {
     }
 }
 
-/// `1*tchar` (RFC 9110 section 5.6.2).
-fn is_token(text: &[u8]) -> bool {
-    !text.is_empty() && all(text, |byte| TOKEN[usize::from(byte)])
-}
-
 /// Without a branch for each byte, so that the compiler can check many bytes at once. Nearly all bytes are allowed.
 #[inline]
 fn all(text: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
     text.iter().fold(true, |all, &byte| all & is_such(byte))
 }
-
-const TOKEN: [bool; 256] =
-    byte_set(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
 /// Visible ASCII. For other bytes, some parser behind this proxy would cut the target there.
 fn is_target(text: &[u8]) -> bool {

@@ -17,6 +17,13 @@ pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
 
+/// The media type of a `Content-Type`, or the range of a member of `Accept`, without its parameters (RFC 9110 section 8.3.1), for example
+/// `text/html` for `text/html; charset=utf-8`.
+pub fn media_type(value: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value[..end].trim_ascii()
+}
+
 /// A `Host` field or an authority without userinfo, cut in two (RFC 3986 section 3.2): the host, and the port with its colon. For example
 /// `a.test` and `:80`, or `[::1]` and nothing. Checks neither.
 #[inline]
@@ -28,12 +35,26 @@ pub fn split_host(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// A set of bytes as a table: `byte_set(b"ab")[usize::from(byte)]` says whether `byte` is in it.
-pub const fn byte_set(members: &[u8]) -> [bool; 256] {
+/// The bytes of a token (RFC 9110 section 5.6.2).
+pub const TOKEN: [bool; 256] = byte_set(b"!#$%&'*+-.^_`|~");
+
+/// `1*tchar` (RFC 9110 section 5.6.2), for example the name of a field.
+pub fn is_token(text: &[u8]) -> bool {
+    // Without a branch for each byte: nearly all are allowed.
+    !text.is_empty() && text.iter().fold(true, |all, byte| all & TOKEN[usize::from(*byte)])
+}
+
+/// The letters, the digits and these marks, as a table: `byte_set(b"-_")[usize::from(byte)]` says whether `byte` is one of them.
+pub const fn byte_set(marks: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
     let mut at = 0;
-    while at < members.len() {
-        table[members[at] as usize] = true;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
         at += 1;
     }
     table
@@ -68,6 +89,14 @@ mod tests {
     }
 
     #[test]
+    fn a_media_type_is_read_without_its_parameters() {
+        for value in ["text/html", " text/html ;q=1", "text/html;", "text/html; charset=utf-8; a=b"] {
+            assert_eq!(media_type(value.as_bytes()), b"text/html", "{value}");
+        }
+        assert_eq!(media_type(b";q=1"), b"");
+    }
+
+    #[test]
     fn the_host_is_read_without_its_port() {
         for (text, host, port) in [
             ("a.test", "a.test", ""),
@@ -84,10 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_its_members_and_no_others() {
-        const VOWELS: [bool; 256] = byte_set(b"aeiou");
+    fn a_set_has_letters_digits_and_its_marks_and_no_others() {
+        const SET: [bool; 256] = byte_set(b"-_\xff");
         for byte in 0..=u8::MAX {
-            assert_eq!(VOWELS[usize::from(byte)], b"aeiou".contains(&byte), "{byte}");
+            let is_member = byte.is_ascii_alphanumeric() || b"-_\xff".contains(&byte);
+            assert_eq!(SET[usize::from(byte)], is_member, "{byte}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_empty_and_has_no_other_bytes() {
+        assert!(is_token(b"X-Trace!#$%&'*+-.^_`|~09azAZ"));
+        for other in [&b""[..], b"a b", b"a:", b"a/b", b"\"a\"", "\u{e9}".as_bytes(), b"a\0"] {
+            assert!(!is_token(other), "{}", other.escape_ascii());
         }
     }
 }

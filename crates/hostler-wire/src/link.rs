@@ -1,5 +1,7 @@
 //! The links of a `Link` field (RFC 8288 section 3), read strictly. Knows no relations.
 
+use crate::grammar::TOKEN;
+
 /// One link, such as `</app.css>; rel=preload; as=style`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebLink<'a> {
@@ -91,7 +93,7 @@ fn first(text: &[u8]) -> Option<(WebLink<'_>, usize)> {
 /// The parameter behind a semicolon, and its end. Empty parameters are allowed.
 fn parameter(text: &[u8], at: usize) -> Option<(Parameter<'_>, usize)> {
     let start = after_space(text, at);
-    let name_end = start + text[start..].iter().take_while(|byte| is_token(**byte)).count();
+    let name_end = start + text[start..].iter().take_while(|byte| TOKEN[usize::from(**byte)]).count();
     let name = &text[start..name_end];
     if name.is_empty() {
         return Some(((name, &[]), at));
@@ -130,10 +132,6 @@ fn is_space(byte: u8) -> bool {
 
 fn is_text(byte: u8) -> bool {
     byte.is_ascii_graphic() || is_space(byte)
-}
-
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn is_unquoted(byte: u8) -> bool {

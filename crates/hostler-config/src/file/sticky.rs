@@ -57,7 +57,7 @@ impl FromStr for StickyBy {
 
 /// A character of a token (RFC 9110 section 5.6.2): of the name of a field or of a cookie.
 pub fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    hostler_wire::TOKEN[usize::from(byte)]
 }
 
 fn is_query_name(byte: u8) -> bool {

@@ -8,7 +8,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &Platform) -> Platform {
     let section = KeyPath::of("platform");
     let names = section.key("sticky_session_cookie_names");
     for (index, name) in written.sticky_session_cookie_names.iter().enumerate() {
-        if !is_token(name) {
+        if !hostler_wire::is_token(name.as_bytes()) {
             resolver.refuse(&names.index(index), format!("{name:?} is not a valid name of a cookie"));
         }
     }
@@ -16,10 +16,4 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &Platform) -> Platform {
         resolver.refuse(&section.key("zone_preference"), "needs zone, the zone of this machine");
     }
     written.clone()
-}
-
-/// A `token` (RFC 9110 section 5.6.2).
-fn is_token(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(fits)
 }

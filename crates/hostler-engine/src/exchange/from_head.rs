@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use hostler_address::{AddressHeader, ClientAddress, Peer, Trust};
-use hostler_wire::{Fields, Name, RequestHead, Version, tokens};
+use hostler_wire::{Fields, Name, RequestHead, Version, is_token, tokens};
 
 /// The longest request id of a client that is kept.
 const LONGEST_ID: usize = 128;
@@ -132,11 +132,6 @@ fn is_carried(protocol: &[u8]) -> bool {
     is_token(name)
         && parts.next().is_none_or(is_token)
         && !NOT_CARRIED.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
-}
-
-fn is_token(text: &[u8]) -> bool {
-    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    !text.is_empty() && text.iter().all(is_allowed)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use hostler_coding::{self as coding, Coding};
 use hostler_config::StaticFiles;
-use hostler_wire::{Fields, Name, ResponseHead, tokens};
+use hostler_wire::{Fields, Name, ResponseHead, media_type, tokens};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use tokio::task::spawn_blocking;
 
@@ -95,7 +95,7 @@ fn takes_page(exchange: &Exchange) -> bool {
     let mut ranges = lines.flat_map(|(_, _, value)| tokens(value)).peekable();
     ranges.peek().is_none()
         || ranges.any(|range| {
-            let kind = range.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+            let kind = media_type(range);
             [&b"text/html"[..], b"text/*", b"*/*"].iter().any(|page| kind.eq_ignore_ascii_case(page))
         })
 }

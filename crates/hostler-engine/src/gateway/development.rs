@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hostler_wire::{ResponseHead, Whole, tokens};
+use hostler_wire::{ResponseHead, Whole, media_type, tokens};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -85,10 +85,9 @@ fn is_navigation(exchange: &Exchange) -> bool {
     if mode.peek().is_some() {
         return mode.any(|mode| mode.eq_ignore_ascii_case(b"navigate"));
     }
-    values(exchange, b"Accept").flat_map(tokens).any(|range| {
-        let kind = range.split(|&byte| byte == b';').next().unwrap_or_default();
-        kind.trim_ascii().eq_ignore_ascii_case(b"text/html")
-    })
+    values(exchange, b"Accept")
+        .flat_map(tokens)
+        .any(|range| media_type(range).eq_ignore_ascii_case(b"text/html"))
 }
 
 fn values<'a>(exchange: &'a Exchange, name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {

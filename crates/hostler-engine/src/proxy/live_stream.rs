@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_wire::{BodyLength, CallError, Name, ResponseHead};
+use hostler_wire::{BodyLength, CallError, Name, ResponseHead, media_type};
 
 use super::link::Link;
 use crate::exchange::{Deadline, OpenStream};
@@ -57,8 +57,7 @@ const PARTS: &[u8] = b"multipart/x-mixed-replace";
 
 fn is_of_type(head: &ResponseHead, wanted: &[u8]) -> bool {
     let kind = head.fields.first(Name::ContentType).unwrap_or_default();
-    let kind = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-    kind.eq_ignore_ascii_case(wanted)
+    media_type(kind).eq_ignore_ascii_case(wanted)
 }
 
 impl LiveStream {

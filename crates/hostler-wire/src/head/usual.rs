@@ -5,11 +5,7 @@
 //! byte is allowed where it is. All that this accepts, the general parser accepts with the same result (`tests::agreement`).
 
 use crate::field::{Fields, Name, Span};
-use crate::grammar::byte_set;
-
-/// The bytes of a token (RFC 9110 section 5.6.2).
-const TOKEN: [bool; 256] =
-    byte_set(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+use crate::grammar::{TOKEN, is_token};
 
 /// One byte of eight equal ones.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -110,10 +106,6 @@ pub(super) fn field_lines(fields: &mut Fields, bytes: &[u8], mut at: usize, max:
         at += end + 2;
     }
     None
-}
-
-fn is_token(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
 
 /// The position of the first byte that `marks` marks. It gets eight bytes at a time, the first one lowest, and sets the highest bit of each

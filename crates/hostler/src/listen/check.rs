@@ -11,12 +11,12 @@ use hostler_wire::{
 pub(super) const EMPTY_HOST: &str = "it is malformed: it names nothing";
 /// The characters of a path: `pchar` and the slash (RFC 3986 section 3.3), and the brackets, which are reserved but which browsers do not
 /// encode.
-const IN_PATH: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]");
+const IN_PATH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]");
 /// The characters of a query: those of a path, `?`, and the characters that browsers do not encode there although RFC 3986 does not allow
 /// them (the URL standard's query percent-encode set). All apps read them in the same way.
-const IN_QUERY: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]?%\\^`{|}");
+const IN_QUERY: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]?%\\^`{|}");
 /// The characters that are allowed in both and need no further check.
-const IN_BOTH: [bool; 256] = table(b"-._~!$&'()*+,;=:@/[]?");
+const IN_BOTH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]?");
 
 /// Checks a head and converts its target to origin-form. Returns the framing of its body.
 pub(super) fn check(head: &mut RequestHead) -> Result<BodyLength, Refusal> {
@@ -90,22 +90,6 @@ fn to_origin_form(head: &mut RequestHead, path_start: usize) {
     }
 }
 
-/// A table of the letters, the digits and these marks.
-const fn table(marks: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut at = 0;
-    while at < marks.len() {
-        table[marks[at] as usize] = true;
-        at += 1;
-    }
-    table
-}
-
 /// Checks which characters a target in origin-form, or `*`, contains (RFC 3986), and how its path begins. The error is the reason.
 fn check_characters(target: &[u8]) -> Result<(), &'static str> {
     if target.starts_with(b"//") {
@@ -158,8 +142,7 @@ fn is_authority(text: &[u8]) -> bool {
 }
 
 /// The unreserved characters and the sub-delimiters except the comma (RFC 3986 section 3.2.2).
-const IN_HOST: [bool; 256] =
-    byte_set(b"-._~!$&'()*+;=0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+const IN_HOST: [bool; 256] = byte_set(b"-._~!$&'()*+;=");
 
 fn is_host(host: &[u8]) -> bool {
     if let Some(inner) = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {

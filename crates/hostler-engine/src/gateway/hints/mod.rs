@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Context;
 
 use hostler_config::EarlyHintLinks;
-use hostler_wire::{Fields, Name, ResponseHead, Version, tokens};
+use hostler_wire::{Fields, Name, ResponseHead, Version, media_type, tokens};
 use serde::Serialize;
 
 use crate::exchange::{Downstream, Exchange, Protocol};
@@ -140,8 +140,7 @@ impl EarlyHints {
 
 /// A whole page.
 fn is_page(answer: &ResponseHead) -> bool {
-    let kind = answer.fields.first(Name::ContentType).unwrap_or_default();
-    let kind = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let kind = media_type(answer.fields.first(Name::ContentType).unwrap_or_default());
     answer.status == 200
         && [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
