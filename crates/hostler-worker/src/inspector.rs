@@ -7,11 +7,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use memchr::memmem::Finder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use tokio::net::TcpStream;
@@ -65,6 +66,10 @@ impl fmt::Display for Diagnosis {
     }
 }
 
+/// Made once: each line of each worker is searched.
+static LISTENING_NOTICE: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new("Debugger listening on ws://"));
+
 /// The messages of Node about its inspector, found in the app's output.
 #[derive(Clone, Default)]
 pub(super) struct Notices(Arc<Inner>);
@@ -85,7 +90,7 @@ impl Notices {
     /// Reads a line that the worker printed. Returns the part that belongs to the app's output.
     pub fn keep_ours(&self, mut line: String) -> Option<String> {
         // The app may have printed the beginning of the line.
-        if let Some(at) = line.find("Debugger listening on ws://") {
+        if let Some(at) = LISTENING_NOTICE.find(line.as_bytes()) {
             let address = line[at..].trim_start_matches("Debugger listening on ").trim_end().to_owned();
             self.0.address.send_replace(Some(address));
             if self.are_ours() {

@@ -22,7 +22,9 @@ pub(super) struct LineReader<R> {
     limit: usize,
     overlong: Overlong,
     buffer: Vec<u8>,
-    /// This much of the buffer is known to have no line end.
+    /// This much of the buffer was returned or skipped.
+    taken: usize,
+    /// This much of the rest is known to have no line end.
     searched: usize,
     /// Inside a line that is skipped.
     skipping: bool,
@@ -40,6 +42,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             limit,
             overlong,
             buffer: Vec::new(),
+            taken: 0,
             searched: 0,
             skipping: false,
             inside: false,
@@ -58,7 +61,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.ended {
                 return None;
             }
-            self.buffer.reserve(CHUNK);
+            self.make_room();
             let read = (&mut self.reader).take(CHUNK as u64).read_buf(&mut self.buffer).await;
             self.ended = read.unwrap_or(0) == 0;
         }
@@ -69,13 +72,28 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         self.whole
     }
 
+    /// Drops what was taken. Once for all lines of a chunk, because this moves the rest.
+    fn make_room(&mut self) {
+        if self.taken > 0 {
+            self.buffer.drain(..self.taken);
+            self.taken = 0;
+            // An overlong line does not keep its memory.
+            self.buffer.shrink_to(CHUNK);
+        }
+        self.buffer.reserve(CHUNK);
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.taken..]
+    }
+
     fn limit(&self) -> usize {
-        let is_object = self.buffer.first() == Some(&b'{') && !self.inside;
+        let is_object = self.rest().first() == Some(&b'{') && !self.inside;
         if self.overlong == Overlong::Split && is_object { self.limit * OBJECT_FACTOR } else { self.limit }
     }
 
     fn cut(&mut self) -> Option<Vec<u8>> {
-        while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+        while let Some(at) = memchr::memchr(b'\n', &self.rest()[self.searched..]) {
             let end = self.searched + at;
             // The end of an overlong line may lie beyond the limit, in a chunk that was read at once.
             if self.overlong == Overlong::Split && end > self.limit() {
@@ -89,19 +107,20 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 return Some(line);
             }
         }
-        self.searched = self.buffer.len();
-        if self.buffer.len() > self.limit() {
+        let length = self.rest().len();
+        self.searched = length;
+        if length > self.limit() {
             match self.overlong {
                 Overlong::Split => return Some(self.piece()),
                 Overlong::Skip => {
                     self.skipping = true;
-                    self.take(self.buffer.len(), 0);
+                    self.take(length, 0);
                 }
             }
         }
-        let is_last = self.ended && !self.buffer.is_empty() && !self.skipping;
+        let is_last = self.ended && !self.rest().is_empty() && !self.skipping;
         self.whole = !self.inside;
-        is_last.then(|| self.take(self.buffer.len(), 0))
+        is_last.then(|| self.take(length, 0))
     }
 
     /// The beginning of an overlong line.
@@ -112,19 +131,17 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Takes `length` bytes out of the buffer, and the line end of `end` bytes after them.
     fn take(&mut self, length: usize, end: usize) -> Vec<u8> {
-        let rest = self.buffer.split_off(length + end);
-        let mut line = std::mem::replace(&mut self.buffer, rest);
-        line.truncate(length);
-        if end > 0 && line.last() == Some(&b'\r') {
-            line.pop();
-        }
+        let text = &self.rest()[..length];
+        let line = if end > 0 { text.strip_suffix(b"\r").unwrap_or(text) } else { text };
+        let line = line.to_vec();
+        self.taken += length + end;
         self.searched = 0;
         line
     }
 
     /// The largest length up to `limit` that does not split a UTF-8 character.
     fn whole_characters(&self, limit: usize) -> usize {
-        match std::str::from_utf8(&self.buffer[..limit]) {
+        match std::str::from_utf8(&self.rest()[..limit]) {
             Err(error) if error.error_len().is_none() => error.valid_up_to().max(1),
             _ => limit,
         }
@@ -147,6 +164,27 @@ mod tests {
     #[tokio::test]
     async fn lines_come_without_their_ends_and_a_last_one_without_an_end_counts() {
         assert_eq!(read(b"one\r\n\ntwo\nthr", 9, Overlong::Skip).await, ["one", "", "two", "thr"]);
+    }
+
+    #[tokio::test]
+    async fn a_chunk_of_very_many_lines_is_read_whole() {
+        let mut input = b"\n".repeat(3 * CHUNK);
+        input.extend_from_slice(b"last");
+        for overlong in [Overlong::Skip, Overlong::Split] {
+            let lines = read(&input, 9, overlong).await;
+            assert_eq!(lines.len(), 3 * CHUNK + 1);
+            assert!(lines[..3 * CHUNK].iter().all(String::is_empty));
+            assert_eq!(lines[3 * CHUNK], "last");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_overlong_line_does_not_keep_its_memory() {
+        let input = format!("{{{}}}\nnext", "x".repeat(8 * CHUNK));
+        let mut lines = LineReader::new(input.as_bytes(), CHUNK, Overlong::Split);
+        assert_eq!(lines.next().await.unwrap().len(), 8 * CHUNK + 2);
+        assert_eq!(lines.next().await.unwrap(), b"next");
+        assert!(lines.buffer.capacity() <= 2 * CHUNK, "{}", lines.buffer.capacity());
     }
 
     #[tokio::test]
