@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use hostler_cache::any_tag;
-use hostler_wire::Whole;
-use hostler_wire::{Name, ResponseHead};
+use hostler_wire::{Name, ResponseHead, Whole, hex};
 use sha1::{Digest as _, Sha1};
 
 use crate::LookupRequest;
@@ -20,9 +19,7 @@ pub struct Tagged {
 
 /// The tag of a body. Equal bytes have equal tags at every Hostler.
 pub fn of(body: &[u8]) -> String {
-    let hash = Sha1::digest(body);
-    let short: String = hash.iter().take(10).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{short}\"")
+    format!("\"{}\"", hex(&Sha1::digest(body)[..10]))
 }
 
 /// The response, or a 304 if the client has it already.

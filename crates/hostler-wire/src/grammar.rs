@@ -24,6 +24,21 @@ pub fn media_type(value: &[u8]) -> &[u8] {
     value[..end].trim_ascii()
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    write_hex(&mut text, bytes);
+    text
+}
+
+/// Appends bytes as lower-case hexadecimal digits.
+pub fn write_hex(out: &mut String, bytes: &[u8]) {
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    for byte in bytes {
+        out.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+}
+
 /// A `Host` field or an authority without userinfo, cut in two (RFC 3986 section 3.2): the host, and the port with its colon. For example
 /// `a.test` and `:80`, or `[::1]` and nothing. Checks neither.
 #[inline]
@@ -94,6 +109,11 @@ mod tests {
             assert_eq!(media_type(value.as_bytes()), b"text/html", "{value}");
         }
         assert_eq!(media_type(b";q=1"), b"");
+    }
+
+    #[test]
+    fn bytes_have_two_lower_case_digits_each() {
+        assert_eq!(hex(&[0, 0x0f, 0x9a, 0xff]), "000f9aff");
     }
 
     #[test]

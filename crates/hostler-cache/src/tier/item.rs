@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
+use hostler_wire::hex;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
@@ -49,13 +50,7 @@ struct ItemMeta {
 
 /// The name of a key's item: short, and without characters that the protocol forbids.
 pub(super) fn name(namespace: &str, key: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut name = format!("{namespace}:{VERSION}:");
-    for byte in Sha1::digest(key) {
-        // Writing to a string does not fail.
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    format!("{namespace}:{VERSION}:{}", hex(&Sha1::digest(key)))
 }
 
 /// The name of an item that is not for a key.

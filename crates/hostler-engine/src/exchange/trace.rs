@@ -1,8 +1,6 @@
 //! The trace context of a request by W3C Trace Context: continued from `traceparent`, or begun. Knows no spans and no collector.
 
-use std::fmt::Write;
-
-use hostler_wire::Fields;
+use hostler_wire::{Fields, write_hex};
 use tokio::time::Instant;
 
 /// The field with the context.
@@ -135,13 +133,6 @@ fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;
     }
     Some(bytes)
-}
-
-fn write_hex(out: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        // Writing to memory does not fail.
-        let _ = write!(out, "{byte:02x}");
-    }
 }
 
 /// The `tracestate` of a head, of all its lines. `None` if there is none, or if a tracing system cannot read it: the trace goes on without it.

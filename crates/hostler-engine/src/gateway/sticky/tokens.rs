@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use hostler_dispatch::Pool;
+use hostler_wire::hex;
 use serde::{Deserialize, Serialize};
 
 use crate::proxy::Endpoint;
@@ -130,10 +131,6 @@ impl Tokens {
             .for_each(|part| signing.update(part));
         hex(&signing.sign().as_ref()[..TOKEN]).into()
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

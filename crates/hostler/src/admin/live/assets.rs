@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use hostler_wire::hex;
 use sha1::{Digest, Sha1};
 
 /// No inline script, no other host, no frame.
@@ -37,7 +38,7 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
     let all = FILES
         .iter()
         .fold(Sha1::new(), |hash, (name, _, content)| hash.chain_update(name).chain_update(content));
-    all.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&all.finalize()[..6])
 });
 
 /// The page itself.
