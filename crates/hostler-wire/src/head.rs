@@ -112,11 +112,6 @@ impl RequestHead {
         self.target = Span::of(bytes, part);
     }
 
-    /// Adds a field line that the sender left out.
-    pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
-        self.fields.add(name, value);
-    }
-
     /// Replaces the target, for example after a rewrite, or by `/` for a bare authority.
     pub fn replace_target(&mut self, target: &[u8]) {
         let start = self.fields.bytes.len();

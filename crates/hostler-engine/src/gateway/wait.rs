@@ -186,9 +186,8 @@ impl<'a> QueueWait<'a> {
         // The other half of the time is for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {
-            let mut changed = pin!(poison.changed());
-            // Enabled before the check, so that a change after it is not missed.
-            changed.as_mut().enable();
+            // Before the check, so that a change after it is not missed.
+            let changed = poison.changed();
             let Admission::Closed { risky } = poison.enter(exchange)? else { return Ok(()) };
             // A request that is not risky then goes to a worker together with others. Its answer proves nothing.
             let until = if risky { None } else { Some(company) };
@@ -280,7 +279,7 @@ pub(super) fn charge(lease: &mut Lease<Endpoint>, target: &PoolTarget, exchange:
     lease.charge_to(target.account.payer(facts.fair.as_ref(), &facts.charges), release);
 }
 
-async fn until_changed(changed: Pin<&mut Notified<'_>>, until: Option<Instant>) {
+async fn until_changed(changed: Notified<'_>, until: Option<Instant>) {
     match until {
         Some(until) => drop(timeout_at(until, changed).await),
         None => changed.await,

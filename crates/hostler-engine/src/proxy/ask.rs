@@ -16,13 +16,8 @@ pub struct WholeAnswer {
     pub body: Vec<u8>,
 }
 
-/// Gets `path` over a connection of its own. The error is a sentence for the operator.
-pub async fn ask(address: &Address, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
-    ask_with(address, path, &[], time_limit).await
-}
-
-/// The same with these fields.
-pub async fn ask_with(
+/// Gets `path` over a connection of its own, with these fields. The error is a sentence for the operator.
+pub async fn ask(
     address: &Address,
     path: &str,
     fields: &[(&str, &str)],

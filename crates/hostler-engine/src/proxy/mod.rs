@@ -39,7 +39,7 @@ use crate::exchange::{Body, Downstream, Exchange};
 pub use crate::exchange::Instance;
 
 pub use arriving::ArrivingAnswer;
-pub use ask::{WholeAnswer, ask, ask_with, post};
+pub use ask::{WholeAnswer, ask, post};
 pub use call::{Call, CallSettings};
 pub use call_box::CallBox;
 pub use call_ending::CallEnding;

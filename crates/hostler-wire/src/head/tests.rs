@@ -104,7 +104,7 @@ fn a_target_can_be_narrowed_and_replaced() {
     assert_eq!(head.target(), b"/a?b");
     head.replace_target(b"/other");
     assert_eq!(head.target(), b"/other");
-    head.add_field(b"X-Late", b"1");
+    head.fields.add(b"X-Late", b"1");
     let mut lines = Vec::new();
     head.fields.copy_lines(&mut lines, |_, _| true);
     assert_eq!(lines, b"Host: x\r\nX-Late: 1\r\n");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, Surroundings};
-use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask_with, post};
+use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, post};
 use hostler_wire::Address;
 use serde_json::Value;
 
@@ -73,13 +73,13 @@ impl Admin {
     pub fn get(&self, path: &str) -> Result<WholeAnswer, String> {
         let authorization = self.authorization();
         let fields = fields(authorization.as_deref());
-        self.ask(async { ask_with(&self.address(), path, &fields, TIME_LIMIT).await })
+        self.ask(async { ask(&self.address(), path, &fields, TIME_LIMIT).await })
     }
 
     /// Sends GET with the token, in the runtime of the caller.
     pub async fn look(&self, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
         let authorization = self.authorization();
-        ask_with(&self.address(), path, &fields(authorization.as_deref()), time_limit).await
+        ask(&self.address(), path, &fields(authorization.as_deref()), time_limit).await
     }
 
     /// Sends POST with the token.

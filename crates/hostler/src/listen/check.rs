@@ -68,9 +68,9 @@ fn normalise_target(head: &mut RequestHead) -> Result<(), Refusal> {
         // RFC 9112 section 3.2.2: the host of the target counts, and `Host` is ignored. Routes and members must see one host only.
         Some(_) => {
             head.fields.remove(|name| name.eq_ignore_ascii_case(b"Host"));
-            head.add_field(b"Host", &authority);
+            head.fields.add(b"Host", &authority);
         }
-        None => head.add_field(b"Host", &authority),
+        None => head.fields.add(b"Host", &authority),
     }
     to_origin_form(head, scheme_length + end);
     Ok(())

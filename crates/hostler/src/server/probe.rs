@@ -12,7 +12,7 @@ pub(super) struct HttpProbe;
 impl Probe for HttpProbe {
     fn get(&self, address: &WorkerAddress, path: &str, timeout: Duration) -> Probing {
         let (address, path) = (wire_address(address), path.to_owned());
-        Box::pin(async move { ask(&address, &path, timeout).await.map(|asked| asked.status) })
+        Box::pin(async move { ask(&address, &path, &[], timeout).await.map(|asked| asked.status) })
     }
 }
 

@@ -159,7 +159,6 @@ impl Connection {
         }
         loop {
             let mut changed = pin!(self.member.changed.notified());
-            changed.as_mut().enable();
             let (member, wire, inbox) = (&self.member, &self.wire, &mut self.inbox);
             let woken = poll_fn(|cx| match wire.poll_read(cx, inbox) {
                 Poll::Ready(0) => Poll::Ready(Some(Woken::Gone)),
