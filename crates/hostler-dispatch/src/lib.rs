@@ -21,7 +21,10 @@
 //! refused on arrival. Measured service times (`service`, `kinds`) tell how long it would wait. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
 
-/// Whether a test of the simulation has planted this bug here. Outside tests: false.
+/// Whether a test of the simulation has planted this bug here. Outside tests: false. The tests of the crate that names the bug plant it.
+#[doc(hidden)]
+#[macro_export]
+#[expect(clippy::crate_in_macro_def, reason = "each crate has its own bugs")]
 macro_rules! planted {
     ($bug:ident) => {{
         #[cfg(test)]

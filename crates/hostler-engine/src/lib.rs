@@ -5,19 +5,8 @@
     reason = "the modules of a program have no users outside; a comment stands where it explains something"
 )]
 
-/// Whether a test of the simulation has planted this bug here. Outside tests: false.
-macro_rules! planted {
-    ($bug:ident) => {{
-        #[cfg(test)]
-        {
-            crate::proxy::tests::is_planted(crate::proxy::tests::Bug::$bug)
-        }
-        #[cfg(not(test))]
-        {
-            false
-        }
-    }};
-}
+#[macro_use(planted)]
+extern crate hostler_dispatch;
 
 pub mod cache;
 pub mod exchange;
@@ -26,3 +15,6 @@ pub mod gateway;
 pub mod journal;
 pub mod proxy;
 pub mod route;
+
+#[cfg(test)]
+use proxy::tests;

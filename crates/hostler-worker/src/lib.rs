@@ -10,19 +10,8 @@
 //! Each pool has one pool supervisor and each worker has one worker task; both are tasks of the runtime. The lifecycle
 //! decides what happens to one worker. The plan decides which workers exist.
 
-/// Whether a test of the simulation has planted this bug here. Outside tests: false.
-macro_rules! planted {
-    ($bug:ident) => {{
-        #[cfg(test)]
-        {
-            crate::tests::is_planted(crate::tests::Bug::$bug)
-        }
-        #[cfg(not(test))]
-        {
-            false
-        }
-    }};
-}
+#[macro_use(planted)]
+extern crate hostler_dispatch;
 
 mod boot_gate;
 mod budget;
