@@ -1,4 +1,5 @@
-//! Reads the load of one member and changes its slots. It neither keeps the member in the pool nor removes it.
+//! Reads the load of one member, changes its slots and its health, and keeps requests from it for a while. It neither keeps the member in
+//! the pool nor removes it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::event_loop::EventLoop;
 use super::member::{Member, MemberState};
 use super::shared::PoolInner;
 
-/// Reads the load of one member, and changes its slots.
+/// Reads the load of one member, changes its slots and its health, and keeps requests from it for a while.
 pub struct Gauge<E> {
     shared: Arc<PoolInner<E>>,
     id: MemberId,
@@ -41,8 +42,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// A request waits for the member, or may do so at any moment.
-    pub fn is_wanted(&self) -> bool {
+    /// The member has a request, a tunnel or a stream.
+    pub fn is_in_use(&self) -> bool {
         self.in_use > 0 || self.tunnels > 0 || self.streams > 0
     }
 }

@@ -1,4 +1,5 @@
-//! The waiting requests of one class in order of arrival. Knows no other class and no slots.
+//! The waiting requests of one class: those for any member in order of arrival, and those that are bound to a member. Chooses neither the
+//! class nor the request that is next.
 
 use std::time::Duration;
 

@@ -98,7 +98,7 @@ enum IdleLook {
 
 impl Due {
     fn now(&mut self, load: &Load, now: Instant) -> IdleLook {
-        let is_idle = !load.is_wanted() && load.waiting == 0;
+        let is_idle = !load.is_in_use() && load.waiting == 0;
         let idle_since = *self.idle_since.get_or_insert(now);
         if !is_idle {
             self.idle_since = None;

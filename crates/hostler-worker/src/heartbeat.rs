@@ -53,10 +53,10 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                     let now = Instant::now();
                     let Some(load) = self.gauge.load() else { return };
                     self.set_slots(load);
-                    if silence.grows(now - beat, load.is_wanted() && preload.is_open()) >= self.settings.borrow().hang_timeout {
+                    if silence.grows(now - beat, load.is_in_use() && preload.is_open()) >= self.settings.borrow().hang_timeout {
                         return wire.send(WorkerNews::Silent).await;
                     }
-                    if load.is_wanted() || load.granted != granted {
+                    if load.is_in_use() || load.granted != granted {
                         if !silence.asked {
                             silence.asked = preload.tell(ToWorker::Report);
                             asked_at = Some(now);

@@ -123,9 +123,9 @@ fn a_member_that_breaks_a_stream_off_gets_nothing_for_a_moment() {
     let member = pool.join("a", 1);
     let gauge = member.gauge();
     let answer = stream(&pool);
-    assert!(gauge.load().unwrap().is_wanted() && gauge.hold().is_none());
+    assert!(gauge.load().unwrap().is_in_use() && gauge.hold().is_none());
     answer.end(LeaseEnding::HungUp);
-    assert!(!gauge.load().unwrap().is_wanted());
+    assert!(!gauge.load().unwrap().is_in_use());
     assert_eq!((pool.snapshot().in_use, pool.snapshot().streams), (0, 0));
     request(&pool).assert_waits();
 }

@@ -124,7 +124,7 @@ fn a_member_with_a_tunnel_is_not_idle() {
     let member = pool.join("a", 1);
     let tunnel_guard = tunnel(&pool);
     let gauge = member.gauge();
-    assert!(gauge.load().unwrap().is_wanted() && gauge.hold().is_none());
+    assert!(gauge.load().unwrap().is_in_use() && gauge.hold().is_none());
     drop(tunnel_guard);
-    assert!(!gauge.load().unwrap().is_wanted() && gauge.hold().is_some());
+    assert!(!gauge.load().unwrap().is_in_use() && gauge.hold().is_some());
 }

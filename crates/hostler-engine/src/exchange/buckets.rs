@@ -1,4 +1,4 @@
-//! Token buckets by key, in bounded memory: the generic cell rate algorithm (GCRA, ITU-T I.371). Knows no requests.
+//! Token buckets by key, in bounded memory: the generic cell rate algorithm (GCRA, ITU-T I.371). Does not know what the keys stand for.
 //!
 //! A bucket is one number: the time at which it is full again. Tokens are counted as the time in which they come back, so a bucket refills
 //! by itself, and a bucket that is full is forgotten. At most [`MOST_KEYS`] buckets are kept. If there are more keys, those go first that are

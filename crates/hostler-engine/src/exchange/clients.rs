@@ -1,4 +1,5 @@
-//! Counts the connections and requests of each client address. Knows no limits, no sockets and no trust.
+//! Counts the connections and requests of each client address, and says which are over a limit. Sets no limit, and knows no sockets and no
+//! trust.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -147,7 +147,7 @@ async fn heard(subscriber: &mut Option<Subscriber>) -> Message {
     };
     match message {
         Some(message) => message,
-        // The client has ended: `keep` makes another.
+        // The client has ended: `keep_connected` makes another.
         None => std::future::pending().await,
     }
 }
@@ -201,7 +201,7 @@ fn log_event(event: &Event, journal: &Journal) {
         Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
         Event::Closed => (Level::Warn, "the servers have rejected us; trying again".to_owned()),
         Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
-        // A failed attempt to connect. `keep` logs the first.
+        // A failed attempt to connect. `keep_connected` logs the first.
         Event::ClientError(_) | Event::Draining => return,
     };
     journal.event(level, &format!("nats: {text}"));

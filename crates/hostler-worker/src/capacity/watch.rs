@@ -77,7 +77,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                 self.capacity.apply(&self.gauge, self.settings.borrow().slots);
                 return;
             }
-            if !load.is_wanted() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
+            if !load.is_in_use() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
                 self.rest(&mut last);
                 continue;
             }
