@@ -35,7 +35,9 @@ impl<E> Chooser<'_, E> {
         if *alone && let Some(place) = self.first(all, |state| state.in_use == 0) {
             return Some(place);
         }
-        if *cautious && let Some(place) = self.first(all, |state| !state.is_wary(self.now) && is_new(state)) {
+        if *cautious
+            && let Some(place) = self.first(all, |state| !state.is_unproven(self.now) && is_new(state))
+        {
             return Some(place);
         }
         if *near && let Some(place) = self.first(SeatOrder { near: true, ..all }, is_new) {

@@ -152,9 +152,9 @@ impl<E> Lease<E> {
         self.grant.member.is_under_watch() && self.shared.reached(&self.grant.member)
     }
 
-    /// Whether this is a trial: the member was ejected before, and this request shows whether it answers again.
-    pub fn is_wary(&self) -> bool {
-        self.grant.wary
+    /// Whether the member was ejected and has not answered since: this request shows whether it answers again.
+    pub fn was_ejected(&self) -> bool {
+        self.grant.was_ejected
     }
 
     /// Whether this is the member's only lease, and has been so for this long. A stream is alone if the member has no other stream either.

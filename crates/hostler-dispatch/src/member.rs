@@ -105,7 +105,7 @@ pub(super) struct Grant<E> {
     pub since: Instant,
     pub trial: bool,
     /// The member was ejected and has not answered since.
-    pub wary: bool,
+    pub was_ejected: bool,
     /// The member gets no other request meanwhile.
     pub alone: bool,
     /// What may follow the lease.
@@ -269,7 +269,7 @@ impl<E> MemberState<E> {
     }
 
     /// It was ejected and has not answered since. It gets only retryable requests at first, and any after as long again.
-    pub fn is_wary(&self, now: Instant) -> bool {
+    pub fn is_unproven(&self, now: Instant) -> bool {
         let proves_until = self.ejected_until.map(|until| until + self.ejected_for);
         self.ejections > 0 && proves_until.is_some_and(|until| now < until)
     }

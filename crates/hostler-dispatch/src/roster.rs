@@ -214,7 +214,7 @@ impl<E> Roster<E> {
             let trial = state.member.is_doubted();
             state.on_trial |= trial;
             state.exclusive |= alone;
-            let wary = state.ejections > 0;
+            let was_ejected = state.ejections > 0;
             if let Some(event_loop) = &state.event_loop {
                 event_loop.give(now);
                 state.member.unsent.fetch_add(1, Ordering::Relaxed);
@@ -225,7 +225,7 @@ impl<E> Roster<E> {
                 member,
                 since: now,
                 trial,
-                wary,
+                was_ejected,
                 alone,
                 long_lived,
                 beside,

@@ -34,7 +34,7 @@ async fn a_member_whose_requests_time_out_is_ejected_longer_each_time_and_then_g
     assert!((0..9).all(|_| *lease(&pool) == "alive"));
     advance(10 * SECOND).await;
     let trial = lease_of(&pool, "frozen");
-    assert!(trial.is_wary());
+    assert!(trial.was_ejected());
     assert!((0..9).all(|_| *lease(&pool) == "alive"), "one at a time");
     let out = trial.strike().expect("one is enough now");
     assert!(out > 15 * SECOND, "{out:?}");
@@ -44,7 +44,7 @@ async fn a_member_whose_requests_time_out_is_ejected_longer_each_time_and_then_g
     advance(20 * SECOND).await;
     let trial = lease_of(&pool, "frozen");
     assert!(trial.reached(), "an answer ends it");
-    assert!(!lease_of(&pool, "frozen").is_wary());
+    assert!(!lease_of(&pool, "frozen").was_ejected());
 }
 
 #[tokio::test(start_paused = true)]

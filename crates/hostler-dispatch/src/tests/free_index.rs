@@ -33,7 +33,7 @@ impl<E> Scan<'_, E> {
             .and_then(this)
             .or_else(|| if alone { self.among(spread, |state| state.in_use == 0) } else { None })
             .or_else(|| {
-                let is_sure = |state: &MemberState<E>| !state.is_wary(self.now) && is_new(state);
+                let is_sure = |state: &MemberState<E>| !state.is_unproven(self.now) && is_new(state);
                 if cautious { self.among(spread, is_sure) } else { None }
             })
             .or_else(|| if near { self.among(spread, |state| state.near && is_new(state)) } else { None })

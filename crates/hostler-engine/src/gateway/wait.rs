@@ -21,7 +21,7 @@ use crate::proxy::{self, CallBox, Endpoint, Failure};
 /// An answer is late after this part (a quarter) of the time that the client waits.
 const LATE_PART: u32 = 4;
 /// A member that has not answered since its ejection has this long, before the request is sent to another member as well.
-const WARY_TIME: Duration = Duration::from_secs(1);
+const UNPROVEN_TIME: Duration = Duration::from_secs(1);
 
 /// How long a client waits for its answer to begin. All waits of one request share it.
 #[derive(Clone, Copy)]
@@ -294,8 +294,8 @@ pub(super) fn set_deadline(
     until: Instant,
 ) {
     let mut late_after = target.request_timeout / LATE_PART;
-    if lease.is_wary() && proxy::is_repeatable(exchange) {
-        late_after = late_after.min(WARY_TIME);
+    if lease.was_ejected() && proxy::is_repeatable(exchange) {
+        late_after = late_after.min(UNPROVEN_TIME);
     }
     let at = lease.since() + late_after;
     exchange.late_check = (at < until).then_some(LateCheck { at, until });

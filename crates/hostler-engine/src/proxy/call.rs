@@ -253,7 +253,7 @@ impl Call {
         if self.lease.is_ours() {
             return;
         }
-        self.forsaken = Some(match self.lease.is_wary() {
+        self.forsaken = Some(match self.lease.was_ejected() {
             true => Box::pin(std::future::ready(())),
             false => Box::pin(self.lease.forsaken()),
         });
