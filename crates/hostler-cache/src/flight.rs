@@ -38,7 +38,7 @@ struct FlightShard<T> {
 /// The progress of a fetch.
 enum FlightCourse<T> {
     /// There is nothing yet for the waiting requests, which are kept in order.
-    Out(VecDeque<oneshot::Sender<Landed<T>>>),
+    Waiting(VecDeque<oneshot::Sender<Landed<T>>>),
     /// The response is arriving. All requests can read it from now on.
     Arriving(T),
 }
@@ -107,7 +107,7 @@ impl<T: Clone> Flights<T> {
         }
         if let Some(course) = shard.flights.get_mut(key) {
             let waiting = match course {
-                FlightCourse::Out(waiting) => waiting,
+                FlightCourse::Waiting(waiting) => waiting,
                 FlightCourse::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
             let (sender, receiver) = oneshot::channel();
@@ -119,7 +119,7 @@ impl<T: Clone> Flights<T> {
             return FlightRole::Follower(FlightWait(receiver));
         }
         let key: Arc<[u8]> = key.into();
-        shard.flights.insert(Arc::clone(&key), FlightCourse::Out(VecDeque::new()));
+        shard.flights.insert(Arc::clone(&key), FlightCourse::Waiting(VecDeque::new()));
         FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
     }
 }
@@ -199,7 +199,7 @@ impl<T> Flight<T> {
                 let mut shard = flights.shard(&self.key);
                 let Entry::Occupied(mut flight) = shard.flights.entry(Arc::clone(&self.key)) else { return };
                 match flight.get_mut() {
-                    FlightCourse::Out(waiting) if !waiting.is_empty() => waiting.pop_front(),
+                    FlightCourse::Waiting(waiting) if !waiting.is_empty() => waiting.pop_front(),
                     _ => {
                         flight.remove();
                         None
@@ -229,7 +229,7 @@ impl<T> Drop for Flight<T> {
 impl<T> FlightCourse<T> {
     fn waiting(self) -> VecDeque<oneshot::Sender<Landed<T>>> {
         match self {
-            Self::Out(waiting) => waiting,
+            Self::Waiting(waiting) => waiting,
             Self::Arriving(_) => VecDeque::new(),
         }
     }

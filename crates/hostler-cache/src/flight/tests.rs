@@ -94,7 +94,7 @@ fn a_flight_keeps_only_requests_that_still_wait() {
         shard
             .flights
             .values()
-            .all(|course| matches!(course, FlightCourse::Out(waiting) if waiting.len() < 3))
+            .all(|course| matches!(course, FlightCourse::Waiting(waiting) if waiting.len() < 3))
     );
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, i
     let mut came = Instant::now();
     loop {
         let was_here = server.is_here();
-        match agree(&shared, index).await {
+        match synchronise(&shared, index).await {
             Ok(()) => {
                 if !was_here {
                     server.come();
@@ -65,13 +65,13 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, i
 
 /// Makes the server's page and our log the same, and applies the purges to memory. Each side adds to the page: if a
 /// server has lost its page, the next Hostler that looks writes it again.
-pub(super) async fn agree<H: Send + Sync + 'static>(
+pub(super) async fn synchronise<H: Send + Sync + 'static>(
     shared: &Arc<TierShared<H>>,
     index: usize,
 ) -> Result<(), ServerFailure> {
     let server = &shared.servers[index];
     let name = own_name(&shared.settings.namespace, "log");
-    let Ok(_turn) = server.agreeing.acquire().await else {
+    let Ok(_turn) = server.synchronising.acquire().await else {
         return Err(ServerFailure::Broken("closed".into()));
     };
     for _ in 0..MOST_RACES {
@@ -108,7 +108,7 @@ async fn look<H: Send + Sync + 'static>(
         _ => None,
     };
     let known = shared.log().version(index);
-    let (lies, version) = match seen {
+    let (page_read, version) = match seen {
         Some(seen) if known == Some((seen.version, seen.mark)) => {
             shared.log().looked(index, before);
             return Ok(Some(seen.version));
@@ -127,7 +127,7 @@ async fn look<H: Send + Sync + 'static>(
     let forget = {
         let mut log = shared.log();
         log.looked(index, before);
-        log.read(index, lies, Instant::now())
+        log.read(index, page_read, Instant::now())
     };
     if !forget.is_empty() {
         shared.purge_memory(forget).await;

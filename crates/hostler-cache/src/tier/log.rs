@@ -90,8 +90,13 @@ impl PurgeLog {
     }
 
     /// Takes in the page of a server. Returns the purges to apply to memory.
-    pub fn read(&mut self, index: usize, lies: Option<(Written, PageVersion)>, now: Instant) -> Vec<Purge> {
-        let fresh = self.pages[index].read(lies, now);
+    pub fn read(
+        &mut self,
+        index: usize,
+        page_read: Option<(Written, PageVersion)>,
+        now: Instant,
+    ) -> Vec<Purge> {
+        let fresh = self.pages[index].read(page_read, now);
         self.leave_out(index, &fresh.dropped);
         let mut forget = fresh.changes;
         for (id, purge) in fresh.purges {

@@ -116,7 +116,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
         let mut told = 0;
         for (index, server) in servers.iter().enumerate() {
             // The keeper of a server that is away tells it later.
-            if server.is_here() && keeper::agree(&self.shared, index).await.is_ok() {
+            if server.is_here() && keeper::synchronise(&self.shared, index).await.is_ok() {
                 told += 1;
             }
         }

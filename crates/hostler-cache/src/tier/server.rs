@@ -41,7 +41,7 @@ pub(super) struct MemcachedServer {
     is_here: AtomicBool,
     failures: AtomicU32,
     /// Only one task at a time synchronises the server's page with our log.
-    pub agreeing: Semaphore,
+    pub synchronising: Semaphore,
     why: Mutex<Option<Box<str>>>,
     nudged: Notify,
     pub counts: ServerCounts,
@@ -153,7 +153,7 @@ impl MemcachedServer {
             room: Semaphore::new(CONNECTIONS),
             is_here: AtomicBool::new(false),
             failures: AtomicU32::new(0),
-            agreeing: Semaphore::new(1),
+            synchronising: Semaphore::new(1),
             why: Mutex::new(Some("not found yet".into())),
             nudged: Notify::new(),
             counts: ServerCounts::default(),

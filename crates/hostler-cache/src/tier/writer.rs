@@ -42,7 +42,7 @@ async fn put<H: Send + Sync + 'static>(
         return false;
     }
     // Otherwise a void item could be written after void items were deleted there (`page::RIPE`).
-    if !shared.log().is_current(index, Instant::now()) && keeper::agree(shared, index).await.is_err() {
+    if !shared.log().is_current(index, Instant::now()) && keeper::synchronise(shared, index).await.is_err() {
         return false;
     }
     let Some((bytes, mark)) = shared.item(index, key, variants) else { return false };

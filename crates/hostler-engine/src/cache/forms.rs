@@ -29,7 +29,7 @@ pub enum Encoded {
     /// It cannot be encoded here. The answer is unchanged.
     Not(Box<SharedBody>),
     /// No encoder is free. The answer is unchanged.
-    Spared(Box<SharedBody>),
+    NoEncoderFree(Box<SharedBody>),
 }
 
 impl SharedBody {
@@ -56,7 +56,7 @@ impl SharedBody {
                 return Encoded::Not(self);
             }
         };
-        let Some(stream) = encoder() else { return Encoded::Spared(self) };
+        let Some(stream) = encoder() else { return Encoded::NoEncoderFree(self) };
         let head = Arc::new(coding::encoded(&self.head, coding));
         let of = self.head.clone();
         let mut encoding = FormEncoding { stream, reading: self.reading };
@@ -119,7 +119,7 @@ impl Making {
             match pouring.pour(&mut encoding).await {
                 Poured::Whole(body) => return self.keep(body),
                 Poured::TooLarge => {}
-                Poured::Passed | Poured::Cut(_) | Poured::Unwanted => return,
+                Poured::ReadWithoutStoring | Poured::Cut(_) | Poured::Unwanted => return,
             }
         }
     }

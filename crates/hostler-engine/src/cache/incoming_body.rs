@@ -36,7 +36,7 @@ pub enum Poured {
     /// It does not fit. It goes on to its readers if it is filled further.
     TooLarge,
     /// All of it has come and was read, but it did not fit.
-    Passed,
+    ReadWithoutStoring,
     /// It broke off.
     Cut(Cut),
     /// It does not fit, and no reader is left.
@@ -66,7 +66,7 @@ struct FillState {
 enum BodyEnd {
     /// The bytes stay here for readers that have not finished.
     Whole(Bytes, Option<Arc<Fields>>),
-    Passed(Option<Arc<Fields>>),
+    ReadWithoutStoring(Option<Arc<Fields>>),
     Cut(Cut),
 }
 
@@ -184,8 +184,8 @@ impl IncomingBody {
         let mut state = self.state();
         let poured = match end {
             Ok(trailers) if state.is_too_large => {
-                state.end = Some(BodyEnd::Passed(trailers));
-                Poured::Passed
+                state.end = Some(BodyEnd::ReadWithoutStoring(trailers));
+                Poured::ReadWithoutStoring
             }
             Ok(trailers) => {
                 let body = Bytes::from(std::mem::take(&mut state.body).into_boxed_slice());
@@ -304,7 +304,7 @@ impl BodyReading {
         let (come, trailers) = match &state.end {
             None => (&state.body[..], None),
             Some(BodyEnd::Whole(body, trailers)) => (&body[..], Some(trailers)),
-            Some(BodyEnd::Passed(trailers)) => (&state.body[..], Some(trailers)),
+            Some(BodyEnd::ReadWithoutStoring(trailers)) => (&state.body[..], Some(trailers)),
             Some(BodyEnd::Cut(cut)) => return Poll::Ready(Err(cut.clone())),
         };
         let end = state.base + come.len();
@@ -343,7 +343,7 @@ impl BodyReading {
             let mut state = self.incoming_body.state();
             match &state.end {
                 Some(BodyEnd::Cut(cut)) => return Poll::Ready(Err(cut.clone())),
-                Some(BodyEnd::Whole(..) | BodyEnd::Passed(_)) => return Poll::Ready(Ok(())),
+                Some(BodyEnd::Whole(..) | BodyEnd::ReadWithoutStoring(_)) => return Poll::Ready(Ok(())),
                 None if state.is_too_large => {
                     return Poll::Ready(Err(Cut("it does not fit into the cache".into())));
                 }

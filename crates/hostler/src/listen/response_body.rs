@@ -99,7 +99,7 @@ impl ResponseBody {
                 let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
                 return Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }));
             }
-            Encoded::Spared(plain) => return Self::Shared(plain).varying(),
+            Encoded::NoEncoderFree(plain) => return Self::Shared(plain).varying(),
             Encoded::Not(plain) => Self::Shared(plain),
         };
         match encoder() {

@@ -116,21 +116,21 @@ impl Arrival {
     }
 
     /// Reads to the end, even if no client reads along.
-    async fn go_on(mut self, mut member: FetchSource, following: Following, wait_budget: Duration) {
+    async fn go_on(mut self, mut member: FetchSource, following: Following, silence_limit: Duration) {
         let coming = self.coming.clone();
         let pouring = coming.incoming_body.pouring();
         if let Some(flight) = &self.flight {
             flight.arrive(&FetchOutcome::Coming(coming.clone()));
         }
         loop {
-            match pour(&coming.incoming_body, &pouring, &mut member, wait_budget).await {
+            match pour(&coming.incoming_body, &pouring, &mut member, silence_limit).await {
                 Poured::TooLarge => settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS)),
                 Poured::Whole(body) => {
                     member.call.end(CallEnding::Whole);
                     self.keep(&body);
                     return;
                 }
-                Poured::Passed => {
+                Poured::ReadWithoutStoring => {
                     member.call.end(CallEnding::Whole);
                     return;
                 }
@@ -180,17 +180,17 @@ fn note_stored(exchange: &mut Exchange, is_stored: bool) {
     }
 }
 
-/// Fills the body. Gives up on a member that sends nothing for `wait_budget`. An answer that is too large to store has no such
+/// Fills the body. Gives up on a member that sends nothing for `silence_limit`. An answer that is too large to store has no such
 /// limit: its readers may be slow.
 async fn pour(
     incoming_body: &IncomingBody,
     pouring: &Pouring<'_>,
     member: &mut FetchSource,
-    wait_budget: Duration,
+    silence_limit: Duration,
 ) -> Poured {
     loop {
         let before = incoming_body.come();
-        match timeout(wait_budget, pouring.pour(member)).await {
+        match timeout(silence_limit, pouring.pour(member)).await {
             Ok(poured) => return poured,
             Err(_) if incoming_body.come() > before || incoming_body.is_too_large() => {}
             Err(_) => return Poured::Unwanted,

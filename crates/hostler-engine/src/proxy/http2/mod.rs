@@ -88,9 +88,9 @@ async fn permit(
 ) -> Result<StreamPermit, Failure> {
     exchange.prepares();
     let time_limit = settings.connect_timeout;
-    let mut riding =
+    let mut permitting =
         Box::pin(lease.http2_connections(thread).permit(&lease.connector, &settings.limits, time_limit));
-    let outcome = poll_fn(|cx| match riding.as_mut().poll(cx) {
+    let outcome = poll_fn(|cx| match permitting.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome),
         Poll::Pending => exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut)),
     });
