@@ -143,7 +143,7 @@ pub struct PoolTargetSettings {
     /// How long a worker may hold a slot before it counts as hung. None for members that are not workers of ours.
     pub hang_timeout: Option<Duration>,
     /// As in [`CallSettings`].
-    pub tells_at_once: bool,
+    pub hangs_up_at_once: bool,
     /// As in [`CallSettings`].
     pub tunnel_idle_timeout: Duration,
     /// As in [`CallSettings`].
@@ -171,7 +171,7 @@ impl PoolTarget {
         let call = CallSettings {
             connect_timeout,
             hang_timeout,
-            tells_at_once: settings.tells_at_once,
+            hangs_up_at_once: settings.hangs_up_at_once,
             tunnel_idle_timeout: settings.tunnel_idle_timeout,
             stream_idle_timeout: settings.stream_idle_timeout,
             limits: settings.limits,

@@ -42,7 +42,7 @@ pub(super) fn target() -> PoolTarget {
         request_timeout: seconds(30),
         connect_timeout: seconds(1),
         hang_timeout: Some(seconds(60)),
-        tells_at_once: false,
+        hangs_up_at_once: false,
         tunnel_idle_timeout: seconds(60),
         stream_idle_timeout: seconds(60),
         limits: Limits::default(),

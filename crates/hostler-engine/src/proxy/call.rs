@@ -32,7 +32,7 @@ pub struct CallSettings {
     pub hang_timeout: Duration,
     /// Workers get as many requests as their event loops can begin, so no slot must stay taken until a request has finished. Then a worker
     /// is told at once that no client waits for its answer.
-    pub tells_at_once: bool,
+    pub hangs_up_at_once: bool,
     /// How long a tunnel may be without a byte in either direction.
     pub tunnel_idle_timeout: Duration,
     /// How long a stream may be without a byte from its member.
@@ -176,7 +176,7 @@ impl Call {
 
     /// Whether the member is told at once that the client has left. A client that still sends its body is looked at there.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
-        self.settings.tells_at_once && !exchange.is_for_others && self.is_uploaded()
+        self.settings.hangs_up_at_once && !exchange.is_for_others && self.is_uploaded()
     }
 
     /// Ready when the client has left, and has not only finished sending.

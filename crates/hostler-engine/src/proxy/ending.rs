@@ -65,7 +65,7 @@ impl Call {
 
     /// No client waits for the answer any more.
     fn linger(self) -> Option<PendingEnd> {
-        match self.settings.tells_at_once && !self.headed {
+        match self.settings.hangs_up_at_once && !self.headed {
             true => linger_after_hanging_up(self, true),
             false => linger_until_finished(self),
         }

@@ -254,7 +254,7 @@ impl Pools {
             request_timeout: settings.request_timeout,
             connect_timeout: settings.connect_timeout,
             hang_timeout: None,
-            tells_at_once: false,
+            hangs_up_at_once: false,
             tunnel_idle_timeout: settings.tunnel_idle_timeout,
             stream_idle_timeout: settings.stream_idle_timeout,
             limits: self.template.limits,

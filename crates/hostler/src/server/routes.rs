@@ -211,7 +211,7 @@ fn pool_target(config: &Config, pool: &RunningPool, pattern: &str, request_timeo
             PoolMembers::Workers(workers) => Some(workers.hang_timeout),
             PoolMembers::Members(_) => None,
         },
-        tells_at_once: !matches!(pool.settings.slots(), Slots::Fixed(_)),
+        hangs_up_at_once: !matches!(pool.settings.slots(), Slots::Fixed(_)),
         tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
         stream_idle_timeout: pool.settings.stream_idle_timeout,
         limits: settings::limits(&config.server),

@@ -56,7 +56,7 @@ pub(super) fn settings() -> CallSettings {
     let minute = Duration::from_secs(60);
     CallSettings {
         connect_timeout: minute,
-        tells_at_once: false,
+        hangs_up_at_once: false,
         hang_timeout: minute,
         tunnel_idle_timeout: minute,
         stream_idle_timeout: minute,

@@ -116,7 +116,7 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
         request_timeout: Duration::from_secs(30),
         connect_timeout: Duration::from_secs(20),
         hang_timeout: None,
-        tells_at_once: false,
+        hangs_up_at_once: false,
         tunnel_idle_timeout: Duration::from_secs(60),
         stream_idle_timeout: Duration::from_secs(60),
         limits: Limits::default(),

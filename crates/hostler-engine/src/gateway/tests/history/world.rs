@@ -117,7 +117,7 @@ impl World {
             request_timeout: millis(settings.request_timeout),
             connect_timeout: millis(settings.connect_timeout),
             hang_timeout: None,
-            tells_at_once: false,
+            hangs_up_at_once: false,
             tunnel_idle_timeout: REST,
             stream_idle_timeout: REST,
             limits: Limits::default(),
