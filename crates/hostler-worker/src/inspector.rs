@@ -79,21 +79,21 @@ struct Inner {
     /// The address comes from the process itself and may be wrong, so only loopback addresses are used.
     address: watch::Sender<Option<String>>,
     /// After our signal, messages about the inspector are not part of the app's output.
-    are_ours: AtomicBool,
+    hides_notices: AtomicBool,
     /// The last connection has ended. Node prints one more line about it.
     is_closing: AtomicBool,
     /// Hostler was the first to open it.
-    is_ours: AtomicBool,
+    opened_by_us: AtomicBool,
 }
 
 impl Notices {
     /// Reads a line that the worker printed. Returns the part that belongs to the app's output.
-    pub fn keep_ours(&self, mut line: String) -> Option<String> {
+    pub fn keep_app_output(&self, mut line: String) -> Option<String> {
         // The app may have printed the beginning of the line.
         if let Some(at) = LISTENING_NOTICE.find(line.as_bytes()) {
             let address = line[at..].trim_start_matches("Debugger listening on ").trim_end().to_owned();
             self.0.address.send_replace(Some(address));
-            if self.are_ours() {
+            if self.hides_notices() {
                 line.truncate(at);
                 return (!line.is_empty()).then_some(line);
             }
@@ -102,40 +102,40 @@ impl Notices {
             || line.starts_with("For help, see: https://nodejs.org/")
             // Node may print this after we disconnect and before the SIGKILL.
             || line.starts_with("Debugger ending on ws://");
-        let is_ours = is_notice && self.are_ours();
+        let is_hidden = is_notice && self.hides_notices();
         if line.starts_with("Debugger ending on ws://") {
             self.0.is_closing.store(true, Ordering::Relaxed);
         } else if line.starts_with("For help, see: ") && self.0.is_closing.swap(false, Ordering::Relaxed) {
             // If it opens again, the operator may have opened it.
-            self.0.are_ours.store(false, Ordering::Relaxed);
+            self.0.hides_notices.store(false, Ordering::Relaxed);
         }
-        (!is_ours).then_some(line)
+        (!is_hidden).then_some(line)
     }
 
     /// Whether the inspector was opened by another program, before Hostler asked for it.
     pub fn is_operators(&self) -> bool {
-        self.0.address.borrow().is_some() && !self.0.is_ours.load(Ordering::Relaxed)
+        self.0.address.borrow().is_some() && !self.0.opened_by_us.load(Ordering::Relaxed)
     }
 
     /// Opens the inspector of this process by a signal, if it is not open. The process must be Node, as the signal ends other programs.
     pub async fn open(&self, pid: u32) -> Option<String> {
         let pid = Pid::from_raw(pid.cast_signed())?;
         if self.0.address.borrow().is_none() {
-            self.0.is_ours.store(true, Ordering::Relaxed);
+            self.0.opened_by_us.store(true, Ordering::Relaxed);
         }
         // A process that is gone does not answer either.
         self.address(|| _ = kill_process(pid, Signal::USR1)).await
     }
 
-    fn are_ours(&self) -> bool {
-        self.0.are_ours.load(Ordering::Relaxed)
+    fn hides_notices(&self) -> bool {
+        self.0.hides_notices.load(Ordering::Relaxed)
     }
 
     /// The address of the inspector: one printed from now on, or else one printed before.
     async fn address(&self, opening: impl FnOnce()) -> Option<String> {
         let mut watched = self.0.address.subscribe();
         let before = watched.borrow_and_update().clone();
-        self.0.are_ours.store(true, Ordering::Relaxed);
+        self.0.hides_notices.store(true, Ordering::Relaxed);
         opening();
         let limit = Instant::now() + if before.is_some() { OPENING } else { LIMIT };
         match timeout_at(limit, watched.changed()).await {
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn output_about_the_inspector_that_hostler_opened_is_not_logged_as_the_apps() {
         let notices = Notices::default();
-        notices.0.are_ours.store(true, Ordering::Relaxed);
+        notices.0.hides_notices.store(true, Ordering::Relaxed);
         let cases = [
             (LISTENING, None),
             (HELP, None),
@@ -315,7 +315,7 @@ mod tests {
             ("", Some("")),
         ];
         for (line, kept) in cases {
-            assert_eq!(notices.keep_ours(line.to_owned()).as_deref(), kept, "{line}");
+            assert_eq!(notices.keep_app_output(line.to_owned()).as_deref(), kept, "{line}");
         }
     }
 
@@ -323,7 +323,7 @@ mod tests {
     async fn the_operators_own_inspector_is_found_and_what_it_prints_is_passed_on() {
         let notices = Notices::default();
         for line in [LISTENING, HELP, "Debugger attached."] {
-            assert_eq!(notices.keep_ours(line.to_owned()).as_deref(), Some(line));
+            assert_eq!(notices.keep_app_output(line.to_owned()).as_deref(), Some(line));
         }
         assert_eq!(notices.address(|| ()).await.as_deref(), Some("ws://127.0.0.1:38969/a8815c9f"));
     }
@@ -331,8 +331,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_inspector_that_opens_now_counts_more_than_one_that_was_open_before() {
         let notices = Notices::default();
-        notices.keep_ours(LISTENING.to_owned());
-        let opens = || _ = notices.keep_ours("Debugger listening on ws://127.0.0.1:2/b".to_owned());
+        notices.keep_app_output(LISTENING.to_owned());
+        let opens = || _ = notices.keep_app_output("Debugger listening on ws://127.0.0.1:2/b".to_owned());
         assert_eq!(notices.address(opens).await.as_deref(), Some("ws://127.0.0.1:2/b"));
     }
 

@@ -381,7 +381,7 @@ impl WorkerLog {
         while let Some(line) = lines.next().await {
             let line = String::from_utf8(line)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-            let Some(line) = notices.keep_ours(line) else { continue };
+            let Some(line) = notices.keep_app_output(line) else { continue };
             tail.push(stream, line.clone());
             let (is_whole, pid) = (lines.was_whole(), pid.load(Ordering::Relaxed));
             self.record(LogEntry::Output { stream, line, is_whole, pid });
