@@ -106,8 +106,8 @@ impl<E> Lease<E> {
     }
 
     /// How many other slots of the member were in use when this one was granted.
-    pub fn beside(&self) -> usize {
-        self.grant.beside as usize
+    pub fn others_in_use(&self) -> usize {
+        self.grant.others_in_use as usize
     }
 
     /// The arrival number of the request. The request shows it when it tries again.

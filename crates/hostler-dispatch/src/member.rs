@@ -111,7 +111,7 @@ pub(super) struct Grant<E> {
     /// What may follow the lease.
     pub long_lived: Option<LongLived>,
     /// How many other slots of the member were in use at the grant, up to 65535.
-    pub beside: u16,
+    pub others_in_use: u16,
     /// The place of the member among the members at the grant. It may have changed.
     pub place: u32,
     /// The key of the slot in [`MemberState::held`], where its kind is. A grant is kept small.

@@ -204,7 +204,7 @@ impl<E> Roster<E> {
         self.edit_at(index, |state| {
             debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
             state.lease_time(now);
-            let beside = u16::try_from(state.in_use).unwrap_or(u16::MAX);
+            let others_in_use = u16::try_from(state.in_use).unwrap_or(u16::MAX);
             state.in_use += 1;
             let held = u32::try_from(state.held.insert(HeldSlot { since: now, kind })).unwrap_or(u32::MAX);
             if let Some(long_lived) = long_lived {
@@ -228,7 +228,7 @@ impl<E> Roster<E> {
                 was_ejected,
                 alone,
                 long_lived,
-                beside,
+                others_in_use,
                 unsent,
                 place,
                 held,

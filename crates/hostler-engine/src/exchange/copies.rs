@@ -1,30 +1,30 @@
-//! A copy of a request for a fetch that no client waits for. Does not know why it is fetched.
+//! Copies of a request: for a second try, and for a fetch that no client waits for. Does not know why the request is sent once more.
 
 use super::{Exchange, RequestId};
 
 impl Exchange {
     /// The same request for a second try: with the same id, trace and certificate, and without a deadline.
-    pub fn twin(&self) -> Self {
-        let mut twin = self.again();
-        twin.id = self.id.clone();
-        twin.trace.clone_from(&self.trace);
-        twin.certificate.clone_from(&self.certificate);
-        twin
+    pub fn copy_for_second_try(&self) -> Self {
+        let mut copy = self.copy_for_refresh();
+        copy.id = self.id.clone();
+        copy.trace.clone_from(&self.trace);
+        copy.certificate.clone_from(&self.certificate);
+        copy
     }
 
     /// The same request without a client that waits. The member sees the same client and route, and a new request id.
-    pub fn again(&self) -> Self {
-        let mut again = Self::new(self.peer, self.local, self.deadline.sweep().deadline());
-        again.head = self.head.clone();
-        again.rewritten.clone_from(&self.rewritten);
-        again.peer_ip = self.peer_ip.clone();
-        again.scheme = self.scheme;
-        again.protocol = self.protocol;
-        again.to_member = self.to_member.clone();
-        again.forwarded_proto = self.forwarded_proto;
-        again.client = self.client;
-        again.id = RequestId::made();
-        again.log_facts.route.clone_from(&self.log_facts.route);
-        again
+    pub fn copy_for_refresh(&self) -> Self {
+        let mut copy = Self::new(self.peer, self.local, self.deadline.sweep().deadline());
+        copy.head = self.head.clone();
+        copy.rewritten.clone_from(&self.rewritten);
+        copy.peer_ip = self.peer_ip.clone();
+        copy.scheme = self.scheme;
+        copy.protocol = self.protocol;
+        copy.to_member = self.to_member.clone();
+        copy.forwarded_proto = self.forwarded_proto;
+        copy.client = self.client;
+        copy.id = RequestId::made();
+        copy.log_facts.route.clone_from(&self.log_facts.route);
+        copy
     }
 }

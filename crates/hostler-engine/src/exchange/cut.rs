@@ -11,18 +11,19 @@ pub enum Slow {
     Stalled,
     /// The client took less than `server.min_send_rate`.
     TooSlow,
-    /// The client took less than `server.min_slot_rate` while a worker waited, and the spool had no room for the answer.
-    SpoolFull,
+    /// A worker waited for the client, because the spool had no room for the answer. The client took less than `server.min_slot_rate`, or
+    /// nothing for too long.
+    HoldsWorker,
 }
 
 impl Slow {
-    const ALL: [Self; 3] = [Self::Stalled, Self::TooSlow, Self::SpoolFull];
+    const ALL: [Self; 3] = [Self::Stalled, Self::TooSlow, Self::HoldsWorker];
 
     pub fn reason(self) -> &'static str {
         match self {
             Self::Stalled => "client stalled",
             Self::TooSlow => "client too slow",
-            Self::SpoolFull => "spool full",
+            Self::HoldsWorker => "spool full",
         }
     }
 }
@@ -38,7 +39,7 @@ pub struct CutView {
     pub stalled: u64,
     /// The client took less than `server.min_send_rate`.
     pub too_slow: u64,
-    /// The client took less than `server.min_slot_rate` while a worker waited.
+    /// A worker waited for the client, which took less than `server.min_slot_rate`, or nothing for too long.
     pub spool_full: u64,
 }
 

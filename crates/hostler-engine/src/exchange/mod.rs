@@ -1,11 +1,11 @@
 //! The Exchange: one request and its answer, with facts and timings. Each step fills in its part. Knows no routes, pools or sockets.
 
-mod again;
 pub mod body;
 mod buckets;
 pub mod clients;
 pub mod clock;
 pub mod connections;
+mod copies;
 mod costs;
 pub mod cut;
 pub mod deadline;

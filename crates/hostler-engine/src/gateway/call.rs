@@ -56,8 +56,9 @@ pub(super) async fn call_within<D: Downstream>(
         }
         queue_wait.preference.alone = target.poison.isolates(exchange);
         let lease = queue_wait.slot(exchange, client).await;
-        let lease =
-            lease.map_err(|no_slot| last.take().filter(|_| policy.hides(&no_slot)).unwrap_or(no_slot))?;
+        let lease = lease.map_err(|no_slot| {
+            last.take().filter(|_| policy.prefers_last_failure(&no_slot)).unwrap_or(no_slot)
+        })?;
         target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
@@ -167,7 +168,7 @@ impl RetryPolicy for ConfiguredRetry {
     }
 
     /// The failure of a member says more than that the wait was too long.
-    fn hides(&self, no_slot: &Refusal) -> bool {
+    fn prefers_last_failure(&self, no_slot: &Refusal) -> bool {
         matches!(no_slot, Refusal::QueueTimeout)
     }
 

@@ -16,7 +16,7 @@ pub trait RetryPolicy {
     fn preference(&self, exchange: &mut Exchange, target: &PoolTarget) -> Result<MemberPreference, Refusal>;
 
     /// Whether the client is told why the last attempt failed, instead of why there is no slot for another attempt.
-    fn hides(&self, no_slot: &Refusal) -> bool;
+    fn prefers_last_failure(&self, no_slot: &Refusal) -> bool;
 
     /// Whether every member has had an attempt, so that this member need not have another one.
     fn has_tried_all(&self, attempt: &Attempt<'_>, exchange: &Exchange) -> bool;

@@ -105,7 +105,7 @@ impl<'a> QueueWait<'a> {
         // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
         exchange.log_facts.in_use =
-            outcome.as_ref().map_or(exchange.log_facts.in_use, |lease| Some(lease.beside()));
+            outcome.as_ref().map_or(exchange.log_facts.in_use, |lease| Some(lease.others_in_use()));
         exchange.timings.slot_since = outcome.as_ref().map(Lease::since).ok().or(exchange.timings.slot_since);
         exchange.timings.queue_wait += match &outcome {
             Ok(lease) => lease.since().saturating_duration_since(asked),

@@ -20,7 +20,7 @@ use crate::journal::{Journal, Level};
 pub type OnHang = Arc<dyn Fn(MemberId) + Send + Sync>;
 
 /// What a worker of our own has besides its address.
-pub struct Ours {
+pub struct OwnWorker {
     /// Called when the worker hangs.
     pub on_hang: OnHang,
     /// Tells when the worker ends.
@@ -54,7 +54,7 @@ pub struct Endpoint {
     /// The result of its health checks, if there are any.
     pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
     /// Workers of our own never close an idle connection (the preload sees to that). Other members may close one at any moment.
-    ours: Option<Ours>,
+    ours: Option<OwnWorker>,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[Mutex<Vec<Parked>>]>,
     /// Shared HTTP/2 connections, one list per thread. Empty if the member speaks only HTTP/1.1.
@@ -77,7 +77,7 @@ impl Endpoint {
         label: Arc<str>,
         meter: Arc<Meter>,
         threads: usize,
-        ours: Option<Ours>,
+        ours: Option<OwnWorker>,
     ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
         let sharing = if connector.protocol == MemberProtocol::Http2 { threads } else { 0 };

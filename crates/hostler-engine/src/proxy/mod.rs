@@ -46,7 +46,7 @@ pub use call_ending::CallEnding;
 pub use checked::Checked;
 pub use connector::{Connector, MemberProtocol, MemberTls};
 pub use ending::{ALONE_TIME, CallRemains};
-pub use endpoint::{Endpoint, MemberNews, OnHang, Ours};
+pub use endpoint::{Endpoint, MemberNews, OnHang, OwnWorker};
 pub use failure::{Failure, TlsFault};
 pub use health_check::{CheckSettings, Checking};
 pub use link::is_for_our_cache;

@@ -49,9 +49,10 @@ impl SecondTry {
         thread: usize,
     ) -> Self {
         debug_assert!(exchange.body.is_none(), "a body is sent once");
-        let facts = SlotFacts { member: lease.label.clone(), since: lease.since(), beside: lease.beside() };
+        let facts =
+            SlotFacts { member: lease.label.clone(), since: lease.since(), beside: lease.others_in_use() };
         let (sender, outcome) = oneshot::channel();
-        tokio::spawn(run(exchange.twin(), lease, settings.clone(), thread, sender));
+        tokio::spawn(run(exchange.copy_for_second_try(), lease, settings.clone(), thread, sender));
         Self { outcome, facts }
     }
 

@@ -51,7 +51,7 @@ impl RetryPolicy for RegisteredRoute {
 
     /// A member's failure says more than that no member is left or that the wait was too long. But if the client has left, that is the
     /// reason.
-    fn hides(&self, no_slot: &Refusal) -> bool {
+    fn prefers_last_failure(&self, no_slot: &Refusal) -> bool {
         !matches!(no_slot, Refusal::ClientLeft)
     }
 

@@ -238,7 +238,7 @@ impl AnswerBuffer {
         if holds && settings.min_slot_rate > 0 {
             let idle = now - *self.idle_since.get_or_insert(now);
             if is_slow || idle >= MOST_HELD {
-                return Poll::Ready(Slow::SpoolFull);
+                return Poll::Ready(Slow::HoldsWorker);
             }
             self.slot_pace.wait(now);
         }
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn a_worker_waits_only_for_clients_that_read_on() {
         assert_eq!(lasts(65_536, 1000, true), None);
-        assert_eq!(lasts(8192, 1000, true), Some((12_000, Slow::SpoolFull)));
-        assert_eq!(lasts(0, 1000, true), Some((10_000, Slow::SpoolFull)));
+        assert_eq!(lasts(8192, 1000, true), Some((12_000, Slow::HoldsWorker)));
+        assert_eq!(lasts(0, 1000, true), Some((10_000, Slow::HoldsWorker)));
     }
 }

@@ -11,7 +11,7 @@ use hostler_engine::gateway::{
     ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness, low_requests,
 };
 use hostler_engine::journal::Journal;
-use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, Ours};
+use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, OwnWorker};
 use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -233,7 +233,7 @@ impl RunningPool {
                 let label = facts.index.to_string().into();
                 // A spare that joins again is the same process.
                 let process = format!("{instance} {} {}", facts.index, facts.generation).into();
-                let ours = Ours { on_hang: on_hang.clone(), exit_watch: facts.exit_watch };
+                let ours = OwnWorker { on_hang: on_hang.clone(), exit_watch: facts.exit_watch };
                 let mut endpoint =
                     Endpoint::new(wire_address(&address).into(), label, meter.clone(), threads, Some(ours));
                 endpoint.process = Some(process);

@@ -29,7 +29,7 @@ pub(super) fn begin(
         return;
     };
     fetch.lead(flight);
-    let (route, exchange) = (route.clone(), exchange.again());
+    let (route, exchange) = (route.clone(), exchange.copy_for_refresh());
     tokio::spawn(async move {
         // If another Hostler that shares the memcached has already refreshed it, take that answer.
         if let Some(fresh) = fetched_by_others(&fetch, &exchange).await {
