@@ -82,7 +82,7 @@ struct Session {
     window: Reservation,
     common: Arc<Http2Shared>,
     /// The deadline for what the connection waits for, depending on the phase.
-    send_limits: Deadline,
+    phase_deadline: Deadline,
     phase: ConnectionPhase,
     /// Whether the client was told that no more streams are accepted (GOAWAY).
     leaving: bool,
@@ -131,7 +131,7 @@ impl Shard {
         let end_reason = Arc::new(EndReason::default());
         let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, end_reason.clone());
         let connection = handshake(&settings, metered_io, &end_reason).await?;
-        let send_limits = self.sweep.deadline();
+        let phase_deadline = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
         let window = memory.reservation();
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
@@ -154,7 +154,7 @@ impl Shard {
             connection,
             window,
             common,
-            send_limits,
+            phase_deadline,
             phase: ConnectionPhase::Busy,
             leaving: false,
             is_aborted: false,
@@ -242,7 +242,7 @@ impl Session {
             }
             self.fit_window();
             self.update_phase();
-            if self.send_limits.poll_due(cx).is_pending() {
+            if self.phase_deadline.poll_due(cx).is_pending() {
                 return Poll::Pending;
             }
             if self.phase != ConnectionPhase::Idle {
@@ -289,10 +289,10 @@ impl Session {
         // While sending, this task runs when the client has taken something or has sent a frame.
         if phase != self.phase || phase == ConnectionPhase::Sending {
             match phase {
-                ConnectionPhase::Busy => self.send_limits.clear(),
-                ConnectionPhase::Sending => self.send_limits.set_after(settings.send_limits.send_timeout),
-                ConnectionPhase::Idle => self.send_limits.set_after(settings.idle_timeout),
-                ConnectionPhase::Leaving => self.send_limits.set_after(settings.linger_timeout),
+                ConnectionPhase::Busy => self.phase_deadline.clear(),
+                ConnectionPhase::Sending => self.phase_deadline.set_after(settings.send_limits.send_timeout),
+                ConnectionPhase::Idle => self.phase_deadline.set_after(settings.idle_timeout),
+                ConnectionPhase::Leaving => self.phase_deadline.set_after(settings.linger_timeout),
             }
             self.phase = phase;
         }
