@@ -2,13 +2,23 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_cache::{Flight, FlightRole, Moment, StoredForm};
 use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
-use super::{BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, SharedCache, StorageKey};
+use super::{
+    BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Pouring, SharedCache, StorageKey,
+    UnreadLimit,
+};
+
+/// A form that no client reads is made to its end.
+const TO_THE_END: UnreadLimit = UnreadLimit { time: Duration::MAX, bytes: usize::MAX };
+/// As long as the answer itself is still coming, a form that no client reads ends soon. Otherwise it would be a reader of the answer, and a
+/// member would go on for it.
+const SOON: UnreadLimit = UnreadLimit { time: Duration::from_millis(250), bytes: usize::MAX };
 
 /// An answer whose body is in memory or on its way there, as one client gets it.
 pub struct SharedBody {
@@ -114,7 +124,8 @@ struct Making {
 
 impl Making {
     async fn go_on(self, incoming_body: Arc<IncomingBody>, mut encoding: FormEncoding) {
-        let pouring = incoming_body.pouring();
+        let limit = if encoding.reading.has_all() { TO_THE_END } else { SOON };
+        let mut pouring = Pouring::new(&incoming_body, limit);
         loop {
             match pouring.pour(&mut encoding).await {
                 Poured::Whole(body) => return self.keep(body),

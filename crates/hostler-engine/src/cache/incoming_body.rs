@@ -39,12 +39,11 @@ pub enum Poured {
     ReadWithoutStoring,
     /// It broke off.
     Cut(Cut),
-    /// It does not fit, and no reader is left.
+    /// No reader is left, and it does not fit or does not end soon.
     Unwanted,
 }
 
-/// A body on its way into memory. A body that does not fit still reaches its first reader, at that reader's speed. Other readers get it
-/// only as long as they keep up.
+/// A body on its way into memory. A body that does not fit still reaches all its readers, at the speed of the slowest one.
 pub struct IncomingBody {
     most: usize,
     state: Mutex<FillState>,
@@ -60,6 +59,8 @@ struct FillState {
     base: usize,
     is_too_large: bool,
     readers: Slab<Reader>,
+    /// How many bytes had come when the last reader left.
+    unread_from: usize,
     end: Option<BodyEnd>,
 }
 
@@ -72,9 +73,10 @@ enum BodyEnd {
 
 struct Reader {
     at: usize,
+    /// The task that reads.
     waker: Option<Waker>,
-    /// The body does not wait for this reader.
-    may_be_left_behind: bool,
+    /// It has read all that has come.
+    waits: bool,
 }
 
 /// How much may be taken from the source.
@@ -97,8 +99,7 @@ impl IncomingBody {
         if state.is_too_large || matches!(state.end, Some(BodyEnd::Cut(_))) {
             return None;
         }
-        let may_be_left_behind = !state.readers.is_empty();
-        let key = state.readers.insert(Reader { at: 0, waker: None, may_be_left_behind });
+        let key = state.readers.insert(Reader { at: 0, waker: None, waits: false });
         Some(BodyReading { incoming_body: self.clone(), key, until: None, trailers: None })
     }
 
@@ -118,12 +119,8 @@ impl IncomingBody {
         }
     }
 
-    /// The right to fill. When it is dropped before the end, the body is cut.
-    pub fn pouring(&self) -> Pouring<'_> {
-        Pouring(self)
-    }
-
-    fn poll_pour(
+    /// Takes what the source has now, and wakes the task when there is more to do.
+    pub(super) fn poll_pour(
         &self,
         cx: &mut Context<'_>,
         source: &mut impl BodyFeed,
@@ -156,10 +153,29 @@ impl IncomingBody {
 
     /// How many bytes have come.
     pub fn come(&self) -> usize {
+        self.state().come()
+    }
+
+    /// How many bytes have come since the last reader left. None: it has readers.
+    pub fn unread(&self) -> Option<usize> {
         let state = self.state();
-        match &state.end {
-            Some(BodyEnd::Whole(body, _)) => body.len(),
-            _ => state.base + state.body.len(),
+        state.readers.is_empty().then(|| state.come() - state.unread_from)
+    }
+
+    /// Cuts a body that no one reads. False if it has ended, or if a reader has come meanwhile.
+    pub(super) fn cut_unread(&self) -> bool {
+        let mut state = self.state();
+        let is_unread = state.readers.is_empty() && state.end.is_none();
+        if is_unread {
+            state.end = Some(BodyEnd::Cut(Cut("no client reads it".into())));
+        }
+        is_unread
+    }
+
+    /// Filling has stopped before the end.
+    pub(super) fn give_up(&self) {
+        if self.state().end.is_none() {
+            self.end(Err(Cut("filling it was given up".into())));
         }
     }
 
@@ -174,7 +190,8 @@ impl IncomingBody {
         state.body.extend_from_slice(piece);
         let is_too_large_now = !state.is_too_large && state.body.len() > self.most;
         state.is_too_large |= is_too_large_now;
-        let wakers = state.wakers();
+        // Readers that do not wait for more must know, too: from now on the others wait for them.
+        let wakers = state.wakers(is_too_large_now);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         is_too_large_now
@@ -197,7 +214,7 @@ impl IncomingBody {
                 Poured::Cut(cut)
             }
         };
-        let wakers = state.wakers();
+        let wakers = state.wakers(false);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         poured
@@ -208,50 +225,29 @@ impl IncomingBody {
     }
 }
 
-/// The right to fill.
-pub struct Pouring<'f>(&'f IncomingBody);
-
-impl Pouring<'_> {
-    /// Fills until the body is complete, cut, or found too large.
-    pub async fn pour(&self, source: &mut impl BodyFeed) -> Poured {
-        let mut piece = Vec::new();
-        poll_fn(|cx| self.0.poll_pour(cx, source, &mut piece)).await
-    }
-}
-
-/// Readers get an error when filling stops, for any reason.
-impl Drop for Pouring<'_> {
-    fn drop(&mut self) {
-        if self.0.state().end.is_none() {
-            self.0.end(Err(Cut("filling it was given up".into())));
-        }
-    }
-}
-
 impl FillState {
     fn room(&mut self, most: usize) -> Room {
         if !self.is_too_large {
             // One byte more than fits is enough to know that the body does not fit.
             return Room::For(most + 1 - self.body.len());
         }
-        loop {
-            let slowest = self.readers.iter().min_by_key(|(_, reader)| reader.at);
-            let Some((key, &Reader { at, may_be_left_behind, .. })) = slowest else { return Room::Unwanted };
-            let come = self.base + self.body.len();
-            // A reader of a part may begin behind the bytes that have come.
-            let at = at.min(come);
-            self.forget(at - self.base);
-            let kept = come - at;
-            if kept < most.max(1) {
-                return Room::For(most.max(1) - kept);
-            }
-            if !may_be_left_behind {
-                return Room::None;
-            }
-            let waker = self.readers.remove(key).waker;
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+        let Some(slowest) = self.readers.iter().map(|(_, reader)| reader.at).min() else {
+            return Room::Unwanted;
+        };
+        let come = self.come();
+        // A reader of a part may begin behind the bytes that have come.
+        let at = slowest.min(come);
+        self.forget(at - self.base);
+        match most.max(1).saturating_sub(come - at) {
+            0 => Room::None,
+            room => Room::For(room),
+        }
+    }
+
+    fn come(&self) -> usize {
+        match &self.end {
+            Some(BodyEnd::Whole(body, _)) => body.len(),
+            _ => self.base + self.body.len(),
         }
     }
 
@@ -263,8 +259,19 @@ impl FillState {
         }
     }
 
-    fn wakers(&mut self) -> Vec<Waker> {
-        self.readers.iter_mut().filter_map(|(_, reader)| reader.waker.take()).collect()
+    /// The tasks of the readers that wait, or of `all`.
+    fn wakers(&mut self, all: bool) -> Vec<Waker> {
+        let meant = self.readers.iter_mut().map(|(_, reader)| reader).filter(|reader| all || reader.waits);
+        meant.filter_map(|reader| reader.waker.take()).collect()
+    }
+}
+
+impl Reader {
+    fn note_task(&mut self, cx: &Context<'_>, waits: bool) {
+        self.waits = waits;
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            self.waker = Some(cx.waker().clone());
+        }
     }
 }
 
@@ -296,11 +303,7 @@ impl BodyReading {
     ) -> Poll<Result<bool, Cut>> {
         let mut guard = self.incoming_body.state();
         let state = &mut *guard;
-        let Some(reader) = state.readers.get_mut(self.key) else {
-            return Poll::Ready(Err(Cut(
-                "it does not fit into the cache, and this client was too slow".into()
-            )));
-        };
+        let reader = state.readers.get_mut(self.key).expect("invariant: a reader stays until it is dropped");
         let (come, trailers) = match &state.end {
             None => (&state.body[..], None),
             Some(BodyEnd::Whole(body, trailers)) => (&body[..], Some(trailers)),
@@ -318,8 +321,8 @@ impl BodyReading {
             self.trailers = trailers.cloned().flatten();
             return Poll::Ready(Ok(true));
         }
+        reader.note_task(cx, piece.is_empty());
         if piece.is_empty() {
-            reader.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
         let has_made_room = state.is_too_large;
@@ -332,9 +335,12 @@ impl BodyReading {
 
     /// Whether filling waits for this reader.
     pub fn holds_up(&self) -> bool {
-        let state = self.incoming_body.state();
-        let is_first = state.readers.get(self.key).is_some_and(|reader| !reader.may_be_left_behind);
-        state.is_too_large && is_first
+        self.incoming_body.is_too_large()
+    }
+
+    /// All of the body is in memory.
+    pub fn has_all(&self) -> bool {
+        matches!(self.incoming_body.state().end, Some(BodyEnd::Whole(..)))
     }
 
     /// Waits for the end of the body without reading it. Fails if the body does not fit, because it would be fetched for no reader.
@@ -350,7 +356,7 @@ impl BodyReading {
                 None => {}
             }
             if let Some(reader) = state.readers.get_mut(self.key) {
-                reader.waker = Some(cx.waker().clone());
+                reader.note_task(cx, true);
             }
             Poll::Pending
         })
@@ -366,11 +372,9 @@ impl BodyReading {
 impl Drop for BodyReading {
     fn drop(&mut self) {
         let mut state = self.incoming_body.state();
-        let left = state.readers.try_remove(self.key);
-        if left.is_some_and(|reader| !reader.may_be_left_behind)
-            && let Some((_, next)) = state.readers.iter_mut().next()
-        {
-            next.may_be_left_behind = false;
+        state.readers.try_remove(self.key);
+        if state.readers.is_empty() {
+            state.unread_from = state.come();
         }
         drop(state);
         self.incoming_body.pourer.wake();

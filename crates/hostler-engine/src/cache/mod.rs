@@ -5,6 +5,7 @@ mod head;
 mod incoming_body;
 mod lines;
 mod parts;
+mod pouring;
 mod shared;
 
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use hostler_wire::{BodyLength, ResponseHead};
 
 pub use forms::{Encoded, SharedBody};
 pub use head::{freshened, not_modified, part, size, stored};
-pub use incoming_body::{BodyFeed, BodyReading, Cut, IncomingBody, Poured, Pouring};
+pub use incoming_body::{BodyFeed, BodyReading, Cut, IncomingBody, Poured};
 pub use lines::HeadLines;
 pub use parts::parts;
+pub use pouring::{Pouring, UnreadLimit};
 
 use crate::journal::{Journal, Level};
 

@@ -1,9 +1,16 @@
 //! Tests of bodies that come in pieces, with readers of different speeds.
 
 use std::collections::VecDeque;
-use std::task::Context;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
+use crate::cache::{Pouring, UnreadLimit};
+
+const LIMIT: UnreadLimit = UnreadLimit { time: Duration::from_millis(250), bytes: 10 };
 
 /// A source that gives these pieces, then its end. None breaks it off.
 #[derive(Default)]
@@ -113,7 +120,7 @@ fn a_truncated_body_is_an_error_for_unfinished_readers_and_takes_no_new_ones() {
 fn readers_get_an_error_when_filling_stops() {
     let incoming_body = IncomingBody::new(100);
     let mut reading = incoming_body.reading().unwrap();
-    drop(incoming_body.pouring());
+    drop(Pouring::new(&incoming_body, LIMIT));
     assert_eq!(read(&mut reading, 99), None);
 }
 
@@ -133,38 +140,106 @@ fn a_body_at_the_size_limit_is_kept_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn a_body_over_the_limit_waits_for_its_first_reader_and_drops_slower_ones() {
+fn a_body_over_the_limit_reaches_all_its_readers_at_the_speed_of_the_slowest() {
     let incoming_body = IncomingBody::new(4);
-    let (mut first, mut slow, mut fast) = (
-        incoming_body.reading().unwrap(),
-        incoming_body.reading().unwrap(),
-        incoming_body.reading().unwrap(),
-    );
-    let mut source = pieces(&["01234", "56", "78"]);
+    let (mut slow, mut fast) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
+    let mut source = Pieces { ends: true, ..pieces(&["01234", "56", "78"]) };
+    assert!(!slow.holds_up() && !fast.holds_up());
     assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert!(slow.holds_up() && fast.holds_up());
     assert_eq!(read(&mut fast, 99), some("01234", false));
+    assert_eq!(incoming_body.begin(&mut source), None, "there is no room");
+    assert_eq!(read(&mut slow, 3), some("012", false));
     assert_eq!(incoming_body.begin(&mut source), None);
-    assert_eq!(read(&mut fast, 99), some("", false), "the first has not read anything");
-    assert_eq!(read(&mut first, 99), some("01234", false));
-    assert_eq!(incoming_body.begin(&mut source), None);
-    assert_eq!(read(&mut first, 99), some("5678", false));
-    assert_eq!(read(&mut fast, 99), some("5678", false));
-    assert_eq!(read(&mut slow, 99), None, "it was in the way");
+    assert_eq!(read(&mut fast, 99), some("56", false));
+    assert_eq!(read(&mut slow, 99), some("3456", false));
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Passed));
+    assert_eq!(read(&mut fast, 99), some("78", true));
+    assert_eq!(read(&mut slow, 99), some("78", true));
 }
 
 #[test]
-fn when_the_first_reader_leaves_the_next_one_sets_the_pace_and_without_readers_filling_stops() {
+fn when_the_slowest_reader_leaves_the_next_one_sets_the_pace_and_without_readers_filling_stops() {
     let incoming_body = IncomingBody::new(4);
-    let (first, mut second) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
+    let (slowest, mut other) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
     let mut source = pieces(&["01234", "56", "78"]);
     assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
-    drop(first);
+    assert_eq!(read(&mut other, 99), some("01234", false));
     assert_eq!(incoming_body.begin(&mut source), None);
-    assert_eq!(read(&mut second, 99), some("01234", false));
+    assert_eq!(read(&mut other, 99), some("", false));
+    drop(slowest);
     assert_eq!(incoming_body.begin(&mut source), None);
-    assert_eq!(read(&mut second, 99), some("5678", false));
-    drop(second);
+    assert_eq!(read(&mut other, 99), some("5678", false));
+    drop(other);
     assert_eq!(incoming_body.begin(&mut source), Some(Poured::Unwanted));
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_reader_with_a_slow_client_learns_that_others_wait_for_it() {
+    let incoming_body = IncomingBody::new(4);
+    let mut reading = incoming_body.reading().unwrap();
+    let mut source = pieces(&["01"]);
+    assert_eq!(incoming_body.begin(&mut source), None);
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(wakes.clone());
+    let come = reading.poll_body(&mut Context::from_waker(&waker), &mut Vec::new(), 1);
+    assert_eq!(come, Poll::Ready(Ok(false)));
+    source.left.push_back(b"2".into());
+    assert_eq!(incoming_body.begin(&mut source), None);
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "it does not wait for more");
+    source.left.push_back(b"345".into());
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_reader_filling_goes_on_for_a_short_time_only() {
+    let incoming_body = IncomingBody::new(100);
+    let reading = incoming_body.reading().unwrap();
+    let mut source = pieces(&["0123456789 a piece for the reader"]);
+    let mut pouring = Pouring::new(&incoming_body, LIMIT);
+    let began = Instant::now();
+    let left = async {
+        sleep(Duration::from_secs(9)).await;
+        drop(reading);
+    };
+    assert_eq!(tokio::join!(pouring.pour(&mut source), left).0, Poured::Unwanted);
+    assert_eq!(began.elapsed(), Duration::from_millis(9250));
+    assert!(incoming_body.reading().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_reader_filling_goes_on_for_a_few_bytes_only() {
+    let incoming_body = IncomingBody::new(100);
+    drop(incoming_body.reading());
+    let mut pouring = Pouring::new(&incoming_body, LIMIT);
+    let began = Instant::now();
+    assert_eq!(pouring.pour(&mut pieces(&["0123456789a"])).await, Poured::Unwanted);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_comes_before_filling_has_stopped_gets_the_whole_body() {
+    let incoming_body = IncomingBody::new(100);
+    drop(incoming_body.reading());
+    let mut pouring = Pouring::new(&incoming_body, LIMIT);
+    let mut source = pieces(&["01234"]);
+    assert!(timeout(Duration::from_millis(200), pouring.pour(&mut source)).await.is_err());
+    let mut reading = incoming_body.reading().unwrap();
+    assert!(timeout(Duration::from_secs(60), pouring.pour(&mut source)).await.is_err());
+    (source.left, source.ends) = ([b"56789abcdefgh".to_vec()].into(), true);
+    assert!(matches!(pouring.pour(&mut source).await, Poured::Whole(_)));
+    assert_eq!(read(&mut reading, 99), some("0123456789abcdefgh", true));
 }
 
 #[test]
@@ -201,7 +276,7 @@ async fn readers_on_other_threads_are_woken() {
     }
     source.ends = true;
     assert!(
-        matches!(incoming_body.pouring().pour(&mut source).await, Poured::Whole(body) if body.len() == 500_000)
+        matches!(Pouring::new(&incoming_body, LIMIT).pour(&mut source).await, Poured::Whole(body) if body.len() == 500_000)
     );
     for reader in readers {
         assert_eq!(reader.join().unwrap(), 500_000);

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::show;
 use crate::cache::{
     self, BodyFeed, Caching, Coming, Cut, Entry, FetchOutcome, IncomingBody, Poured, Pouring, StorageKey,
+    UnreadLimit,
 };
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
@@ -28,6 +29,11 @@ const OVERHEAD: usize = 1024;
 /// After an answer was too large to store, its URL counts as too large for this long. Range requests for it then go to the member as they
 /// are; the whole answer is not fetched for each of them.
 const LARGE_MS: u64 = 10 * 60 * 1000;
+
+/// After the last client has left, an answer is read on so far, to store it. Its member may go on for as long as it likes, and holds a slot.
+const UNREAD: UnreadLimit = UnreadLimit { time: Duration::from_millis(250), bytes: 256 * 1024 };
+/// The same for an answer that has an end, as its length says, and for one whose client wants no more than its head.
+const UNREAD_WITH_END: UnreadLimit = UnreadLimit { time: Duration::from_secs(2), bytes: usize::MAX };
 
 /// An answer that is being read.
 pub(super) struct Arrival {
@@ -109,21 +115,37 @@ impl Arrival {
                 note_stored(exchange, is_known_to_fit && self.coming.freshness.is_ok());
                 let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
                 let following = target.poison.following(exchange);
-                tokio::spawn(self.go_on(member, following, target.call.hang_timeout));
+                let limit = self.unread_limit();
+                tokio::spawn(self.go_on(member, following, target.call.hang_timeout, limit));
                 Ok(answer)
             }
         }
     }
 
-    /// Reads to the end, even if no client reads along.
-    async fn go_on(mut self, mut member: FetchSource, following: Following, silence_limit: Duration) {
+    fn unread_limit(&self) -> UnreadLimit {
+        let has_end = matches!(self.coming.length, BodyLength::Known(_));
+        let is_read = self.coming.incoming_body.unread().is_none();
+        match self.coming.freshness {
+            Ok(_) if has_end || !is_read => UNREAD_WITH_END,
+            Ok(_) | Err(_) => UNREAD,
+        }
+    }
+
+    /// Reads to the end. If all clients leave, it has to come soon.
+    async fn go_on(
+        mut self,
+        mut member: FetchSource,
+        following: Following,
+        silence_limit: Duration,
+        limit: UnreadLimit,
+    ) {
         let coming = self.coming.clone();
-        let pouring = coming.incoming_body.pouring();
+        let mut pouring = Pouring::new(&coming.incoming_body, limit);
         if let Some(flight) = &self.flight {
             flight.arrive(&FetchOutcome::Coming(coming.clone()));
         }
         loop {
-            match pour(&coming.incoming_body, &pouring, &mut member, silence_limit).await {
+            match pour(&coming.incoming_body, &mut pouring, &mut member, silence_limit).await {
                 Poured::TooLarge => settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS)),
                 Poured::Whole(body) => {
                     member.call.end(CallEnding::Whole);
@@ -139,6 +161,7 @@ impl Arrival {
                     return following.follow(member.call.break_off(error).1.pending_end);
                 }
                 Poured::Unwanted => {
+                    drop(self.flight.take());
                     return following.follow(member.call.end(CallEnding::Unwanted).pending_end);
                 }
             }
@@ -184,7 +207,7 @@ fn note_stored(exchange: &mut Exchange, is_stored: bool) {
 /// limit: its readers may be slow.
 async fn pour(
     incoming_body: &IncomingBody,
-    pouring: &Pouring<'_>,
+    pouring: &mut Pouring<'_>,
     member: &mut FetchSource,
     silence_limit: Duration,
 ) -> Poured {
