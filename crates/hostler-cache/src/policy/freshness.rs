@@ -15,8 +15,10 @@ pub struct Freshness {
     pub received: Moment,
     /// Its age at that time, in milliseconds (RFC 9111 section 4.2.3).
     pub initial_age: u64,
-    /// Seconds for which it is fresh, counted from age 0.
+    /// Seconds for which it is fresh, counted from age 0, or from its arrival.
     pub lifetime: u32,
+    /// The lifetime counts from the arrival: the route has set it.
+    pub from_arrival: bool,
     /// Seconds after that during which it may be served while a new one is fetched.
     pub stale_while_revalidate: u32,
     /// Seconds after that during which it may be served when its member fails.
@@ -61,13 +63,6 @@ impl Freshness {
         let initial_age = initial_age(answer, requested, received);
         let Lifetime { seconds, word } =
             Lifetime::of(rules, status, answer, &directives, received).ok_or(NotStored::Lifetime)?;
-        // A lifetime from the route counts from the arrival of the response, without its age at that time.
-        let seconds = match word {
-            Word::Answer => seconds,
-            Word::Route => {
-                seconds.saturating_add(u32::try_from(initial_age.div_ceil(1000)).unwrap_or(u32::MAX))
-            }
-        };
         let says = &directives.says;
         let no_cache = says.no_cache == Scope::Whole;
         let stale = |own: Seconds, route: u32| match own {
@@ -78,6 +73,7 @@ impl Freshness {
             received,
             initial_age,
             lifetime: seconds,
+            from_arrival: matches!(word, Word::Route),
             stale_while_revalidate: stale(says.stale_while_revalidate, rules.stale_while_revalidate),
             stale_if_error: stale(says.stale_if_error, rules.stale_if_error),
             no_cache,
@@ -118,8 +114,10 @@ impl Freshness {
         i64::try_from(self.millis(now)).map_or(-i64::MAX, |age| self.lifetime_millis().cast_signed() - age)
     }
 
+    /// The age at which it becomes stale.
     fn lifetime_millis(&self) -> u64 {
-        u64::from(self.lifetime) * 1000
+        let before = if self.from_arrival { self.initial_age } else { 0 };
+        before.saturating_add(u64::from(self.lifetime) * 1000)
     }
 
     /// Its age in milliseconds. A clock that was set back does not make it younger than it came.

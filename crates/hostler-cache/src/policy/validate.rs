@@ -80,8 +80,8 @@ pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness
 /// already.
 pub fn outdated(freshness: &Freshness, now: Moment) -> Option<Freshness> {
     let is_fresh = freshness.millis_left(now) > 0;
-    is_fresh
-        .then(|| Freshness { lifetime: u32::try_from(freshness.age(now)).unwrap_or(u32::MAX), ..*freshness })
+    let lifetime = u32::try_from(freshness.age(now)).unwrap_or(u32::MAX);
+    is_fresh.then_some(Freshness { lifetime, from_arrival: false, ..*freshness })
 }
 
 impl Kept {

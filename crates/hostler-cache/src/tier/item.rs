@@ -12,7 +12,7 @@ use crate::{Entry, FetchMark, Freshness, Vary};
 
 /// The version of the format. It is part of every name, so Hostlers of two versions that share a memcached do not see
 /// each other's items.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 const MARK: &[u8; 4] = b"Hstl";
 

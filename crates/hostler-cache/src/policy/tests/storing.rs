@@ -183,6 +183,24 @@ fn the_first_ttl_for_the_status_counts_from_the_arrival_of_the_answer() {
 }
 
 #[test]
+fn a_routes_ttl_is_exact_however_long_the_answer_took() {
+    let fresh_for = |seconds, delay, answer: &str| {
+        let rules = CachingRules { ttls: vec![Ttl { seconds, statuses: vec![] }], ..CachingRules::default() };
+        let (directives, received) = (request_directives(""), Moment(NOW.0 + delay));
+        let freshness = Freshness::of(&rules, &directives, 200, &Lines::of(answer), NOW, received)?;
+        let is_fresh =
+            |after| matches!(judge(&freshness, &directives, Moment(received.0 + after)), Reuse::Serve { .. });
+        Ok((0..5000).take_while(|after| is_fresh(*after)).count())
+    };
+    for delay in [0, 1, 150, 1000, 1999] {
+        assert_eq!(fresh_for(2, delay, ""), Ok(2000), "{delay}");
+        assert_eq!(fresh_for(2, delay, "Date: NOW | Age: 7"), Ok(2000), "{delay}");
+        assert_eq!(fresh_for(0, delay, ""), Err(Lifetime), "{delay}");
+        assert_eq!(fresh_for(0, delay, "ETag: \"a\""), Ok(0), "{delay}");
+    }
+}
+
+#[test]
 fn set_cookie_is_kept_or_dropped_as_the_route_says() {
     let answer = "Cache-Control: max-age=60 | Set-Cookie: a=b";
     for (set_cookie, kept) in [(CookiesOfAnswers::Drop, false), (CookiesOfAnswers::Keep, true)] {

@@ -224,6 +224,9 @@ fn an_outdated_entry_becomes_stale_and_keeps_its_age() {
     };
     assert_eq!(outdated(7), Some((0, 10)));
     assert_eq!(outdated(60), None);
+    let rules = CachingRules { ttls: vec![Ttl { seconds: 60, statuses: vec![] }], ..CachingRules::default() };
+    let by_route = self::freshness(&rules, 200, "Age: 100").expect("stored");
+    assert_eq!(super::outdated(&by_route, later(7)).map(|outdated| outdated.ttl(later(7))), Some(0));
 }
 
 #[test]
