@@ -1,8 +1,7 @@
 //! One fetch for several equal requests: which request leads, which ones wait, and what each of them gets. Knows neither
 //! requests nor responses.
 
-use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::hash::BuildHasher;
 use std::mem;
@@ -30,9 +29,20 @@ pub struct Flights<T> {
 }
 
 struct FlightShard<T> {
-    flights: Map<FlightCourse<T>>,
+    flights: Map<NumberedCourse<T>>,
+    /// The requests that wait for flights which no other request joins any more, by the number of the flight.
+    set_aside: HashMap<u64, VecDeque<oneshot::Sender<Landed<T>>>>,
+    /// The number of the latest flight.
+    latest: u64,
     /// Keys whose responses cannot be shared, and until when this is assumed.
     alone: Map<Moment>,
+}
+
+/// A fetch under way. A later one for the same key has another number.
+struct NumberedCourse<T> {
+    number: u64,
+    begun: Moment,
+    course: FlightCourse<T>,
 }
 
 /// The progress of a fetch.
@@ -88,7 +98,7 @@ pub enum FlightOutcome<T> {
 impl<T: Clone> Flights<T> {
     /// No fetch is in progress. A key that cannot be shared is remembered for `alone_ms` milliseconds.
     pub fn new(alone_ms: u64) -> Arc<Self> {
-        let shard = || Mutex::new(FlightShard { flights: HashMap::default(), alone: HashMap::default() });
+        let shard = || Mutex::new(FlightShard::new());
         Arc::new(Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             hasher: foldhash::quality::RandomState::default(),
@@ -98,6 +108,17 @@ impl<T: Clone> Flights<T> {
 
     /// Joins the flight of this key, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], now: Moment) -> FlightRole<T> {
+        self.join_unless(key, now, |_| false)
+    }
+
+    /// As [`join`](Self::join), but joins no flight that is void because of when it began: its response is outdated. Only
+    /// the requests that wait for it already get it.
+    pub fn join_unless(
+        self: &Arc<Self>,
+        key: &[u8],
+        now: Moment,
+        is_void: impl FnOnce(Moment) -> bool,
+    ) -> FlightRole<T> {
         let mut shard = self.shard(key);
         if let Some(until) = shard.alone.get(key) {
             if now < *until {
@@ -105,8 +126,11 @@ impl<T: Clone> Flights<T> {
             }
             shard.alone.remove(key);
         }
-        if let Some(course) = shard.flights.get_mut(key) {
-            let waiting = match course {
+        if shard.flights.get(key).is_some_and(|flight| is_void(flight.begun)) {
+            shard.set_aside(key);
+        }
+        if let Some(flight) = shard.flights.get_mut(key) {
+            let waiting = match &mut flight.course {
                 FlightCourse::Waiting(waiting) => waiting,
                 FlightCourse::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
@@ -119,15 +143,16 @@ impl<T: Clone> Flights<T> {
             return FlightRole::Follower(FlightWait(receiver));
         }
         let key: Arc<[u8]> = key.into();
-        shard.flights.insert(Arc::clone(&key), FlightCourse::Waiting(VecDeque::new()));
-        FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, is_second: false })
+        let number = shard.begin(Arc::clone(&key), now);
+        FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, number, is_second: false })
     }
 }
 
 impl<T> Flights<T> {
     /// The number of fetches in progress.
     pub fn count(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).flights.len()).sum()
+        let count = |shard: &FlightShard<T>| shard.flights.len() + shard.set_aside.len();
+        self.shards.iter().map(|shard| count(&lock(shard))).sum()
     }
 
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, FlightShard<T>> {
@@ -147,6 +172,7 @@ pub struct Flight<T> {
     /// `None` after the flight was settled or handed on.
     flights: Option<Arc<Flights<T>>>,
     key: Arc<[u8]>,
+    number: u64,
     /// A leader before this one has failed.
     is_second: bool,
 }
@@ -156,9 +182,8 @@ impl<T: Clone> Flight<T> {
     /// flight is settled.
     pub fn arrive(&self, answer: &T) {
         let Some(flights) = &self.flights else { return };
-        let arriving = FlightCourse::Arriving(answer.clone());
-        let before = flights.shard(&self.key).flights.insert(Arc::clone(&self.key), arriving);
-        for sender in before.map(FlightCourse::waiting).unwrap_or_default() {
+        let waiting = flights.shard(&self.key).arrive(&self.key, self.number, answer);
+        for sender in waiting {
             // A request that has left does not need it.
             let _ = sender.send(Landed::Shared(answer.clone()));
         }
@@ -178,7 +203,7 @@ impl<T: Clone> Flight<T> {
                 FlightOutcome::Alone => shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms),
                 FlightOutcome::AloneFor(ms) => shard.remember_alone(Arc::clone(&self.key), now, ms),
             }
-            shard.flights.remove(&self.key).map(FlightCourse::waiting).unwrap_or_default()
+            shard.end(&self.key, self.number)
         };
         for sender in waiting {
             let landed = match &outcome {
@@ -195,20 +220,10 @@ impl<T> Flight<T> {
     fn hand_on(&mut self) {
         let Some(flights) = self.flights.take() else { return };
         loop {
-            let next = {
-                let mut shard = flights.shard(&self.key);
-                let Entry::Occupied(mut flight) = shard.flights.entry(Arc::clone(&self.key)) else { return };
-                match flight.get_mut() {
-                    FlightCourse::Waiting(waiting) if !waiting.is_empty() => waiting.pop_front(),
-                    _ => {
-                        flight.remove();
-                        None
-                    }
-                }
-            };
+            let next = flights.shard(&self.key).next(&self.key, self.number);
             let Some(next) = next else { return };
-            let (key, is_second) = (Arc::clone(&self.key), self.is_second);
-            let heir = Flight { flights: Some(Arc::clone(&flights)), key, is_second };
+            let (key, number, is_second) = (Arc::clone(&self.key), self.number, self.is_second);
+            let heir = Flight { flights: Some(Arc::clone(&flights)), key, number, is_second };
             match next.send(Landed::Lead(heir)) {
                 Ok(()) => return,
                 // That request has left too. The returned lead must not be dropped as it is: its drop would run this loop
@@ -236,6 +251,64 @@ impl<T> FlightCourse<T> {
 }
 
 impl<T> FlightShard<T> {
+    fn new() -> Self {
+        Self { flights: HashMap::default(), set_aside: HashMap::new(), latest: 0, alone: HashMap::default() }
+    }
+
+    fn begin(&mut self, key: Arc<[u8]>, begun: Moment) -> u64 {
+        self.latest += 1;
+        let course = FlightCourse::Waiting(VecDeque::new());
+        self.flights.insert(key, NumberedCourse { number: self.latest, begun, course });
+        self.latest
+    }
+
+    /// No request joins this flight any more. The next one begins another.
+    fn set_aside(&mut self, key: &[u8]) {
+        let Some(NumberedCourse { number, course, .. }) = self.flights.remove(key) else { return };
+        let waiting = course.waiting();
+        if !waiting.is_empty() {
+            self.set_aside.insert(number, waiting);
+        }
+    }
+
+    /// Returns the requests that have waited for this.
+    fn arrive(&mut self, key: &[u8], number: u64, answer: &T) -> VecDeque<oneshot::Sender<Landed<T>>>
+    where
+        T: Clone,
+    {
+        match self.flights.get_mut(key) {
+            Some(flight) if flight.number == number => {
+                mem::replace(&mut flight.course, FlightCourse::Arriving(answer.clone())).waiting()
+            }
+            _ => self.set_aside.remove(&number).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the requests that wait for the end.
+    fn end(&mut self, key: &[u8], number: u64) -> VecDeque<oneshot::Sender<Landed<T>>> {
+        match self.flights.get(key) {
+            Some(flight) if flight.number == number => {
+                self.flights.remove(key).map(|flight| flight.course.waiting()).unwrap_or_default()
+            }
+            _ => self.set_aside.remove(&number).unwrap_or_default(),
+        }
+    }
+
+    /// The first request that waits for the flight. Without one the flight ends.
+    fn next(&mut self, key: &[u8], number: u64) -> Option<oneshot::Sender<Landed<T>>> {
+        let next = match self.flights.get_mut(key) {
+            Some(NumberedCourse { number: current, course, .. }) if *current == number => match course {
+                FlightCourse::Waiting(waiting) => waiting.pop_front(),
+                FlightCourse::Arriving(_) => None,
+            },
+            _ => self.set_aside.get_mut(&number).and_then(VecDeque::pop_front),
+        };
+        if next.is_none() {
+            self.end(key, number);
+        }
+        next
+    }
+
     fn remember_alone(&mut self, key: Arc<[u8]>, now: Moment, alone_ms: u64) {
         if self.alone.len() >= MOST_ALONE {
             self.alone.retain(|_, until| now < *until);

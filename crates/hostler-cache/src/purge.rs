@@ -86,6 +86,15 @@ impl Lately {
 
     /// Whether a purge matched this entry in or after `since`, or whether too many purges came to know.
     pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>, since: Moment) -> bool {
+        self.has_voided(key, since, |purge| purge.matches(key, entry))
+    }
+
+    /// Whether a purge in or after `since` may have matched a response under this key whose tags are not known yet.
+    pub(crate) fn may_void(&self, key: &[u8], since: Moment) -> bool {
+        self.has_voided(key, since, |purge| matches!(purge, Purge::Tag(_)) || purge.matches_key(key))
+    }
+
+    fn has_voided(&self, key: &[u8], since: Moment, matches: impl Fn(&Purge) -> bool) -> bool {
         if self.place(key).load(Ordering::Acquire) >= since.0 {
             return true;
         }
@@ -93,7 +102,7 @@ impl Lately {
         let is_forgotten =
             wide.len() == MOST_REMEMBERED && wide.front().is_some_and(|(oldest, _)| since < *oldest);
         let mut lately = wide.iter().rev().take_while(|(when, _)| *when >= since);
-        is_forgotten || lately.any(|(_, purge)| purge.matches(key, entry))
+        is_forgotten || lately.any(|(_, purge)| matches(purge))
     }
 
     fn place(&self, key: &[u8]) -> &AtomicU64 {

@@ -49,6 +49,40 @@ async fn all_waiting_requests_get_what_the_leader_has_fetched() {
 }
 
 #[tokio::test]
+async fn no_request_joins_a_void_flight_and_those_that_wait_already_get_its_result() {
+    let flights = flights();
+    let early = lead(&flights);
+    let (first, second) = (follow(&flights), follow(&flights));
+    let FlightRole::Leader(late) = flights.join_unless(b"key", NOW, |begun| begun == NOW) else {
+        panic!("it joined the void flight");
+    };
+    let third = follow(&flights);
+    drop(early);
+    let early = leads(first).await;
+    early.arrive(&1);
+    assert_eq!(is_shared(second).await, 1);
+    early.settle(FlightOutcome::Shared(1), NOW);
+    let fourth = follow(&flights);
+    late.settle(FlightOutcome::Shared(2), NOW);
+    assert_eq!((is_shared(third).await, is_shared(fourth).await), (2, 2));
+    assert_eq!(flights.count(), 0);
+}
+
+#[test]
+fn no_request_reads_a_void_answer_that_is_arriving() {
+    let flights = flights();
+    let early = lead(&flights);
+    early.arrive(&1);
+    assert!(matches!(flights.join_unless(b"key", NOW, |_| false), FlightRole::Arriving(1)));
+    let FlightRole::Leader(late) = flights.join_unless(b"key", NOW, |_| true) else {
+        panic!("it joined the void flight");
+    };
+    drop(early);
+    let _waiting = follow(&flights);
+    drop(late);
+}
+
+#[tokio::test]
 async fn a_leader_that_leaves_hands_on_to_the_first_request_that_still_waits() {
     let flights = flights();
     let leader = lead(&flights);
@@ -94,7 +128,7 @@ fn a_flight_keeps_only_requests_that_still_wait() {
         shard
             .flights
             .values()
-            .all(|course| matches!(course, FlightCourse::Waiting(waiting) if waiting.len() < 3))
+            .all(|flight| matches!(&flight.course, FlightCourse::Waiting(waiting) if waiting.len() < 3))
     );
 }
 

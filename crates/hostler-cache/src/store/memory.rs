@@ -154,6 +154,12 @@ impl<H: Send + Sync + 'static> Cache<H> {
         self.change(key, |_| SlotChange::Remove);
     }
 
+    /// Whether a response under this key that was requested at this time is void, as far as its tags are not needed to know.
+    /// A purge by tag counts for all keys: no one knows the tags of a response that has not come.
+    pub fn is_void(&self, key: &[u8], since: Moment) -> bool {
+        self.lately.may_void(key, since)
+    }
+
     /// Forgets this entry, if it is still stored. A response that is on its way may still be stored.
     pub fn remove(&self, key: &[u8], entry: &Arc<Entry<H>>) {
         self.drop_from(key, |stored| Arc::ptr_eq(stored, entry));

@@ -285,6 +285,27 @@ async fn an_answer_that_a_post_made_void_meanwhile_does_not_say_that_it_is_store
 }
 
 #[tokio::test]
+async fn a_get_after_a_post_does_not_wait_for_a_fetch_from_before() {
+    let numbered = numbered(|_, _| FRESH.into());
+    let app = upstream().script(move |seen| match seen.method().as_str() {
+        "GET" => [vec![Step::Hold], numbered(seen)].concat(),
+        _ => ok("posted"),
+    });
+    let app = app.start().await;
+    let site = site(IN_ORDER).with("app", &app).start().await;
+    let mut early = burst(&site, &app, 3).await;
+    site.post("/page", "change").await.assert_ok("posted");
+    let mut late = site.begin("/page").await;
+    app.has_seen(3).await;
+    app.release_all();
+    late.answer().await.assert_ok("2");
+    for client in &mut early {
+        client.answer().await.assert_ok("1");
+    }
+    assert_eq!(app.targets().len(), 3);
+}
+
+#[tokio::test]
 async fn event_streams_are_not_stored() {
     let app = upstream().script(|_| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";

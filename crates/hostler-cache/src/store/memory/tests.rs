@@ -129,6 +129,25 @@ fn an_answer_under_way_during_a_purge_is_not_stored() {
 }
 
 #[test]
+fn a_fetch_under_way_is_void_after_a_purge_that_may_concern_it() {
+    let is_void = |purge: Purge| {
+        let cache = cache();
+        cache.purge(&purge, Moment(20));
+        [19, 20, 21].map(|since| cache.is_void(b"a/b", Moment(since)))
+    };
+    let (void, valid) = ([true, true, false], [false; 3]);
+    assert_eq!(is_void(Purge::Url("a/b".into())), void);
+    assert_eq!(is_void(Purge::Url("a/c".into())), valid);
+    assert_eq!(is_void(Purge::Prefix("a/".into())), void);
+    assert_eq!(is_void(Purge::Prefix("b/".into())), valid);
+    assert_eq!(is_void(Purge::Tag("any".into())), void, "no one knows its tags yet");
+    assert_eq!(is_void(Purge::All), void);
+    let cache = cache();
+    cache.forget(b"a/b", Moment(20));
+    assert_eq!([19, 20, 21].map(|since| cache.is_void(b"a/b", Moment(since))), void);
+}
+
+#[test]
 fn too_many_purges_to_remember_void_all_older_answers() {
     let cache = cache();
     for at in 0..2000 {

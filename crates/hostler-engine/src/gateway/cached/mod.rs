@@ -153,9 +153,11 @@ async fn join_flight<D: Downstream>(
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
     let mut wait_budget = WaitBudget::begin();
-    let flights = fetch.caching.shared_cache.flights.clone();
+    let shared_cache = fetch.caching.shared_cache.clone();
     while fetch.may_share() {
-        let landed = match flights.join(&fetch.flight_key(), Moment::now()) {
+        // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4).
+        let is_void = |begun| shared_cache.memory.is_void(&fetch.key, begun);
+        let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Moment::now(), is_void) {
             FlightRole::Alone => break,
             FlightRole::Arriving(fetch_outcome) => Landed::Shared(fetch_outcome),
             FlightRole::Leader(flight) => Landed::Lead(flight),
