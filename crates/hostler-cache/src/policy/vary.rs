@@ -111,6 +111,12 @@ const FOR_ONE_REQUEST: [&str; 24] = [
     "idempotency-key",
 ];
 
+/// Whether the field is a list by its specification (RFC 9110 and RFC 7239). Only then is the white space around commas
+/// without meaning, and one line is equal to several.
+fn is_list(name: &str) -> bool {
+    matches!(name, "accept" | "accept-charset" | "accept-encoding" | "accept-language" | "forwarded" | "via")
+}
+
 /// Whether the values of this field are case-sensitive. Names of codings and of languages are not.
 fn has_case(name: &str) -> bool {
     !matches!(name, "accept-encoding" | "accept-language")
@@ -124,15 +130,18 @@ fn is_set(name: &str) -> bool {
 
 /// The value of a field in a request, in one form for all equivalent values (RFC 9111 section 4.1).
 fn said(request: &impl Head, name: &str) -> Option<Box<[u8]>> {
-    let lines: Vec<_> = request.lines(name).collect();
+    let lines: Vec<_> = request.lines(name).map(<[u8]>::trim_ascii).collect();
     if lines.is_empty() {
         return None;
+    }
+    if !is_list(name) {
+        return Some(lines.join(LINE_BREAK).into());
     }
     // White space in quotes must stay.
     if lines.iter().any(|line| line.contains(&b'"')) {
         return Some(lines.join(&b", "[..]).into());
     }
-    let mut parts: Vec<_> = lines.into_iter().flat_map(members).map(<[u8]>::to_vec).collect();
+    let mut parts: Vec<_> = lines.into_iter().flat_map(parts).map(<[u8]>::to_vec).collect();
     if !has_case(name) {
         parts.iter_mut().for_each(|part| part.make_ascii_lowercase());
     }
@@ -153,10 +162,19 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
         (Some(_), None) => return false,
         (Some(first), Some(stored)) => (first, stored),
     };
-    if first == stored && lines.next().is_none() {
+    let has_one_line = lines.next().is_none();
+    if first == stored && has_one_line {
         return true;
     }
-    let sent = || request.lines(name).flat_map(members);
+    if !is_list(name) {
+        let lines = || request.lines(name).map(<[u8]>::trim_ascii);
+        return if has_one_line {
+            first.trim_ascii() == stored
+        } else {
+            lines().eq(stored.split(is_line_break))
+        };
+    }
+    let sent = || request.lines(name).flat_map(parts);
     let is_odd = request.lines(name).any(|line| line.contains(&b'"')) || sent().nth(MOST_MEMBERS).is_some();
     if is_odd {
         return said(request, name).as_deref() == Some(stored);
@@ -165,17 +183,31 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
         if has_case(name) { one == other } else { one.eq_ignore_ascii_case(other) }
     };
     if is_set(name) {
-        return sent().all(|one| members(stored).any(|other| is_same(one, other)))
-            && members(stored).all(|other| sent().any(|one| is_same(one, other)));
+        return sent().all(|one| parts(stored).any(|other| is_same(one, other)))
+            && parts(stored).all(|other| sent().any(|one| is_same(one, other)));
     }
-    let mut others = members(stored);
+    let mut others = parts(stored);
     sent().all(|one| others.next().is_some_and(|other| is_same(one, other))) && others.next().is_none()
 }
 
 /// Longer lists are not compared as sets.
 const MOST_MEMBERS: usize = 16;
 
-/// The members of a list.
+/// Separates the lines of a field that is not a list. No value contains it. With a comma, two lines would be equal to one
+/// line that has the comma in its value, and a worker does not read these alike: Node uses the first of two `User-Agent`.
+const LINE_BREAK: &[u8] = b"\n";
+
+fn is_line_break(byte: &u8) -> bool {
+    LINE_BREAK.contains(byte)
+}
+
+/// The members of a list, also those that are empty. By RFC 9110 section 5.6.1 these mean nothing. But a worker that uses
+/// the first member as it is reads `,en` and `en` differently.
+fn parts(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
+}
+
+/// The members of a list that are not empty.
 fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
