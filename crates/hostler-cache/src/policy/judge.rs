@@ -94,6 +94,13 @@ pub fn is_failure(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
+/// Whether a response with this status, which is not stored, takes the place of the stored one all the same. Most errors
+/// are about one client or one moment (400, 401, 403, 429, 500): RFC 9111 section 4.3.3 leaves it to the cache whether they
+/// replace the stored response, and one client could void it for all others.
+pub fn replaces_stored(status: u16) -> bool {
+    status < 400 || matches!(status, 404 | 410 | 451)
+}
+
 /// Whether a response that was not stored for this reason may still be given to the requests that wait for it, on a route
 /// that collapses requests. It may not if it is personal. The caller checks this for each waiting request with its own
 /// `request_directives`, and also that the [`Vary`](super::Vary) matches.

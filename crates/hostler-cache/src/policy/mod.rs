@@ -29,7 +29,7 @@ mod vary;
 pub use conditions::{Condition, any_tag, conditions};
 pub use freshness::Freshness;
 pub use invalidated::invalidated;
-pub use judge::{Reuse, is_failure, judge, may_serve_on_error, may_share};
+pub use judge::{Reuse, is_failure, judge, may_serve_on_error, may_share, replaces_stored};
 pub use key::{Query, is_host_of_key, keys_of_url, write_key};
 pub use not_stored::NotStored;
 pub use range::{Ranged, part, range};

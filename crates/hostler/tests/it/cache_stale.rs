@@ -117,6 +117,32 @@ async fn a_stale_entry_replaces_a_failure() {
 }
 
 #[tokio::test]
+async fn an_error_of_one_client_leaves_the_stale_entry_for_all_others() {
+    for status in [400, 401, 403, 429, 501] {
+        let no = |status| text(format!("HTTP/1.1 {status} No\r\nContent-Length: 3\r\n\r\nno!"));
+        let app = upstream().in_turn([text(answer(SURVIVES, "old")), no(status), no(503)]).start().await;
+        let site = with_cache(&app).await;
+        site.get("/").await.assert_ok("old");
+        site.get("/").await.assert_status(status).assert_says("no!");
+        site.get("/").await.assert_ok("old");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_gone_leaves_no_stale_entry() {
+    for status in [404, 410] {
+        let no = |status| {
+            text(format!("HTTP/1.1 {status} No\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nno!"))
+        };
+        let app = upstream().in_turn([text(answer(SURVIVES, "old")), no(status), no(503)]).start().await;
+        let site = with_cache(&app).await;
+        site.get("/").await.assert_ok("old");
+        site.get("/").await.assert_status(status);
+        site.get("/").await.assert_status(503);
+    }
+}
+
+#[tokio::test]
 async fn a_stale_answer_comes_before_the_fallback_and_the_fallback_before_the_refusal() {
     let lost = || vec![Step::Close];
     let app =

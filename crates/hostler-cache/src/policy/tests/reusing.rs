@@ -85,6 +85,9 @@ fn stale_answers_are_served_on_failure_only_within_their_window_and_never_when_t
     assert_eq!(served(answer, "Authorization: a", 65), None);
     let failures = (100..600).filter(|&status| is_failure(status)).collect::<Vec<_>>();
     assert_eq!(failures, [500, 502, 503, 504]);
+    let about_the_page = (400..600).filter(|&status| replaces_stored(status)).collect::<Vec<_>>();
+    assert_eq!(about_the_page, [404, 410, 451]);
+    assert!((200..400).all(replaces_stored));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hostler_cache::{
     CacheStatus, FetchMark, FlightOutcome, Freshness, Kept, Method, Moment, NotStored, Reuse, Validators,
-    Vary, invalidated, is_failure, judge, may_serve_on_error, may_share, tags, write_key,
+    Vary, invalidated, is_failure, judge, may_serve_on_error, may_share, replaces_stored, tags, write_key,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
@@ -169,9 +169,8 @@ impl Fetch {
             self.settle_unshared(head.status);
         }
         if freshness.is_err() {
-            // The member no longer allows that the old answer is stored. An error status keeps it: the old answer may stand in for the
-            // error.
-            if let Some(stale) = self.stale.as_ref().filter(|_| !is_failure(head.status)) {
+            // The member no longer allows that the old answer is stored. Most error statuses keep it: it may stand in for a later failure.
+            if let Some(stale) = self.stale.as_ref().filter(|_| replaces_stored(head.status)) {
                 self.caching.shared_cache.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
