@@ -1,5 +1,4 @@
-//! One stored response, and all responses that are stored under one key. Knows no store, and of HTTP only what the policy
-//! has read.
+//! One stored response. Knows no store, and of HTTP only what the policy has read.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -8,9 +7,6 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{Freshness, Moment, Vary};
-
-/// How many entries one key may have. A site whose responses vary more should not be cached.
-const MOST_VARIANTS: usize = 16;
 
 /// What an entry needs besides its head, body, labels and key, in bytes: the entry itself, what the store keeps for each
 /// key, and what the allocator rounds up. Measured; `crates/hostler/tests/weight.rs` checks it.
@@ -113,81 +109,5 @@ impl<H> Entry<H> {
             tags: self.tags.clone(),
             forms,
         }
-    }
-}
-
-/// All entries under one key, the newest first. It never changes. Almost always it is one entry, which then needs no more
-/// memory than itself.
-#[derive(Debug)]
-pub enum Variants<H> {
-    /// One entry.
-    One(Arc<Entry<H>>),
-    /// Several entries.
-    More(Arc<[Arc<Entry<H>>]>),
-}
-
-impl<H> Clone for Variants<H> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::One(entry) => Self::One(Arc::clone(entry)),
-            Self::More(entries) => Self::More(Arc::clone(entries)),
-        }
-    }
-}
-
-impl<H> Variants<H> {
-    fn entries(&self) -> &[Arc<Entry<H>>] {
-        match self {
-            Self::One(entry) => std::slice::from_ref(entry),
-            Self::More(entries) => entries,
-        }
-    }
-
-    /// The newest entry for which `fits` returns true.
-    pub fn find(&self, fits: impl Fn(&Entry<H>) -> bool) -> Option<&Arc<Entry<H>>> {
-        self.iter().find(|entry| fits(entry))
-    }
-
-    /// All entries, the newest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry<H>>> {
-        self.entries().iter()
-    }
-
-    /// The memory of all entries, in bytes.
-    pub fn weight(&self) -> usize {
-        self.iter().map(|entry| entry.weight()).sum()
-    }
-
-    /// A copy with one more entry in front, without the entry for the same requests.
-    pub(crate) fn with(&self, entry: Arc<Entry<H>>) -> Self {
-        let others: Vec<_> = self.iter().filter(|other| other.vary != entry.vary).cloned().collect();
-        if others.is_empty() {
-            return Self::One(entry);
-        }
-        Self::More([entry].into_iter().chain(others).take(MOST_VARIANTS).collect())
-    }
-
-    /// A copy with only the entries for which `stays` returns true. `None`: no entry stays.
-    pub(crate) fn only(&self, stays: impl Fn(&Arc<Entry<H>>) -> bool) -> Option<Self> {
-        let mut others: Vec<_> = self.iter().filter(|entry| stays(entry)).cloned().collect();
-        match others.len() {
-            0 | 1 => others.pop().map(Self::One),
-            _ => Some(Self::More(others.into())),
-        }
-    }
-
-    /// A copy with `new` in the place of `old`. `None`: `old` is not there any more.
-    pub(crate) fn exchange(&self, old: &Arc<Entry<H>>, new: &Arc<Entry<H>>) -> Option<Self> {
-        let put = |entry| Arc::clone(if Arc::ptr_eq(entry, old) { new } else { entry });
-        self.iter().any(|entry| Arc::ptr_eq(entry, old)).then(|| match self {
-            Self::One(_) => Self::One(Arc::clone(new)),
-            Self::More(entries) => Self::More(entries.iter().map(put).collect()),
-        })
-    }
-}
-
-impl<H> From<Arc<Entry<H>>> for Variants<H> {
-    fn from(entry: Arc<Entry<H>>) -> Self {
-        Self::One(entry)
     }
 }

@@ -9,8 +9,9 @@ mod purge;
 mod status;
 mod store;
 mod tier;
+mod variants;
 
-pub use entry::{Entry, FetchMark, StoredForm, Under, Variants};
+pub use entry::{Entry, FetchMark, StoredForm, Under};
 pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, Landed};
 pub use head::{Head, Moment};
 pub use policy::{
@@ -24,3 +25,4 @@ pub use purge::Purge;
 pub use status::{CacheStatus, Forward};
 pub use store::{Cache, Counts};
 pub use tier::{Notice, Packing, Purged, ServerCounts, ServerStatus, Tier, TierSettings};
+pub use variants::{SeveralVariants, Variants};

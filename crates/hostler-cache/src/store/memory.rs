@@ -116,7 +116,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         }
         self.change(key, |before| match before {
             None => SlotChange::Put(Variants::from(Arc::clone(&entry))),
-            Some(before) => match before.find(|known| known.vary == entry.vary) {
+            Some(before) => match before.iter().find(|known| known.vary == entry.vary) {
                 Some(known) if is_better(known) => SlotChange::Nothing,
                 _ => SlotChange::Put(before.with(Arc::clone(&entry))),
             },

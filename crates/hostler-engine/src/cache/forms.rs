@@ -108,7 +108,7 @@ impl SharedCache {
     }
 
     fn entry(&self, key: &[u8], of: &Arc<ResponseHead>) -> Option<Arc<Entry>> {
-        self.memory.look(key)?.find(|entry| Arc::ptr_eq(&entry.head, of)).cloned()
+        self.memory.look(key)?.iter().find(|entry| Arc::ptr_eq(&entry.head, of)).cloned()
     }
 }
 

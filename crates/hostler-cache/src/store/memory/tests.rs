@@ -46,17 +46,57 @@ fn an_entry_is_found_only_under_its_key() {
 #[test]
 fn variants_lie_side_by_side_the_newest_first_and_are_bounded() {
     let cache = cache();
-    for at in 0..100 {
+    for at in 1..100 {
         cache.keep(b"k", variant(at, at, &[]));
     }
     let variants = cache.look(b"k").unwrap();
     let asked: Vec<_> = variants.iter().map(|entry| entry.asked.at.0).collect();
-    assert_eq!(asked, (84..100).rev().collect::<Vec<_>>());
+    // The first was alone under its key. Whether it was used then is not known, so it stays.
+    assert_eq!(asked, (85..100).rev().chain([1]).collect::<Vec<_>>());
     assert_eq!(variants.find(|entry| entry.asked.at.0 < 90).unwrap().asked.at, Moment(89));
     cache.keep(b"k", variant(1000, 90, &[]));
     let variants = cache.look(b"k").unwrap();
     assert_eq!(variants.find(|entry| entry.vary == variant(0, 90, &[]).vary).unwrap().asked.at, Moment(1000));
     assert_eq!(variants.iter().count(), 16);
+}
+
+#[test]
+fn variants_that_nobody_uses_do_not_displace_one_that_is_used() {
+    let cache = cache();
+    let finds = |value: u64| {
+        cache.look(b"k").unwrap().find(|entry| entry.vary == variant(0, value, &[]).vary).is_some()
+    };
+    for value in 0..4 {
+        cache.keep(b"k", variant(value, value, &[]));
+    }
+    assert!(finds(2));
+    for junk in 100..200 {
+        cache.keep(b"k", variant(junk, junk, &[]));
+    }
+    assert!(finds(2) && !finds(3));
+    // A newer response for the same requests is used like the one before.
+    cache.keep(b"k", variant(300, 2, &[]));
+    let old = cache.look(b"k").unwrap().iter().next().unwrap().clone();
+    assert!(cache.exchange(b"k", &old, variant(301, 2, &[])));
+    for junk in 400..500 {
+        cache.keep(b"k", variant(junk, junk, &[]));
+    }
+    assert!(finds(2));
+}
+
+#[test]
+fn among_used_variants_the_one_that_was_used_longest_ago_gives_way() {
+    let cache = cache();
+    let finds = |value: u64| {
+        cache.look(b"k").unwrap().find(|entry| entry.vary == variant(0, value, &[]).vary).is_some()
+    };
+    for value in 1..=16 {
+        cache.keep(b"k", variant(value, value, &[]));
+        assert!(finds(value));
+    }
+    assert!(finds(1) && finds(2));
+    cache.keep(b"k", variant(17, 17, &[]));
+    assert!(!finds(3) && finds(1) && finds(2) && finds(17));
 }
 
 #[test]

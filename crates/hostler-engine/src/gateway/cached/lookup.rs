@@ -60,7 +60,7 @@ pub(super) fn find(
         let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), side))
         else {
             // What another route has stored for this URL says nothing about the answers of this one.
-            let other = variants.find(|entry| entry.vary.route == side.route).cloned();
+            let other = variants.iter().find(|entry| entry.vary.route == side.route).cloned();
             let why = if other.is_some() { Forward::VaryMiss } else { Forward::UriMiss };
             return CacheLookup::Nothing { key: key.as_slice().into(), why, stale: None, other };
         };
