@@ -48,8 +48,6 @@ pub struct Route {
     pub files_first: Option<Arc<Files>>,
     /// The cache settings. Only for routes to a pool.
     pub caching: Option<Arc<Caching>>,
-    /// The cache settings of routes that may have stored answers for the URLs of this one. None unless routes have conditions.
-    pub same_urls: Option<Arc<[Arc<Caching>]>>,
     /// The links that a browser gets while its request waits. Only for routes to a pool.
     pub early_hints: Option<Arc<EarlyHints>>,
     /// What the route changes in requests and answers.
@@ -74,7 +72,6 @@ impl Route {
             fallback: None,
             files_first: None,
             caching: None,
-            same_urls: None,
             early_hints: None,
             changes: Changes::default(),
             counters: Arc::default(),

@@ -39,7 +39,6 @@ pub(super) struct RouteTarget<'b> {
 /// Builds the routes. A route that existed before keeps its counters, and the buckets of its rate limit.
 pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
-    let same_urls = same_urls(config, behind.shared_cache);
     for written in &config.routes {
         let known = before.iter().find(|source| *source.pattern == *written.name);
         let kept = RouteSource {
@@ -51,8 +50,7 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
             rate_limit: known.and_then(|source| source.rate_limit.clone()),
         };
         let source = RouteSource { rate_limit: rate_limit(written, &kept), ..kept };
-        let route = Route { same_urls: same_urls.clone(), ..route(config, written, behind, &source) };
-        let route = Arc::new(route);
+        let route = Arc::new(route(config, written, behind, &source));
         let target = match &route.target {
             Target::Fixed(fixed) => format!("respond {}", fixed.head.status),
             Target::Files(files) => format!("static {}", files.folder().display()),
@@ -80,22 +78,6 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
 fn rate_limit(written: &config::Route, before: &RouteSource) -> Option<Arc<RateLimiter>> {
     let rule = written.rate_limit.as_ref();
     RateLimiter::new(LimitScope::Route, &before.pattern, rule, before.rate_limit.as_ref())
-}
-
-/// The cache settings of all routes, if several routes may have the same URL: one for each way to write keys.
-fn same_urls(config: &Config, shared_cache: &Arc<SharedCache>) -> Option<Arc<[Arc<Caching>]>> {
-    if config.routes.iter().all(|route| route.when.is_none()) {
-        return None;
-    }
-    let mut all: Vec<Arc<Caching>> = Vec::new();
-    for route in &config.routes {
-        if let Some(written) = route.caching.as_ref().filter(|caching| caching.stores)
-            && !all.iter().any(|known| known.query == written.query)
-        {
-            all.push(Arc::new(caching(written, shared_cache, 0)));
-        }
-    }
-    (!all.is_empty()).then(|| all.into())
 }
 
 fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, source: &RouteSource) -> Route {
@@ -142,7 +124,6 @@ fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, sou
             .caching
             .as_ref()
             .map(|caching| Arc::new(self::caching(caching, behind.shared_cache, identity))),
-        same_urls: None,
         early_hints: early_hints(written, behind.pools),
         changes: changes(written, behind.lookups),
         counters: source.counters.clone(),

@@ -215,6 +215,36 @@ async fn after_an_unsafe_method_the_answer_is_fetched_again() {
 }
 
 #[tokio::test]
+async fn an_unsafe_method_invalidates_what_other_routes_have_stored() {
+    let script = |seen: &Seen| match &*seen.method() {
+        "GET" => text(answer(FRESH, &format!("page {}", seen.target()))),
+        _ => text(format!(
+            "HTTP/1.1 303 See\r\nContent-Length: 0\r\nLocation: {}\r\n\r\n",
+            seen.field("x-to").unwrap()
+        )),
+    };
+    let app = upstream().script(script).start().await;
+    let config = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n\
+        [[routes]]\nmatch = '/api/*'\npool = 'app'\n\
+        [[routes]]\nmatch = '/q/*'\npool = 'app'\ncache = { query_without = ['utm'] }\n";
+    let site = site(config).with("app", &app).start().await;
+    for (from, to) in [
+        ("/api/a", "/page"),
+        ("/api/a", "/page?name='x'"),
+        ("/other", "/page?b=1&a=2"),
+        ("/other", "/q/page?b=1&utm=x&a=2"),
+        ("/api/a", "http://site.test/q/page?b=1&utm=x&a=2"),
+    ] {
+        let path = to.trim_start_matches("http://site.test");
+        asked(&site, "GET", path, "").await;
+        assert_cache(&asked(&site, "GET", path, "").await, "hit");
+        let fields = format!("Content-Length: 0\r\nX-To: {to}\r\n");
+        asked(&site, "POST", from, &fields).await.assert_status(303);
+        assert_cache(&asked(&site, "GET", path, "").await, "fwd=uri-miss");
+    }
+}
+
+#[tokio::test]
 async fn a_failed_unsafe_method_invalidates_nothing() {
     let fails = |seen: &Seen| match &*seen.method() {
         "GET" => text(answer(FRESH, "page")),

@@ -154,6 +154,28 @@ fn a_304_brings_new_fields_but_not_those_of_the_body() {
 }
 
 #[test]
+fn a_url_in_an_answer_is_invalidated_as_it_is_written_and_as_a_browser_writes_it() {
+    let of = |answer: &str| {
+        let targets = invalidated(Method::Unsafe, 303, &Lines::of(answer), b"a.test", b"/b/c?d=e");
+        targets.into_iter().skip(1).map(|target| String::from_utf8(target).unwrap()).collect::<Vec<_>>()
+    };
+    let cases: [(&str, &[&str]); 9] = [
+        ("Location: /x?a='b'", &["/x?a='b'", "/x?a=%27b%27"]),
+        ("Location: http://A.test/x?'", &["/x?'", "/x?%27"]),
+        ("Location: //a.test?'", &["/?'", "/?%27"]),
+        ("Location: ?'", &["/b/c?'", "/b/c?%27"]),
+        ("Location: /x{y}", &["/x{y}", "/x%7By%7D"]),
+        ("Location: ./y/../z/.?'#w", &["/b/z/?'", "/b/z/?%27"]),
+        ("Location: ../../..?'", &["/?'", "/?%27"]),
+        ("Location: /x%7e'", &["/x%7e'"]),
+        ("Location: http://b.test/x'", &[]),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(of(answer), expected, "{answer}");
+    }
+}
+
+#[test]
 fn a_successful_unsafe_request_invalidates_its_url() {
     let of = |method: &str, status, answer: &str| {
         let targets =

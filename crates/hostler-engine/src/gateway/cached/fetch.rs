@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hostler_cache::{
     CacheStatus, FetchMark, FlightOutcome, Freshness, Kept, Method, Moment, NotStored, Reuse, Validators,
-    Vary, invalidated, is_failure, judge, may_serve_on_error, may_share, replaces_stored, tags, write_key,
+    Vary, is_failure, judge, may_serve_on_error, may_share, replaces_stored, tags,
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
@@ -86,10 +86,8 @@ impl Fetch {
             };
             let status = call.answer().status;
             self.note(exchange, Some(status), false);
-            match self.asks.method {
-                Method::Unsafe => self.invalidate(exchange, call.answer()),
-                Method::Head if status == 200 => self.compare(exchange, call.answer(), asked),
-                Method::Head | Method::Get | Method::Safe => {}
+            if self.asks.method == Method::Head && status == 200 {
+                self.compare(exchange, call.answer(), asked);
             }
             if is_failure(status)
                 && let Some(answer) = self.serve_stale(exchange, Some(status), Moment::now())
@@ -227,17 +225,6 @@ impl Fetch {
 
     fn may_collapse(&self, why: NotStored, head: &ResponseHead) -> bool {
         self.caching.collapses && may_share(why, &self.asks, &HeadLines(&head.fields))
-    }
-
-    /// An unsafe method makes the stored answers for its URL void (RFC 9111 section 4.4).
-    fn invalidate(&self, exchange: &Exchange, answer: &ResponseHead) {
-        let (host, target) = (exchange.host(), exchange.head.target());
-        let lines = HeadLines(&answer.fields);
-        let mut key = Vec::new();
-        for target in invalidated(self.asks.method, answer.status, &lines, host, target) {
-            write_key(&self.caching.query, self.secure, host, &target, &mut key);
-            self.caching.shared_cache.forget(&key);
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod arrival;
 mod fetch;
 mod fetch_state;
+mod invalidation;
 mod lookup;
 mod refresh;
 mod request;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, invalidated,
-    may_serve_on_error, write_key,
+    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives,
+    may_serve_on_error,
 };
 use hostler_wire::Whole;
 
@@ -24,12 +25,13 @@ use super::hints::EarlyHints;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
-use crate::cache::{Caching, FetchOutcome, HeadLines};
+use crate::cache::{Caching, FetchOutcome};
 use crate::exchange::trace::{CacheStep, step_begins, step_ends};
 use crate::exchange::{Downstream, Exchange};
 use lookup::{CacheLookup, find, read_directives, serve};
 
 pub(super) use fetch_state::Fetch;
+pub(super) use invalidation::invalidate;
 
 /// What the cache decides for a request.
 pub(super) enum CacheAnswer {
@@ -82,23 +84,6 @@ async fn decide<D: Downstream>(
             }
             // Boxed: most requests never get here, and should not carry the room for it.
             Box::pin(join_flight(fetch, (target, route.early_hints.as_deref()), exchange, client)).await
-        }
-    }
-}
-
-/// An unsafe method makes void what is stored for its URL (RFC 9111 section 4.4), also by other routes. Without conditions each URL has one
-/// route, and this does nothing.
-pub(super) fn invalidate_others(route: &Route, exchange: &Exchange, answered: &Result<Answer, Refusal>) {
-    let (Some(others), Ok(Answer::Member(call))) = (&route.same_urls, answered) else { return };
-    let (method, answer) = (Method::of(exchange.head.method()), call.answer());
-    let (host, secure) = (exchange.host(), request::is_secure(exchange));
-    let mut key = Vec::new();
-    for target in invalidated(method, answer.status, &HeadLines(&answer.fields), host, exchange.head.target())
-    {
-        // Routes may write the key of one URL in different ways.
-        for caching in others.iter() {
-            write_key(&caching.query, secure, host, &target, &mut key);
-            caching.shared_cache.forget(&key);
         }
     }
 }

@@ -1,0 +1,57 @@
+//! Which stored answers an unsafe method makes void, also those of other routes. Knows no client protocol.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use hostler_cache::{Method, invalidated, write_key};
+
+use super::request;
+use crate::cache::{Caching, HeadLines};
+use crate::exchange::Exchange;
+use crate::gateway::answer::Answer;
+use crate::gateway::refusal::Refusal;
+use crate::gateway::target::Route;
+use crate::route::Table;
+
+/// An unsafe method makes void what is stored for its URL and for those that its answer names (RFC 9111 section 4.4). The route of the
+/// request need not have a cache itself.
+pub(in crate::gateway) fn invalidate(
+    routes: &ArcSwap<Table<Arc<Route>>>,
+    exchange: &Exchange,
+    answered: &Result<Answer, Refusal>,
+) {
+    let Ok(Answer::Member(call)) = answered else { return };
+    let method = Method::of(exchange.head.method());
+    if method != Method::Unsafe {
+        return;
+    }
+    let (answer, routes) = (call.answer(), routes.load());
+    let (host, secure) = (exchange.host(), request::is_secure(exchange));
+    let mut key = Vec::new();
+    for target in invalidated(method, answer.status, &HeadLines(&answer.fields), host, exchange.head.target())
+    {
+        for caching in of_url(&routes, host, &target) {
+            write_key(&caching.query, secure, host, &target, &mut key);
+            caching.shared_cache.forget(&key);
+        }
+    }
+}
+
+/// The cache settings of the routes that may have stored answers for a URL: one for each way to write its key.
+fn of_url(routes: &Table<Arc<Route>>, host: &[u8], target: &[u8]) -> Vec<Arc<Caching>> {
+    let found = RefCell::new(Vec::<Arc<Caching>>::new());
+    let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
+    // Of the routes with conditions any may serve a request for the URL. The first without conditions serves all others.
+    let note = |route: &Arc<Route>| {
+        let mut found = found.borrow_mut();
+        if let Some(caching) = route.caching.as_ref().filter(|caching| caching.stores)
+            && !found.iter().any(|known| known.query == caching.query)
+        {
+            found.push(caching.clone());
+        }
+        route.when.is_none()
+    };
+    routes.find_fitting(host, path, &note);
+    found.into_inner()
+}
