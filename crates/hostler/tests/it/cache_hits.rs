@@ -245,6 +245,19 @@ async fn an_unsafe_method_invalidates_what_other_routes_have_stored() {
 }
 
 #[tokio::test]
+async fn a_method_that_is_not_cached_is_the_reason_also_with_a_body() {
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_cache(&app).await;
+    for length in [0, 2] {
+        let request = format!(
+            "POST /page HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n{}",
+            "x".repeat(length)
+        );
+        assert_cache(&site.send(request).await, "fwd=method");
+    }
+}
+
+#[tokio::test]
 async fn a_failed_unsafe_method_invalidates_nothing() {
     let fails = |seen: &Seen| match &*seen.method() {
         "GET" => text(answer(FRESH, "page")),

@@ -37,7 +37,12 @@ pub(super) fn read_directives(
     let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
     // Without `Host` the member is told the local address, which is not in the key.
     let is_nowhere = exchange.host().is_empty();
-    let admitted = if has_more || is_nowhere { Err(Forward::Bypass) } else { admit(&asks) };
+    let admitted = match admit(&asks) {
+        // The method comes first: a request with another one mostly has a body, too.
+        Err(Forward::Method) => Err(Forward::Method),
+        _ if has_more || is_nowhere => Err(Forward::Bypass),
+        admitted => admitted,
+    };
     (asks, admitted)
 }
 
