@@ -32,7 +32,17 @@ pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> Response
 /// The head of a 304 for a client whose copy is still valid.
 pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
     let mut head = ResponseHead::with_status(304);
-    let said = ["cache-control", "content-location", "date", "etag", "expires", "last-modified", "vary"];
+    // A cookie is in this head if the client may have it.
+    let said = [
+        "cache-control",
+        "content-location",
+        "date",
+        "etag",
+        "expires",
+        "last-modified",
+        "set-cookie",
+        "vary",
+    ];
     for (field, name, value) in stored.fields.iter() {
         // Fields for other caches on the way, such as `CDN-Cache-Control` (RFC 9213).
         let is_for_caches = field.known == Name::Other && ends_with(name, b"cache-control");

@@ -33,6 +33,27 @@ async fn an_entry_that_its_member_confirms_is_fresh_again() {
 }
 
 #[tokio::test]
+async fn a_cookie_that_is_not_stored_reaches_the_client_of_the_fetch() {
+    let app = upstream()
+        .script(confirmed(
+            "Cache-Control: max-age=0\r\nETag: \"v1\"\r\nSet-Cookie: n=1\r\n",
+            "Cache-Control: max-age=60\r\nSet-Cookie: n=2\r\n",
+        ))
+        .start()
+        .await;
+    let site = with_route(&app, "cache = { set_cookie = 'drop' }").await;
+    for (path, fields, status) in [("/a", "", 200), ("/b", "If-None-Match: \"v1\"\r\n", 304)] {
+        asked(&site, "GET", path, "").await.assert_status(200).assert_field("set-cookie", "n=1");
+        let validated = asked(&site, "GET", path, fields).await;
+        validated.assert_status(status).assert_field("set-cookie", "n=2");
+        assert_cache(&validated, "fwd=stale; fwd-status=304; stored");
+        let stored = asked(&site, "GET", path, fields).await;
+        stored.assert_status(status).assert_no_field("set-cookie");
+        assert_cache(&stored, "hit");
+    }
+}
+
+#[tokio::test]
 async fn the_client_gets_an_answer_to_its_condition_and_the_member_sees_hostlers() {
     let app = upstream().script(confirmed(STALE, "")).start().await;
     let site = with_cache(&app).await;

@@ -55,7 +55,12 @@ impl Fetch {
         }
         self.note(exchange, Some(304), is_stored);
         exchange.log_facts.age = Some(entry.freshness.age(now));
-        Some(show::stored(&self.caching, exchange, &self.asks, &entry))
+        // The client of the fetch also gets the fields that are not stored, such as `Set-Cookie` with `set_cookie = "drop"`.
+        if Kept::of(&self.caching.rules, fresh.status, &HeadLines(&fresh.fields)) == Kept::default() {
+            return Some(show::stored(&self.caching, exchange, &self.asks, &entry));
+        }
+        let own = Arc::new(cache::stored(&fresh, &Kept::default(), now));
+        Some(show::whole(exchange, &self.asks, &own, entry.freshness.received, &entry.body))
     }
 
     /// A 200 to HEAD says what a GET would return. If the stored answer is the same, it is fresh again; if not, it is stale from now on
