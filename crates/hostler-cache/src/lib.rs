@@ -1,6 +1,7 @@
 //! A shared HTTP cache after RFC 9111: which responses may be stored and served, and where they are stored. It never
 //! fetches.
 
+mod bodies;
 mod entry;
 mod flight;
 mod head;
@@ -11,6 +12,7 @@ mod store;
 mod tier;
 mod variants;
 
+pub use bodies::{BodyMemory, BodyShare};
 pub use entry::{Entry, FetchMark, StoredForm, Under};
 pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, Landed};
 pub use head::{Head, Moment};

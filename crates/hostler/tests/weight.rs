@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hostler_cache::{Cache, FetchMark, Freshness, Kept, Moment, Vary};
 use hostler_engine::cache::{self, Entry};
 use hostler_wire::{Limits, ResponseHead};
@@ -27,13 +26,11 @@ fn resident() -> u64 {
 }
 
 /// Like an entry that is made of a member's answer.
-fn entry(size: usize) -> Arc<Entry> {
+fn entry(store: &Cache<ResponseHead>, size: usize) -> Arc<Entry> {
     let mut came = ResponseHead::default();
     came.parse(HEAD.as_bytes(), &Limits::default()).unwrap();
     let head = cache::stored(&came, &Kept::default(), Moment(1));
-    let body = Bytes::from(vec![b'x'; size].into_boxed_slice());
-    // Taking a part makes the buffer count its owners.
-    drop(body.clone());
+    let body = store.share(size as u64).unwrap().own(vec![b'x'; size].into_boxed_slice());
     Arc::new(Entry {
         head_bytes: cache::size(&head),
         head: Arc::new(head),
@@ -53,7 +50,7 @@ fn a_stored_entry_uses_the_memory_it_is_charged_for() {
         let before = resident();
         let store = Cache::new(BOUND, 1 << 20);
         for at in 0..2 * BOUND as usize / (size + 1000) {
-            store.keep(format!("www.example.com/products/{at}?page=1").as_bytes(), entry(size));
+            store.keep(format!("www.example.com/products/{at}?page=1").as_bytes(), entry(&store, size));
         }
         let counts = store.counts();
         let grown = resident() - before;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use moka::notification::RemovalCause;
 
 use crate::purge::Lately;
-use crate::{Entry, Moment, Purge, StoredForm, Variants};
+use crate::{BodyMemory, BodyShare, Entry, Moment, Purge, StoredForm, Variants};
 
 type StoreKey = Box<[u8]>;
 type Memory<H> = moka::sync::Cache<StoreKey, Variants<H>, foldhash::quality::RandomState>;
@@ -16,6 +16,8 @@ type Memory<H> = moka::sync::Cache<StoreKey, Variants<H>, foldhash::quality::Ran
 /// The entries by key. All threads share it.
 pub struct Cache<H> {
     memory: Memory<H>,
+    /// The bodies of the entries, those that are arriving, and those of evicted entries that have readers.
+    bodies: Arc<BodyMemory>,
     max_entry: usize,
     /// Locks for changes of the entries under a key. The method of moka for this counts each change as a lookup, so a key
     /// that is requested once would look popular.
@@ -72,7 +74,10 @@ impl<H: Send + Sync + 'static> Cache<H> {
             })
             .build_with_hasher(hasher.clone());
         let changing = (0..LOCKS).map(|_| Mutex::default()).collect();
-        Self { memory, max_entry, changing, hasher, lately: Lately::new(), counts }
+        // What is arriving or still being read may use as much again. So slow readers of evicted entries cannot use up all
+        // memory of the machine, and normal use needs far less.
+        let bodies = BodyMemory::new(bytes.saturating_mul(2));
+        Self { memory, bodies, max_entry, changing, hasher, lately: Lately::new(), counts }
     }
 
     /// All entries under this key. Takes no lock that a writer holds for long, and allocates nothing.
@@ -83,6 +88,20 @@ impl<H: Send + Sync + 'static> Cache<H> {
     /// The limit in bytes.
     pub fn capacity(&self) -> u64 {
         self.memory.policy().max_capacity().unwrap_or_default()
+    }
+
+    /// A share of the memory for a body of this length that is to be stored. `None`: too many bodies are still being read.
+    pub fn share(&self, bytes: u64) -> Option<BodyShare> {
+        self.bodies.share(bytes).or_else(|| {
+            // Evictions may be due.
+            self.memory.run_pending_tasks();
+            self.bodies.share(bytes)
+        })
+    }
+
+    /// The bytes of all bodies, also of those that are arriving and those that have left the store and are still being read.
+    pub fn body_bytes(&self) -> u64 {
+        self.bodies.used()
     }
 
     /// The largest size of an entry in bytes. A caller can stop when a body gets larger.

@@ -103,7 +103,12 @@ impl<H: Send + Sync + 'static> TierShared<H> {
             entry.freshness.useless_from() > since && self.is_for_others(index, key, entry)
         };
         let valid = entries.into_iter().rev().filter(is_good);
-        valid.map(|entry| self.cache.keep_found(key, Arc::new(entry), since)).filter(|kept| *kept).count() > 0
+        let counted = |entry: Entry<H>| {
+            let share = self.cache.share(entry.body.len() as u64)?;
+            Some(Entry { body: share.own(entry.body), ..entry })
+        };
+        let keep = |entry| self.cache.keep_found(key, Arc::new(entry), since);
+        valid.filter_map(counted).map(keep).filter(|kept| *kept).count() > 0
     }
 
     /// The item to write, with the mark by which a later purge voids it.

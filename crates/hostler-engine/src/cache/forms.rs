@@ -66,11 +66,12 @@ impl SharedBody {
                 return Encoded::Not(self);
             }
         };
+        let Some(share) = shared_cache.memory.share(0) else { return Encoded::NoEncoderFree(self) };
         let Some(stream) = encoder() else { return Encoded::NoEncoderFree(self) };
         let head = Arc::new(coding::encoded(&self.head, coding));
         let of = self.head.clone();
         let mut encoding = FormEncoding { stream, reading: self.reading };
-        let incoming_body = IncomingBody::new(shared_cache.memory.max_entry());
+        let incoming_body = IncomingBody::counted(shared_cache.memory.max_entry(), share);
         let making = Making { shared_cache, key, of, coding, head: head.clone(), flight };
         let reading = incoming_body.reading().expect("invariant: nothing has come yet");
         match incoming_body.begin(&mut encoding) {

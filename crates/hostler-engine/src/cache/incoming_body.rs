@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
+use hostler_cache::BodyShare;
 use hostler_wire::{Fields, turn};
 use slab::Slab;
 
@@ -57,6 +58,8 @@ struct FillState {
     body: Vec<u8>,
     /// 0 unless the body does not fit.
     base: usize,
+    /// Counts the bytes. None if they are counted elsewhere.
+    share: Option<BodyShare>,
     is_too_large: bool,
     readers: Slab<Reader>,
     /// How many bytes had come when the last reader left.
@@ -91,6 +94,13 @@ impl IncomingBody {
     /// An empty body. Up to `most` bytes fit.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, state: Mutex::default(), pourer: AtomicWaker::new() })
+    }
+
+    /// The same, with its memory.
+    pub fn counted(most: usize, share: BodyShare) -> Arc<Self> {
+        let incoming_body = Self::new(most);
+        incoming_body.state().share = Some(share);
+        incoming_body
     }
 
     /// A reader from the first byte. None if that byte is gone or the body broke off.
@@ -187,7 +197,7 @@ impl IncomingBody {
     /// True if the piece makes the body too large.
     fn take(&self, piece: &[u8]) -> bool {
         let mut state = self.state();
-        state.body.extend_from_slice(piece);
+        state.extend(piece);
         let is_too_large_now = !state.is_too_large && state.body.len() > self.most;
         state.is_too_large |= is_too_large_now;
         // Readers that do not wait for more must know, too: from now on the others wait for them.
@@ -205,7 +215,11 @@ impl IncomingBody {
                 Poured::ReadWithoutStoring
             }
             Ok(trailers) => {
-                let body = Bytes::from(std::mem::take(&mut state.body).into_boxed_slice());
+                let body = std::mem::take(&mut state.body).into_boxed_slice();
+                let body = match state.share.take() {
+                    Some(share) => share.own(body),
+                    None => Bytes::from(body),
+                };
                 state.end = Some(BodyEnd::Whole(body.clone(), trailers));
                 Poured::Whole(body)
             }
@@ -226,6 +240,13 @@ impl IncomingBody {
 }
 
 impl FillState {
+    fn extend(&mut self, piece: &[u8]) {
+        self.body.extend_from_slice(piece);
+        if let Some(share) = &mut self.share {
+            share.grow(self.body.len() as u64);
+        }
+    }
+
     fn room(&mut self, most: usize) -> Room {
         if !self.is_too_large {
             // One byte more than fits is enough to know that the body does not fit.

@@ -231,6 +231,28 @@ async fn a_truncated_answer_is_not_stored_and_is_truncated_for_its_readers() {
 }
 
 #[tokio::test]
+async fn answers_that_slow_clients_still_read_do_not_exceed_the_memory() {
+    let body = "x".repeat(LARGE);
+    let app = upstream().answers(answer(FRESH, &body)).start().await;
+    let config = "[cache]\nmemory = '8 MB'\nmax_entry = '7 MB'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = site(config).with("app", &app).start().await;
+    let mut readers = Vec::new();
+    for (path, stored) in [("/1", "; stored"), ("/2", "; stored"), ("/3", "")] {
+        readers.push((slow_reader(&site, path).await, stored));
+        app.has_seen(readers.len()).await;
+        site.settles("app", 0, 0).await;
+    }
+    for (mut reader, stored) in readers {
+        let status = format!("Hostler; fwd=uri-miss; fwd-status=200{stored}");
+        reader.answer().await.assert_ok(&body).assert_field("cache-status", &status);
+    }
+    site.get("/4")
+        .await
+        .assert_ok(&body)
+        .assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200; stored");
+}
+
+#[tokio::test]
 async fn an_answer_over_max_entry_is_fetched_by_each_request() {
     let body = "x".repeat(9 << 20);
     let large = answer(FRESH, &body);

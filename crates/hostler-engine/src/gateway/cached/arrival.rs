@@ -57,7 +57,8 @@ pub(super) struct BrokenOff {
 pub(super) type Parts = (Vary, Result<Freshness, NotStored>, Box<[Box<str>]>, BodyLength);
 
 impl Arrival {
-    /// None if the answer is too large to store. Then only the client that caused the fetch gets it.
+    /// None if the answer is too large to store, or if clients still read so many evicted answers that there is no memory for this one. Then
+    /// only the client that caused the fetch gets it.
     pub fn new(
         caching: &Arc<Caching>,
         key: &[u8],
@@ -73,9 +74,14 @@ impl Arrival {
             settle(flight, FlightOutcome::AloneFor(LARGE_MS));
             return None;
         }
+        let known = if let BodyLength::Known(length) = length { length } else { 0 };
+        let Some(share) = caching.shared_cache.memory.share(known) else {
+            settle(flight, FlightOutcome::Alone);
+            return None;
+        };
+        let incoming_body = IncomingBody::counted(most, share);
         let place = StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() };
-        let coming =
-            Coming { place, head: stored, length, vary, freshness, incoming_body: IncomingBody::new(most) };
+        let coming = Coming { place, head: stored, length, vary, freshness, incoming_body };
         Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
     }
 
