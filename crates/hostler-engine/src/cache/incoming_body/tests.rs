@@ -153,7 +153,7 @@ fn a_body_over_the_limit_reaches_all_its_readers_at_the_speed_of_the_slowest() {
     assert_eq!(incoming_body.begin(&mut source), None);
     assert_eq!(read(&mut fast, 99), some("56", false));
     assert_eq!(read(&mut slow, 99), some("3456", false));
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Passed));
+    assert_eq!(incoming_body.begin(&mut source), Some(Poured::ReadWithoutStoring));
     assert_eq!(read(&mut fast, 99), some("78", true));
     assert_eq!(read(&mut slow, 99), some("78", true));
 }
