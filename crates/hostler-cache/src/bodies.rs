@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
+/// A shorter body does not count once it is complete. Each connection may hold as much of its answers in any case, and most entries are
+/// short: for them the count would take much of the memory.
+const LEAST_COUNTED: usize = 16 * 1024;
+
 /// The memory of all bodies of a cache.
 #[derive(Debug)]
 pub struct BodyMemory {
@@ -33,6 +37,11 @@ impl BodyMemory {
         Some(BodyShare { memory: Arc::clone(self), bytes })
     }
 
+    /// Whether clients hold so much beside the store that slow ones must not hold it any longer: half of what they may hold.
+    pub fn is_crowded(&self) -> bool {
+        self.used() > self.limit / 4 * 3
+    }
+
     /// How many bytes are used.
     pub fn used(&self) -> u64 {
         self.used.load(Relaxed)
@@ -47,12 +56,26 @@ impl BodyShare {
         self.bytes += more;
     }
 
+    /// Counts only this many bytes from now on.
+    pub fn shrink(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.memory.used.fetch_sub(less, Relaxed);
+        self.bytes -= less;
+    }
+
+    /// Whether more is used than there is.
+    pub fn is_over(&self) -> bool {
+        self.memory.used() > self.memory.limit
+    }
+
     /// The complete body. Its bytes count as long as one of its readers or the store has it.
     pub fn own(mut self, body: impl Into<Bytes>) -> Bytes {
         let body = body.into();
+        if body.len() < LEAST_COUNTED {
+            return body;
+        }
         let length = body.len() as u64;
-        self.memory.used.fetch_sub(self.bytes.saturating_sub(length), Relaxed);
-        self.bytes = self.bytes.min(length);
+        self.shrink(length);
         self.grow(length);
         Bytes::from_owner(CountedBody { body, _share: self })
     }
@@ -81,21 +104,23 @@ mod tests {
 
     #[test]
     fn a_body_counts_until_its_last_reader_is_done() {
-        let memory = BodyMemory::new(10);
-        let mut share = memory.share(4).unwrap();
-        assert!(memory.share(7).is_none() && memory.share(u64::MAX).is_none());
-        share.grow(3);
-        assert_eq!(memory.used(), 4);
-        share.grow(12);
-        assert_eq!(memory.used(), 12);
-        let stored = share.own("12345");
-        assert_eq!((memory.used(), &*stored), (5, &b"12345"[..]));
+        let memory = BodyMemory::new(100_000);
+        let mut share = memory.share(40_000).unwrap();
+        assert!(memory.share(70_000).is_none() && memory.share(u64::MAX).is_none());
+        share.grow(30_000);
+        assert_eq!((memory.used(), memory.is_crowded()), (40_000, false));
+        share.grow(120_000);
+        assert_eq!((memory.used(), memory.is_crowded(), share.is_over()), (120_000, true, true));
+        let stored = share.own(vec![b'x'; 50_000]);
+        assert_eq!((memory.used(), stored.len()), (50_000, 50_000));
         let part = stored.slice(1..2);
         drop(stored);
-        assert_eq!(memory.used(), 5);
+        assert_eq!(memory.used(), 50_000);
         drop(part);
         assert_eq!(memory.used(), 0);
-        drop(memory.share(10).unwrap());
+        drop(memory.share(100_000).unwrap());
         assert_eq!(memory.used(), 0);
+        let short = memory.share(10).unwrap().own("short");
+        assert_eq!((memory.used(), &*short), (0, &b"short"[..]));
     }
 }

@@ -10,7 +10,7 @@ use crate::{Freshness, Moment, Vary};
 
 /// What an entry needs besides its head, body, labels and key, in bytes: the entry itself, what the store keeps for each
 /// key, and what the allocator rounds up. Measured; `crates/hostler/tests/weight.rs` checks it.
-const OVERHEAD: usize = 704;
+const OVERHEAD: usize = 640;
 
 /// What the allocator needs for one allocation besides its bytes, on average.
 const PIECE: usize = 16;

@@ -99,6 +99,11 @@ impl<H: Send + Sync + 'static> Cache<H> {
         })
     }
 
+    /// What counts the bodies.
+    pub fn bodies(&self) -> &Arc<BodyMemory> {
+        &self.bodies
+    }
+
     /// The bytes of all bodies, also of those that are arriving and those that have left the store and are still being read.
     pub fn body_bytes(&self) -> u64 {
         self.bodies.used()

@@ -38,8 +38,8 @@ pub enum Encoded {
     Coming(Box<SharedBody>),
     /// It cannot be encoded here. The answer is unchanged.
     Not(Box<SharedBody>),
-    /// No encoder is free. The answer is unchanged.
-    NoEncoderFree(Box<SharedBody>),
+    /// No encoder or no memory of the cache is free. The answer is unchanged.
+    NoRoom(Box<SharedBody>),
 }
 
 impl SharedBody {
@@ -66,8 +66,8 @@ impl SharedBody {
                 return Encoded::Not(self);
             }
         };
-        let Some(share) = shared_cache.memory.share(0) else { return Encoded::NoEncoderFree(self) };
-        let Some(stream) = encoder() else { return Encoded::NoEncoderFree(self) };
+        let Some(share) = shared_cache.memory.share(0) else { return Encoded::NoRoom(self) };
+        let Some(stream) = encoder() else { return Encoded::NoRoom(self) };
         let head = Arc::new(coding::encoded(&self.head, coding));
         let of = self.head.clone();
         let mut encoding = FormEncoding { stream, reading: self.reading };

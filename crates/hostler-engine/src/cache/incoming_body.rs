@@ -13,6 +13,8 @@ use slab::Slab;
 
 /// How many bytes are taken from the source at once.
 const PIECE: usize = 64 * 1024;
+/// A longer body does not come into memory while clients hold too much of others.
+const MOST_WHEN_OVER: usize = 256 * 1024;
 /// How many pieces are taken before other tasks of the thread run.
 const RUN: usize = 8;
 
@@ -46,7 +48,6 @@ pub enum Poured {
 
 /// A body on its way into memory. A body that does not fit still reaches all its readers, at the speed of the slowest one.
 pub struct IncomingBody {
-    most: usize,
     state: Mutex<FillState>,
     /// The task that fills it, to be woken when there is room.
     pourer: AtomicWaker,
@@ -54,6 +55,8 @@ pub struct IncomingBody {
 
 #[derive(Default)]
 struct FillState {
+    /// How many bytes fit.
+    most: usize,
     /// The bytes from position `base` on.
     body: Vec<u8>,
     /// 0 unless the body does not fit.
@@ -93,7 +96,8 @@ enum Room {
 impl IncomingBody {
     /// An empty body. Up to `most` bytes fit.
     pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, state: Mutex::default(), pourer: AtomicWaker::new() })
+        let state = FillState { most, ..FillState::default() };
+        Arc::new(Self { state: Mutex::new(state), pourer: AtomicWaker::new() })
     }
 
     /// The same, with its memory.
@@ -138,7 +142,7 @@ impl IncomingBody {
     ) -> Poll<Poured> {
         self.pourer.register(cx.waker());
         for _ in 0..RUN {
-            let room = match self.state().room(self.most) {
+            let room = match self.state().room() {
                 Room::For(room) => room,
                 Room::None => return Poll::Pending,
                 Room::Unwanted => return Poll::Ready(Poured::Unwanted),
@@ -194,11 +198,17 @@ impl IncomingBody {
         self.state().is_too_large
     }
 
+    /// It does not fit because clients hold too much of others.
+    pub fn has_given_way(&self) -> bool {
+        let state = self.state();
+        state.is_too_large && state.most == MOST_WHEN_OVER
+    }
+
     /// True if the piece makes the body too large.
     fn take(&self, piece: &[u8]) -> bool {
         let mut state = self.state();
         state.extend(piece);
-        let is_too_large_now = !state.is_too_large && state.body.len() > self.most;
+        let is_too_large_now = state.is_too_large_now();
         state.is_too_large |= is_too_large_now;
         // Readers that do not wait for more must know, too: from now on the others wait for them.
         let wakers = state.wakers(is_too_large_now);
@@ -247,7 +257,17 @@ impl FillState {
         }
     }
 
-    fn room(&mut self, most: usize) -> Room {
+    /// True if the last piece makes the body too large.
+    fn is_too_large_now(&mut self) -> bool {
+        let is_over = self.share.as_ref().is_some_and(BodyShare::is_over);
+        if is_over && self.body.len() > MOST_WHEN_OVER {
+            self.most = self.most.min(MOST_WHEN_OVER);
+        }
+        !self.is_too_large && self.body.len() > self.most
+    }
+
+    fn room(&mut self) -> Room {
+        let most = self.most;
         if !self.is_too_large {
             // One byte more than fits is enough to know that the body does not fit.
             return Room::For(most + 1 - self.body.len());
@@ -277,6 +297,12 @@ impl FillState {
         if read >= self.body.len() / 2 {
             self.body.drain(..read);
             self.base += read;
+            if self.body.capacity() > 2 * self.body.len().max(PIECE) {
+                self.body.shrink_to(PIECE);
+            }
+            if let Some(share) = &mut self.share {
+                share.shrink(self.body.len() as u64);
+            }
         }
     }
 

@@ -14,23 +14,27 @@ pub enum Slow {
     /// A worker waited for the client, because the spool had no room for the answer. The client took less than `server.min_slot_rate`, or
     /// nothing for too long.
     HoldsWorker,
+    /// The client held a large body of the cache while clients held too many of them. It took less than `server.min_slot_rate`, or nothing
+    /// for too long.
+    HoldsCache,
 }
 
 impl Slow {
-    const ALL: [Self; 3] = [Self::Stalled, Self::TooSlow, Self::HoldsWorker];
+    const ALL: [Self; 4] = [Self::Stalled, Self::TooSlow, Self::HoldsWorker, Self::HoldsCache];
 
     pub fn reason(self) -> &'static str {
         match self {
             Self::Stalled => "client stalled",
             Self::TooSlow => "client too slow",
             Self::HoldsWorker => "spool full",
+            Self::HoldsCache => "cache full",
         }
     }
 }
 
 /// Counters of all connections. They only grow.
 #[derive(Debug, Default)]
-pub struct CutAnswers([AtomicU64; 3]);
+pub struct CutAnswers([AtomicU64; 4]);
 
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -41,6 +45,9 @@ pub struct CutView {
     pub too_slow: u64,
     /// A worker waited for the client, which took less than `server.min_slot_rate`, or nothing for too long.
     pub spool_full: u64,
+    /// The client held a large body of the cache while clients held too many of them, and took less than `server.min_slot_rate`, or nothing for
+    /// too long.
+    pub cache_full: u64,
 }
 
 impl CutAnswers {
@@ -53,7 +60,8 @@ impl CutAnswers {
     }
 
     pub fn view(&self) -> CutView {
-        let [stalled, too_slow, spool_full] = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
-        CutView { stalled, too_slow, spool_full }
+        let [stalled, too_slow, spool_full, cache_full] =
+            self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        CutView { stalled, too_slow, spool_full, cache_full }
     }
 }

@@ -75,6 +75,10 @@ impl AnswerSink for Http1Client {
         self.outbox.len() - self.sent + self.tail.len()
     }
 
+    fn unsent_shared(&self) -> usize {
+        self.tail.len()
+    }
+
     fn new_buffer(&self) -> Box<AnswerBuffer> {
         AnswerBuffer::new(&self.settings.answer_memory.account(), &self.progress())
     }

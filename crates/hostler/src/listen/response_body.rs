@@ -99,7 +99,7 @@ impl ResponseBody {
                 let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
                 return Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }));
             }
-            Encoded::NoEncoderFree(plain) => return Self::Shared(plain).varying(),
+            Encoded::NoRoom(plain) => return Self::Shared(plain).varying(),
             Encoded::Not(plain) => Self::Shared(plain),
         };
         match encoder() {
@@ -223,6 +223,15 @@ impl ResponseBody {
             Self::Member(_) => false,
             Self::Own(_) | Self::Shared(_) => true,
             Self::EncodedBody(encoded) => encoded.response_body.is_stored(),
+        }
+    }
+
+    /// Whether it is a body of the cache, stored or on its way there.
+    pub fn is_from_cache(&self) -> bool {
+        match self {
+            Self::Shared(_) => true,
+            Self::Member(_) | Self::Own(_) => false,
+            Self::EncodedBody(encoded) => encoded.response_body.is_from_cache(),
         }
     }
 

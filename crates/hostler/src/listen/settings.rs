@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_cache::BodyMemory;
 use hostler_engine::exchange::{MemoryBudget, Spool, Trust};
 use hostler_wire::Limits;
 use ipnet::IpNet;
@@ -24,6 +25,8 @@ pub struct Settings {
     /// The memory for answers that wait for their clients.
     pub answer_memory: Arc<MemoryBudget>,
     pub answer_buffer: usize,
+    /// The memory of the cache's bodies.
+    pub cache_bodies: Arc<BodyMemory>,
     /// The files for bodies and answers that do not fit into memory.
     pub spool: Arc<Spool>,
     pub max_connections: usize,

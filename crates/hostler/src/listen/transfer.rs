@@ -42,6 +42,9 @@ pub(super) trait AnswerSink: Downstream + Sized {
     /// How many bytes wait to be sent.
     fn unsent(&self) -> usize;
 
+    /// How many bytes wait of a body in memory that others may share.
+    fn unsent_shared(&self) -> usize;
+
     /// A new buffer for an answer that the client does not take at once.
     fn new_buffer(&self) -> Box<AnswerBuffer>;
 
@@ -192,23 +195,29 @@ impl<S: AnswerSink> Transfer<S> {
         if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
             return Ok(true);
         }
-        let waits = self.was_full && kind == BufferKind::Stored;
-        if waits {
+        let (waits, crowds) = (self.was_full && kind == BufferKind::Stored, self.crowds_cache(sink));
+        if waits || crowds {
             answer_buffer::look_again(sink.silence(), cx);
         }
-        if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, waits) {
+        if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, (waits, crowds)) {
             return Err(DeliveryError::Client(Some(slow)));
         }
         Ok(false)
     }
 
-    /// Whether the client is too slow. `waits`: a member waits for it.
+    /// Whether the client holds a body of the cache while clients hold too many of them.
+    fn crowds_cache(&self, sink: &S) -> bool {
+        let is_coming = self.body.as_ref().is_some_and(ResponseBody::is_from_cache);
+        (is_coming || sink.unsent_shared() > LEAST) && sink.settings().cache_bodies.is_crowded()
+    }
+
+    /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does.
     fn find_slow(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut S,
         progress: &Progress,
-        waits: bool,
+        (waits, crowds): (bool, bool),
     ) -> Option<Slow> {
         let buffer = self.buffer.as_mut()?;
         let waits_for_others = sink.waits_for_others();
@@ -216,9 +225,10 @@ impl<S: AnswerSink> Transfer<S> {
             // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
-        let holds = waits && buffer.is_full();
+        let holds = crowds || waits && buffer.is_full();
         match buffer.poll_slow(cx, progress, holds, &sink.settings().send_limits, sink.refusal_to_read()) {
             Poll::Ready(Slow::Stalled) if waits_for_others => None,
+            Poll::Ready(Slow::HoldsWorker) if crowds => Some(Slow::HoldsCache),
             Poll::Ready(slow) => Some(slow),
             Poll::Pending => None,
         }

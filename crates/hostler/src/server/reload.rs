@@ -88,9 +88,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         Some(written) => Some(tls::read_again(written).await.map_err(CommandError::Failed)?),
         None => None,
     };
-    let (spool, memory) = (&running.sources.spool, &running.sources.answer_memory);
+    let bodies = running.shared_cache.memory.bodies();
+    let memory = (&running.sources.spool, &running.sources.answer_memory, bodies);
     let listening =
-        settings::listening(&newer, running.tls.as_deref(), spool, memory).map_err(CommandError::Failed)?;
+        settings::listening(&newer, running.tls.as_deref(), memory).map_err(CommandError::Failed)?;
 
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use hostler_cache::BodyMemory;
 use hostler_coding::EncoderMemory;
 use hostler_config::{Config, Invocation};
 use hostler_engine::cache::SharedCache;
@@ -81,11 +82,12 @@ impl RunningServer {
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;
         let (spool, answer_memory) = memory(&config);
-        let listening = listening(&config, tls.as_deref(), &spool, &answer_memory)?;
         let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));
+        let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
+        let listening = listening(&config, tls.as_deref(), memory)?;
         let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let (connections, health) = health_of(&config, &pools);
@@ -183,10 +185,9 @@ fn certificates(config: &Config, listeners: &Listeners) -> Result<Option<Arc<Tls
 fn listening(
     config: &Config,
     tls: Option<&TlsFiles>,
-    spool: &Arc<Spool>,
-    memory: &Arc<MemoryBudget>,
+    memory: (&Arc<Spool>, &Arc<MemoryBudget>, &Arc<BodyMemory>),
 ) -> Result<listen::Settings, StartError> {
-    settings::listening(config, tls, spool, memory).map_err(StartError::Tls)
+    settings::listening(config, tls, memory).map_err(StartError::Tls)
 }
 
 fn health_of(config: &Config, pools: &[RunningPool]) -> (Arc<Connections>, Arc<Health>) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
+use hostler_cache::BodyMemory;
 use hostler_config::{
     self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, LogLevel, Policy, Priority,
 };
@@ -39,8 +40,7 @@ pub(super) fn log_rules(log: &config::Log) -> LogRules {
 pub(super) fn listening(
     config: &Config,
     tls: Option<&TlsFiles>,
-    spool: &Arc<Spool>,
-    answer_memory: &Arc<MemoryBudget>,
+    (spool, answer_memory, cache_bodies): (&Arc<Spool>, &Arc<MemoryBudget>, &Arc<BodyMemory>),
 ) -> Result<listen::Settings, String> {
     let server = &config.server;
     let both = tls.zip(config.tls.as_ref());
@@ -58,6 +58,7 @@ pub(super) fn listening(
         linger_timeout: LINGER,
         answer_memory: answer_memory.clone(),
         answer_buffer: server.answer_buffer as usize,
+        cache_bodies: cache_bodies.clone(),
         spool: spool.clone(),
         max_connections: server.max_connections,
         per_client: per_client(server),

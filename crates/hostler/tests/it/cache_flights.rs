@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hostler_testkit::{Client, Step, client_with_window, ok, text, upstream};
+use hostler_testkit::{Client, Step, client_with_window, eventually, ok, text, upstream};
 
 use crate::cache_hits::{answer, assert_cache, numbered, with_cache, with_route};
 use crate::site;
@@ -250,6 +250,24 @@ async fn answers_that_slow_clients_still_read_do_not_exceed_the_memory() {
         .await
         .assert_ok(&body)
         .assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200; stored");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_ended_while_clients_hold_too_much_of_the_cache() {
+    let body = "x".repeat(LARGE);
+    let app = upstream().answers(answer(FRESH, &body)).start().await;
+    let config = "[cache]\nmemory = '8 MB'\nmax_entry = '7 MB'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = site(config).with("app", &app).start().await;
+    let mut readers = Vec::new();
+    for path in ["/1", "/2"] {
+        readers.push(slow_reader(&site, path).await);
+        app.has_seen(readers.len()).await;
+    }
+    eventually("one to be ended", async || {
+        (site.status().await["connections"]["cut"]["cache_full"] == 1).then_some(())
+    })
+    .await;
+    site.get("/3").await.assert_ok(&body);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake};
 use std::time::Duration;
 
+use hostler_cache::Cache;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
@@ -172,6 +173,31 @@ fn when_the_slowest_reader_leaves_the_next_one_sets_the_pace_and_without_readers
     assert_eq!(read(&mut other, 99), some("5678", false));
     drop(other);
     assert_eq!(incoming_body.begin(&mut source), Some(Poured::Unwanted));
+}
+
+#[test]
+fn while_clients_hold_too_much_a_long_body_does_not_come_into_memory() {
+    let store: Cache<()> = Cache::new(1 << 20, 1 << 20);
+    let piece = || vec![b'x'; 200_000];
+    let source = || Pieces { left: [piece(), piece()].into(), ends: true, breaks: false };
+    let begun = || IncomingBody::counted(1 << 20, store.share(0).unwrap());
+    let (incoming_body, next) = (begun(), begun());
+    let mut others = store.share(0).unwrap();
+    others.grow(3 << 20);
+    let mut reading = incoming_body.reading().unwrap();
+    let mut source_of_it = source();
+    assert_eq!(incoming_body.begin(&mut source_of_it), Some(Poured::TooLarge));
+    assert!(incoming_body.has_given_way() && reading.holds_up());
+    assert_eq!(incoming_body.begin(&mut source_of_it), None, "it waits for its reader");
+    let mut bytes = 0;
+    while bytes < 400_000 {
+        let mut into = Vec::new();
+        let _ = reading.poll_body(&mut Context::from_waker(Waker::noop()), &mut into, usize::MAX);
+        bytes += into.len();
+        let _ = incoming_body.begin(&mut source_of_it);
+    }
+    drop(others);
+    assert!(matches!(next.begin(&mut source()), Some(Poured::Whole(_))), "now it fits");
 }
 
 /// Counts how often it is woken.

@@ -114,7 +114,7 @@ impl Arrival {
             }
             poured => {
                 if poured == Some(Poured::TooLarge) {
-                    settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS));
+                    self.settle_large();
                 }
                 // An answer of unknown length may still become too large.
                 let is_known_to_fit = matches!(self.coming.length, BodyLength::Known(_));
@@ -126,6 +126,15 @@ impl Arrival {
                 Ok(answer)
             }
         }
+    }
+
+    /// The answer does not fit, so other requests do not wait for it.
+    fn settle_large(&mut self) {
+        let outcome = match self.coming.incoming_body.has_given_way() {
+            true => FlightOutcome::Alone,
+            false => FlightOutcome::AloneFor(LARGE_MS),
+        };
+        settle(self.flight.take(), outcome);
     }
 
     fn unread_limit(&self) -> UnreadLimit {
@@ -152,7 +161,7 @@ impl Arrival {
         }
         loop {
             match pour(&coming.incoming_body, &mut pouring, &mut member, silence_limit).await {
-                Poured::TooLarge => settle(self.flight.take(), FlightOutcome::AloneFor(LARGE_MS)),
+                Poured::TooLarge => self.settle_large(),
                 Poured::Whole(body) => {
                     member.call.end(CallEnding::Whole);
                     self.keep(&body);

@@ -58,7 +58,10 @@ fn clients(view: View<'_>, found: &mut Vec<Finding>) {
         5,
         "HTTP/2 connections of the last minute were closed because of a flood of frames",
     );
-    let cut = |figures: &super::Figures| figures.cut.stalled + figures.cut.too_slow + figures.cut.spool_full;
+    let cut = |figures: &super::Figures| {
+        let cut = &figures.cut;
+        cut.stalled + cut.too_slow + cut.spool_full + cut.cache_full
+    };
     let what = "responses of the last minute were cut off, because the client was too slow";
     add(table::SLOW_CLIENTS, cut(now).saturating_sub(cut(before)), 10, what);
 }

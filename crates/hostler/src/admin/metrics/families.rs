@@ -295,7 +295,12 @@ fn connections(out: &mut MetricWriter<'_>, connections: &ConnectionStatus) -> fm
     ];
     out.each(metric::CONNECTIONS_REFUSED, refused.map(|(reason, count)| ([reason.into()], count)))?;
     let cut = &connections.cut;
-    let cut = [("stalled", cut.stalled), ("too_slow", cut.too_slow), ("spool_full", cut.spool_full)];
+    let cut = [
+        ("stalled", cut.stalled),
+        ("too_slow", cut.too_slow),
+        ("spool_full", cut.spool_full),
+        ("cache_full", cut.cache_full),
+    ];
     out.each(metric::CONNECTIONS_CUT, cut.map(|(reason, count)| ([reason.into()], count as f64)))?;
     let handshakes = &connections.handshakes;
     let full = handshakes.completed.saturating_sub(handshakes.resumed);

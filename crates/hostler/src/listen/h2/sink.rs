@@ -54,6 +54,10 @@ impl AnswerSink for StreamClient<'_> {
         self.outbox.len()
     }
 
+    fn unsent_shared(&self) -> usize {
+        self.whole.len()
+    }
+
     fn new_buffer(&self) -> Box<AnswerBuffer> {
         AnswerBuffer::new(&self.common.send_buffer.account, &self.progress())
     }
