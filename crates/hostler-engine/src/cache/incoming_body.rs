@@ -9,12 +9,9 @@ use atomic_waker::AtomicWaker;
 use bytes::Bytes;
 use hostler_cache::BodyShare;
 use hostler_wire::{Fields, turn};
-use slab::Slab;
 
-/// How many bytes are taken from the source at once.
-const PIECE: usize = 64 * 1024;
-/// A longer body does not come into memory while clients hold too much of others.
-const MOST_WHEN_OVER: usize = 256 * 1024;
+use super::fill_state::{BodyEnd, Cut, FillState, MOST_WHEN_OVER, PIECE, Reader, Room};
+
 /// How many pieces are taken before other tasks of the thread run.
 const RUN: usize = 8;
 
@@ -26,10 +23,6 @@ pub trait BodyFeed: Send {
     /// The trailers of a complete body.
     fn trailers(&self) -> Option<&Fields>;
 }
-
-/// Why a body is incomplete, for the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut(pub Arc<str>);
 
 /// The result of filling.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,46 +44,6 @@ pub struct IncomingBody {
     state: Mutex<FillState>,
     /// The task that fills it, to be woken when there is room.
     pourer: AtomicWaker,
-}
-
-#[derive(Default)]
-struct FillState {
-    /// How many bytes fit.
-    most: usize,
-    /// The bytes from position `base` on.
-    body: Vec<u8>,
-    /// 0 unless the body does not fit.
-    base: usize,
-    /// Counts the bytes. None if they are counted elsewhere.
-    share: Option<BodyShare>,
-    is_too_large: bool,
-    readers: Slab<Reader>,
-    /// How many bytes had come when the last reader left.
-    unread_from: usize,
-    end: Option<BodyEnd>,
-}
-
-enum BodyEnd {
-    /// The bytes stay here for readers that have not finished.
-    Whole(Bytes, Option<Arc<Fields>>),
-    ReadWithoutStoring(Option<Arc<Fields>>),
-    Cut(Cut),
-}
-
-struct Reader {
-    at: usize,
-    /// The task that reads.
-    waker: Option<Waker>,
-    /// It has read all that has come.
-    waits: bool,
-}
-
-/// How much may be taken from the source.
-enum Room {
-    For(usize),
-    None,
-    /// No reader is left.
-    Unwanted,
 }
 
 impl IncomingBody {
@@ -246,79 +199,6 @@ impl IncomingBody {
 
     fn state(&self) -> MutexGuard<'_, FillState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl FillState {
-    fn extend(&mut self, piece: &[u8]) {
-        self.body.extend_from_slice(piece);
-        if let Some(share) = &mut self.share {
-            share.grow(self.body.len() as u64);
-        }
-    }
-
-    /// True if the last piece makes the body too large.
-    fn is_too_large_now(&mut self) -> bool {
-        let is_over = self.share.as_ref().is_some_and(BodyShare::is_over);
-        if is_over && self.body.len() > MOST_WHEN_OVER {
-            self.most = self.most.min(MOST_WHEN_OVER);
-        }
-        !self.is_too_large && self.body.len() > self.most
-    }
-
-    fn room(&mut self) -> Room {
-        let most = self.most;
-        if !self.is_too_large {
-            // One byte more than fits is enough to know that the body does not fit.
-            return Room::For(most + 1 - self.body.len());
-        }
-        let Some(slowest) = self.readers.iter().map(|(_, reader)| reader.at).min() else {
-            return Room::Unwanted;
-        };
-        let come = self.come();
-        // A reader of a part may begin behind the bytes that have come.
-        let at = slowest.min(come);
-        self.forget(at - self.base);
-        match most.max(1).saturating_sub(come - at) {
-            0 => Room::None,
-            room => Room::For(room),
-        }
-    }
-
-    fn come(&self) -> usize {
-        match &self.end {
-            Some(BodyEnd::Whole(body, _)) => body.len(),
-            _ => self.base + self.body.len(),
-        }
-    }
-
-    /// Drops the first bytes, which all readers have read. The rest is moved only when it is smaller than the dropped part.
-    fn forget(&mut self, read: usize) {
-        if read >= self.body.len() / 2 {
-            self.body.drain(..read);
-            self.base += read;
-            if self.body.capacity() > 2 * self.body.len().max(PIECE) {
-                self.body.shrink_to(PIECE);
-            }
-            if let Some(share) = &mut self.share {
-                share.shrink(self.body.len() as u64);
-            }
-        }
-    }
-
-    /// The tasks of the readers that wait, or of `all`.
-    fn wakers(&mut self, all: bool) -> Vec<Waker> {
-        let meant = self.readers.iter_mut().map(|(_, reader)| reader).filter(|reader| all || reader.waits);
-        meant.filter_map(|reader| reader.waker.take()).collect()
-    }
-}
-
-impl Reader {
-    fn note_task(&mut self, cx: &Context<'_>, waits: bool) {
-        self.waits = waits;
-        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            self.waker = Some(cx.waker().clone());
-        }
     }
 }
 

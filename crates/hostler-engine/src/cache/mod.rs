@@ -1,5 +1,6 @@
 //! The state that routes with a cache share. Knows no members and no clients; `hostler-cache` decides what may be stored and served.
 
+mod fill_state;
 mod forms;
 mod head;
 mod incoming_body;
@@ -17,9 +18,10 @@ use hostler_cache::{
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
+pub use fill_state::Cut;
 pub use forms::{Encoded, SharedBody};
 pub use head::{freshened, not_modified, part, size, stored};
-pub use incoming_body::{BodyFeed, BodyReading, Cut, IncomingBody, Poured};
+pub use incoming_body::{BodyFeed, BodyReading, IncomingBody, Poured};
 pub use lines::HeadLines;
 pub use parts::parts;
 pub use pouring::{Pouring, UnreadLimit};

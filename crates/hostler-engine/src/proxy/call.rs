@@ -7,9 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_dispatch::{Lease, MemberId};
-use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead};
+use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, ResponseHead};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::call_settings::CallSettings;
 use super::failure::{Failure, TlsFault};
 use super::http2::{Fault, MemberStream};
 use super::link::{Interims, Link, remove_own_fields};
@@ -22,26 +23,6 @@ use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, 
 /// A client that has closed its connection, and one that has only finished sending, look the same. Both get an answer that begins within
 /// this time.
 const LEAVING_TIME: Duration = Duration::from_secs(1);
-
-/// The settings of a call.
-#[derive(Debug, Clone)]
-pub struct CallSettings {
-    /// The time limit for connecting.
-    pub connect_timeout: Duration,
-    /// How long a call may go on after its client has left, before its worker counts as hung.
-    pub hang_timeout: Duration,
-    /// Workers get as many requests as their event loops can begin, so no slot must stay taken until a request has finished. Then a worker
-    /// is told at once that no client waits for its answer.
-    pub hangs_up_at_once: bool,
-    /// How long a tunnel may be without a byte in either direction.
-    pub tunnel_idle_timeout: Duration,
-    /// How long a stream may be without a byte from its member.
-    pub stream_idle_timeout: Duration,
-    /// Limits of an answer's head. All interim heads of an answer together have the same limit.
-    pub limits: Limits,
-    /// How many interim heads an answer may have.
-    pub max_interim_answers: usize,
-}
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a `CallBox`.

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hostler_testkit::{Client, Step, client_with_window, eventually, ok, text, upstream};
+use hostler_testkit::{Client, Step, client_with_window, ok, text, upstream};
 
 use crate::cache_hits::{answer, assert_cache, numbered, with_cache, with_route};
 use crate::site;
 
-const FRESH: &str = "Cache-Control: max-age=60\r\n";
+pub const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
 /// Each request waits for a release, and gets its number.
 fn held(fields: &'static str) -> impl Fn(&hostler_testkit::Seen) -> Vec<Step> {
@@ -169,9 +169,9 @@ async fn with_collapse_an_uncacheable_answer_is_shared_by_waiting_requests() {
 }
 
 /// More than the socket buffers on the way hold.
-const LARGE: usize = 6 << 20;
+pub const LARGE: usize = 6 << 20;
 
-async fn slow_reader(site: &hostler_testkit::Site, path: &str) -> Client {
+pub async fn slow_reader(site: &hostler_testkit::Site, path: &str) -> Client {
     let mut client = client_with_window(4096, site.address()).await;
     client.send(format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n")).await;
     client
@@ -228,46 +228,6 @@ async fn a_truncated_answer_is_not_stored_and_is_truncated_for_its_readers() {
     }
     site.get("/page").await.assert_ok("ok");
     assert_eq!(app.targets().len(), 2);
-}
-
-#[tokio::test]
-async fn answers_that_slow_clients_still_read_do_not_exceed_the_memory() {
-    let body = "x".repeat(LARGE);
-    let app = upstream().answers(answer(FRESH, &body)).start().await;
-    let config = "[cache]\nmemory = '8 MB'\nmax_entry = '7 MB'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
-    let site = site(config).with("app", &app).start().await;
-    let mut readers = Vec::new();
-    for (path, stored) in [("/1", "; stored"), ("/2", "; stored"), ("/3", "")] {
-        readers.push((slow_reader(&site, path).await, stored));
-        app.has_seen(readers.len()).await;
-        site.settles("app", 0, 0).await;
-    }
-    for (mut reader, stored) in readers {
-        let status = format!("Hostler; fwd=uri-miss; fwd-status=200{stored}");
-        reader.answer().await.assert_ok(&body).assert_field("cache-status", &status);
-    }
-    site.get("/4")
-        .await
-        .assert_ok(&body)
-        .assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200; stored");
-}
-
-#[tokio::test]
-async fn a_client_that_does_not_read_is_ended_while_clients_hold_too_much_of_the_cache() {
-    let body = "x".repeat(LARGE);
-    let app = upstream().answers(answer(FRESH, &body)).start().await;
-    let config = "[cache]\nmemory = '8 MB'\nmax_entry = '7 MB'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
-    let site = site(config).with("app", &app).start().await;
-    let mut readers = Vec::new();
-    for path in ["/1", "/2"] {
-        readers.push(slow_reader(&site, path).await);
-        app.has_seen(readers.len()).await;
-    }
-    eventually("one to be ended", async || {
-        (site.status().await["connections"]["cut"]["cache_full"] == 1).then_some(())
-    })
-    .await;
-    site.get("/3").await.assert_ok(&body);
 }
 
 #[tokio::test]

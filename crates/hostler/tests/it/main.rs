@@ -43,6 +43,7 @@ mod cache_flights;
 mod cache_forms;
 mod cache_hits;
 mod cache_keys;
+mod cache_memory;
 mod cache_readers;
 mod cache_shared;
 mod cache_stale;

@@ -16,7 +16,7 @@ use crate::route::Table;
 
 /// An unsafe method makes void what is stored for its URL and for those that its answer names (RFC 9111 section 4.4). The route of the
 /// request need not have a cache itself.
-pub(in crate::gateway) fn invalidate(
+pub fn invalidate(
     routes: &ArcSwap<Table<Arc<Route>>>,
     exchange: &Exchange,
     answered: &Result<Answer, Refusal>,
