@@ -59,8 +59,9 @@ function patchListen(prototype) {
 
 /** The place where a server listens instead of its own. Null leaves the call as it is. */
 function redirect(server, args) {
+  if (server.listening) return null;
   const asked = tcpRequest(args);
-  if (asked === null || server.listening) return null;
+  if (asked === null) return tellOwnPath(server, args);
 
   // A cluster worker asks its primary to listen, and the primary's listen() is handled here. In the worker, only the
   // visible properties change.
@@ -70,7 +71,7 @@ function redirect(server, args) {
   }
   const speaks = incompatibility(server);
   if (speaks !== null) {
-    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server: ${INSTEAD[speaks]}`);
+    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server: ${INSTEAD[speaks]}`, claim === null);
     return null;
   }
   return claim === null ? claimListen(server, asked) : listenAgain(server, asked);
@@ -156,9 +157,20 @@ function tellOwnPort(server, why, tellAs = warn) {
     if (port === undefined || shownBy.has(server)) return; // not TCP, or this listen failed and a later one is the app's
     const isOpen = address === '::' || address === '0.0.0.0';
     const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
-    (isOpen ? warn : tellAs)(`the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
-      `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`);
+    const text = `the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
+      `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`;
+    (isOpen ? warn : tellAs)(text, claim === null);
   });
+  return null;
+}
+
+/** Notes that the app's HTTP server listens on a Unix socket, unless the app has another server. Leaves its listen as it is. */
+function tellOwnPath(server, [first]) {
+  const path = typeof first === 'object' ? first?.path : first;
+  const speaksHttp = 'keepAliveTimeout' in server || typeof server.updateSettings === 'function';
+  if (claim !== null || !speaksHttp || typeof path !== 'string') return null;
+  const text = `the app listens on the path ${path}; let it listen on a port`;
+  (channel.send ? note : warn)(text, true);
   return null;
 }
 
@@ -239,6 +251,7 @@ function hold(server, asked, where) {
     const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
     held.isHeld = () => handle.fd >= 0;
     if (where.path) ownerOnly(where.path);
+    tellWhenClosed(server, handle, held);
     tellListening = () => {
       tellListening = null;
       if (claim === held) tell({ act: 'listening', via: where.path ? held.via : 'fd', pid: process.pid, port: asked.port, ...(isInThread() && { thread: true }) });
@@ -251,6 +264,21 @@ function hold(server, asked, where) {
     if (!server.listening) held.isHeld = () => false;
   });
   return { ...where, signal: asked.signal };
+}
+
+/**
+ * Reports that the app has closed its server. The event 'close' would be too late, because it waits for the last connection. A
+ * cluster primary, which has taken the handle out of the server, closes it when its last worker dies, and forks again.
+ */
+function tellWhenClosed(server, handle, held) {
+  const { close } = handle;
+  handle.close = function (...args) {
+    if (claim === held && server._handle === handle) {
+      tellListening?.();
+      tell({ act: 'closed', pid: process.pid });
+    }
+    return close.apply(this, args);
+  };
 }
 
 function isInThread() {
@@ -380,13 +408,13 @@ function tell(message) {
   if (channel.send) channel.send({ cmd: CMD, ...message });
 }
 
-/** For the operator's log, as information. */
-function note(text) {
-  tell({ act: 'note', text });
+/** For the operator's log, as information. `unused`: this may be why the worker does not get ready. */
+function note(text, unused) {
+  tell({ act: 'note', text, ...(unused && { unused }) });
 }
 
-function warn(text) {
-  if (channel.send) tell({ act: 'warning', text });
+function warn(text, unused) {
+  if (channel.send) tell({ act: 'warning', text, ...(unused && { unused }) });
   else process.emitWarning(text, 'HostlerWarning'); // before its claim, a grandchild has only stderr, which Hostler also reads
 }
 

@@ -15,6 +15,8 @@ const NOT_RUNNABLE: u8 = 126;
 pub struct FailedBoot {
     /// The worker's number.
     pub worker: usize,
+    /// A server of the app that Hostler does not use. This is the cause, whatever happened then.
+    pub obstacle: Option<String>,
     /// What happened, as a part of a sentence: `exit code 1 before it was ready`.
     pub how: String,
     /// The app's exit code, 128 and the number for a signal, or what a shell returns for a program that cannot be started. Never 0.
@@ -64,6 +66,9 @@ pub(super) fn failed_boots(board: &[WorkerStatus]) -> u64 {
 
 impl fmt::Display for FailedBoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(obstacle) = &self.obstacle {
+            write!(f, "{obstacle}; ")?;
+        }
         match &self.error {
             Some(error) => write!(f, "{}: {error}", self.how),
             None => f.write_str(&self.how),

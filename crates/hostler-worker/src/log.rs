@@ -328,6 +328,13 @@ impl Tail {
         if errors.iter().any(|line| !line.trim().is_empty()) { errors } else { of(OutputStream::Stdout) }
     }
 
+    /// The last warning that the preload has printed, because it had no channel to Hostler.
+    pub fn last_warning_of_preload(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let warning = lines.iter().rev().find_map(|(_, line)| line.split_once("HostlerWarning: "));
+        warning.map(|(_, text)| text.to_owned())
+    }
+
     /// The most useful line: the last one that names an error, or else the last one. (The very last line of Node is its
     /// version.)
     pub fn most_useful_line(&self) -> Option<String> {

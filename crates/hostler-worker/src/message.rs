@@ -20,12 +20,18 @@ pub(super) enum FromWorker {
         /// In a thread of its own. Then the event loop of the requests is not that of the process.
         thread: bool,
     },
+    /// The app's server does not listen any more.
+    Closed { pid: u32 },
     /// The app listens for messages, so a stop can begin with `"shutdown"`.
     Hears,
     /// A warning for the operator.
-    Warning { text: String },
+    Warning { text: String, unused: bool },
     /// Information for the operator.
-    Note { text: String },
+    Note {
+        text: String,
+        /// It is about a server that Hostler does not use, so it may be why the worker does not get ready.
+        unused: bool,
+    },
     /// The event loop turns, and this is what the process has done so far. `None`: the primary of a cluster, which serves no requests.
     Report(Option<Box<Report>>),
     /// The compile cache was written.
@@ -96,12 +102,19 @@ enum Act {
         #[serde(default)]
         thread: bool,
     },
+    Closed {
+        pid: u32,
+    },
     Hears,
     Warning {
         text: String,
+        #[serde(default)]
+        unused: bool,
     },
     Note {
         text: String,
+        #[serde(default)]
+        unused: bool,
     },
     Report {
         active: Option<u64>,
@@ -129,9 +142,10 @@ impl FromWorker {
         let envelope: Envelope = serde_json::from_slice(line).ok()?;
         (envelope.cmd == CMD).then_some(match envelope.act {
             Act::Listening { via, pid, thread } => Self::Listening { via, pid, thread },
+            Act::Closed { pid } => Self::Closed { pid },
             Act::Hears => Self::Hears,
-            Act::Warning { text } => Self::Warning { text },
-            Act::Note { text } => Self::Note { text },
+            Act::Warning { text, unused } => Self::Warning { text, unused },
+            Act::Note { text, unused } => Self::Note { text, unused },
             Act::Report { active, idle, heap, gc } => {
                 let time = active.zip(idle).map(|(active, idle)| LoopTime { active, idle });
                 Self::Report(time.map(|time| Box::new(Report { time, heap, gc: gc.map(|gc| *gc) })))
@@ -220,11 +234,13 @@ mod tests {
                 "listening_second" => {
                     Some(FromWorker::Listening { via: Via::Second, pid: 4713, thread: true })
                 }
+                "closed" => Some(FromWorker::Closed { pid: 4711 }),
                 "hears" => Some(FromWorker::Hears),
                 "warning" => Some(FromWorker::Warning {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
+                    unused: true,
                 }),
-                "note" => Some(FromWorker::Note { text: "the app listens on 127.0.0.1:9100".to_owned() }),
+                "note" => Some(FromWorker::Note { text: "the app listens on 127.0.0.1:9100".to_owned(), unused: false }),
                 "report" => Some(FromWorker::Report(Some(Box::new(Report {
                     time: LoopTime { active: 5120, idle: 94_880 },
                     heap: Some(HeapUse { used: 10_485_760, limit: 2_197_815_296 }),
@@ -246,7 +262,7 @@ mod tests {
             };
             assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
         }
-        assert_eq!(examples.len(), 15);
+        assert_eq!(examples.len(), 16);
     }
 
     #[test]

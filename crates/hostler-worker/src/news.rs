@@ -44,6 +44,8 @@ pub(super) enum WorkerNews {
     Inspected,
     /// It has requests and has not answered for too long.
     Silent,
+    /// Its server was closed, and has not listened again in time.
+    Deaf,
 }
 
 /// Sends reports to the worker task for one generation. Reports of an earlier generation are ignored.

@@ -27,6 +27,8 @@ pub(super) enum Reason {
     Memory(u64),
     /// A heap snapshot of it was taken, and it was to be replaced then.
     Inspected,
+    /// Its app has closed the server, and the process lives.
+    Deaf,
 }
 
 /// A random number between 0.8 and 1, drawn at each start: the part of `max_requests` and `max_age` at which this worker
@@ -50,6 +52,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inspected => f.write_str("a heap snapshot of it was taken"),
+            Self::Deaf => f.write_str("it does not listen any more"),
             Self::Requests(requests) => write!(f, "{requests} requests"),
             Self::Age(age) => write!(f, "{} s old", age.as_secs()),
             Self::Memory(bytes) => write!(f, "{:.1} MiB resident", *bytes as f64 / f64::from(1 << 20)),

@@ -91,6 +91,7 @@ impl Plan {
             RolloutEvent::RestartAnew => self.restart_anew(),
             RolloutEvent::Count(count) => self.resize(count),
             RolloutEvent::Due(task, reason) => self.recycle(task, reason, now),
+            RolloutEvent::Heard(task, WorkerReport::Deaf) => self.recycle(task, Reason::Deaf, now),
             RolloutEvent::Heard(task, WorkerReport::TookOver) => self.took_over(task),
             RolloutEvent::Heard(task, WorkerReport::Ended { how }) => self.ended(task, how, now),
             RolloutEvent::Heard(task, WorkerReport::Ready) => self.seen(task, true),

@@ -1,5 +1,7 @@
 //! A worker's process, and what is known and kept about it until it is gone. Decides nothing.
 
+mod complaint;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::channel::{read_control, read_ipc};
 use super::collecting::Collecting;
@@ -17,12 +19,11 @@ use super::health;
 use super::heartbeat::Heartbeat;
 use super::inspection::{Inspectable, PreloadReply};
 use super::inspector::{self, Diagnosis, Notices};
-use super::lifecycle::Why;
 use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{Report, ToWorker, Via};
 use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time, tell_end};
-use super::settings::{WorkerAddress, WorkerSettings};
+use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
 use super::speaker::Speaker;
 use super::stranger::{self, StrangerWatch};
@@ -30,6 +31,11 @@ use super::stranger::{self, StrangerWatch};
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.
 const LAST_OUTPUT: Duration = Duration::from_millis(250);
+
+/// How long an app has to listen again after it has closed its server.
+const REOPENING: Duration = Duration::from_secs(2);
+/// A server that is closed sooner was to find out whether a port is free. The app's own server may follow much later in its boot.
+const PROBE: Duration = Duration::from_secs(1);
 
 pub(super) struct RunningProcess {
     pub process: Process,
@@ -54,12 +60,18 @@ pub(super) struct RunningProcess {
     listener: Option<u32>,
     /// The process that listens is gone.
     claim_lost: bool,
+    /// When it began to listen, the last time.
+    listening_since: Option<Instant>,
+    /// Waits whether a closed server listens again.
+    deaf: Option<AbortHandle>,
+    /// The log says that it does not listen any more.
+    pub deafness_told: bool,
     /// The process that listens on the PORT that Hostler has set, once it is known.
     pub port_owner: Option<u32>,
     /// Looks for processes without the preload, until the app listens.
     strangers: Option<AbortHandle>,
-    /// What is known about the last one.
-    pub stranger: Option<String>,
+    /// A server of the app that Hostler does not use, and why, as long as it uses none.
+    pub unused_server: Option<String>,
     /// The app listens in a thread of its own.
     in_thread: bool,
     /// The app runs Node's cluster.
@@ -121,9 +133,12 @@ impl RunningProcess {
             shown_pid,
             listener: None,
             claim_lost: false,
+            listening_since: None,
+            deaf: None,
+            deafness_told: false,
             port_owner: None,
             strangers,
-            stranger: None,
+            unused_server: None,
             in_thread: false,
             has_cluster: false,
             notices,
@@ -163,8 +178,10 @@ impl RunningProcess {
         }
         self.preload = Some(preload);
         self.in_thread = in_thread;
-        if let Some(strangers) = self.strangers.take() {
-            strangers.abort();
+        self.listening_since = Some(Instant::now());
+        self.deafness_told = false;
+        for task in [self.strangers.take(), self.deaf.take()].into_iter().flatten() {
+            task.abort();
         }
         let address = WorkerAddress::Unix(match via {
             Via::Fd => inherited.clone(),
@@ -177,6 +194,25 @@ impl RunningProcess {
             self.tasks.spawn(tell_end(pid, self.wire.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
+    }
+
+    /// The app has closed its server. If it does not listen again in time, the worker task is told, again and again.
+    pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
+        if self.listener != Some(pid) || self.deaf.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        let was_probe = self.listening_since.is_some_and(|since| now - since < PROBE);
+        let boots_for = start_timeout.saturating_sub(now - self.started);
+        let wire = self.wire.clone();
+        let wait = if was_probe { REOPENING.max(boots_for) } else { REOPENING };
+        self.deaf = Some(self.tasks.spawn(async move {
+            sleep(wait).await;
+            loop {
+                wire.send(WorkerNews::Deaf).await;
+                sleep(REOPENING).await;
+            }
+        }));
     }
 
     /// The app reports that it is ready, or its port accepts connections. Returns whether the address is new.
@@ -338,47 +374,5 @@ impl RunningProcess {
     pub async fn read_last_output(&mut self) {
         self.tasks.abort_all();
         let _ = timeout(LAST_OUTPUT, async { while self.output.join_next().await.is_some() {} }).await;
-    }
-
-    /// Why the process is killed, as text for the operator.
-    pub fn complaint(&self, why: Why, settings: &WorkerSettings) -> String {
-        let start = settings.start_timeout.as_secs_f64();
-        match (why, &self.address, &self.ways) {
-            (Why::StartTimeout, None, Ways::Socket { .. }) => format!(
-                "it has not listened on a TCP port within its start_timeout ({start} s); {}",
-                self.stranger.as_deref().unwrap_or("if it is not a Node program, use bind = \"port\"")
-            ),
-            (Why::StartTimeout, None, Ways::Port(port)) => format!(
-                "nothing accepted connections on {} within its start_timeout ({start} s); \
-                 the app must listen on the PORT of its environment",
-                port.address
-            ),
-            (Why::StartTimeout, Some(_), _) => format!(
-                "its health path {} has not answered 2xx within its start_timeout ({start} s); its last result: {}",
-                settings.health.as_deref().unwrap_or_default(),
-                self.health.as_deref().unwrap_or("did not answer")
-            ),
-            (Why::StopTimeout, ..) => {
-                format!(
-                    "it has not stopped within its stop_timeout ({} s)",
-                    settings.stop_timeout.as_secs_f64()
-                )
-            }
-            (Why::Orphaned, ..) => format!(
-                "the app (pid {}) is gone, but the process that started it (pid {}) still runs",
-                self.pid(),
-                self.process.pid()
-            ),
-            (Why::Hung, ..) => format!(
-                "hung: {} its hang_timeout ({} s); it is {}",
-                match self.silent {
-                    true => "it has requests, and its event loop has not turned for",
-                    false => "a request has taken longer than",
-                },
-                settings.hang_timeout.as_secs_f64(),
-                self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
-            ),
-            (Why::Ordered, ..) => "there was no time for a graceful stop".to_owned(),
-        }
     }
 }

@@ -164,7 +164,11 @@ impl Scaler {
             WorkerReport::Ready if self.count > 0 => shared.pool.wake_up(),
             WorkerReport::Died { .. } if self.count > 0 => shared.pool.wake_up(),
             WorkerReport::Ended { .. } => self.resources.memory_was_freed(),
-            WorkerReport::Ready | WorkerReport::Died { .. } | WorkerReport::Left | WorkerReport::TookOver => {
+            WorkerReport::Ready
+            | WorkerReport::Died { .. }
+            | WorkerReport::Left
+            | WorkerReport::Deaf
+            | WorkerReport::TookOver => {
             }
         }
     }

@@ -66,9 +66,21 @@ pub(super) struct PoolShared<E> {
     pub proven: AtomicU64,
     /// The last boot, if it has failed.
     pub failed_boot: watch::Sender<Option<Arc<FailedBoot>>>,
+    /// A server of the app that Hostler does not use, as long as a worker with one lives.
+    pub obstacle: Mutex<Option<Arc<str>>>,
 }
 
 impl<E> PoolShared<E> {
+    /// A worker has a server that Hostler does not use; or it is gone.
+    pub fn note_obstacle(&self, text: Option<&str>) {
+        *self.obstacle.lock().unwrap_or_else(PoisonError::into_inner) = text.map(Arc::from);
+    }
+
+    pub fn obstacle(&self) -> Option<String> {
+        let obstacle = self.obstacle.lock().unwrap_or_else(PoisonError::into_inner);
+        obstacle.as_deref().map(str::to_owned)
+    }
+
     /// A boot after a death has used this much CPU time.
     pub fn charge(&self, cost: Duration) {
         self.with_budget(|budget, share| budget.take(cost, share, Instant::now()));

@@ -151,6 +151,7 @@ test('a server with HTTP/2 only is skipped with a warning', async (t) => {
   await worker.printed(/listens/);
 
   assert.match(text, /HTTP\/2 only/);
+  assert.equal((await worker.said('warning')).unused, true, 'it explains why the worker does not get ready');
   assert.deepEqual(worker.tcpPorts(), [port]);
 });
 
@@ -166,6 +167,17 @@ test('a second listen on the same port, for another address, succeeds and opens 
   assert.deepEqual(worker.tcpPorts(), []);
 });
 
+for (const [position, command] of [['the app', (script) => ['node', '-e', script]], ['a grandchild', (script) => ['node', '-e', `require('child_process').spawn(process.execPath, ['-e', ${JSON.stringify(script)}], { stdio: 'inherit' })`]]]) {
+  test(`${position} whose server closes while connections stay open reports it at once`, async (t) => {
+    const script = `const server = require('http').createServer((req) => req.url === '/close' && server.close()).listen(3000)`;
+    const worker = await startWorker(t, 'koa', command(script));
+    const { pid } = await worker.said('listening');
+    worker.get('/close').catch(() => {}); // it stays without an answer until the worker ends
+
+    assert.deepEqual(await worker.said('closed'), { cmd: 'NODE_HOSTLER', act: 'closed', pid });
+  });
+}
+
 test('a server that closes and opens again is found on the path', async (t) => {
   const worker = await startWorker(t, 'reopen', ['node', 'server.mjs']);
   await worker.get('/reopen');
@@ -173,7 +185,7 @@ test('a server that closes and opens again is found on the path', async (t) => {
 
   const { body } = await worker.get();
 
-  assert.deepEqual(worker.messages.map(({ via }) => via), ['fd', 'path']);
+  assert.deepEqual(worker.messages.map(({ act, via }) => via ?? act), ['fd', 'closed', 'path']);
   assert.equal(body.port, 3000);
   assert.deepEqual(worker.tcpPorts(), []);
 });
@@ -191,7 +203,8 @@ test('an app that listens on a Unix socket of its own is left alone', async (t) 
   const env = { PORT: path.join(folder, 'own.sock') };
   const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env });
   await worker.printed(/listening on ".*own\.sock"/);
-  assert.deepEqual(worker.messages, []);
+  const text = `the app listens on the path ${env.PORT}; let it listen on a port`;
+  assert.deepEqual(worker.messages, [{ cmd: 'NODE_HOSTLER', act: 'note', text, unused: true }]);
 });
 
 function getTcp(port) {

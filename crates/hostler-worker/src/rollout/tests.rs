@@ -257,6 +257,20 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 }
 
 #[test]
+fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled() {
+    let deaf = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf);
+    let hired = RolloutAction::Hire {
+        task: WorkerTaskId(2),
+        index: 1,
+        role: WorkerRole::Successor(ReplaceCause::Recycled(Reason::Deaf)),
+    };
+    let pool = pool(1).ready(1).on(deaf.clone()).does(&[hired]);
+    let why: Arc<str> = "recycled: it does not listen any more".into();
+    let retired = RolloutAction::Retire { task: WorkerTaskId(1), why };
+    pool.on(deaf).does(&[]).takes_over(2).does(&[retired]);
+}
+
+#[test]
 fn no_worker_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() {
     let pool = pool(2).on(RolloutEvent::Restart).due(2).does(&[]);
     let pool = pool.replaced(1, 3).replaced(2, 4).due(3).on(RolloutEvent::Restart).does(&[]);

@@ -110,7 +110,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             Err(error) => {
                 self.status.last_error = Some(error.to_string());
-                self.boot_failed(error.to_string(), failed_boot::exit_code_of(&error), &Tail::default());
+                self.boot_failed(error.to_string(), failed_boot::exit_code_of(&error), &Tail::default(), None);
                 Some(LifecycleEvent::SpawnFailed { proven: self.shared.is_proven(self.status.release) })
             }
         }
@@ -211,7 +211,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
             if why == Why::StartTimeout {
-                self.boot_failed(complaint.clone(), failed_boot::exit_code(None, None), &running.tail);
+                let code = failed_boot::exit_code(None, None);
+                self.boot_failed(complaint.clone(), code, &running.tail, running.obstacle());
             }
             let line = running.tail.most_useful_line().filter(|_| why == Why::StartTimeout);
             let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));

@@ -8,12 +8,13 @@ use crate::lifecycle::{LifecycleState, SETTLED_AFTER};
 use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::process::Exit;
+use crate::running::RunningProcess;
 
 const NO_INSPECTOR: &str = "the inspector does not open: only a Node app with bind = \"socket\" can open it";
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// The process has ended by itself. Notes whether it has worked, or why it has not.
-    pub(super) fn note_end(&mut self, exit: Exit, tail: &Tail) {
+    pub(super) fn note_end(&mut self, exit: Exit, running: &RunningProcess) {
         let is_settled = self.status.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER);
         self.status.has_worked |= self.served || is_settled;
         let when = match self.life.state() {
@@ -21,11 +22,20 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             LifecycleState::Ready if !self.served && !is_settled => "as soon as it was ready",
             _ => return,
         };
-        self.boot_failed(format!("{exit} {when}"), exit.code(), tail);
+        let how = format!("{exit} {when}");
+        self.boot_failed(how, exit.code(), &running.tail, running.obstacle());
     }
 
-    pub(super) fn boot_failed(&self, how: String, exit_code: u8, tail: &Tail) {
+    /// `obstacle`: the server of the app that Hostler does not use. The sibling of such a worker dies because the port is taken.
+    pub(super) fn boot_failed(&self, how: String, exit_code: u8, tail: &Tail, obstacle: Option<String>) {
+        let obstacle = obstacle.or_else(|| self.shared.obstacle());
+        // A complaint about a boot that took too long has it at its end.
+        let how = match &obstacle {
+            Some(obstacle) => how.replace(&format!("; {obstacle}"), ""),
+            None => how,
+        };
         let failed = FailedBoot {
+            obstacle,
             worker: self.status.index,
             how,
             exit_code,

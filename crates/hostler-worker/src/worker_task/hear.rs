@@ -19,6 +19,9 @@ use crate::stranger::EXPOSED;
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);
 
+/// The warning about an app that has closed its server.
+const DEAF: &str = "does not listen any more: the app has closed its server, and its process lives; Hostler replaces the worker";
+
 /// The warning about an app that uses Node's `cluster`.
 const CLUSTER: &str = "the app starts processes of its own with Node's cluster, and Hostler cannot see which of them are busy: remove \
                        cluster from the app, and set workers";
@@ -90,7 +93,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 let line = running.tail.most_useful_line().map_or(String::new(), |line| format!(": {line}"));
                 self.status.last_error = Some(format!("{exit} {when}{line}"));
             }
-            self.note_end(exit, &running.tail);
+            self.note_end(exit, &running);
+            if running.unused_server.is_some() {
+                self.shared.note_obstacle(None);
+            }
         }
         self.status.last_exit = Some(exit.to_string());
         self.inspection_fails(&exit.to_string());
@@ -127,7 +133,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             WorkerNews::Stranger { text, owner } => {
                 running.port_owner = owner.or(running.port_owner);
-                running.stranger = Some(text.clone());
+                running.unused_server = Some(text.clone());
                 self.log.warn(text);
                 owner.and_then(|_| self.moved(RunningProcess::accepts))
             }
@@ -146,6 +152,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 running.silent = true;
                 self.put_off(LifecycleEvent::Hung)
             }
+            WorkerNews::Deaf => {
+                self.is_deaf();
+                None
+            }
             WorkerNews::Inspected => self.inspected(),
             WorkerNews::Turn(_) => None,
         }
@@ -157,15 +167,22 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             FromWorker::Listening { via, pid, thread } => {
                 self.moved(|running| running.listens(via, (pid, thread), speaker))
             }
+            FromWorker::Closed { pid } => {
+                let start_timeout = self.settings.borrow().start_timeout;
+                self.running.as_mut()?.closes(pid, start_timeout);
+                None
+            }
             FromWorker::Hears => {
                 self.running.as_mut()?.hears(speaker);
                 Some(LifecycleEvent::Hears)
             }
-            FromWorker::Warning { text } => {
+            FromWorker::Warning { text, unused } => {
+                self.note_unused(&text, unused);
                 self.log.warn(text);
                 None
             }
-            FromWorker::Note { text } => {
+            FromWorker::Note { text, unused } => {
+                self.note_unused(&text, unused);
                 self.log.event(WorkerEvent::Note { text });
                 None
             }
@@ -195,6 +212,24 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 None
             }
         }
+    }
+
+    /// The app has a server that Hostler does not use. If this is no second server, the worker does not get ready.
+    fn note_unused(&mut self, text: &str, unused: bool) {
+        if let Some(running) = self.running.as_mut().filter(|_| unused) {
+            running.unused_server = Some(text.to_owned());
+            self.shared.note_obstacle(Some(text));
+        }
+    }
+
+    /// Its server is closed, and requests reach it no more. If it is leaving anyway, that is in order.
+    fn is_deaf(&mut self) {
+        let is_wanted = matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby);
+        let Some(running) = self.running.as_mut().filter(|_| is_wanted) else { return };
+        if !std::mem::replace(&mut running.deafness_told, true) {
+            self.log.warn(DEAF);
+        }
+        self.report(WorkerReport::Deaf);
     }
 
     /// `change` sets the worker's address and returns whether it is new. If so, the pool must know it.

@@ -88,7 +88,7 @@ async fn a_worker_that_never_listens_is_killed_with_its_last_output_and_a_hint()
         .start();
     eventually("killed", || test_pool.worker().last_error.is_some()).await;
     test_pool.assert_logged(
-        "it has not listened on a TCP port within its start_timeout (1 s); if it is not a Node program, use bind = \"port\"; \
+        "Hostler found no HTTP server of the app within its start_timeout (1 s); if it is not a Node program, use bind = \"port\"; \
          it printed last:\nthinking",
     );
     test_pool.stop().await;

@@ -108,7 +108,7 @@ async fn a_generation_that_never_gets_ready_is_given_up_after_its_start_timeout(
     assert_eq!(test_pool.workers.update(impatient), SettingsChange::Applied);
     test_pool.write("app.js", "console.log('thinking'); setInterval(() => {}, 1000)");
     let error = restart(&test_pool).await.unwrap_err().to_string();
-    assert!(error.contains("it has not listened on a TCP port within its start_timeout (2 s)"), "{error}");
+    assert!(error.contains("Hostler found no HTTP server of the app within its start_timeout (2 s)"), "{error}");
     assert!(error.contains("it printed last: thinking"), "{error}");
     assert_eq!(test_pool.get("/").await, "old");
     assert_eq!(test_pool.workers.snapshot().len(), 1);

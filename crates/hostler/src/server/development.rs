@@ -133,7 +133,7 @@ impl Watch {
             (Ok(()) | Err(_), Some(failed)) => self.show(&failed),
             (Err(error), None) => {
                 let (how, output) = (error.to_string(), Vec::new());
-                self.show(&FailedBoot { worker: 1, how, exit_code: 1, error: None, output });
+                self.show(&FailedBoot { worker: 1, obstacle: None, how, exit_code: 1, error: None, output });
             }
         }
     }

@@ -49,9 +49,11 @@ impl StartError {
 fn describe(never_ready: &NeverReady) -> String {
     let NeverReady { boots, last } = never_ready;
     let (how, code) = (&last.how, last.exit_code);
-    let told = format!(
-        "the app was never ready, after {boots} tries; `hostler run` ends with exit code {code}\nthe last try: {how}"
-    );
+    let ends = format!("`hostler run` ends with exit code {code}\nthe last try: {how}");
+    let told = match &last.obstacle {
+        Some(obstacle) => format!("the app was never ready, after {boots} tries: {obstacle}\n{ends}"),
+        None => format!("the app was never ready, after {boots} tries; {ends}"),
+    };
     match last.output.join("\n") {
         output if output.trim().is_empty() => format!("{told}; the app printed nothing"),
         output => format!("{told}; the app printed last:\n{output}"),

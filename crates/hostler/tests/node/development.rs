@@ -67,6 +67,27 @@ async fn run_ends_with_the_exit_code_and_the_last_words_of_an_app_that_is_never_
 }
 
 #[tokio::test]
+async fn run_names_the_server_that_it_does_not_use_as_the_cause_of_an_app_that_is_never_ready() {
+    let port = hostler_testkit::held_port();
+    let listen = format!("require('http2').createServer().listen({});", port.address().port());
+    let cause = "tries: the app listens on port ";
+    // The second worker dies because the first one has the port.
+    let two = source(&listen).option("pools.app.workers=2").ended().await;
+    two.assert_exit(1).assert_complains(cause).assert_complains("EADDRINUSE");
+    let grandchild = format!(
+        "require('child_process').spawn(process.execPath, ['-e', {listen:?}], {{ stdio: 'inherit' }});"
+    );
+    for app in [&listen, &grandchild] {
+        let output = source(app).option("pools.app.start_timeout=1s").ended().await;
+        output.assert_exit(1).assert_complains(cause).assert_complains("HTTP/2 only");
+        output.assert_complains("Hostler found no HTTP server of the app within its start_timeout (1 s)");
+    }
+    let path = source("require('http').createServer().listen('app.sock');");
+    let output = path.option("pools.app.start_timeout=1s").ended().await;
+    output.assert_exit(1).assert_complains("tries: the app listens on the path app.sock; let it listen on a port");
+}
+
+#[tokio::test]
 async fn run_does_not_end_when_an_app_that_has_worked_does_not_boot_any_more() {
     let text = "const fs = require('fs'), bad = process.env.TEST_FOLDER + '/bad';
         if (fs.existsSync(bad)) process.exit(3);

@@ -1,5 +1,7 @@
 //! Which process is the app and where it listens, in unusual cases, and when it stops listening.
 
+use std::time::Duration;
+
 use hostler_testkit::eventually;
 use serde_json::json;
 
@@ -46,6 +48,44 @@ async fn an_app_that_closes_its_server_and_opens_it_again_goes_on() {
     for path in ["/", "/reopen", "/", "/reopen", "/"] {
         site.get(path).await.assert_status(200);
     }
+    assert_eq!(site.workers().await[0]["restarts"], 0);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_app_has_closed_its_server_is_replaced() {
+    let site = source(
+        "const http = require('http');
+        const server = http.createServer((req, res) => {
+            res.end(String(process.pid));
+            if (req.url === '/close') server.close();
+        }).listen(3000);
+        setInterval(() => {}, 1000);",
+    );
+    let site = site.started().await;
+    let old = site.pid_of(1).await;
+    // A server that closes sooner counts as a port probe.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    site.get("/close").await.assert_ok(&old.to_string());
+    site.logged("app/1: does not listen any more").await;
+    eventually("its successor answers", async || {
+        let answer = site.get("/").await;
+        (answer.status == 200 && answer.body != old.to_string().as_bytes()).then_some(())
+    })
+    .await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_that_listens_long_after_a_port_probe_is_given_its_start_timeout() {
+    let site = source(
+        "const http = require('http');
+        const probe = http.createServer().listen(3000, () => probe.close());
+        setTimeout(() => http.createServer((req, res) => res.end('app')).listen(3000), 3000);",
+    );
+    let site = site.started().await;
+    eventually("the app answers", async || (site.get("/").await.status == 200).then_some(())).await;
+    assert!(site.log().iter().all(|line| !line["text"].as_str().unwrap_or("").contains("does not listen")));
     assert_eq!(site.workers().await[0]["restarts"], 0);
     site.stop().await;
 }

@@ -111,6 +111,7 @@ mod tests {
     fn the_output_of_the_app_is_text_on_the_page() {
         let failed = FailedBoot {
             worker: 1,
+            obstacle: None,
             how: "exit code 1 before it was ready".into(),
             exit_code: 1,
             error: Some("SyntaxError: Unexpected token '<'".into()),

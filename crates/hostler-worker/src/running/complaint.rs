@@ -1,0 +1,57 @@
+//! Why a worker's process is killed, as text for the operator. Decides nothing.
+
+use super::RunningProcess;
+use crate::inspector::Diagnosis;
+use crate::lifecycle::Why;
+use crate::settings::WorkerSettings;
+use crate::spawn::Ways;
+
+impl RunningProcess {
+    /// The server of the app that Hostler does not use. A process without a channel to Hostler has printed that.
+    pub fn obstacle(&self) -> Option<String> {
+        let printed = || self.tail.last_warning_of_preload();
+        self.unused_server.clone().or_else(printed).filter(|_| self.address.is_none())
+    }
+
+    /// Why the process is killed, as text for the operator.
+    pub fn complaint(&self, why: Why, settings: &WorkerSettings) -> String {
+        let start = settings.start_timeout.as_secs_f64();
+        match (why, &self.address, &self.ways) {
+            (Why::StartTimeout, None, Ways::Socket { .. }) => format!(
+                "Hostler found no HTTP server of the app within its start_timeout ({start} s); {}",
+                self.obstacle().as_deref().unwrap_or("if it is not a Node program, use bind = \"port\"")
+            ),
+            (Why::StartTimeout, None, Ways::Port(port)) => format!(
+                "nothing accepted connections on {} within its start_timeout ({start} s); \
+                 the app must listen on the PORT of its environment",
+                port.address
+            ),
+            (Why::StartTimeout, Some(_), _) => format!(
+                "its health path {} has not answered 2xx within its start_timeout ({start} s); its last result: {}",
+                settings.health.as_deref().unwrap_or_default(),
+                self.health.as_deref().unwrap_or("did not answer")
+            ),
+            (Why::StopTimeout, ..) => {
+                format!(
+                    "it has not stopped within its stop_timeout ({} s)",
+                    settings.stop_timeout.as_secs_f64()
+                )
+            }
+            (Why::Orphaned, ..) => format!(
+                "the app (pid {}) is gone, but the process that started it (pid {}) still runs",
+                self.pid(),
+                self.process.pid()
+            ),
+            (Why::Hung, ..) => format!(
+                "hung: {} its hang_timeout ({} s); it is {}",
+                match self.silent {
+                    true => "it has requests, and its event loop has not turned for",
+                    false => "a request has taken longer than",
+                },
+                settings.hang_timeout.as_secs_f64(),
+                self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
+            ),
+            (Why::Ordered, ..) => "there was no time for a graceful stop".to_owned(),
+        }
+    }
+}
