@@ -66,7 +66,7 @@ pub fn program(name: &str, cwd: &Path, path: Option<&str>) -> Result<(), String>
             Err(why) => refused = refused.or(Some(why)),
         }
     }
-    Err(refused.unwrap_or_else(|| format!("there is no program {name:?} in PATH ({folders})")))
+    Err(refused.unwrap_or_else(|| format!("there is no program {name:?} in PATH")))
 }
 
 fn executable(path: &Path) -> Result<(), String> {

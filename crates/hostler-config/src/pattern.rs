@@ -61,6 +61,9 @@ impl FromStr for MatchPattern {
         if text == "*" {
             return Ok(Self::ALL);
         }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            return Err(format!("leave out {:?}: write {rest:?}", format!("{scheme}://")));
+        }
         let (host, path) = match text.find('/') {
             Some(slash) => text.split_at(slash),
             None => (text, "/*"),

@@ -62,7 +62,7 @@ fn commands_are_split_like_a_shell_does_and_never_expanded() {
     for (written, words) in [
         (r#""node server.js""#, vec!["node", "server.js"]),
         (r#""npx next start -p 3000""#, vec!["npx", "next", "start", "-p", "3000"]),
-        (r#"'node "my app.js" $HOME *.js'"#, vec!["node", "my app.js", "$HOME", "*.js"]),
+        (r#"'node "my app.js" "$HOME" *.js'"#, vec!["node", "my app.js", "$HOME", "*.js"]),
         (r#"["node", "my app.js"]"#, vec!["node", "my app.js"]),
     ] {
         let config = site(&format!("pools.web.command = {written}\n")).config();

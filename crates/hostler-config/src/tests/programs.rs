@@ -50,19 +50,26 @@ fn a_program_and_a_script_that_are_there_are_valid() {
     check("[pools.web]\ncommand = 'node main.js'\ncwd = 'dist'\n", expect!["valid"]);
     check(
         "[pools.web]\ncommand = 'plain'\nenv = { PATH = '/bin:/usr/bin' }\n",
+        expect![[r#"hostler.toml:2:11: pools.web.command: there is no program "plain" in PATH"#]],
+    );
+}
+
+#[test]
+fn shell_syntax_in_a_string_is_refused() {
+    check(
+        &command("'node server.js && good'"),
         expect![[
-            r#"hostler.toml:2:11: pools.web.command: there is no program "plain" in PATH (/bin:/usr/bin)"#
+            r#"hostler.toml:3:11: pools.web.command: '&' is for a shell, and no shell runs the command; set variables in env and the folder in cwd, or write ["sh", "-c", "node server.js && good"]"#
         ]],
     );
+    check(&command("['good', '-c', 'node server.js && good']"), expect!["valid"]);
 }
 
 #[test]
 fn a_missing_program_or_script_is_named_with_its_line() {
     check(
         &command("'nod server.js'"),
-        expect![[
-            r#"hostler.toml:3:11: pools.web.command: there is no program "nod" in PATH (/nowhere:FOLDER/bin)"#
-        ]],
+        expect![[r#"hostler.toml:3:11: pools.web.command: there is no program "nod" in PATH"#]],
     );
     check(
         &command("'node sever.js'"),

@@ -31,11 +31,9 @@ impl FromStr for Period {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let period = humantime::parse_duration(text).map_err(|error| match text.trim().parse::<f64>() {
+        let period = humantime::parse_duration(text).map_err(|_| match text.trim().parse::<f64>() {
             Ok(_) => format!("{text:?} has no unit; write \"{}s\" for seconds or \"{0}ms\"", text.trim()),
-            Err(_) => {
-                format!("{text:?} is not a duration such as \"30s\", \"250ms\" or \"1m 30s\" ({error})")
-            }
+            Err(_) => format!("{text:?} is not a duration such as \"30s\", \"250ms\" or \"1m 30s\""),
         })?;
         if (Self::LEAST..=Self::MOST).contains(&period) {
             Ok(Self(period))

@@ -10,6 +10,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
+use super::shell::refuse_shell;
 use super::{OneString, one_string};
 
 /// A program and its arguments: a list, or one string that is split as a POSIX shell splits words. No shell runs it.
@@ -22,6 +23,7 @@ impl FromStr for CommandLine {
     fn from_str(text: &str) -> Result<Self, String> {
         let words = shell_words::split(text)
             .map_err(|error| format!("{text:?} cannot be split into words: {error}"))?;
+        refuse_shell(text)?;
         Self::checked(words)
     }
 }

@@ -1,10 +1,16 @@
 //! The arguments of the commands that speak to a running Hostler, and where it is. Knows no other commands.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use hostler_config::{Given, Invocation, Setting, Surroundings};
+use hostler_config::{Given, Invocation, Period, Setting, Surroundings};
 
 pub(super) const DEFAULT_FILE: &str = "hostler.toml";
+
+/// A duration, as in the configuration.
+fn period(text: &str) -> Result<Duration, String> {
+    text.parse::<Period>().map(|period| period.0)
+}
 
 /// `hostler status`
 #[derive(Debug, clap::Args)]
@@ -57,8 +63,8 @@ pub struct PauseArgs {
     #[arg(value_name = "POOL")]
     pub pool: String,
     /// Time after which the pool continues by itself; at most 1h
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
-    pub timeout: std::time::Duration,
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = period)]
+    pub timeout: Duration,
     /// The running Hostler.
     #[command(flatten)]
     pub ask: Ask,
@@ -83,8 +89,8 @@ pub struct DrainArgs {
     #[arg(value_name = "POOL/N")]
     pub worker: String,
     /// Time after which the worker gets requests again; at most 7d [default: until `hostler undrain`]
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
-    pub length: Option<std::time::Duration>,
+    #[arg(long = "for", value_name = "TIME", value_parser = period)]
+    pub length: Option<Duration>,
     /// Also if the pool has no other worker that is ready. Its requests wait meanwhile
     #[arg(long)]
     pub force: bool,
@@ -139,7 +145,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "MICROSECONDS", default_value = "1000")]
     pub interval: u64,
     /// Folder for the files
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
     /// The running Hostler.
     #[command(flatten)]
@@ -154,11 +160,11 @@ pub struct HeapArgs {
     #[arg(value_name = "POOL/N")]
     pub worker: String,
     /// Folder for the file
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
     /// Time that the requests of the worker have to end
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
-    pub wait: std::time::Duration,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = period)]
+    pub wait: Duration,
     /// Also if the pool has no other worker that is ready. Its requests wait meanwhile
     #[arg(long)]
     pub force: bool,

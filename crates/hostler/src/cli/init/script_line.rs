@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Characters with a meaning for a shell.
-const OF_SHELL: &[char] =
-    &['&', '|', ';', '<', '>', '(', ')', '$', '`', '*', '?', '~', '#', '{', '}', '\n', '!'];
+use hostler_config::SHELL_OPERATORS;
+
+/// Characters that a shell may replace by something else.
+const REPLACED_BY_SHELL: &[char] = &['*', '?', '~', '#', '{', '}', '!'];
 
 /// A command line that needs no shell: the variables before it, and its words.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +17,7 @@ pub(super) struct ScriptLine {
 impl ScriptLine {
     /// `None` if only a shell can run it.
     pub fn read(text: &str) -> Option<Self> {
-        if text.contains(OF_SHELL) {
+        if text.contains(SHELL_OPERATORS) || text.contains(REPLACED_BY_SHELL) {
             return None;
         }
         let mut words = shell_words::split(text).ok()?;

@@ -1,0 +1,81 @@
+//! Finds what only a shell understands in a command that no shell runs. Splits and runs nothing.
+
+/// Characters that a shell takes out of a command: operators, redirections, and the beginning of variables.
+pub const SHELL_OPERATORS: &[char] = &['&', '|', ';', '<', '>', '(', ')', '$', '`', '\n'];
+
+/// Refuses a command with operators that are not quoted, or with variables before the program.
+pub(super) fn refuse_shell(text: &str) -> Result<(), String> {
+    let instead = |variable: &str| {
+        let list = format!("[\"sh\", \"-c\", {text:?}]");
+        format!("no shell runs the command; set {variable} in env and the folder in cwd, or write {list}")
+    };
+    if let Some(word) = text.split_whitespace().next().filter(|word| is_assignment(word)) {
+        let name = word.split('=').next().unwrap_or_default();
+        return Err(format!("{word:?} is not a program: {}", instead(name)));
+    }
+    match unquoted_operator(text.trim()) {
+        Some(operator) => Err(format!("{operator:?} is for a shell, and {}", instead("variables"))),
+        None => Ok(()),
+    }
+}
+
+/// `NODE_ENV=production` and the like.
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+    })
+}
+
+fn unquoted_operator(text: &str) -> Option<char> {
+    let (mut quote, mut escaped) = (None, false);
+    for char in text.chars() {
+        match (quote, char) {
+            _ if escaped => escaped = false,
+            (Some('"') | None, '\\') => escaped = true,
+            (Some(open), _) if open == char => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(char),
+            (None, _) if SHELL_OPERATORS.contains(&char) => return Some(char),
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_count_unless_they_are_quoted() {
+        let cases = [
+            ("node server.js && echo hi", Some('&')),
+            ("node server.js --port $PORT > out.log", Some('$')),
+            ("node server.js &", Some('&')),
+            ("cd app; node .", Some(';')),
+            ("node a 2>&1", Some('>')),
+            ("node a | pino-pretty", Some('|')),
+            ("node -e 'a && b; `c`'", None),
+            ("sh -c \"exec node $SCRIPT\"", None),
+            ("node a\\&b '\\' c", None),
+            ("node a '\\' & c", Some('&')),
+            ("node server.js --color=#fff --routes=a*?{b}", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(unquoted_operator(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_before_the_program_are_refused() {
+        let why = refuse_shell("NODE_ENV=production node server.js").unwrap_err();
+        assert_eq!(
+            why,
+            "\"NODE_ENV=production\" is not a program: no shell runs the command; set NODE_ENV in env and the folder in cwd, or write \
+             [\"sh\", \"-c\", \"NODE_ENV=production node server.js\"]"
+        );
+        assert_eq!(refuse_shell("node --port=3 a=b"), Ok(()));
+        assert_eq!(refuse_shell("./a=b"), Ok(()));
+    }
+}
