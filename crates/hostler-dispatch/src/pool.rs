@@ -100,6 +100,11 @@ impl<E: Send + Sync + 'static> Pool<E> {
         occupancy.viewed(view)
     }
 
+    /// Whether a member has ever joined the pool.
+    pub fn has_had_members(&self) -> bool {
+        self.shared.lock().roster.has_had_members()
+    }
+
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].
     pub fn close(&self) {
         let waiting = {

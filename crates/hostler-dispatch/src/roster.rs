@@ -49,6 +49,11 @@ impl<E> Roster<E> {
         &self.states
     }
 
+    /// A member has joined, even if it is gone by now.
+    pub fn has_had_members(&self) -> bool {
+        self.next_id > NonZeroU64::MIN
+    }
+
     pub fn totals(&self) -> &Totals {
         &self.totals
     }

@@ -87,6 +87,8 @@ pub enum Refusal {
     MemberBusy,
     /// No slot became free in time.
     QueueTimeout,
+    /// The same, and no member of the pool has ever been ready.
+    NotStarted,
     /// The pool slept, and no worker became ready in `wake_timeout`.
     WakeTimeout,
     /// The pool takes no new requests: Hostler is stopping.
@@ -145,6 +147,7 @@ impl Refusal {
             Self::NoMember => table::NO_MEMBER,
             Self::MemberBusy => table::MEMBER_BUSY,
             Self::QueueTimeout => table::QUEUE_TIMEOUT,
+            Self::NotStarted => table::NOT_STARTED,
             Self::WakeTimeout => table::WAKE_TIMEOUT,
             Self::Stopping => table::STOPPING,
             Self::ClientLeft => table::CLIENT_LEFT,
@@ -238,23 +241,25 @@ impl fmt::Display for Refusal {
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
             Self::Objection(_) => f.write_str(self.facts().reason),
             Self::OnlyIfCached => {
-                f.write_str("no stored answer fits, and the request accepts no other (only-if-cached)")
+                f.write_str("no stored response fits, and the request accepts no other (only-if-cached)")
             }
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
             Self::TooManyStreams => f.write_str("too many streams are open (max_streams)"),
-            Self::NoMember | Self::MemberBusy | Self::QueueTimeout | Self::WakeTimeout => {
-                f.write_str(self.without_slot())
-            }
+            Self::NoMember
+            | Self::MemberBusy
+            | Self::QueueTimeout
+            | Self::NotStarted
+            | Self::WakeTimeout => f.write_str(self.without_slot()),
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("requests like this one have ended the application before"),
             Self::Suspect => f.write_str("requests like this one are answered one at a time at the moment"),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
-            Self::WorkerLost(_) => f.write_str("the application ended before it answered"),
-            Self::BadAnswer(_) => f.write_str("the application's answer is malformed"),
-            Self::InterimAnswers(_) => f.write_str("the application sent too many interim answers"),
+            Self::WorkerLost(_) => f.write_str("the application ended or closed the connection before it answered"),
+            Self::BadAnswer(_) => f.write_str("the response of the application is malformed"),
+            Self::InterimAnswers(_) => f.write_str("the application sent too many interim responses"),
             Self::AnswerTimeout => f.write_str("the application did not answer in time"),
         }
     }
@@ -264,8 +269,9 @@ impl Refusal {
     /// The text if no member took the request.
     fn without_slot(&self) -> &'static str {
         match self {
-            Self::NoMember => "no member serves this route at the moment",
-            Self::MemberBusy => "the instance that the request names is busy",
+            Self::NoMember => "no worker is ready for this route",
+            Self::MemberBusy => "the worker of this session is busy",
+            Self::NotStarted => "the application has not started yet",
             Self::WakeTimeout => "the application was asleep and did not start in time",
             _ => "no worker became free in time",
         }

@@ -111,7 +111,7 @@ impl<'a> QueueWait<'a> {
             Ok(lease) => lease.since().saturating_duration_since(asked),
             Err(_) => asked.elapsed(),
         };
-        if let Err(Refusal::QueueTimeout) = outcome {
+        if let Err(Refusal::QueueTimeout | Refusal::NotStarted) = outcome {
             self.target.meter.note_wait(exchange.timings.queue_wait);
         }
         outcome
@@ -147,6 +147,10 @@ impl<'a> QueueWait<'a> {
             acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
         }
         let outcome = acquired.and_then(|acquired| acquired.map_err(Refusal::from));
+        let outcome = outcome.map_err(|refusal| match refusal {
+            Refusal::QueueTimeout if !target.pool.has_had_members() => Refusal::NotStarted,
+            refusal => refusal,
+        });
         (outcome, acquire.ahead())
     }
 

@@ -59,6 +59,7 @@ impl Wording {
             Refusal::QueueFull { .. }
             | Refusal::Overloaded
             | Refusal::QueueTimeout
+            | Refusal::NotStarted
             | Refusal::WakeTimeout
             | Refusal::TooManyTunnels
             | Refusal::TooManyStreams

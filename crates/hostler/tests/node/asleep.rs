@@ -116,7 +116,7 @@ async fn an_app_that_cannot_start_backs_off_and_its_requests_get_the_usual_refus
     let plan = source(&format!("{text} {PID}"));
     let site = sleeper(plan, "1h").option("pools.app.queue.timeout=1s").by_file().start().await;
     for _ in 0..3 {
-        site.get("/").await.assert_refused(503, "queue_timeout");
+        site.get("/").await.assert_refused(503, "not_started");
     }
     let [worker] = &site.workers().await[..] else { panic!("one worker") };
     assert!(worker["generation"].as_u64() < Some(12), "requests cause no boots of their own: {worker}");

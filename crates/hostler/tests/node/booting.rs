@@ -27,11 +27,11 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
     assert_eq!(site.printed("no database").await["stream"], "stderr");
 
     let refused = site.get("/").await;
-    refused.assert_refused(503, "queue_timeout").assert_field("retry-after", "1");
+    refused.assert_refused(503, "not_started").assert_field("retry-after", "1");
 
     let admin = site.admin().to_string();
     let parts =
-        ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "queue_timeout 1"];
+        ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "not_started 1"];
     // It boots between two rests.
     eventually(parts, async || {
         let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;
@@ -56,7 +56,7 @@ async fn an_app_that_never_listens_is_killed_in_time_and_its_last_output_is_logg
     assert!(killed.contains("listened on a TCP port within its start_timeout (5 s)"), "{why}{killed}");
     assert!(killed.contains("bind = \"port\""), "the hint: {killed}");
     assert!(killed.contains("connecting to the database"), "the last output: {killed}");
-    site.get("/").await.assert_refused(503, "queue_timeout");
+    site.get("/").await.assert_refused(503, "not_started");
     site.stop().await;
 }
 
@@ -185,6 +185,6 @@ async fn a_program_that_has_gone_is_named_and_clients_get_a_refusal() {
         w["state"] == "backing off" && w["last_error"].to_string().contains("there is no program")
     })
     .await;
-    site.get("/").await.assert_refused(503, "queue_timeout");
+    site.get("/").await.assert_refused(503, "not_started");
     site.stop().await;
 }

@@ -76,6 +76,7 @@ fn of_queues() -> Vec<Refusal> {
         Refusal::NoMember,
         Refusal::MemberBusy,
         Refusal::QueueTimeout,
+        Refusal::NotStarted,
         Refusal::WakeTimeout,
         Refusal::Stopping,
         Refusal::Suspect,

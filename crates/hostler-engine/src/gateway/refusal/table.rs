@@ -242,6 +242,9 @@ rows! {
     QUEUE_TIMEOUT: later("queue_timeout"), Overload,
         "No slot became free in `queue.timeout`, or `request_timeout` was over while the request waited in the queue.",
         "Add workers or members, or raise `concurrency` if the workers wait more than they compute.";
+    NOT_STARTED: later("not_started"), App,
+        "No worker of the pool has been ready yet, and none became ready in `queue.timeout`: the app boots slowly, or its boots fail.",
+        "Look at the worker's last lines in the log. Raise `queue.timeout` if the app boots that slowly.";
     WAKE_TIMEOUT: later("wake_timeout"), App,
         "The pool was asleep (`workers.min = 0`), and no worker became ready in `wake_timeout`: the app boots slowly, or the workers of other pools use up `server.worker_memory`.",
         "Look at the worker's last lines in the log, and at `scaling` in the status. Raise `wake_timeout` if the app boots that slowly.";
