@@ -77,7 +77,7 @@ class Site {
   }
 
   get admin() {
-    return this.#after('admin page on ')?.replace(/\/$/, '');
+    return this.#after('live page on ')?.replace(/\/$/, '');
   }
 
   async status() {

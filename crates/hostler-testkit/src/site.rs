@@ -60,7 +60,7 @@ impl Site {
             admin: None,
             folder,
         };
-        let last = if with_admin { "admin page on http://" } else { "listening on http" };
+        let last = if with_admin { "live page on http://" } else { "listening on http" };
         eventually("Hostler to listen", async || {
             assert!(
                 site.try_exit().is_none(),
@@ -76,7 +76,7 @@ impl Site {
         site.listen = addresses.map(|(_, rest)| address(rest)).collect();
         let secure = lines.iter().filter_map(|line| line.split_once("listening on https://"));
         site.listen_tls = secure.map(|(_, rest)| address(rest)).collect();
-        site.admin = site.log.after("admin page on http://").map(|rest| address(&rest));
+        site.admin = site.log.after("live page on http://").map(|rest| address(&rest));
         site
     }
 

@@ -98,13 +98,16 @@ impl Capacity {
         match (slots, self.hidden.get()) {
             (Slots::Fixed(_), _) => self.advice.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             (Slots::Auto { .. }, None) => {
-                let limit = format!("at most {} requests", self.slots(slots));
+                let most = self.slots(slots);
                 Some(match self.tuner.blind() {
-                    Some(why) => format!("{why}: {limit}"),
-                    None => format!("event loop observed, {}: {limit}", busy()),
+                    Some(why) => format!("{why}: {most} requests at most"),
+                    None => format!("by the event loop ({}), {most} at most", busy()),
                 })
             }
-            (Slots::Auto { .. }, Some(why)) => Some(format!("{}; {why}", self.tuner.reason())),
+            (Slots::Auto { .. }, Some(why)) if self.tuner.has_reports() => {
+                Some(format!("{}; {why}", self.tuner.reason()))
+            }
+            (Slots::Auto { .. }, Some(_)) => Some(self.tuner.reason()),
         }
     }
 

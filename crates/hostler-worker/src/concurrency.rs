@@ -61,6 +61,11 @@ impl ConcurrencyTuner {
         }
     }
 
+    /// A round of reports is over.
+    pub fn has_reports(&self) -> bool {
+        self.lock().controller.last.is_some()
+    }
+
     /// Why there are no reports, if so.
     pub fn blind(&self) -> Option<&'static str> {
         self.lock().blind
@@ -167,7 +172,8 @@ impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = in_words(self.slots);
         match self.last {
-            None => write!(f, "no reports yet: {slots}"),
+            None if self.slots == 1 => f.write_str("the worker has not reported yet: one request at a time"),
+            None => write!(f, "the worker has not reported yet: {slots}"),
             Some(Round { utilisation, leases, .. }) => {
                 write!(f, "event loop {:.0} % busy at {leases:.1} requests: {slots}", utilisation * 100.0)
             }

@@ -250,11 +250,11 @@ impl fmt::Display for WorkerEvent {
                     Some(pid) => write!(f, "died (pid {pid}): {how}; ")?,
                 }
                 match next {
-                    None => f.write_str("it is not started again"),
+                    None => f.write_str("Hostler does not start it again"),
                     Some(next) => next.fmt(f),
                 }
             }
-            Self::Retires { pid, why } => write!(f, "retires (pid {pid}): {why}"),
+            Self::Retires { pid, why } => write!(f, "ends (pid {pid}): {why}"),
             Self::SpareHired => f.write_str("is started as a spare for workers that die"),
             Self::StepsIn { pid } => write!(f, "spare joins the pool (pid {pid}): a worker is missing"),
             Self::StepsBack { pid } => {
@@ -263,9 +263,11 @@ impl fmt::Display for WorkerEvent {
             Self::Scaled { workers: 0, why } => write!(f, "falls asleep: {why}"),
             Self::Scaled { workers: 1, why } => write!(f, "1 worker is wanted: {why}"),
             Self::Scaled { workers, why } => write!(f, "{workers} workers are wanted: {why}"),
+            Self::RestartBegan { workers: 1 } => f.write_str("restart: 1 worker"),
             Self::RestartBegan { workers } => write!(f, "restart: {workers} workers, one by one"),
             Self::RestartDone { workers, took } => {
-                write!(f, "restart: {workers} workers replaced in {:.1} s", took.as_secs_f64())
+                let s = if *workers == 1 { "" } else { "s" };
+                write!(f, "restart: {workers} worker{s} replaced in {:.1} s", took.as_secs_f64())
             }
             Self::RestartFailed { why } => write!(f, "restart failed: {why}"),
             Self::NoCompileCache { why, is_asked_for: true } => write!(f, "no compile cache: {why}"),

@@ -240,7 +240,10 @@ mod tests {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
                     unused: true,
                 }),
-                "note" => Some(FromWorker::Note { text: "the app listens on 127.0.0.1:9100".to_owned(), unused: false }),
+                "note" => Some(FromWorker::Note {
+                    text: "the app listens on 127.0.0.1:9100".to_owned(),
+                    unused: false,
+                }),
                 "report" => Some(FromWorker::Report(Some(Box::new(Report {
                     time: LoopTime { active: 5120, idle: 94_880 },
                     heap: Some(HeapUse { used: 10_485_760, limit: 2_197_815_296 }),

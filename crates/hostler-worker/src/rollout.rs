@@ -206,7 +206,7 @@ impl Plan {
         let new = WorkerPlace { task, release, ready: true, was_ready: true, losses };
         let old = std::mem::replace(place, new);
         let why = match replacement.cause {
-            ReplaceCause::Restart => "replaced by a new generation".into(),
+            ReplaceCause::Restart => "replaced by a restart".into(),
             ReplaceCause::Recycled(reason) => {
                 self.failed_recyclings = 0;
                 format!("recycled: {reason}").into()
@@ -308,7 +308,7 @@ impl Plan {
 
     /// A new worker has died too often after its probation.
     fn stop_restart(&mut self, worker: usize, how: String) -> Vec<RolloutAction> {
-        let why: Arc<str> = "its generation keeps dying".into();
+        let why: Arc<str> = "the new workers keep dying".into();
         let successor = self.replacement.take().map(|replacement| replacement.successor);
         let mut actions: Vec<_> =
             successor.map(|task| RolloutAction::Retire { task, why }).into_iter().collect();

@@ -168,8 +168,7 @@ impl Scaler {
             | WorkerReport::Died { .. }
             | WorkerReport::Left
             | WorkerReport::Deaf
-            | WorkerReport::TookOver => {
-            }
+            | WorkerReport::TookOver => {}
         }
     }
 

@@ -247,17 +247,17 @@ impl fmt::Display for Refusal {
             Self::Overloaded => f.write_str("more requests come than can be answered"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
             Self::TooManyStreams => f.write_str("too many streams are open (max_streams)"),
-            Self::NoMember
-            | Self::MemberBusy
-            | Self::QueueTimeout
-            | Self::NotStarted
-            | Self::WakeTimeout => f.write_str(self.without_slot()),
+            Self::NoMember | Self::MemberBusy | Self::QueueTimeout | Self::NotStarted | Self::WakeTimeout => {
+                f.write_str(self.without_slot())
+            }
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("requests like this one have ended the application before"),
             Self::Suspect => f.write_str("requests like this one are answered one at a time at the moment"),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
-            Self::WorkerLost(_) => f.write_str("the application ended or closed the connection before it answered"),
+            Self::WorkerLost(_) => {
+                f.write_str("the application ended or closed the connection before it answered")
+            }
             Self::BadAnswer(_) => f.write_str("the response of the application is malformed"),
             Self::InterimAnswers(_) => f.write_str("the application sent too many interim responses"),
             Self::AnswerTimeout => f.write_str("the application did not answer in time"),

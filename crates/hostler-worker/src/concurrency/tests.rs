@@ -171,7 +171,7 @@ fn an_idle_app_keeps_its_slots() {
 #[test]
 fn the_reason_for_the_slots_is_a_sentence() {
     let mut controller = Controller::default();
-    assert_eq!(controller.to_string(), "no reports yet: 1 slot");
+    assert_eq!(controller.to_string(), "the worker has not reported yet: one request at a time");
     controller.slots = 11;
     controller.observe(Round { utilisation: 0.35, leases: 4.0, short: false });
     assert_eq!(controller.to_string(), "event loop 35 % busy at 4.0 requests: 11 slots");

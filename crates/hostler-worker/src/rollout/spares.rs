@@ -146,8 +146,7 @@ impl Reserve {
     fn dismiss_superfluous(&mut self, wanted: usize, workers: &Workers) -> Vec<RolloutAction> {
         let spares = &mut self.spares;
         let outdated = spares.extract_if(.., |spare| !workers.restarting && spare.release < workers.oldest);
-        let mut leaving: Vec<_> =
-            outdated.map(|spare| (spare.task, "replaced by a new generation")).collect();
+        let mut leaving: Vec<_> = outdated.map(|spare| (spare.task, "replaced by a restart")).collect();
         let surplus = spares.drain(wanted.min(spares.len())..);
         leaving.extend(surplus.map(|spare| (spare.task, "no spare is needed any more")));
         let retire = |(task, why): (WorkerTaskId, &str)| RolloutAction::Retire { task, why: Arc::from(why) };

@@ -31,7 +31,7 @@ fn hire(task: u64, index: usize) -> RolloutAction {
 }
 
 fn retire(task: u64) -> RolloutAction {
-    RolloutAction::Retire { task: WorkerTaskId(task), why: "replaced by a new generation".into() }
+    RolloutAction::Retire { task: WorkerTaskId(task), why: "replaced by a restart".into() }
 }
 
 const OLD: Reason = Reason::Age(SECOND);
@@ -119,7 +119,7 @@ fn a_generation_that_is_not_ready_ends_the_restart_and_the_old_workers_stay() {
     let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), replaced: 1, total: 2 };
     assert_eq!(
         error.to_string(),
-        "worker 2 of the new generation did not get ready: exit code 3; 1 of 2 workers were replaced, the others stay"
+        "the new worker 2 did not get ready: exit code 3; 1 of 2 workers were replaced, the others stay"
     );
     let pool = pool.does(&[RolloutAction::Fail(error)]).ready(2).does(&[]);
     // The next attempt begins with the oldest worker and replaces all.

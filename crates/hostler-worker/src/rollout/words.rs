@@ -100,7 +100,7 @@ pub struct Restarted {
 pub enum RestartError {
     /// A worker of the new generation did not get ready; the old one stays.
     #[error(
-        "worker {worker} of the new generation did not get ready: {how}; {replaced} of {total} workers were replaced, the others stay"
+        "the new worker {worker} did not get ready: {how}; {replaced} of {total} workers were replaced, the others stay"
     )]
     Boot {
         /// The worker's number.
@@ -114,7 +114,7 @@ pub enum RestartError {
     },
     /// A worker of the new generation died repeatedly after it was ready, more often than the old ones.
     #[error(
-        "worker {worker} of the new generation keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
+        "the new worker {worker} keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
     )]
     Unstable {
         /// The worker's number.

@@ -110,7 +110,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             Err(error) => {
                 self.status.last_error = Some(error.to_string());
-                self.boot_failed(error.to_string(), failed_boot::exit_code_of(&error), &Tail::default(), None);
+                self.boot_failed(
+                    error.to_string(),
+                    failed_boot::exit_code_of(&error),
+                    &Tail::default(),
+                    None,
+                );
                 Some(LifecycleEvent::SpawnFailed { proven: self.shared.is_proven(self.status.release) })
             }
         }

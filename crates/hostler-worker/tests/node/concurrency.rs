@@ -61,7 +61,7 @@ async fn an_app_that_waits_gets_all_requests_that_come() {
     eventually("all 90 at the worker", || in_use(&test_pool) == 90).await;
     eventually("the reason", || {
         let reason = test_pool.worker().slots_reason.unwrap();
-        reason.starts_with("event loop observed, ") && reason.ends_with(" % busy: at most 1000 requests")
+        reason.starts_with("by the event loop (") && reason.ends_with(" % busy), 1000 at most")
     })
     .await;
     test_pool.stop().await;

@@ -47,7 +47,7 @@ async fn a_restart_loses_no_request_and_never_leaves_fewer_workers() {
     assert!(answers.contains(&"old".to_owned()) && answers.contains(&"new".to_owned()));
     assert!(fewest >= 3, "{fewest} workers at the worst moment");
     test_pool.assert_logged("web 0: restart: 3 workers replaced in ");
-    test_pool.assert_logged(": replaced by a new generation");
+    test_pool.assert_logged(": replaced by a restart");
     let rollout = test_pool.workers.rollout();
     assert!(rollout.running.is_none() && rollout.last.unwrap().succeeded);
     assert_eq!((rollout.done, rollout.total), (3, 3));
@@ -86,9 +86,7 @@ async fn a_generation_that_dies_in_its_boot_is_reported_with_its_error_line_and_
     let RestartError::Boot { worker: 1, how, replaced: 0, total: 2 } = &error else { panic!("{error:?}") };
     assert!(how.starts_with("exit code 1 before it was ready: Error: Cannot find module './gone'"), "{how}");
     assert_eq!(states(&test_pool).iter().filter(|state| state.1 == 1).count(), 2, "the old ones stay");
-    test_pool.assert_logged(
-        "web 0: restart failed: worker 1 of the new generation did not get ready: exit code 1",
-    );
+    test_pool.assert_logged("web 0: restart failed: the new worker 1 did not get ready: exit code 1");
     assert!(!test_pool.workers.rollout().last.unwrap().succeeded);
     let (answers, fewest) = load.end().await;
     assert!(answers.iter().all(|answer| answer == "old"));
@@ -108,7 +106,10 @@ async fn a_generation_that_never_gets_ready_is_given_up_after_its_start_timeout(
     assert_eq!(test_pool.workers.update(impatient), SettingsChange::Applied);
     test_pool.write("app.js", "console.log('thinking'); setInterval(() => {}, 1000)");
     let error = restart(&test_pool).await.unwrap_err().to_string();
-    assert!(error.contains("Hostler found no HTTP server of the app within its start_timeout (2 s)"), "{error}");
+    assert!(
+        error.contains("Hostler found no HTTP server of the app within its start_timeout (2 s)"),
+        "{error}"
+    );
     assert!(error.contains("it printed last: thinking"), "{error}");
     assert_eq!(test_pool.get("/").await, "old");
     assert_eq!(test_pool.workers.snapshot().len(), 1);
@@ -224,8 +225,9 @@ async fn a_worker_that_dies_while_it_retires_does_not_stop_the_restart() {
     assert_eq!(test_pool.worker().member, Some(lost.member()));
     signal(pid, Signal::KILL);
     assert_eq!(timeout(2 * TIME_LIMIT, restarted).await.unwrap().unwrap().workers, 1);
-    test_pool
-        .assert_logged("signal 9 (SIGKILL) before it had finished its requests; it is not started again");
+    test_pool.assert_logged(
+        "signal 9 (SIGKILL) before it had finished its requests; Hostler does not start it again",
+    );
     assert_eq!(states(&test_pool), [(1, 2, WorkerState::Ready)]);
     test_pool.stop().await;
 }

@@ -123,7 +123,7 @@ fn write_ledger(out: &mut String, ledger: &Value) {
     // Of a key the cost itself, too: it says what a client takes, however many others there are.
     let time = |row: &Value| millis(&row[if has_cpu { "cpu_ms" } else { "slot_hold_ms" }]["1m"]);
     let key = |row: &Value| Some(format!("{} ({})", route(row)?, time(row)));
-    let mut write = |who: &str, rows: &Value, words: &dyn Fn(&Value) -> Option<String>| {
+    let mut write = |(who, first): (&str, &str), rows: &Value, words: &dyn Fn(&Value) -> Option<String>| {
         let shown = array(rows).iter().take(MOST_ROWS);
         let mut texts: Vec<_> = shown.clone().filter_map(words).collect();
         let others = 100.0 - shown.filter_map(share).sum::<f64>();
@@ -132,11 +132,11 @@ fn write_ledger(out: &mut String, ledger: &Value) {
             texts.push(format!("others {} %", (others * 10.0).round() / 10.0));
         }
         if !texts.is_empty() {
-            let _ = writeln!(out, "  {what} of the last minute{who}: {}", texts.join(", "));
+            let _ = writeln!(out, "  {what} of the last minute{who}: {first}{}", texts.join(", "));
         }
     };
-    write("", &ledger["routes"], &route);
-    write(" by key", &ledger["keys"], &key);
+    write(("", "route "), &ledger["routes"], &route);
+    write((" by key", ""), &ledger["keys"], &key);
 }
 
 /// A restart that is under way or has failed. One that has succeeded shows in the workers' rows.
@@ -363,9 +363,9 @@ mod tests {
         };
         assert_eq!(
             shown(&[50.0, 20.0, 9.5, 5.0, 4.0, 3.0]),
-            "  time in slots of the last minute: /0 50 %, /1 20 %, /2 9.5 %, /3 5 %, /4 4 %, others 11.5 %\n"
+            "  time in slots of the last minute: route /0 50 %, /1 20 %, /2 9.5 %, /3 5 %, /4 4 %, others 11.5 %\n"
         );
-        assert_eq!(shown(&[66.7, 33.3]), "  time in slots of the last minute: /0 66.7 %, /1 33.3 %\n");
+        assert_eq!(shown(&[66.7, 33.3]), "  time in slots of the last minute: route /0 66.7 %, /1 33.3 %\n");
         assert_eq!(shown(&[]), "");
     }
 }

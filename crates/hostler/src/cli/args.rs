@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -251,13 +252,29 @@ struct Common {
 impl Args {
     /// The arguments of this process. A usage error ends the process with exit code 2, and `--help` with 0.
     pub fn of_process() -> Self {
-        Self::parse_from(key_flags(std::env::args_os()))
+        Self::parse_given(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
     /// Parses the given arguments. The first one is the name of the program.
     pub fn parse_given<I: IntoIterator<Item = T>, T: Into<OsString>>(given: I) -> Result<Self, clap::Error> {
-        Self::try_parse_from(key_flags(given.into_iter().map(Into::into)))
+        Self::try_parse_from(key_flags(given.into_iter().map(Into::into))).map_err(with_tip)
     }
+}
+
+/// Says what stands in for commands of other process managers.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let tip = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if name == "logs" => {
+            "the log is on standard output; under systemd: journalctl -u hostler"
+        }
+        Some(ContextValue::String(name)) if name == "stop" => {
+            "send SIGTERM to the process of Hostler; under systemd: systemctl stop hostler"
+        }
+        _ => return error,
+    };
+    error.remove(ContextKind::SuggestedSubcommand);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 impl Run {

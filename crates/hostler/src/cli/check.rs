@@ -107,7 +107,7 @@ pub fn summary(config: &Config) -> String {
         let _ = writeln!(text, "tls      {}, {}", join(&tls.listen), of_tls(tls));
     }
     let _ = writeln!(text, "admin    {admin}");
-    let _ = writeln!(text, "trusts   {}", trust(config));
+    let _ = writeln!(text, "trusted proxies  {}", trust(config));
     for pool in &config.pools {
         let _ = writeln!(text, "\npool {}\n{}", pool.name, of_pool(pool));
     }
@@ -141,7 +141,7 @@ fn trust(config: &Config) -> String {
     let header = config.server.client_ip_header.name();
     match (config.server.trusted_hops, trusted.is_empty()) {
         (Some(hops), _) => format!("{header} of all clients, entry {hops} from the right"),
-        (None, true) => "no forwarding headers".into(),
+        (None, true) => "none".into(),
         (None, false) => format!("{header} from {}", join(trusted)),
     }
 }

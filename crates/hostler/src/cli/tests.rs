@@ -57,7 +57,7 @@ fn run_needs_no_file() {
 
             listen   [::]:80, [::]:81, threads 3
             admin    off
-            trusts   no forwarding headers
+            trusted proxies  none
 
             pool app
               workers  2 x `node 'a b.js' '--x.y=1'` in /
@@ -87,7 +87,7 @@ fn unusual_settings_are_reported() {
 
         listen   127.0.0.1:8080, threads 3
         admin    127.0.0.1:8081
-        trusts   no forwarding headers
+        trusted proxies  none
 
         pool app
           workers  1 x `x` in /

@@ -33,8 +33,12 @@ pub(super) async fn purge(
 ) -> Result<CommandDone, CommandError> {
     let meant = resolve(config, purging)?;
     let Purged { entries, told, servers } = shared_cache.purge(meant).await;
+    let has_cache = config.routes.iter().any(|route| route.caching.is_some());
+    if entries == 0 && servers == 0 && !has_cache {
+        return Ok(vec!["no route has a cache".into()]);
+    }
     let mut done =
-        vec![format!("{entries} stored {} purged", if entries == 1 { "answer" } else { "answers" })];
+        vec![format!("{entries} stored {} purged", if entries == 1 { "response" } else { "responses" })];
     if servers > 0 {
         let late = if told < servers { "; the others get the purge when they answer again" } else { "" };
         let text = format!(

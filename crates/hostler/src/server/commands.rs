@@ -92,6 +92,7 @@ async fn restart(pool: &RunningPool) -> Result<String, CommandError> {
         )));
     };
     match supervisor.restart().await {
+        Ok(restarted) if restarted.workers == 1 => Ok(format!("pool {name}: 1 worker replaced")),
         Ok(restarted) => Ok(format!("pool {name}: {} workers replaced", restarted.workers)),
         Err(error) => Err(CommandError::Failed(format!("pool {name}: {error}"))),
     }

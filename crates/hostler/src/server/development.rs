@@ -35,7 +35,8 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Result<(), StartError> {
     let Some((supervisor, folder)) = pools.iter().find_map(watched) else { return Ok(()) };
     let filters = filters(running, options, &folder)?;
     let (changes, folders) = file_watch::begin(filters).map_err(StartError::Watch)?;
-    let text = format!("watch: {folders} folders of {}; a change restarts the workers", folder.display());
+    let s = if folders == 1 { "" } else { "s" };
+    let text = format!("watch: {folders} folder{s} of {}; a change restarts the workers", folder.display());
     running.journal.event(Level::Info, &text);
     let watch = Watch { running: running.clone(), supervisor, folder, failures: 0 };
     tokio::spawn(watch.run(changes));

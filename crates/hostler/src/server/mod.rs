@@ -308,7 +308,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         let (sources, access) = (running.sources.clone(), running.admin_access.clone());
         admin.begin(|ended| admin::serve(listener, sources, commands, access, ended));
         let told = match &address {
-            ListenAddress::Tcp(address) => format!("admin page on http://{address}/"),
+            ListenAddress::Tcp(address) => format!("live page on http://{address}/"),
             ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);

@@ -72,10 +72,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
     for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
-        done.push(format!("server.{key}: needs hostler upgrade"));
+        done.push(format!("server.{key}: not applied yet; run `hostler upgrade`"));
     }
     for key in older.difference(&newer).cache.iter().filter(|key| **key != "tier") {
-        done.push(format!("cache.{key}: needs hostler upgrade"));
+        done.push(format!("cache.{key}: not applied yet; run `hostler upgrade`"));
     }
     (newer.cache.memory, newer.cache.max_entry) = (older.cache.memory, older.cache.max_entry);
     keep_sections(&older, &mut newer, &mut done);
@@ -143,11 +143,11 @@ async fn lookups(
 /// A reload cannot change these sections.
 fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     if older.registrar != newer.registrar {
-        done.push("registrar: needs hostler upgrade".into());
+        done.push("registrar: not applied yet; run `hostler upgrade`".into());
         newer.registrar.clone_from(&older.registrar);
     }
     if older.traces != newer.traces {
-        done.push("traces: needs hostler upgrade".into());
+        done.push("traces: not applied yet; run `hostler upgrade`".into());
         newer.traces.clone_from(&older.traces);
     }
 }
@@ -160,7 +160,7 @@ fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
         (older, newer) => newer.clone_from(older),
     }
     if is_changed {
-        done.push("tls.listen: needs hostler upgrade".into());
+        done.push("tls.listen: not applied yet; run `hostler upgrade`".into());
     }
 }
 

@@ -200,7 +200,7 @@ async fn a_reload_switches_to_another_memcached() {
     site.rewrite(&config(&then));
     let reloaded = site.command(&["reload"]).await;
     reloaded.assert_exit(0);
-    assert!(reloaded.stdout.contains("cache.memory: needs hostler upgrade"), "{reloaded:?}");
+    assert!(reloaded.stdout.contains("cache.memory: not applied yet; run `hostler upgrade`"), "{reloaded:?}");
     assert!(reloaded.stdout.contains("cache: memcached changed"), "{reloaded:?}");
     site.says(&format!("memcached {}: it answers", second.address())).await;
     assert_cache(&site.get("/a").await, "hit; ttl=");

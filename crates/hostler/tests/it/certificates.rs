@@ -135,7 +135,8 @@ async fn tls_settings_change_with_a_reload_and_listeners_with_an_upgrade() {
     ));
     let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
     assert!(
-        said.contains("tls.listen: needs hostler upgrade") && said.contains("tls: min_version, hsts"),
+        said.contains("tls.listen: not applied yet; run `hostler upgrade`")
+            && said.contains("tls: min_version, hsts"),
         "{said}"
     );
     assert!(tls_clients_of(&TLS12, &trust).try_connect("a.test", site.tls_address()).await.is_err());

@@ -196,7 +196,7 @@ async fn a_purge_of_a_url_reaches_the_answers_of_all_its_routes() {
         asked(&site, "GET /page", fields).await.assert_status(200);
     }
     let purged = site.command(&["purge", "http://site.test/page"]).await;
-    assert!(purged.assert_exit(0).stdout.contains("2 stored answers purged"), "{}", purged.stdout);
+    assert!(purged.assert_exit(0).stdout.contains("2 stored responses purged"), "{}", purged.stdout);
     asked(&site, "GET /page", "").await.assert_ok("a2");
     asked(&site, "GET /page", B).await.assert_ok("b2");
 }

@@ -164,7 +164,7 @@ async fn a_restart_and_a_reload_leave_a_sleeping_app_asleep() {
     site.get("/").await.assert_ok("v2");
     // Awake, a restart replaces the worker.
     let said = site.command(&["restart", "app"]).await.assert_exit(0).stdout.clone();
-    assert!(said.contains("pool app: 1 workers replaced"), "{said}");
+    assert!(said.contains("pool app: 1 worker replaced"), "{said}");
     site.configure(&text("v3").replace("{ min = 0 }", "1"));
     site.command(&["reload"]).await.assert_exit(0);
     eventually("the new settings", async || (site.get("/").await.text() == "v3").then_some(())).await;

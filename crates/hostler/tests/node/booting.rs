@@ -30,8 +30,7 @@ async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_whe
     refused.assert_refused(503, "not_started").assert_field("retry-after", "1");
 
     let admin = site.admin().to_string();
-    let parts =
-        ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "not_started 1"];
+    let parts = ["backing off, ", "worker 1: exit code 3 before it was ready: no database", "not_started 1"];
     // It boots between two rests.
     eventually(parts, async || {
         let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;

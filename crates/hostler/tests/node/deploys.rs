@@ -244,7 +244,7 @@ async fn a_version_that_every_request_crashes_is_not_rolled_out() {
     let before = site.pids().await;
     site.touch("restarted");
     let (restart, _) = while_asked(&site, &["restart"]).await;
-    restart.assert_exit(1).assert_complains("worker 1 of the new generation keeps dying: exit code 1");
+    restart.assert_exit(1).assert_complains("the new worker 1 keeps dying: exit code 1");
     assert_eq!(site.pids().await, before, "the old workers stay");
     site.post("/", "x").await.assert_status(200);
     site.stop().await;

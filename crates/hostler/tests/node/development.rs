@@ -84,7 +84,9 @@ async fn run_names_the_server_that_it_does_not_use_as_the_cause_of_an_app_that_i
     }
     let path = source("require('http').createServer().listen('app.sock');");
     let output = path.option("pools.app.start_timeout=1s").ended().await;
-    output.assert_exit(1).assert_complains("tries: the app listens on the path app.sock; let it listen on a port");
+    output
+        .assert_exit(1)
+        .assert_complains("tries: the app listens on the path app.sock; let it listen on a port");
 }
 
 #[tokio::test]
@@ -125,7 +127,7 @@ async fn a_broken_change_leaves_the_old_worker_and_shows_the_error_until_it_is_m
     assert_eq!(site.pid_of(1).await, old);
 
     edit(&site, &version("two"));
-    site.logged("restart: 1 workers replaced").await;
+    site.logged("restart: 1 worker replaced").await;
     assert_eq!(page(&site).await.assert_status(200).text(), "two");
     site.send(script).await.assert_status(204).assert_field("hostler-development", "serving");
     assert!(
@@ -170,7 +172,7 @@ async fn the_last_of_several_changes_wins() {
     site.printed("three boots").await;
     edit(&site, &version("four"));
     page_says(&site, "four").await;
-    site.logged("restart: 1 workers replaced").await;
+    site.logged("restart: 1 worker replaced").await;
     assert_eq!(site.pids().await.len(), 1);
     site.stop().await;
 }

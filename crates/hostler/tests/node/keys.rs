@@ -24,7 +24,7 @@ async fn an_app_that_waits_gets_many_requests_without_any_setting() {
     let site = patient(source(waits)).started().await;
     let load = Load::on(site.address());
     let busy = worker(&site, "several requests at once", |worker| worker["in_use"].as_u64() > Some(3)).await;
-    assert!(busy["slots_reason"].as_str().unwrap().starts_with("event loop observed, "), "{busy}");
+    assert!(busy["slots_reason"].as_str().unwrap().starts_with("by the event loop ("), "{busy}");
     load.stop().await;
 }
 

@@ -96,8 +96,7 @@ fn a_spare_of_the_old_generation_stays_until_all_workers_are_new() {
         role: WorkerRole::Successor(ReplaceCause::Restart),
     }]);
     let pool = pool.takes_over(3).dies(3).does(&[steps_in(2)]).ready(3).does(&[steps_back(2)]).ends(1);
-    let pool =
-        pool.does(&[RolloutAction::Reached(1), dismissed(2, "replaced by a new generation"), spare(4, 2)]);
+    let pool = pool.does(&[RolloutAction::Reached(1), dismissed(2, "replaced by a restart"), spare(4, 2)]);
     // A failed boot of a spare changes nothing.
     pool.ready(4).ends(2).on(RolloutEvent::Restart).ends(5).dies(3).does(&[steps_in(4)]);
 }

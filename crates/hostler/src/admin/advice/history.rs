@@ -48,6 +48,8 @@ pub(super) struct WorkerPast {
     /// The highest memory of the present process.
     peak: u64,
     hung_at: Option<Duration>,
+    /// A process of this number was ready.
+    pub was_ready: bool,
     pub deaths: VecDeque<WorkerEnd>,
     pub hangs: VecDeque<Duration>,
 }
@@ -103,6 +105,7 @@ impl WorkerPast {
             // New code may need more from the beginning.
             self.base = self.base.filter(|_| !pool.deploying);
         }
+        self.was_ready |= worker.state == WorkerState::Ready;
         if worker.state == WorkerState::Ready
             && let Some(memory) = worker.memory
         {

@@ -65,6 +65,7 @@ impl Scene {
     /// Worker 1 died at these seconds before now, after it had grown.
     pub fn died(&mut self, ago: &[u64], grown_to: Option<u64>, recycled: bool) {
         let now = self.now.uptime;
+        self.past.was_ready = true;
         self.past.deaths = ago
             .iter()
             .map(|ago| WorkerEnd { at: now - Duration::from_secs(*ago), recycled, grown_to })

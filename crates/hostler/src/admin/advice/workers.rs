@@ -92,7 +92,8 @@ fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found
         let text = format!("workers died of {}{others}, so Hostler refuses it", line(request));
         found.push(Finding::of_pool(table::REQUESTS_KILL, name, &text));
     }
-    let died = of_pool().any(|(_, past)| past.deaths.iter().any(|end| !end.recycled));
+    // An app that has never worked needs no second worker.
+    let died = of_pool().any(|(_, past)| past.was_ready && past.deaths.iter().any(|end| !end.recycled));
     if workers.len() == 1 && pool.spares == 0 && died && !pool.deploying {
         let text = "the only worker died, and requests waited until it had booted again";
         found.push(Finding::of_pool(table::ONE_WORKER, name, text));

@@ -165,9 +165,23 @@ fn start_elsewhere(pools: &mut [FoundPool], folder: &Path, path: &Path) {
     }
 }
 
+/// What the file is for: `is written for a Node app`, or `has the apps api and jobs of ecosystem.config.js`.
+fn contents(pools: &[FoundPool]) -> String {
+    let apps = pools.iter().map(|pool| pool.what.strip_prefix("the app \"")?.split_once("\" of "));
+    match apps.collect::<Option<Vec<_>>>().as_deref() {
+        Some([first @ .., last, (name, file)]) => {
+            let names: Vec<_> = first.iter().chain([last]).map(|(name, _)| *name).collect();
+            format!("has the apps {} and {name} of {file}", names.join(", "))
+        }
+        _ => {
+            let what: Vec<_> = pools.iter().map(|pool| pool.what.as_str()).collect();
+            format!("is written for {}", what.join(", "))
+        }
+    }
+}
+
 fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, surroundings: &Surroundings) -> String {
-    let what: Vec<_> = pools.iter().map(|pool| pool.what.as_str()).collect();
-    let mut said = format!("{} is written for {}.\n", target.display(), what.join(", "));
+    let mut said = format!("{} {}.\n", target.display(), contents(pools));
     for open in pools.iter().flat_map(|pool| &pool.open) {
         said.push_str(&format!("Look at this: {open}\n"));
     }

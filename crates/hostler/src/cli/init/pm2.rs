@@ -46,9 +46,22 @@ pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> 
     let pools = apps.iter().enumerate().filter_map(|(index, app)| {
         let mut pool = pool(app, context)?;
         pool.is_further = index > 0;
+        if pool.is_further && !seems_to_serve(app) {
+            let name = &pool.name;
+            pool.open.push(format!(
+                "If {name} serves no HTTP, remove this pool: Hostler would kill it, because it does not listen."
+            ));
+        }
         Some(pool)
     });
     pools.collect()
+}
+
+/// A program without HTTP has no PORT, and needs no cluster.
+fn seems_to_serve(app: &Value) -> bool {
+    let has_port = |key| app.get(key).is_some_and(|env: &Value| env.get("PORT").is_some());
+    let is_cluster = text(app, "exec_mode").is_some_and(|mode| mode.starts_with("cluster"));
+    is_cluster || has_port("env") || has_port("env_production")
 }
 
 fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {

@@ -42,7 +42,7 @@ impl Chaos {
         let log = self.site.log();
         let own =
             log.iter().filter(|line| line["event"] == "hostler").filter_map(|line| line["text"].as_str());
-        own.filter(|line| line.contains("retires") && line.contains(why)).count()
+        own.filter(|line| line.contains(": ends (pid") && line.contains(why)).count()
     }
 
     /// Waits until every worker is ready and no request runs or waits.

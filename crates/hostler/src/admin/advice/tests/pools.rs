@@ -199,7 +199,9 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             scene.first().slots_reason = Some(reason.into());
         },
         text: "web: requests wait for one of 1 slots",
-        quiet: &[|scene| scene.first().slots_reason = Some("event loop observed, 3 % busy".into())],
+        quiet: &[|scene| {
+            scene.first().slots_reason = Some("by the event loop (3 % busy), 1000 at most".into())
+        }],
     },
     AdviceCase {
         row: table::WORKERS_HANG,
@@ -229,6 +231,10 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             |scene| {
                 one_worker(scene);
                 scene.web().spares = 1;
+            },
+            |scene| {
+                one_worker(scene);
+                scene.past.was_ready = false;
             },
         ],
     },
