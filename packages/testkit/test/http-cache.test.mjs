@@ -53,10 +53,6 @@ const OPTIMAL_BUT_NOT_OURS = {
       'vary-normalise-lang-order',
       // The member chooses the response for a language.
       'vary-normalise-lang-select',
-      // White space and lines have no meaning only where the specification of the field says so. The suite uses an
-      // unknown field, and a server may tell its values apart.
-      'vary-normalise-space',
-      'vary-normalise-combine',
       // Parts are not stored. They are cut from whole responses.
       'partial-store-partial-reuse-partial',
       'partial-store-partial-reuse-partial-byterange',

@@ -111,10 +111,27 @@ const FOR_ONE_REQUEST: [&str; 24] = [
     "idempotency-key",
 ];
 
-/// Whether the field is a list by its specification (RFC 9110 and RFC 7239). Only then is the white space around commas
-/// without meaning, and one line is equal to several.
+/// Whether the field has one value, in which a comma means nothing. Node uses the first line of each, and joins the lines of all
+/// other fields with a comma. So in those the white space around commas has no meaning, and one line is equal to several.
+const SINGLE: &[&str] = &[
+    "authorization",
+    "content-type",
+    "cookie",
+    "date",
+    "from",
+    "host",
+    "if-modified-since",
+    "if-unmodified-since",
+    "max-forwards",
+    "origin",
+    "proxy-authorization",
+    "range",
+    "referer",
+    "user-agent",
+];
+
 fn is_list(name: &str) -> bool {
-    matches!(name, "accept" | "accept-charset" | "accept-encoding" | "accept-language" | "forwarded" | "via")
+    !SINGLE.contains(&name)
 }
 
 /// Whether the values of this field are case-sensitive. Names of codings and of languages are not.
@@ -193,7 +210,7 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
 /// Longer lists are not compared as sets.
 const MOST_MEMBERS: usize = 16;
 
-/// Separates the lines of a field that is not a list. No value contains it. With a comma, two lines would be equal to one
+/// Separates the lines of a field with one value. No value contains it. With a comma, two lines would be equal to one
 /// line that has the comma in its value, and a worker does not read these alike: Node uses the first of two `User-Agent`.
 const LINE_BREAK: &[u8] = b"\n";
 
