@@ -1,0 +1,63 @@
+//! The last lines that a worker has printed, and the most useful of them. Writes no log.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::OutputStream;
+
+/// The lines in the log when a worker is killed ...
+const TAIL_LINES: usize = 20;
+/// ... and those that are kept for the case that its boot fails: a stack trace, and the lines before it.
+const KEPT_LINES: usize = 50;
+
+/// The last lines of a worker, for the case that it never gets ready.
+#[derive(Clone, Default)]
+pub struct Tail(Arc<Mutex<VecDeque<(OutputStream, String)>>>);
+
+impl Tail {
+    pub fn lines(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)).map(|(_, line)| line.clone()).collect()
+    }
+
+    /// The last lines of standard error; if there are none, those of standard output.
+    pub fn last_words(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |wanted: OutputStream| {
+            let lines = lines.iter().filter(move |(stream, _)| *stream == wanted);
+            lines.map(|(_, line)| line.clone()).collect::<Vec<_>>()
+        };
+        let errors = of(OutputStream::Stderr);
+        if errors.iter().any(|line| !line.trim().is_empty()) { errors } else { of(OutputStream::Stdout) }
+    }
+
+    /// The last warning that the preload has printed, because it had no channel to Hostler.
+    pub fn last_warning_of_preload(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let warning = lines.iter().rev().find_map(|(_, line)| line.split_once("HostlerWarning: "));
+        warning.map(|(_, text)| text.to_owned())
+    }
+
+    /// The most useful line: the last one that names an error, or else the last one. (The very last line of Node is its
+    /// version.)
+    pub fn most_useful_line(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest_first = || lines.iter().rev().map(|(_, line)| line);
+        let named = newest_first().find(|line| names_error(line));
+        named.or_else(|| newest_first().find(|line| !line.trim().is_empty())).cloned()
+    }
+
+    pub(super) fn push(&self, stream: OutputStream, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == KEPT_LINES {
+            lines.pop_front();
+        }
+        lines.push_back((stream, line));
+    }
+}
+
+/// For example `TypeError: x is not a function` or `Error [ERR_MODULE_NOT_FOUND]: ...`.
+fn names_error(line: &str) -> bool {
+    let name = line.split([':', ' ']).next().unwrap_or_default();
+    name.len() < line.len() && name.ends_with("Error")
+}
