@@ -12,6 +12,7 @@ use tokio::io::AsyncRead;
 
 use super::inspector::Notices;
 use super::lines::{LineReader, Overlong};
+pub use tail::OutputStream;
 pub(super) use tail::Tail;
 
 const LINE_LIMIT: usize = 16 * 1024;
@@ -59,16 +60,6 @@ pub enum LogEntry {
     },
     /// Something happened to the worker.
     Event(WorkerEvent),
-}
-
-/// The stream on which a worker printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputStream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
 }
 
 /// The severity of an event.

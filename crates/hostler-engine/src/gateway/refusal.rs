@@ -199,6 +199,7 @@ fn of_tls(fault: TlsFault) -> RefusalFacts {
 
 /// The text for the client: its own mistakes in full, but nothing about the servers behind Hostler.
 impl fmt::Display for Refusal {
+    #[expect(clippy::too_many_lines, reason = "one text for each refusal")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Head(error @ HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_))) => {

@@ -3,7 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::OutputStream;
+/// The stream on which a worker printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
 
 /// The lines in the log when a worker is killed ...
 const TAIL_LINES: usize = 20;
