@@ -52,7 +52,7 @@ async fn an_app_that_never_listens_is_killed_in_time_and_its_last_output_is_logg
     let site = plan.start().await;
     let why = site.logged("app/1").await;
     let killed = site.logged("killed").await;
-    assert!(killed.contains("listened on a TCP port within its start_timeout (5 s)"), "{why}{killed}");
+    assert!(killed.contains("no HTTP server of the app within its start_timeout (5 s)"), "{why}{killed}");
     assert!(killed.contains("bind = \"port\""), "the hint: {killed}");
     assert!(killed.contains("connecting to the database"), "the last output: {killed}");
     site.get("/").await.assert_refused(503, "not_started");

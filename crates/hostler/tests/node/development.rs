@@ -78,12 +78,12 @@ async fn run_names_the_server_that_it_does_not_use_as_the_cause_of_an_app_that_i
         "require('child_process').spawn(process.execPath, ['-e', {listen:?}], {{ stdio: 'inherit' }});"
     );
     for app in [&listen, &grandchild] {
-        let output = source(app).option("pools.app.start_timeout=1s").ended().await;
+        let output = source(app).option("pools.app.start_timeout=4s").ended().await;
         output.assert_exit(1).assert_complains(cause).assert_complains("HTTP/2 only");
-        output.assert_complains("Hostler found no HTTP server of the app within its start_timeout (1 s)");
+        output.assert_complains("Hostler found no HTTP server of the app within its start_timeout (4 s)");
     }
     let path = source("require('http').createServer().listen('app.sock');");
-    let output = path.option("pools.app.start_timeout=1s").ended().await;
+    let output = path.option("pools.app.start_timeout=4s").ended().await;
     output
         .assert_exit(1)
         .assert_complains("tries: the app listens on the path app.sock; let it listen on a port");

@@ -250,7 +250,7 @@ async fn an_app_without_the_preload_on_another_port_is_named_and_not_served() {
     let told = site.logged(&format!("(node) listens on 127.0.0.1:{number} without Hostler.")).await;
     assert!(told.contains("Hostler does not use this port.") && !told.contains("Other machines"), "{told}");
     let killed =
-        site.logged("it has not listened on a TCP port within its start_timeout (2 s); process").await;
+        site.logged("Hostler found no HTTP server of the app within its start_timeout (2 s); process").await;
     assert!(killed.contains("Keep them (NODE_OPTIONS=\"$NODE_OPTIONS --your-option\")"), "{killed}");
 }
 
