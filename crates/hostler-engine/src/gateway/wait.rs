@@ -368,7 +368,7 @@ mod tests {
         tokio::time::advance(seconds(28)).await;
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, wait_budget);
         let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
-        assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
+        assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
         let left = queue_wait.until() - Instant::now();
         assert!(left <= Duration::ZERO, "{left:?}");
         let waited = wait_budget.began.elapsed();
@@ -382,7 +382,7 @@ mod tests {
         let began = Instant::now();
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
         let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
-        assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
+        assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
     }
@@ -475,7 +475,7 @@ mod tests {
         let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
         queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
         let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
-        assert!(matches!(refused, Err(Refusal::QueueTimeout)), "{refused:?}");
+        assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
         let waited = began.elapsed();
         assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
     }
