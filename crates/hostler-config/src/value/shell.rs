@@ -27,20 +27,36 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
+/// An operator inside a word, such as in a URL or in `exit(3)`, is taken for a part of it.
 fn unquoted_operator(text: &str) -> Option<char> {
-    let (mut quote, mut escaped) = (None, false);
-    for char in text.chars() {
+    let (mut quote, mut escaped, mut before) = (None, false, None);
+    let mut rest = text.chars();
+    while let Some(char) = rest.next() {
+        let around = (before.replace(char), rest.clone().next());
         match (quote, char) {
             _ if escaped => escaped = false,
             (Some('"') | None, '\\') => escaped = true,
             (Some(open), _) if open == char => quote = None,
             (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(char),
-            (None, _) if SHELL_OPERATORS.contains(&char) => return Some(char),
+            (None, _) if SHELL_OPERATORS.contains(&char) && is_operator(char, around) => return Some(char),
             (None, _) => {}
         }
     }
     None
+}
+
+/// Whether the character between these two is an operator.
+fn is_operator(char: char, (before, after): (Option<char>, Option<char>)) -> bool {
+    let ends = |side: Option<char>| side.is_none_or(char::is_whitespace);
+    match char {
+        '$' => after.is_some_and(|after| after.is_ascii_alphabetic() || matches!(after, '_' | '{' | '(')),
+        '`' | '\n' => true,
+        '<' | '>' => ends(before) || ends(after) || before.is_some_and(|before| before.is_ascii_digit()),
+        '(' => ends(before),
+        ')' => false,
+        _ => ends(before) || ends(after),
+    }
 }
 
 #[cfg(test)]
@@ -61,6 +77,12 @@ mod tests {
             ("node a\\&b '\\' c", None),
             ("node a '\\' & c", Some('&')),
             ("node server.js --color=#fff --routes=a*?{b}", None),
+            ("node -e process.exit(3)", None),
+            ("node server.js --url=http://a/?b=1&c=2;d", None),
+            ("node server.js --price=5$ --port=${PORT}", Some('$')),
+            ("node server.js --price=5$", None),
+            ("(cd app)", Some('(')),
+            ("node server.js >out.log", Some('>')),
         ];
         for (text, expected) in cases {
             assert_eq!(unquoted_operator(text), expected, "{text}");

@@ -89,7 +89,7 @@ async fn a_generation_that_does_not_boot_is_reported_and_the_old_one_stays() {
     let before = site.pids().await;
     site.touch("broken");
     let output = site.command(&["restart"]).await;
-    output.assert_exit(1).assert_complains("pool app: worker 1").assert_complains("no database");
+    output.assert_exit(1).assert_complains("pool app: the new worker 1").assert_complains("no database");
     let status = site.command(&["status"]).await.stdout;
     assert!(status.contains("restart failed") && status.contains("no database"), "{status}");
     site.get("/").await.assert_status(200);
@@ -152,7 +152,10 @@ async fn new_settings_with_which_workers_do_not_boot_change_nothing() {
     let before = site.pids().await;
     site.configure(&file("env = { NODE_OPTIONS = '--no-such-option' }\n[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n[[routes]]\nmatch = '/app/*'\npool = 'app'\n"));
     let output = site.command(&["reload"]).await;
-    output.assert_exit(1).assert_complains("pool app: worker 1").assert_complains("nothing else has changed");
+    output
+        .assert_exit(1)
+        .assert_complains("pool app: the new worker 1")
+        .assert_complains("nothing else has changed");
     site.get("/").await.assert_status(200);
     // Workers that boot from now on use the old settings too.
     proc::kill(before[0]);

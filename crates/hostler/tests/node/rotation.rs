@@ -86,7 +86,10 @@ async fn a_drain_ends_after_its_time_or_with_its_process() {
         (now["state"] == "ready" && now["pid"] != drained["pid"] && now["drained_ms"].is_null()).then_some(())
     })
     .await;
-    hostler(&site, &["drain", "app/1", "--for", "0s"]).await.assert_exit(2).assert_complains("at most 7d");
+    hostler(&site, &["drain", "app/1", "--for", "0s"])
+        .await
+        .assert_exit(2)
+        .assert_complains("from 1ms to 7days");
     hostler(&site, &["drain", "app/7"]).await.assert_exit(1).assert_complains("app/1 to app/2");
     hostler(&site, &["drain", "app"]).await.assert_exit(2).assert_complains("name the worker");
 }
