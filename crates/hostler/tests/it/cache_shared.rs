@@ -64,7 +64,7 @@ async fn a_purge_at_one_hostler_reaches_memcached_and_the_memory_of_the_other() 
 
     let purged = one.command(&["purge", "--tag", "shop"]).await;
     purged.assert_exit(0);
-    assert!(purged.stdout.contains("1 stored answer purged"), "{purged:?}");
+    assert!(purged.stdout.contains("1 stored response purged"), "{purged:?}");
     assert!(purged.stdout.contains("1 of 1 memcached servers have the purge"), "{purged:?}");
     let gone = async || (other.status().await["cache"]["keys"] == 0).then_some(());
     eventually("the other's memory to be empty", gone).await;
@@ -94,7 +94,7 @@ async fn a_purge_names_a_url_a_prefix_a_tag_or_everything() {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let purged = site.command(&arguments).await;
         purged.assert_exit(0);
-        assert!(purged.stdout.starts_with(&format!("{count} stored answer")), "{arguments:?}: {purged:?}");
+        assert!(purged.stdout.starts_with(&format!("{count} stored response")), "{arguments:?}: {purged:?}");
     }
     site.command(&["purge"]).await.assert_exit(2).assert_complains("required");
     site.command(&["purge", "not a url"]).await.assert_exit(2).assert_complains("is not a URL such as");

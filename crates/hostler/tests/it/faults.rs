@@ -111,7 +111,7 @@ async fn a_post_is_never_sent_twice() {
     .await;
     answer
         .assert_refused(502, "worker_lost")
-        .assert_says("ended before it answered")
+        .assert_says("ended or closed the connection before it answered")
         .assert_no_field("connection");
     assert_eq!(app.targets().iter().filter(|target| *target == "/post").count(), asked);
     // A request with an idempotency key may be.

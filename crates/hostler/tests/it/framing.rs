@@ -125,7 +125,7 @@ async fn interim_answers_are_bounded_in_number_and_in_bytes() {
         let app = upstream().answers(hinted(count, bytes)).start().await;
         let site = in_front_of(&app, keys).await;
         let answer = site.get("/").await;
-        answer.assert_refused(502, "interim_answers").assert_says("too many interim answers");
+        answer.assert_refused(502, "interim_answers").assert_says("too many interim responses");
         assert!(answer.interim.len() <= 100);
         let logged = site.refusal("interim_answers").await;
         let detail = logged["detail"].as_str().unwrap();
