@@ -146,7 +146,7 @@ fn a_new_worker_that_has_died_is_waited_for() {
 fn a_new_worker_whose_boots_fail_ends_the_restart_early() {
     let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).fails(4, 1).does(&[]).fails(4, 2).does(&[]);
     let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 1, total: 3 };
-    let unneeded = RolloutAction::Retire { task: WorkerTaskId(5), why: "its generation keeps dying".into() };
+    let unneeded = RolloutAction::Retire { task: WorkerTaskId(5), why: "the new workers keep dying".into() };
     pool.fails(4, 3).does(&[unneeded, RolloutAction::Fail(error)]).takes_over(5).does(&[]);
 }
 
