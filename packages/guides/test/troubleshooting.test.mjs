@@ -28,7 +28,7 @@ test('Slow: the status shows the wait in the queue, and 503 has the reason of th
   const { site, status } = await begin(t);
   const answers = await Promise.all(Array.from({ length: 12 }, () => refusal(site, '/compute')));
   assert.ok(answers.some(([code, reason]) => code === 503 && reason === 'queue_full'), JSON.stringify(answers));
-  assert.match(await status(), /queue wait .*\n.*slot hold .*\n.*worker time .*[^]*slots: event loop observed[^]*queue_full \d/);
+  assert.match(await status(), /queue wait .*\n.*slot hold .*\n.*worker time .*[^]*slots: by the event loop[^]*queue_full \d/);
 });
 
 test('502, 504 and restarts: the header, the log and the last exit are those of the page', async (t) => {
