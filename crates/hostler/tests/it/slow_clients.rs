@@ -125,7 +125,7 @@ async fn a_steady_slow_reader_over_tls_gets_all_of_its_answer() {
     // So few bytes that TLS soon has all of the rest.
     let size = 5 * MIB;
     let (trust, app) = (authority(), app_with_large(size).await);
-    let site = started(&trust, &format!("server.send_timeout = '2s'\n{ONE}"), &app).await;
+    let site = started(&trust, &format!("server.send_timeout = '3s'\n{ONE}"), &app).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16_384).unwrap();
     let stream = socket.connect(site.tls_address()).await.unwrap();
