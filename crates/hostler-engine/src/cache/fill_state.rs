@@ -59,6 +59,7 @@ pub(super) enum Room {
     /// No reader is left.
     Unwanted,
 }
+
 impl FillState {
     pub fn extend(&mut self, piece: &[u8]) {
         self.body.extend_from_slice(piece);
@@ -122,6 +123,7 @@ impl FillState {
         meant.filter_map(|reader| reader.waker.take()).collect()
     }
 }
+
 impl Reader {
     pub fn note_task(&mut self, cx: &Context<'_>, waits: bool) {
         self.waits = waits;

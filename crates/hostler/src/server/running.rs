@@ -82,12 +82,12 @@ impl RunningServer {
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;
         let (spool, answer_memory) = memory(&config);
-        let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
-        let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
-        let pools = pools::start_all(&config, &pool_context)?;
         let shared_cache = Arc::new(cache::open(&config, &journal));
         let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
         let listening = listening(&config, tls.as_deref(), memory)?;
+        let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
+        let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
+        let pools = pools::start_all(&config, &pool_context)?;
         let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let (connections, health) = health_of(&config, &pools);

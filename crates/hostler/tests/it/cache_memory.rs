@@ -1,17 +1,23 @@
 //! Large answers of the cache whose clients read slowly: their memory is limited, and they keep no others out of the cache.
 
-use hostler_testkit::{eventually, upstream};
+use hostler_testkit::{Site, Upstream, eventually, upstream};
 
 use crate::cache_flights::{FRESH, LARGE, slow_reader};
 use crate::cache_hits::answer;
 use crate::site;
 
-#[tokio::test]
-async fn answers_that_slow_clients_still_read_do_not_exceed_the_memory() {
+/// A site whose store has room for one of its answers, with this body.
+async fn with_room_for_one() -> (Site, Upstream, String) {
     let body = "x".repeat(LARGE);
     let app = upstream().answers(answer(FRESH, &body)).start().await;
     let config = "[cache]\nmemory = '8 MB'\nmax_entry = '7 MB'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
     let site = site(config).with("app", &app).start().await;
+    (site, app, body)
+}
+
+#[tokio::test]
+async fn answers_that_slow_clients_still_read_do_not_exceed_the_memory() {
+    let (site, app, body) = with_room_for_one().await;
     let mut readers = Vec::new();
     for (path, stored) in [("/1", "; stored"), ("/2", "; stored"), ("/3", "")] {
         readers.push((slow_reader(&site, path).await, stored));
@@ -30,10 +36,7 @@ async fn answers_that_slow_clients_still_read_do_not_exceed_the_memory() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_ended_while_clients_hold_too_much_of_the_cache() {
-    let body = "x".repeat(LARGE);
-    let app = upstream().answers(answer(FRESH, &body)).start().await;
-    let config = "[cache]\nmemory = '8 MB'\nmax_entry = '7 MB'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
-    let site = site(config).with("app", &app).start().await;
+    let (site, app, body) = with_room_for_one().await;
     let mut readers = Vec::new();
     for path in ["/1", "/2"] {
         readers.push(slow_reader(&site, path).await);
