@@ -1,0 +1,153 @@
+//! How long a request waits for a slot, and why it is refused.
+
+use hostler_wire::Address;
+use tokio::time::sleep_until;
+
+use super::*;
+use crate::exchange::NoClient;
+use crate::gateway::tests::{exchange, seconds, target};
+use crate::gateway::worker_hold::WorkerHold;
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_the_pool_does_not_count_as_waiting() {
+    let (target, mut exchange) = (target(), exchange());
+    target.pool.pause();
+    let (pool, meter) = (target.pool.clone(), target.meter.clone());
+    let began = Instant::now();
+    let operator = tokio::spawn(async move {
+        sleep_until(began + seconds(20)).await;
+        pool.resume();
+        // The full time is left: the pause does not count.
+        sleep_until(began + seconds(24)).await;
+        let nowhere = Address::Unix("/nowhere".into());
+        pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 1)
+    });
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    let lease = queue_wait.slot(&mut exchange, &mut NoClient).await.unwrap();
+    assert_eq!(lease.since() - began, seconds(24));
+    assert_eq!(
+        queue_wait.until() - began,
+        seconds(50),
+        "the pause does not count against the time of the answer"
+    );
+    drop(operator.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_another_fetch_counts_against_the_time_of_the_request() {
+    let (target, mut exchange) = (target(), exchange());
+    let wait_budget = WaitBudget::begin();
+    tokio::time::advance(seconds(28)).await;
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, wait_budget);
+    let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
+    assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
+    let left = queue_wait.until() - Instant::now();
+    assert!(left <= Duration::ZERO, "{left:?}");
+    let waited = wait_budget.began.elapsed();
+    assert!((seconds(30)..seconds(31)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_holds_a_request_at_most_one_more_request_timeout() {
+    let (target, mut exchange) = (target(), exchange());
+    target.pool.pause();
+    let began = Instant::now();
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
+    assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
+    let waited = began.elapsed();
+    assert!((seconds(35)..seconds(36)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_sleeping_pool_ends_with_the_wake_timeout() {
+    for wake_timeout in [seconds(2), seconds(20), seconds(100)] {
+        let (target, mut exchange) = (PoolTarget { wake_timeout, ..target() }, exchange());
+        assert!(target.pool.fall_asleep(&Default::default()));
+        let began = Instant::now();
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
+        assert!(matches!(refused, Err(Refusal::WakeTimeout)), "{refused:?}");
+        let waited = began.elapsed();
+        assert!((wake_timeout..wake_timeout + seconds(1)).contains(&waited), "{waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_a_pool_wakes_up_does_not_count_as_waiting() {
+    let (target, mut exchange) = (PoolTarget { wake_timeout: seconds(60), ..target() }, exchange());
+    assert!(target.pool.fall_asleep(&Default::default()));
+    let (pool, meter) = (target.pool.clone(), target.meter.clone());
+    let began = Instant::now();
+    let owner = tokio::spawn(async move {
+        sleep_until(began + seconds(50)).await;
+        // It boots, but has no free slot yet.
+        let nowhere = Address::Unix("/nowhere".into());
+        let member = pool.join(Endpoint::new(nowhere.into(), "1".into(), meter, 1, None), 0);
+        pool.wake_up();
+        sleep_until(began + seconds(54)).await;
+        member.set_slots(1);
+        member
+    });
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    let lease = queue_wait.slot(&mut exchange, &mut NoClient).await.unwrap();
+    assert_eq!(lease.since() - began, seconds(54));
+    assert_eq!(queue_wait.until() - began, seconds(80), "30 s from the moment it was awake");
+    drop(owner.await.unwrap());
+}
+
+/// A request of a path that holds a worker. Returns how long it waits until it is refused.
+async fn wait_in_vain(target: &PoolTarget) -> Duration {
+    let mut exchange = exchange();
+    let began = Instant::now();
+    target.poison.hold(&target.poison.identity(&exchange), WorkerHold::Blocks, began);
+    exchange.is_suspect = true;
+    let mut queue_wait = QueueWait::begin(target, Priority::Normal, WaitBudget::begin());
+    let refused = queue_wait.turn(&mut exchange, &mut NoClient).await;
+    assert!(matches!(refused, Err(Refusal::Suspect)), "{refused:?}");
+    assert_eq!(target.poison.view().waiting, 0);
+    assert_eq!(exchange.timings.queue_wait, began.elapsed());
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_turn_ends_with_the_queue_timeout() {
+    for queue_timeout in [seconds(2), seconds(20)] {
+        let target = PoolTarget { queue_timeout, ..target() };
+        let waited = wait_in_vain(&target).await;
+        assert!((queue_timeout..queue_timeout + seconds(1)).contains(&waited), "{waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_does_not_count_in_the_wait_for_a_turn() {
+    let target = target();
+    target.pool.pause();
+    let pool = target.pool.clone();
+    tokio::spawn(async move {
+        sleep_until(Instant::now() + seconds(20)).await;
+        pool.resume();
+    });
+    let waited = wait_in_vain(&target).await;
+    assert!((seconds(25)..seconds(26)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_turn_counts_against_the_time_for_a_slot() {
+    let (target, mut exchange) = (target(), exchange());
+    exchange.is_suspect = true;
+    let identity = target.poison.identity(&exchange);
+    target.poison.hold(&identity, WorkerHold::Blocks, Instant::now());
+    let poison = target.poison.clone();
+    tokio::spawn(async move {
+        sleep_until(Instant::now() + seconds(3)).await;
+        poison.release(&identity, WorkerHold::Blocks);
+    });
+    let began = Instant::now();
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
+    let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
+    assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
+    let waited = began.elapsed();
+    assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
+}
