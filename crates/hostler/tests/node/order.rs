@@ -25,7 +25,8 @@ const APP: &str = "
     }).listen(process.env.PORT ?? 3000);
 ";
 
-async fn learnt(max_delay: &str) -> Site {
+/// A site that knows the costs of both pages, and how many requests it had for that.
+async fn learnt(max_delay: &str) -> (Site, usize) {
     let site = source(APP)
         .workers(2)
         .option("pools.app.concurrency=1")
@@ -33,7 +34,9 @@ async fn learnt(max_delay: &str) -> Site {
         .option(&format!("pools.app.queue.max_delay={max_delay}"))
         .started()
         .await;
+    let mut requests = 0;
     let knows = async || {
+        requests += 2;
         // As many of both, because a busy machine makes some short pages slow.
         site.get("/short").await.assert_status(200);
         site.get("/long").await.assert_status(200);
@@ -44,13 +47,14 @@ async fn learnt(max_delay: &str) -> Site {
         (short < 100.0 && long > 200.0).then_some(())
     };
     eventually("costs by path", knows).await;
-    site
+    (site, requests)
 }
 
 #[tokio::test]
 async fn short_pages_overtake_long_ones_and_the_log_says_what_was_expected() {
-    let site = learnt("20s").await;
-    let before = site.access_lines().len();
+    let (site, before) = learnt("20s").await;
+    // The log is written after the answer.
+    site.exchanges(before).await;
     let mut asked = Vec::new();
     for (path, in_use, waiting) in
         [("/hold", 1, 0), ("/hold", 2, 0), ("/long", 2, 1), ("/long", 2, 2), ("/long", 2, 3)]
@@ -77,7 +81,7 @@ async fn short_pages_overtake_long_ones_and_the_log_says_what_was_expected() {
 
 #[tokio::test]
 async fn a_long_page_is_served_beside_a_flood_of_short_ones() {
-    let site = learnt("300ms").await;
+    let (site, _) = learnt("300ms").await;
     let is_over = Arc::new(AtomicBool::new(false));
     let mut flood = JoinSet::new();
     let address = site.address();
