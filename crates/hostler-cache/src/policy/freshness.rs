@@ -100,6 +100,11 @@ impl Freshness {
         self.millis_left(now).div_euclid(1000)
     }
 
+    /// Whether it may be served now without a request to a member first.
+    pub fn is_servable(&self, now: Moment) -> bool {
+        !self.no_cache && self.millis_left(now) + i64::from(self.stale_while_revalidate) * 1000 > 0
+    }
+
     /// When the entry becomes useless and its memory can be freed.
     pub fn useless_from(&self) -> Moment {
         let stale = u64::from(self.stale_while_revalidate.max(self.stale_if_error));

@@ -190,3 +190,13 @@ fn an_answer_is_kept_while_it_may_be_served_and_a_day_more_to_be_validated() {
     assert_eq!(seconds("Cache-Control: max-age=60, stale-while-revalidate=5, stale-if-error=30"), 90);
     assert_eq!(seconds("Cache-Control: max-age=60 | ETag: \"a\""), 60 + 86_400);
 }
+
+#[test]
+fn an_answer_may_be_served_in_its_last_second_too() {
+    let at = |answer: &str, millis: u64| stored(answer).is_servable(Moment(NOW.0 + millis));
+    assert!(at("Cache-Control: max-age=1", 10) && at("Cache-Control: max-age=1", 999));
+    assert!(!at("Cache-Control: max-age=1", 1000));
+    let refreshed = "Cache-Control: max-age=1, stale-while-revalidate=2";
+    assert!(at(refreshed, 2999) && !at(refreshed, 3000));
+    assert!(!at("Cache-Control: max-age=60, no-cache | ETag: \"a\"", 0));
+}

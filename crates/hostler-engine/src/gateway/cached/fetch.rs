@@ -11,7 +11,7 @@ use hostler_cache::{
 use hostler_wire::{BodyLength, ResponseHead};
 
 use super::arrival::{Arrival, BrokenOff};
-use super::fetch_state::{Fetch, is_servable};
+use super::fetch_state::Fetch;
 use super::lookup::serve;
 use super::request::{CONDITIONS, MemberRequestView};
 use super::show;
@@ -161,7 +161,7 @@ impl Fetch {
         };
         let freshness = Freshness::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
         let freshness = if self.stores { freshness } else { freshness.and(Err(NotStored::Lifetime)) };
-        let is_fresh = freshness.is_ok_and(|freshness| is_servable(&freshness, now));
+        let is_fresh = freshness.is_ok_and(|freshness| freshness.is_servable(now));
         let is_shared = is_fresh || self.may_collapse(freshness.err().unwrap_or(NotStored::Lifetime), head);
         if !is_shared {
             self.settle_unshared(head.status);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    CacheStatus, Flight, FlightOutcome, Forward, Freshness, Method, Moment, RequestDirectives, RequestSide,
-    Selecting, Vary, is_failure,
+    CacheStatus, Flight, FlightOutcome, Forward, Method, Moment, RequestDirectives, RequestSide, Selecting,
+    Vary, is_failure,
 };
 use hostler_wire::ResponseHead;
 
@@ -127,9 +127,4 @@ impl Fetch {
         exchange.log_facts.cache =
             Some(CacheStatus::Forwarded { why: self.why, status, stored, collapsed: false });
     }
-}
-
-/// Whether it may be served now without a request to a member.
-pub(super) fn is_servable(freshness: &Freshness, now: Moment) -> bool {
-    !freshness.no_cache && freshness.ttl(now) + i64::from(freshness.stale_while_revalidate) > 0
 }

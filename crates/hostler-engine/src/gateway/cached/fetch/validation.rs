@@ -12,7 +12,7 @@ use hostler_wire::ResponseHead;
 use crate::cache::{self, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
-use crate::gateway::cached::fetch_state::{Fetch, is_servable};
+use crate::gateway::cached::fetch_state::Fetch;
 use crate::gateway::cached::request::MemberRequestView;
 use crate::gateway::cached::show;
 use crate::gateway::refusal::Refusal;
@@ -41,7 +41,7 @@ impl Fetch {
         match freshness {
             Ok(freshness) => {
                 is_stored = shared_cache.exchange(&self.key, &stale, entry.clone());
-                self.settle(if is_servable(&freshness, now) {
+                self.settle(if freshness.is_servable(now) {
                     FlightOutcome::Shared(FetchOutcome::Stored(entry.clone()))
                 } else {
                     FlightOutcome::Alone
