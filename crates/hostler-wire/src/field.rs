@@ -76,6 +76,10 @@ pub struct Fields {
 /// of the request.
 const FEW_OPTIONS: usize = 16;
 
+/// The room that a head keeps for the next one. Most heads need less.
+const USUAL_BYTES: usize = 4 * 1024;
+const USUAL_LINES: usize = 64;
+
 /// The options of the `Connection` lines.
 #[derive(Debug, Clone, Copy, Default)]
 struct Connection {
@@ -101,6 +105,17 @@ impl Fields {
     pub fn reserve(&mut self, lines: usize, bytes: usize) {
         self.list.reserve(lines);
         self.bytes.reserve(bytes);
+    }
+
+    /// The bytes of memory that the lines take, free room included.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.list.capacity() * size_of::<Field>()
+    }
+
+    /// Frees room over what a usual head needs. Keeps what is in use.
+    pub(crate) fn free_room(&mut self) {
+        self.bytes.shrink_to(USUAL_BYTES);
+        self.list.shrink_to(USUAL_LINES);
     }
 
     pub(crate) fn clear(&mut self) {

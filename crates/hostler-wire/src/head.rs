@@ -91,6 +91,12 @@ impl RequestHead {
         self.fields.clear();
     }
 
+    /// Removes what was parsed, and frees the memory of a large head.
+    pub fn clear_for_long(&mut self) {
+        self.clear();
+        self.fields.free_room();
+    }
+
     /// The method, as sent (methods are case-sensitive).
     pub fn method(&self) -> &[u8] {
         self.method.get(&self.fields.bytes)

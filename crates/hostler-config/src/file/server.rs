@@ -179,7 +179,7 @@ pub struct Server {
     ///
     /// Raise it if most bodies are larger and the disk is slow.
     pub body_memory: Size<0, 1_073_741_824>,
-    /// The memory for the request bodies of all connections together.
+    /// The memory for the request bodies of all connections together, and for long header fields of HTTP/2 requests.
     ///
     /// A connection may hold as much of it as is free after that: one connection alone gets half of it, and a few
     /// connections leave room for others.
@@ -187,6 +187,9 @@ pub struct Server {
     /// Over it, bodies of more than 4 KiB go to temporary files, for any value of `body_memory`. `geo` and `postal`
     /// routes read bodies in memory only; there the client gets 503 (`request_memory`) with `Retry-After`. Raise it
     /// if many clients upload at the same time and the disk is slow.
+    ///
+    /// HTTP/2 compresses header fields: a few bytes can stand for 64 KiB. So what the header fields of an HTTP/2 request
+    /// take over 8 KiB counts here until its response is complete. Without room the client gets 503 (`request_memory`).
     pub request_memory: Size<0, 1_099_511_627_776>,
     /// The folder for temporary files: request bodies over `body_memory`, and responses to slow clients.
     ///

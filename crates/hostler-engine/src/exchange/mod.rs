@@ -275,13 +275,13 @@ impl Exchange {
 
     /// Begins a request whose head is incomplete or malformed.
     pub fn begin_unread(&mut self) {
-        self.head.clear();
+        self.head.clear_for_long();
         self.reset();
     }
 
     /// Drops large and shared parts until the next request begins.
     pub fn let_go(&mut self) {
-        self.head.clear();
+        self.head.clear_for_long();
         self.body = Body::None;
         self.trailers = None;
         self.route = None;

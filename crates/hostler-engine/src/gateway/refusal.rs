@@ -43,6 +43,8 @@ pub enum Refusal {
     Expectation,
     /// The head did not arrive in `server.header_timeout`.
     HeaderTimeout,
+    /// `server.request_memory` has no room for a long HTTP/2 head.
+    HeadMemory,
     /// The body did not arrive whole.
     Body(BodyError),
     /// Plain HTTP to an address that speaks TLS.
@@ -127,6 +129,7 @@ impl Refusal {
             Self::HeaderTimeout => table::HEADER_TIMEOUT,
             Self::Body(error) => of_body(error),
             Self::PlainHttp => table::PLAIN_HTTP,
+            Self::HeadMemory => table::REQUEST_MEMORY,
             Self::TooManyConnections => table::TOO_MANY_CONNECTIONS,
             Self::ClientConnections => table::CLIENT_CONNECTIONS,
             Self::ClientRequests => table::CLIENT_REQUESTS,
@@ -219,6 +222,9 @@ impl fmt::Display for Refusal {
             Self::PlainHttp => f.write_str("this port speaks https, not http"),
             Self::HeaderTimeout => {
                 f.write_str("the request head did not arrive in time (server.header_timeout)")
+            }
+            Self::HeadMemory => {
+                f.write_str("there is no memory for header fields of this size (server.request_memory)")
             }
             Self::Body(error @ BodyError::Stalled) => write!(f, "{error} (server.body_timeout)"),
             Self::Body(error @ BodyError::TooSlow) => write!(f, "{error} (server.min_receive_rate)"),

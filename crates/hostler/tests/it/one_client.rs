@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hostler_testkit::{Client, Site, eventually, request, upstream};
 
+use super::http2::{get, talk, whole};
 use crate::in_front_of;
 
 /// A request whose body lacks its last byte.
@@ -65,6 +66,44 @@ async fn bodies_of_many_clients_stay_within_the_body_memory() {
     // The kept-alive connections, whose next requests may come much later.
     eventually("nothing to be held any more", async || {
         (used(&site, "request_memory").await.0 + used(&site, "spool").await.0 == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn long_heads_of_many_streams_stay_within_the_request_memory() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "server.request_memory = '512 KiB'").await;
+    let mut greedy = talk(&site).await;
+    let mut large = get("/");
+    large.headers_mut().insert("x-large", "x".repeat(60_000).parse().unwrap());
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        held.push(greedy.begin(large.clone(), true).await.0);
+    }
+    let refused = held.split_off(8);
+    for answer in refused {
+        let (answer, _) = whole(answer).await;
+        assert_eq!(answer.status(), 503);
+        assert_eq!(answer.headers()["hostler-refusal"], "request_memory");
+        assert_eq!(answer.headers()["retry-after"], "1");
+    }
+    let taken = used(&site, "request_memory").await.0;
+    assert!((60_000..=512 << 10).contains(&taken), "{taken}");
+    // Usual heads, also of the same connection, and one long head of another client.
+    let mut other = talk(&site).await;
+    let usual = greedy.begin(get("/"), true).await.0;
+    let of_other = other.begin(large.clone(), true).await.0;
+    eventually("the requests at the app", async || {
+        app.release_all();
+        (app.requests().len() > 3).then_some(())
+    })
+    .await;
+    for answer in [usual, of_other] {
+        assert_eq!(whole(answer).await.0.status(), 200);
+    }
+    eventually("nothing to be held any more", async || {
+        (used(&site, "request_memory").await.0 == 0).then_some(())
     })
     .await;
 }

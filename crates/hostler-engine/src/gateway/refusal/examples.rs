@@ -34,6 +34,7 @@ fn of_clients() -> Vec<Refusal> {
         Refusal::NoWebSocket,
         Refusal::Expectation,
         Refusal::HeaderTimeout,
+        Refusal::HeadMemory,
         Refusal::PlainHttp,
         Refusal::TooManyConnections,
         Refusal::ClientConnections,

@@ -261,7 +261,7 @@ rows! {
         "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without an answer.",
         "Raise `server.max_connections` and the limit of open files (`ulimit -n`).";
     REQUEST_MEMORY: later("request_memory").closed().without_fallback(), Overload,
-        "`server.request_memory` has no room for the body of a request to a `geo` or `postal` route.",
+        "`server.request_memory` has no room for the header fields of an HTTP/2 request, if they take more than 8 KiB, or for the body of a request to a `geo` or `postal` route.",
         "Raise `server.request_memory`.";
     SPOOL_FULL: later("spool_full").closed().without_fallback(), Overload,
         "The temporary files have no room for the body: the connection has its share of `server.spool_size`, or the disk is full.",

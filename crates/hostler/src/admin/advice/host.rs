@@ -67,7 +67,7 @@ fn memory(view: View<'_>, found: &mut Vec<Finding>) {
     if refused >= 10 {
         let limit = bytes(now.request_memory.limit);
         let text = format!(
-            "{refused} request bodies of the last minute found no room in memory (server.request_memory {limit})"
+            "{refused} requests of the last minute found no room in memory (server.request_memory {limit})"
         );
         found.push(Finding::new(table::REQUEST_MEMORY_FULL, text));
     }

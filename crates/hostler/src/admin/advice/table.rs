@@ -146,7 +146,7 @@ advice! {
         "At least 5 times in the last minute, a connection got no room in the temporary files.",
         "Raise server.spool_size, or server.min_send_rate against slow clients.", "guide/one-client.md#full-temporary-files";
     REQUEST_MEMORY_FULL: "request_memory_full" Info 10 ""
-        "At least 10 times in the last minute, a request body found no room in memory and went to a file.",
+        "At least 10 times in the last minute, a request found no room in memory: its body went to a file, or its long HTTP/2 header fields were refused.",
         "Raise server.request_memory.", "guide/one-client.md#memory-and-temporary-files-for-bodies";
     SLOW_CLIENTS: "slow_clients" Info 10 ""
         "At least 10 responses of the last minute were cut off because the client was too slow.",

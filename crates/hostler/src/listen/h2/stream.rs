@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
-use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, SpoolAccount};
+use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, Reservation, SpoolAccount};
 use hostler_engine::gateway::{Answer, Failed, Refusal};
 use hostler_engine::proxy::{Call, CallBox, ClientEnd};
 use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, ResponseHead, Stream};
@@ -26,6 +26,8 @@ use crate::listen::unsettled::Unsettled;
 
 /// The longest trailer section in bytes, as in HTTP/1.1.
 const MOST_TRAILERS: usize = 16 * 1024;
+/// The head of a request that takes less memory is not counted. Usual heads take less.
+const UNCOUNTED_HEAD: usize = 8 * 1024;
 /// A longer request body asks for a large receive window.
 const LONG_BODY: u64 = 32 * 1024;
 
@@ -79,6 +81,8 @@ pub(super) struct NewRequest {
     awaits_continue: bool,
     body: RecvStream,
     respond: SendResponse<SendPiece>,
+    /// The memory of a long head.
+    head_memory: Reservation,
 }
 
 /// Begins the exchange of a request, in the connection's own task: it has the request in its CPU cache, and the head need not be moved to
@@ -99,6 +103,11 @@ pub(super) fn begin(
         }
         Err(refusal) => (None, Err(refusal)),
     };
+    let mut head_memory = common.memory.reservation();
+    let read = read.and_then(|length| {
+        let counted = exchange.head.fields.memory().saturating_sub(UNCOUNTED_HEAD);
+        if head_memory.resize(counted as u64) { Ok(length) } else { Err(Refusal::HeadMemory) }
+    });
     let ended = request.body().is_end_stream() || key.is_some();
     let awaits_continue = !ended && request.headers().contains_key(EXPECT);
     let length = match read {
@@ -117,13 +126,13 @@ pub(super) fn begin(
         }
     };
     common.shard.trace(exchange);
-    NewRequest { length, key, awaits_continue, body: request.into_body(), respond }
+    NewRequest { length, key, awaits_continue, body: request.into_body(), respond, head_memory }
 }
 
 /// Serves an exchange that has begun.
 pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new: NewRequest) -> AfterStream {
     let StreamState { exchange, silence, refusal_to_read } = &mut *state;
-    let NewRequest { length, key, awaits_continue, body, respond } = new;
+    let NewRequest { length, key, awaits_continue, body, respond, head_memory } = new;
     let unsettled = Unsettled::new(&common.shard, exchange);
     let exchange = &mut *unsettled.exchange;
     let mut client = StreamClient {
@@ -163,6 +172,7 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         return AfterStream::Tunnel(become_tunnel(common, *state, stream, call));
     }
     unsettled.settle();
+    drop(head_memory);
     AfterStream::Nothing(state)
 }
 

@@ -124,7 +124,7 @@ pub(super) const HOST: &[AdviceCase] = &[
     AdviceCase {
         row: table::REQUEST_MEMORY_FULL,
         raised: |scene| scene.now.request_memory.refused = 10,
-        text: "10 request bodies of the last minute found no room in memory (server.request_memory 64 MiB)",
+        text: "10 requests of the last minute found no room in memory (server.request_memory 64 MiB)",
         quiet: &[|scene| scene.now.request_memory.refused = 9],
     },
     AdviceCase {
