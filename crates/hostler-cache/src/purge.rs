@@ -58,7 +58,15 @@ pub(crate) struct Lately {
     keys: Box<[AtomicU64]>,
     hasher: foldhash::quality::RandomState,
     /// Purges that match more than one key.
-    wide: RwLock<VecDeque<(Moment, Purge)>>,
+    wide: RwLock<WidePurges>,
+}
+
+#[derive(Debug, Default)]
+struct WidePurges {
+    /// In the order in which they were noted. Their times may have another order.
+    noted: VecDeque<(Moment, Purge)>,
+    /// The latest time of a purge that is not remembered any more.
+    forgotten: Option<Moment>,
 }
 
 impl Lately {
@@ -78,9 +86,10 @@ impl Lately {
             return self.note_key(key.as_bytes(), now);
         }
         let mut wide = self.wide.write().unwrap_or_else(PoisonError::into_inner);
-        wide.push_back((now, purge.clone()));
-        if wide.len() > MOST_REMEMBERED {
-            wide.pop_front();
+        wide.noted.push_back((now, purge.clone()));
+        if wide.noted.len() > MOST_REMEMBERED {
+            let oldest = wide.noted.pop_front().map(|(when, _)| when);
+            wide.forgotten = wide.forgotten.max(oldest);
         }
     }
 
@@ -99,10 +108,8 @@ impl Lately {
             return true;
         }
         let wide = self.wide.read().unwrap_or_else(PoisonError::into_inner);
-        let is_forgotten =
-            wide.len() == MOST_REMEMBERED && wide.front().is_some_and(|(oldest, _)| since < *oldest);
-        let mut lately = wide.iter().rev().take_while(|(when, _)| *when >= since);
-        is_forgotten || lately.any(|(_, purge)| matches(purge))
+        wide.forgotten.is_some_and(|forgotten| forgotten >= since)
+            || wide.noted.iter().any(|(when, purge)| *when >= since && matches(purge))
     }
 
     fn place(&self, key: &[u8]) -> &AtomicU64 {

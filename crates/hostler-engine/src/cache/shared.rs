@@ -53,6 +53,11 @@ impl SharedCache {
         }
     }
 
+    /// The same for a route that stores nothing: its requests join no fetch that began before.
+    pub fn forget_in_memory(&self, key: &[u8]) {
+        self.memory.forget(key, Moment::now());
+    }
+
     /// Marks the start of a fetch for this key, so that a purge during the fetch takes effect.
     pub fn mark_fetch(&self, key: &[u8]) -> FetchMark {
         self.tier.load().as_ref().map_or_else(|| Moment::now().into(), |tier| tier.mark_fetch(key))

@@ -286,13 +286,19 @@ async fn an_answer_that_a_post_made_void_meanwhile_does_not_say_that_it_is_store
 
 #[tokio::test]
 async fn a_get_after_a_post_does_not_wait_for_a_fetch_from_before() {
+    for keys in ["cache = 'standard'", "collapse = true"] {
+        assert_new_fetch_after_post(&IN_ORDER.replace("cache = 'standard'", keys)).await;
+    }
+}
+
+async fn assert_new_fetch_after_post(config: &str) {
     let numbered = numbered(|_, _| FRESH.into());
     let app = upstream().script(move |seen| match seen.method().as_str() {
         "GET" => [vec![Step::Hold], numbered(seen)].concat(),
         _ => ok("posted"),
     });
     let app = app.start().await;
-    let site = site(IN_ORDER).with("app", &app).start().await;
+    let site = site(config).with("app", &app).start().await;
     let mut early = burst(&site, &app, 3).await;
     site.post("/page", "change").await.assert_ok("posted");
     let mut late = site.begin("/page").await;

@@ -155,6 +155,15 @@ fn a_purge_removes_its_entries_and_returns_their_count() {
 }
 
 #[test]
+fn a_purge_counts_also_if_another_with_an_earlier_time_is_noted_after_it() {
+    let cache = cache();
+    cache.purge(&Purge::Tag("t".into()), Moment(100));
+    cache.purge(&Purge::Tag("of a command that has begun before".into()), Moment(8));
+    assert!(!cache.keep(b"a", entry(50, 5, &["t"])));
+    assert!(cache.is_void(b"a", Moment(50)) && !cache.is_void(b"a", Moment(101)));
+}
+
+#[test]
 fn an_answer_under_way_during_a_purge_is_not_stored() {
     let cache = cache();
     for purge in [Purge::Tag("t".into()), Purge::Prefix("a".into()), Purge::Url("a/1".into()), Purge::All] {

@@ -33,20 +33,24 @@ pub fn invalidate(
     {
         for caching in of_url(&routes, host, &target) {
             write_key(&caching.query, secure, host, &target, &mut key);
-            caching.shared_cache.forget(&key);
+            match caching.stores {
+                true => caching.shared_cache.forget(&key),
+                false => caching.shared_cache.forget_in_memory(&key),
+            }
         }
     }
 }
 
-/// The cache settings of the routes that may have stored answers for a URL: one for each way to write its key.
+/// The cache settings of the routes that may have stored answers for a URL, or share one that is on its way: one for each way to write its
+/// key.
 fn of_url(routes: &Table<Arc<Route>>, host: &[u8], target: &[u8]) -> Vec<Arc<Caching>> {
     let found = RefCell::new(Vec::<Arc<Caching>>::new());
     let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
     // Of the routes with conditions any may serve a request for the URL. The first without conditions serves all others.
     let note = |route: &Arc<Route>| {
         let mut found = found.borrow_mut();
-        if let Some(caching) = route.caching.as_ref().filter(|caching| caching.stores)
-            && !found.iter().any(|known| known.query == caching.query)
+        if let Some(caching) = &route.caching
+            && !found.iter().any(|known| known.query == caching.query && known.stores == caching.stores)
         {
             found.push(caching.clone());
         }
