@@ -23,6 +23,16 @@ pub enum CacheStatus {
     },
 }
 
+impl CacheStatus {
+    /// Whether the body is one of the cache: stored, or shared with other requests.
+    pub fn is_from_cache(self) -> bool {
+        match self {
+            Self::Hit { .. } => true,
+            Self::Forwarded { stored, collapsed, .. } => stored || collapsed,
+        }
+    }
+}
+
 /// Why a request was not served from the store (RFC 9211 section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forward {

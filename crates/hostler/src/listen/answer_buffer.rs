@@ -66,6 +66,17 @@ pub(super) enum BufferKind {
     Straight,
 }
 
+/// What a client that reads slowly keeps from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldResource {
+    /// A worker, which waits because there is no room for its answer.
+    Worker,
+    /// Memory of the cache.
+    Cache,
+    /// The same, by several answers of one connection that delay each other: what the client takes of all of them counts.
+    CacheByAll,
+}
+
 /// How much a client has taken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
@@ -215,30 +226,35 @@ impl AnswerBuffer {
         stall.clear();
     }
 
-    /// Checks a client for which bytes wait. `holds`: a worker waits too, because there is no room. Ready when the client is too slow.
+    /// Checks a client for which bytes wait. Ready when the client is too slow.
     pub fn poll_slow(
         &mut self,
         cx: &mut Context<'_>,
         progress: &Progress,
-        holds: bool,
+        held: Option<HeldResource>,
         settings: &SendLimits,
         stall: &Deadline,
     ) -> Poll<Slow> {
         let Progress { all, own, least, now } = *progress;
-        let moved = all - std::mem::replace(&mut self.seen, all);
-        if moved > 0 && !self.pace.has_moved(moved, now, settings.min_send_rate) {
+        let moved_all = all - std::mem::replace(&mut self.seen, all);
+        if moved_all > 0 && !self.pace.has_moved(moved_all, now, settings.min_send_rate) {
             return Poll::Ready(Slow::TooSlow);
         }
         self.pace.wait(now);
-        let moved = own - std::mem::replace(&mut self.seen_own, own);
+        let moved_own = own - std::mem::replace(&mut self.seen_own, own);
+        let moved = if held == Some(HeldResource::CacheByAll) { moved_all } else { moved_own };
         let is_slow = moved > 0 && !self.slot_pace.has_moved(moved, now, settings.min_slot_rate);
-        if moved > 0 || !holds {
+        if moved > 0 || held.is_none() {
             self.idle_since = None;
         }
-        if holds && settings.min_slot_rate > 0 {
+        if let Some(held) = held.filter(|_| settings.min_slot_rate > 0) {
             let idle = now - *self.idle_since.get_or_insert(now);
             if is_slow || idle >= MOST_HELD {
-                return Poll::Ready(Slow::HoldsWorker);
+                return Poll::Ready(if held == HeldResource::Worker {
+                    Slow::HoldsWorker
+                } else {
+                    Slow::HoldsCache
+                });
             }
             self.slot_pace.wait(now);
         }
@@ -381,31 +397,35 @@ mod tests {
         });
     }
 
-    fn slow(buffer: &mut AnswerBuffer, progress: &Progress, holds: bool, stall: &Deadline) -> Option<Slow> {
+    fn slow(
+        buffer: &mut AnswerBuffer,
+        progress: &Progress,
+        held: Option<HeldResource>,
+        stall: &Deadline,
+    ) -> Option<Slow> {
         let send_limits =
             SendLimits { min_send_rate: 240, min_slot_rate: 65_536, send_timeout: Duration::from_secs(30) };
-        match buffer.poll_slow(&mut Context::from_waker(Waker::noop()), progress, holds, &send_limits, stall)
-        {
+        match buffer.poll_slow(&mut Context::from_waker(Waker::noop()), progress, held, &send_limits, stall) {
             Poll::Ready(slow) => Some(slow),
             Poll::Pending => None,
         }
     }
 
     /// After how many milliseconds a client that takes `bytes` every `pause` is cut off, and why.
-    fn lasts(bytes: u64, pause: u64, holds: bool) -> Option<(u64, Slow)> {
+    fn lasts(bytes: u64, pause: u64, held: Option<HeldResource>) -> Option<(u64, Slow)> {
         let stall = Sweep::new().deadline();
         let mut buffer = AnswerBuffer::new(&budget(1 << 20).account(), &at(0, 0));
         (0..600_000 / pause).find_map(|n| {
-            let slow = slow(&mut buffer, &at(n * bytes, n * pause), holds, &stall)?;
+            let slow = slow(&mut buffer, &at(n * bytes, n * pause), held, &stall)?;
             Some((n * pause, slow))
         })
     }
 
     #[test]
     fn a_byte_at_long_intervals_is_too_slow_and_a_steady_slow_reader_is_not() {
-        assert_eq!(lasts(1, 9000, false), Some((27_000, Slow::TooSlow)));
-        assert_eq!(lasts(1024, 1000, false), None);
-        assert_eq!(lasts(32_768, 29_000, false), None, "the network brings it in bursts");
+        assert_eq!(lasts(1, 9000, None), Some((27_000, Slow::TooSlow)));
+        assert_eq!(lasts(1024, 1000, None), None);
+        assert_eq!(lasts(32_768, 29_000, None), None, "the network brings it in bursts");
     }
 
     /// After how many seconds a client that takes `step` bytes once, and then none, is cut off.
@@ -417,7 +437,7 @@ mod tests {
         let began = tokio::time::Instant::now();
         for second in 0.. {
             let taken = if second == 0 { 0 } else { step };
-            if let Some(cut) = slow(&mut buffer, &at(taken, second * 1000), false, &stall) {
+            if let Some(cut) = slow(&mut buffer, &at(taken, second * 1000), None, &stall) {
                 assert_eq!(cut, Slow::Stalled);
                 break;
             }
@@ -438,8 +458,22 @@ mod tests {
 
     #[test]
     fn a_worker_waits_only_for_clients_that_read_on() {
-        assert_eq!(lasts(65_536, 1000, true), None);
-        assert_eq!(lasts(8192, 1000, true), Some((12_000, Slow::HoldsWorker)));
-        assert_eq!(lasts(0, 1000, true), Some((10_000, Slow::HoldsWorker)));
+        assert_eq!(lasts(65_536, 1000, Some(HeldResource::Worker)), None);
+        assert_eq!(lasts(8192, 1000, Some(HeldResource::Worker)), Some((12_000, Slow::HoldsWorker)));
+        assert_eq!(lasts(0, 1000, Some(HeldResource::Worker)), Some((10_000, Slow::HoldsWorker)));
+        assert_eq!(lasts(8192, 1000, Some(HeldResource::Cache)), Some((12_000, Slow::HoldsCache)));
+    }
+
+    #[test]
+    fn answers_that_delay_each_other_are_slow_only_if_all_of_them_are() {
+        let lasts = |of_all: u64| {
+            let stall = Sweep::new().deadline();
+            let mut buffer = AnswerBuffer::new(&budget(1 << 20).account(), &at(0, 0));
+            (0..600).find_map(|second| {
+                let progress = Progress { all: second * of_all, ..at(second * 1024, second * 1000) };
+                slow(&mut buffer, &progress, Some(HeldResource::CacheByAll), &stall)
+            })
+        };
+        assert_eq!((lasts(100_000), lasts(8192)), (None, Some(Slow::HoldsCache)));
     }
 }

@@ -75,8 +75,8 @@ impl AnswerSink for Http1Client {
         self.outbox.len() - self.sent + self.tail.len()
     }
 
-    fn unsent_shared(&self) -> usize {
-        self.tail.len()
+    fn unsent_shared(&mut self) -> &mut Bytes {
+        &mut self.tail
     }
 
     fn new_buffer(&self) -> Box<AnswerBuffer> {

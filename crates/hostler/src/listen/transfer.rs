@@ -5,10 +5,13 @@ use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use hostler_cache::CacheStatus;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_wire::{Fields, FilePart, ResponseHead};
 
-use super::answer_buffer::{self, AnswerBuffer, BufferKind, BufferPlace, LEAST, PIECE, Progress};
+use super::answer_buffer::{
+    self, AnswerBuffer, BufferKind, BufferPlace, HeldResource, LEAST, PIECE, Progress,
+};
 use super::head::Framing;
 use super::response_body::{self, BodyFailure, ResponseBody};
 use super::settings::Settings;
@@ -42,8 +45,8 @@ pub(super) trait AnswerSink: Downstream + Sized {
     /// How many bytes wait to be sent.
     fn unsent(&self) -> usize;
 
-    /// How many bytes wait of a body in memory that others may share.
-    fn unsent_shared(&self) -> usize;
+    /// What waits of a body in memory that others may share.
+    fn unsent_shared(&mut self) -> &mut Bytes;
 
     /// A new buffer for an answer that the client does not take at once.
     fn new_buffer(&self) -> Box<AnswerBuffer>;
@@ -195,7 +198,8 @@ impl<S: AnswerSink> Transfer<S> {
         if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
             return Ok(true);
         }
-        let (waits, crowds) = (self.was_full && kind == BufferKind::Stored, self.crowds_cache(sink));
+        let waits = self.was_full && kind == BufferKind::Stored;
+        let crowds = self.crowds_cache(sink, exchange);
         if waits || crowds {
             answer_buffer::look_again(sink.silence(), cx);
         }
@@ -206,9 +210,19 @@ impl<S: AnswerSink> Transfer<S> {
     }
 
     /// Whether the client holds a body of the cache while clients hold too many of them.
-    fn crowds_cache(&self, sink: &S) -> bool {
+    fn crowds_cache(&self, sink: &mut S, exchange: &Exchange) -> bool {
         let is_coming = self.body.as_ref().is_some_and(ResponseBody::is_from_cache);
-        (is_coming || sink.unsent_shared() > LEAST) && sink.settings().cache_bodies.is_crowded()
+        let is_from_cache = is_coming || exchange.log_facts.cache.is_some_and(CacheStatus::is_from_cache);
+        if !is_from_cache || !sink.settings().cache_bodies.is_crowded() {
+            return false;
+        }
+        let unsent = sink.unsent_shared();
+        if unsent.len() <= LEAST {
+            // The client may keep so much, but not the whole body of which it is the rest.
+            *unsent = Bytes::copy_from_slice(unsent);
+            return self.body.is_some();
+        }
+        true
     }
 
     /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does.
@@ -225,10 +239,17 @@ impl<S: AnswerSink> Transfer<S> {
             // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
-        let holds = crowds || waits && buffer.is_full();
-        match buffer.poll_slow(cx, progress, holds, &sink.settings().send_limits, sink.refusal_to_read()) {
+        let held = match waits && buffer.is_full() {
+            true => Some(HeldResource::Worker),
+            // Other answers for the same client delay this one, so all of them together count.
+            false => crowds.then_some(if waits_for_others {
+                HeldResource::CacheByAll
+            } else {
+                HeldResource::Cache
+            }),
+        };
+        match buffer.poll_slow(cx, progress, held, &sink.settings().send_limits, sink.refusal_to_read()) {
             Poll::Ready(Slow::Stalled) if waits_for_others => None,
-            Poll::Ready(Slow::HoldsWorker) if crowds => Some(Slow::HoldsCache),
             Poll::Ready(slow) => Some(slow),
             Poll::Pending => None,
         }

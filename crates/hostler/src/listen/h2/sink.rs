@@ -54,8 +54,8 @@ impl AnswerSink for StreamClient<'_> {
         self.outbox.len()
     }
 
-    fn unsent_shared(&self) -> usize {
-        self.whole.len()
+    fn unsent_shared(&mut self) -> &mut Bytes {
+        &mut self.whole
     }
 
     fn new_buffer(&self) -> Box<AnswerBuffer> {
