@@ -155,9 +155,10 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
-    /// Whether the member is told at once that the client has left. A client that still sends its body is looked at there.
+    /// Whether the member is told at once that the client has left. While the body comes from the client, the upload sees that it leaves.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
-        self.settings.hangs_up_at_once && !exchange.is_for_others && self.is_uploaded()
+        let comes = self.upload.as_ref().is_some_and(Upload::comes_from_client);
+        self.settings.hangs_up_at_once && !exchange.is_for_others && !comes
     }
 
     /// Ready when the client has left, and has not only finished sending.

@@ -98,6 +98,11 @@ impl Upload {
         self.done
     }
 
+    /// True while parts of the body are read from the client.
+    pub fn comes_from_client(&self) -> bool {
+        !self.done && matches!(self.source, UploadSource::Streaming(_))
+    }
+
     /// Sends the body. Ready when all is sent, or when the member takes no more.
     pub fn poll_push<D: Downstream>(
         &mut self,
