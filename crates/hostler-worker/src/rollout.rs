@@ -34,6 +34,8 @@ const MOST_LOSSES_OF_PROVEN: u32 = 20;
 const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
 /// ... this many times.
 const DOUBLINGS: u32 = 5;
+/// The pause for a worker that answers nobody, so it cannot wait longer.
+const PAUSE_WHILE_DEAF: Duration = Duration::from_secs(10);
 
 /// One wanted worker. Its number is its index.
 #[derive(Clone, Debug)]
@@ -241,8 +243,11 @@ impl Plan {
                 self.fail(RestartError::Boot { worker, how, replaced, total })
             }
             ReplaceCause::Recycled(reason) => {
-                let pause = RECYCLING_PAUSE * 2_u32.pow(self.failed_recyclings.min(DOUBLINGS));
-                self.failed_recyclings += 1;
+                let pause = match reason {
+                    Reason::Deaf => PAUSE_WHILE_DEAF,
+                    _ => RECYCLING_PAUSE * 2_u32.pow(self.failed_recyclings.min(DOUBLINGS)),
+                };
+                self.failed_recyclings += u32::from(reason != Reason::Deaf);
                 self.recycles_again_at = Some(now + pause);
                 vec![RolloutAction::KeepOld { index: worker, reason, how, pause }]
             }
@@ -324,7 +329,9 @@ impl Plan {
             return vec![RolloutAction::Retire { task, why }];
         }
         let is_busy = self.restarting || self.replacement.is_some() || self.leaving.is_some();
-        if is_busy || self.recycles_again_at.is_some_and(|at| now < at) {
+        let longest = if reason == Reason::Deaf { PAUSE_WHILE_DEAF } else { Duration::MAX };
+        let is_paused = |at: Instant| now < at && at - now <= longest;
+        if is_busy || self.recycles_again_at.is_some_and(is_paused) {
             return vec![];
         }
         match self.places.iter().position(|place| place.task == task) {

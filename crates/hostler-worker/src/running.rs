@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
@@ -34,8 +35,6 @@ const LAST_OUTPUT: Duration = Duration::from_millis(250);
 
 /// How long an app has to listen again after it has closed its server.
 const REOPENING: Duration = Duration::from_secs(2);
-/// A server that is closed sooner was to find out whether a port is free. The app's own server may follow much later in its boot.
-const PROBE: Duration = Duration::from_secs(1);
 
 pub(super) struct RunningProcess {
     pub process: Process,
@@ -60,8 +59,6 @@ pub(super) struct RunningProcess {
     listener: Option<u32>,
     /// The process that listens is gone.
     claim_lost: bool,
-    /// When it began to listen, the last time.
-    listening_since: Option<Instant>,
     /// Waits whether a closed server listens again.
     deaf: Option<AbortHandle>,
     /// The log says that it does not listen any more.
@@ -133,7 +130,6 @@ impl RunningProcess {
             shown_pid,
             listener: None,
             claim_lost: false,
-            listening_since: None,
             deaf: None,
             deafness_told: false,
             port_owner: None,
@@ -178,7 +174,6 @@ impl RunningProcess {
         }
         self.preload = Some(preload);
         self.in_thread = in_thread;
-        self.listening_since = Some(Instant::now());
         self.deafness_told = false;
         for task in [self.strangers.take(), self.deaf.take()].into_iter().flatten() {
             task.abort();
@@ -196,20 +191,21 @@ impl RunningProcess {
         self.address.replace(address.clone()) != Some(address)
     }
 
-    /// The app has closed its server. If it does not listen again in time, the worker task is told, again and again.
+    /// The app has closed its server. If it does not listen again in time, the worker task is told, again and again. While it boots, a server
+    /// may be there only to find out whether a port is free, or to answer until the app is ready, and the app's own may follow late.
     pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
         if self.listener != Some(pid) || self.deaf.is_some() {
             return;
         }
-        let now = Instant::now();
-        let was_probe = self.listening_since.is_some_and(|since| now - since < PROBE);
-        let boots_for = start_timeout.saturating_sub(now - self.started);
-        let wire = self.wire.clone();
-        let wait = if was_probe { REOPENING.max(boots_for) } else { REOPENING };
+        let boots_for = start_timeout.saturating_sub(self.started.elapsed());
+        let (address, wire) = (self.address.clone(), self.wire.clone());
         self.deaf = Some(self.tasks.spawn(async move {
-            sleep(wait).await;
+            sleep(REOPENING.max(boots_for)).await;
             loop {
-                wire.send(WorkerNews::Deaf).await;
+                // Another process or thread of the app may have the same socket.
+                if !is_open(address.as_ref()).await {
+                    wire.send(WorkerNews::Deaf).await;
+                }
                 sleep(REOPENING).await;
             }
         }));
@@ -374,5 +370,14 @@ impl RunningProcess {
     pub async fn read_last_output(&mut self) {
         self.tasks.abort_all();
         let _ = timeout(LAST_OUTPUT, async { while self.output.join_next().await.is_some() {} }).await;
+    }
+}
+
+/// Whether a connection to this address is accepted.
+async fn is_open(address: Option<&WorkerAddress>) -> bool {
+    match address {
+        Some(WorkerAddress::Unix(path)) => UnixStream::connect(path).await.is_ok(),
+        Some(WorkerAddress::Tcp(address)) => TcpStream::connect(address).await.is_ok(),
+        None => false,
     }
 }

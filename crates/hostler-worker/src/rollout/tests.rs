@@ -271,6 +271,18 @@ fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled(
 }
 
 #[test]
+fn a_worker_that_does_not_listen_waits_a_short_time_after_a_failed_replacement_of_any_kind() {
+    let deaf = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf);
+    // For its age it would be recycled again after 60 s.
+    let pool = pool(1).due(1).ends(2).after(30 * SECOND).due(1).ends(3).due(1).does(&[]);
+    let mut pool = pool.on(deaf());
+    for successor in 4..10 {
+        assert_eq!(pool.todo.len(), 1, "hired");
+        pool = pool.ends(successor).on(deaf()).does(&[]).after(10 * SECOND).on(deaf());
+    }
+}
+
+#[test]
 fn no_worker_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() {
     let pool = pool(2).on(RolloutEvent::Restart).due(2).does(&[]);
     let pool = pool.replaced(1, 3).replaced(2, 4).due(3).on(RolloutEvent::Restart).does(&[]);

@@ -237,6 +237,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let running = self.running.as_mut()?;
         let is_new = change(running);
         running.address.as_ref()?;
+        if running.unused_server.take().is_some() {
+            // Hostler uses another server of the app.
+            self.shared.note_obstacle(None);
+        }
         if is_new && self.membership.is_some() {
             self.join();
         }

@@ -52,13 +52,12 @@ async fn an_app_that_closes_its_server_and_opens_it_again_goes_on() {
 
 #[tokio::test]
 async fn a_worker_whose_app_has_closed_its_server_is_replaced() {
-    // A server that closes within a second counts as a port probe.
     let site = source(
         "const server = require('http').createServer((req, res) => res.end(String(process.pid))).listen(3000);
         if (process.env.HOSTLER_GENERATION === '1') setTimeout(() => server.close(), 1500);
         setInterval(() => {}, 1000);",
     );
-    let site = site.started().await;
+    let site = site.option("pools.app.start_timeout=5s").started().await;
     let old = site.pid_of(1).await;
     site.logged("app/1: does not listen any more").await;
     eventually("its successor answers", async || {
@@ -67,6 +66,48 @@ async fn a_worker_whose_app_has_closed_its_server_is_replaced() {
     })
     .await;
     site.logged("app/1: ends (pid").await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_that_opens_its_own_server_long_after_another_goes_on() {
+    let site = source(
+        "const http = require('http');
+        const other = http.createServer((req, res) => res.end('boots')).listen(3000);
+        setTimeout(() => other.close(), 1500);
+        setTimeout(() => http.createServer((req, res) => res.end('app')).listen(3000), 6000);",
+    );
+    let site = site.started().await;
+    eventually("the app answers", async || (site.get("/").await.body == b"app").then_some(())).await;
+    assert!(site.log().iter().all(|line| !line["text"].as_str().unwrap_or("").contains("does not listen")));
+    assert_eq!(site.workers().await[0]["restarts"], 0);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_process_that_was_given_the_server_serves_in_place_of_the_worker() {
+    let site = source(
+        "const { spawn } = require('child_process');
+        const http = require('http');
+        if (process.argv[2] === 'child') {
+            http.createServer((req, res) => res.end('child')).listen({ fd: 3 }, () => console.log('serves'));
+        } else {
+            const server = http.createServer((req, res) => res.end('parent')).listen(3000, () => {
+                const stdio = ['ignore', 'pipe', 'inherit', server._handle.fd];
+                const child = spawn(process.execPath, [__filename, 'child'], { stdio, env: {} });
+                child.stdout.once('data', () => server.close());
+                process.once('exit', () => child.kill());
+            });
+        }",
+    );
+    let site = site.option("pools.app.start_timeout=3s").started().await;
+    eventually("the child answers", async || (site.get("/").await.body == b"child").then_some(())).await;
+    // Longer than a server that is closed for good would be borne.
+    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(6);
+    while tokio::time::Instant::now() < end {
+        site.get("/").await.assert_ok("child");
+    }
+    assert_eq!(site.workers().await[0]["restarts"], 0);
     site.stop().await;
 }
 
