@@ -48,8 +48,8 @@ pub use resolved::{
 };
 pub use source::{Given, Setting};
 pub use value::{
-    AutoOrOff, ClientLimit, ListenAddress, Origin, Period, SHELL_OPERATORS, Secret, ShowSize, TextPattern,
-    Wanted,
+    AutoOrOff, ClientLimit, Delay, ListenAddress, Origin, Period, SHELL_OPERATORS, Secret, ShowSize,
+    TextPattern, Wanted,
 };
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].

@@ -61,7 +61,7 @@ impl FromStr for MatchPattern {
         if text == "*" {
             return Ok(Self::ALL);
         }
-        if let Some((scheme, rest)) = text.split_once("://") {
+        if let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| !scheme.contains('/')) {
             return Err(format!("leave out {:?}: write {rest:?}", format!("{scheme}://")));
         }
         let (host, path) = match text.find('/') {

@@ -1,7 +1,7 @@
 //! Finds what only a shell understands in a command that no shell runs. Splits and runs nothing.
 
 /// Characters that a shell takes out of a command: operators, redirections, and the beginning of variables.
-pub const SHELL_OPERATORS: &[char] = &['&', '|', ';', '<', '>', '(', ')', '$', '`', '\n'];
+pub const SHELL_OPERATORS: &[char] = &['&', '|', ';', '<', '>', '(', ')', '$', '`'];
 
 /// Refuses a command with operators that are not quoted, or with variables before the program.
 pub(super) fn refuse_shell(text: &str) -> Result<(), String> {
@@ -33,12 +33,15 @@ fn unquoted_operator(text: &str) -> Option<char> {
     let mut rest = text.chars();
     while let Some(char) = rest.next() {
         let around = (before.replace(char), rest.clone().next());
+        let begins_word = around.0.is_none_or(char::is_whitespace);
         match (quote, char) {
             _ if escaped => escaped = false,
             (Some('"') | None, '\\') => escaped = true,
             (Some(open), _) if open == char => quote = None,
             (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(char),
+            // A comment, to the end of its line.
+            (None, '#') if begins_word => before = rest.find(|char| *char == '\n'),
             (None, _) if SHELL_OPERATORS.contains(&char) && is_operator(char, around) => return Some(char),
             (None, _) => {}
         }
@@ -50,12 +53,18 @@ fn unquoted_operator(text: &str) -> Option<char> {
 fn is_operator(char: char, (before, after): (Option<char>, Option<char>)) -> bool {
     let ends = |side: Option<char>| side.is_none_or(char::is_whitespace);
     match char {
-        '$' => after.is_some_and(|after| after.is_ascii_alphabetic() || matches!(after, '_' | '{' | '(')),
-        '`' | '\n' => true,
+        '$' => {
+            let begins = ends(before) || before.is_some_and(|before| matches!(before, '=' | ':' | '/' | ','));
+            begins
+                && after.is_some_and(|after| after.is_ascii_alphabetic() || matches!(after, '_' | '{' | '('))
+        }
+        '`' => true,
         '<' | '>' => ends(before) || ends(after) || before.is_some_and(|before| before.is_ascii_digit()),
         '(' => ends(before),
         ')' => false,
-        _ => ends(before) || ends(after),
+        ';' => ends(after),
+        // `a && b`, `a | b`, `a &`; not `--sep=|`.
+        _ => ends(before) && (ends(after) || after == Some(char)),
     }
 }
 
@@ -83,6 +92,10 @@ mod tests {
             ("node server.js --price=5$", None),
             ("(cd app)", Some('(')),
             ("node server.js >out.log", Some('>')),
+            ("node server.js || exit 1", Some('|')),
+            ("node server.js\n  --port 3000", None),
+            ("node server.js # a && b\n --sep=| --filter={$set:1} --word=pa$word http://a/?b&", None),
+            ("node server.js # a\n & b", Some('&')),
         ];
         for (text, expected) in cases {
             assert_eq!(unquoted_operator(text), expected, "{text}");

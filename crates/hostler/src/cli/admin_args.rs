@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hostler_config::{Given, Invocation, Period, Setting, Surroundings};
+use hostler_config::{Delay, Given, Invocation, Period, Setting, Surroundings};
 
 pub(super) const DEFAULT_FILE: &str = "hostler.toml";
 
 /// A duration, as in the configuration.
 fn period(text: &str) -> Result<Duration, String> {
     text.parse::<Period>().map(|period| period.0)
+}
+
+fn delay(text: &str) -> Result<Duration, String> {
+    text.parse::<Delay>().map(|delay| delay.0)
 }
 
 /// `hostler status`
@@ -163,7 +167,7 @@ pub struct HeapArgs {
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
     /// Time that the requests of the worker have to end
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = period)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = delay)]
     pub wait: Duration,
     /// Also if the pool has no other worker that is ready. Its requests wait meanwhile
     #[arg(long)]
