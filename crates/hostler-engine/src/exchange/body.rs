@@ -69,7 +69,7 @@ pub enum BodyError {
     #[error("the request body came too slowly")]
     TooSlow,
     /// The client closed or reset the connection.
-    #[error("the client left in the middle of its request body")]
+    #[error("the client left before it had its response")]
     Left,
     /// It violates the chunked coding.
     #[error("the request body is malformed: {0}")]

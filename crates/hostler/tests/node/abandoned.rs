@@ -1,6 +1,6 @@
 //! Clients that leave, or get a 504, while their worker goes on: the worker is told, and other clients are served.
 
-use hostler_testkit::{Frame, eventually, frame_client};
+use hostler_testkit::{Frame, eventually, frame_client, request};
 
 use super::site::{Plan, Site, app};
 
@@ -61,6 +61,14 @@ async fn without_a_fixed_concurrency_a_worker_learns_before_its_answer_that_the_
     noted(&site, "begins", "/wait?until=none").await;
     http2.send(&[Frame::new(Frame::RST_STREAM, 0, 1, [0, 0, 0, 8])]).await;
     noted(&site, "left", "/wait?until=none").await;
+    site.settles_at(0, 0).await;
+    // The app reads nothing of this body, which is more than the sockets hold, so it cannot see that the connection has ended.
+    let mut client = site.connect().await;
+    client.send(&request("POST /wait?until=later", "", &vec![b'x'; 4 << 20])).await;
+    noted(&site, "begins", "/wait?until=later").await;
+    drop(client);
+    assert_eq!(site.access("/wait?until=later").await["refusal"], "client_left");
+    site.touch("later");
     site.settles_at(0, 0).await;
     site.stop().await;
 }
