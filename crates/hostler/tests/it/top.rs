@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use hostler_testkit::{eventually, upstream};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::in_front_of;
@@ -91,23 +92,27 @@ async fn top_stays_while_hostler_is_away_and_puts_the_terminal_back_after_sigter
     terminal.shows(&format!("pid {}", site.pid())).await;
     drop(site);
     terminal.shows("not reachable, trying").await;
-    let pid = rustix::process::Pid::from_child(&terminal.top);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let pid = Pid::from_child(&terminal.top);
+    kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(terminal.ends().await, Some(0));
 }
 
 #[tokio::test]
 async fn top_ends_when_its_terminal_is_gone() {
     let site = in_front_of(&upstream().start().await, "").await;
-    let (mut top, master) = start(&site.admin().to_string());
-    let (mut terminal, mut shown, mut buffer) = (File::from(master), String::new(), [0; 4096]);
-    while !shown.contains(&format!("pid {}", site.pid())) {
-        let read = terminal.read(&mut buffer).unwrap();
-        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+    for is_told in [false, true] {
+        let (mut top, master) = start(&site.admin().to_string());
+        let (mut terminal, mut shown, mut buffer) = (File::from(master), String::new(), [0; 4096]);
+        while !shown.contains(&format!("pid {}", site.pid())) {
+            let read = terminal.read(&mut buffer).unwrap();
+            shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+        if is_told {
+            kill_process(Pid::from_child(&top), Signal::HUP).unwrap();
+        }
+        drop(terminal);
+        eventually("top ends", async || top.try_wait().unwrap()).await;
     }
-    drop(terminal);
-    let status = eventually("top ends", async || top.try_wait().unwrap()).await;
-    assert!(!status.success(), "{status}");
 }
 
 #[tokio::test]

@@ -154,14 +154,19 @@ fn ask_each_second(admin: &Admin, has_terminal: bool, sender: &Sender<TopNews>) 
         };
         let mut ticks = tokio::time::interval(SECOND);
         loop {
-            tokio::select! {
-                _ = end.recv() => break,
-                _ = hangup.recv() => break,
-                _ = ticks.tick() => {}
-            }
+            let ends = tokio::select! {
+                _ = end.recv() => true,
+                _ = hangup.recv() => true,
+                _ = ticks.tick() => false,
+            };
             if has_terminal && is_terminal_gone() {
                 // The thread that reads keys would read an end of file for ever: crossterm does not tell it.
                 std::process::exit(1);
+            }
+            if ends {
+                // Then this goes on, because the terminal may go before that thread has seen the signal.
+                let _ = sender.send(TopNews::End);
+                continue;
             }
             let outcome = status(admin).await;
             if sender.send(TopNews::Asked(Instant::now(), outcome)).is_err() {
