@@ -49,6 +49,11 @@ impl BodyMemory {
 }
 
 impl BodyShare {
+    /// How many bytes it counts.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Counts at least this many bytes from now on. It cannot fail, as they are there already.
     pub fn grow(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);

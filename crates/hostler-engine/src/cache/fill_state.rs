@@ -28,6 +28,8 @@ pub(super) struct FillState {
     pub base: usize,
     /// Counts the bytes. None if they are counted elsewhere.
     pub share: Option<BodyShare>,
+    /// For how many bytes there was room at the beginning. The answer may say already that they are stored.
+    pub reserved: usize,
     pub is_too_large: bool,
     pub readers: Slab<Reader>,
     /// How many bytes had come when the last reader left.
@@ -71,7 +73,7 @@ impl FillState {
     /// True if the last piece makes the body too large.
     pub fn is_too_large_now(&mut self) -> bool {
         let is_over = self.share.as_ref().is_some_and(BodyShare::is_over);
-        if is_over && self.body.len() > MOST_WHEN_OVER {
+        if is_over && self.body.len() > MOST_WHEN_OVER.max(self.reserved) {
             self.most = self.most.min(MOST_WHEN_OVER);
         }
         !self.is_too_large && self.body.len() > self.most

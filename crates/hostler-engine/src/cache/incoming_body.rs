@@ -56,7 +56,10 @@ impl IncomingBody {
     /// The same, with its memory.
     pub fn counted(most: usize, share: BodyShare) -> Arc<Self> {
         let incoming_body = Self::new(most);
-        incoming_body.state().share = Some(share);
+        let mut state = incoming_body.state();
+        state.reserved = share.bytes() as usize;
+        state.share = Some(share);
+        drop(state);
         incoming_body
     }
 

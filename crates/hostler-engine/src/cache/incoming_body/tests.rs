@@ -182,10 +182,12 @@ fn while_clients_hold_too_much_a_long_body_does_not_come_into_memory() {
     let source = || Pieces { left: [piece(), piece()].into(), ends: true, breaks: false };
     let begun = || IncomingBody::counted(1 << 20, store.share(0).unwrap());
     let (incoming_body, next) = (begun(), begun());
+    let with_room = IncomingBody::counted(1 << 20, store.share(400_000).unwrap());
     let mut others = store.share(0).unwrap();
     others.grow(3 << 20);
     let mut reading = incoming_body.reading().unwrap();
     let mut source_of_it = source();
+    assert!(matches!(with_room.begin(&mut source()), Some(Poured::Whole(_))), "it had its room before");
     assert_eq!(incoming_body.begin(&mut source_of_it), Some(Poured::TooLarge));
     assert!(incoming_body.has_given_way() && reading.holds_up());
     assert_eq!(incoming_body.begin(&mut source_of_it), None, "it waits for its reader");
