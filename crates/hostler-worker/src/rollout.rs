@@ -234,13 +234,12 @@ impl Plan {
     fn give_up(&mut self, replacement: Replacement, how: String, now: Instant) -> Vec<RolloutAction> {
         let worker = replacement.place + 1;
         match replacement.cause {
-            ReplaceCause::Restart if replacement.losses > MOST_LOSSES => {
-                let (replaced, total) = self.progress();
-                self.fail(RestartError::Unstable { worker, how, replaced, total })
-            }
             ReplaceCause::Restart => {
                 let (replaced, total) = self.progress();
-                self.fail(RestartError::Boot { worker, how, replaced, total })
+                self.fail(match replacement.losses > MOST_LOSSES {
+                    true => RestartError::Unstable { worker, how, replaced, total },
+                    false => RestartError::Boot { worker, how, replaced, total },
+                })
             }
             ReplaceCause::Recycled(reason) => {
                 let pause = match reason {
