@@ -100,10 +100,10 @@ async fn a_process_that_was_given_the_server_serves_in_place_of_the_worker() {
             });
         }",
     );
-    let site = site.option("pools.app.start_timeout=3s").started().await;
+    let site = site.option("pools.app.start_timeout=5s").started().await;
     eventually("the child answers", async || (site.get("/").await.body == b"child").then_some(())).await;
     // Longer than a server that is closed for good would be borne.
-    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(6);
+    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(9);
     while tokio::time::Instant::now() < end {
         site.get("/").await.assert_ok("child");
     }
