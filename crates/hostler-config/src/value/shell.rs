@@ -33,7 +33,6 @@ fn unquoted_operator(text: &str) -> Option<char> {
     let mut rest = text.chars();
     while let Some(char) = rest.next() {
         let around = (before.replace(char), rest.clone().next());
-        let begins_word = around.0.is_none_or(char::is_whitespace);
         match (quote, char) {
             _ if escaped => escaped = false,
             (Some('"') | None, '\\') => escaped = true,
@@ -41,7 +40,7 @@ fn unquoted_operator(text: &str) -> Option<char> {
             (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(char),
             // A comment, to the end of its line.
-            (None, '#') if begins_word => before = rest.find(|char| *char == '\n'),
+            (None, '#') if is_end(around.0) => before = rest.find(|char| *char == '\n'),
             (None, _) if SHELL_OPERATORS.contains(&char) && is_operator(char, around) => return Some(char),
             (None, _) => {}
         }
@@ -49,22 +48,27 @@ fn unquoted_operator(text: &str) -> Option<char> {
     None
 }
 
+/// Whether a word ends on this side.
+fn is_end(side: Option<char>) -> bool {
+    side.is_none_or(char::is_whitespace)
+}
+
 /// Whether the character between these two is an operator.
 fn is_operator(char: char, (before, after): (Option<char>, Option<char>)) -> bool {
-    let ends = |side: Option<char>| side.is_none_or(char::is_whitespace);
     match char {
         '$' => {
-            let begins = ends(before) || before.is_some_and(|before| matches!(before, '=' | ':' | '/' | ','));
+            let begins =
+                is_end(before) || before.is_some_and(|before| matches!(before, '=' | ':' | '/' | ','));
             begins
                 && after.is_some_and(|after| after.is_ascii_alphabetic() || matches!(after, '_' | '{' | '('))
         }
         '`' => true,
-        '<' | '>' => ends(before) || ends(after) || before.is_some_and(|before| before.is_ascii_digit()),
-        '(' => ends(before),
+        '<' | '>' => is_end(before) || is_end(after) || before.is_some_and(|before| before.is_ascii_digit()),
+        '(' => is_end(before),
         ')' => false,
-        ';' => ends(after),
+        ';' => is_end(after),
         // `a && b`, `a | b`, `a &`; not `--sep=|`.
-        _ => ends(before) && (ends(after) || after == Some(char)),
+        _ => is_end(before) && (is_end(after) || after == Some(char)),
     }
 }
 

@@ -49,18 +49,17 @@ pub struct IncomingBody {
 impl IncomingBody {
     /// An empty body. Up to `most` bytes fit.
     pub fn new(most: usize) -> Arc<Self> {
-        let state = FillState { most, ..FillState::default() };
-        Arc::new(Self { state: Mutex::new(state), pourer: AtomicWaker::new() })
+        Self::begun(FillState { most, ..FillState::default() })
     }
 
     /// The same, with its memory.
     pub fn counted(most: usize, share: BodyShare) -> Arc<Self> {
-        let incoming_body = Self::new(most);
-        let mut state = incoming_body.state();
-        state.reserved = share.bytes() as usize;
-        state.share = Some(share);
-        drop(state);
-        incoming_body
+        let reserved = share.bytes() as usize;
+        Self::begun(FillState { most, reserved, share: Some(share), ..FillState::default() })
+    }
+
+    fn begun(state: FillState) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(state), pourer: AtomicWaker::new() })
     }
 
     /// A reader from the first byte. None if that byte is gone or the body broke off.

@@ -46,8 +46,7 @@ impl SharedCache {
 
     /// Removes all entries of this key, as an unsafe method requires.
     pub fn forget(&self, key: &[u8]) {
-        let now = Moment::now();
-        self.memory.forget(key, now);
+        self.forget_in_memory(key);
         if let Some(tier) = &*self.tier.load() {
             tier.forget(key);
         }

@@ -239,14 +239,15 @@ impl<S: AnswerSink> Transfer<S> {
             // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
-        let held = match waits && buffer.is_full() {
-            true => Some(HeldResource::Worker),
+        let held = if waits && buffer.is_full() {
+            Some(HeldResource::Worker)
+        } else if !crowds {
+            None
+        } else if waits_for_others {
             // Other answers for the same client delay this one, so all of them together count.
-            false => crowds.then_some(if waits_for_others {
-                HeldResource::CacheByAll
-            } else {
-                HeldResource::Cache
-            }),
+            Some(HeldResource::CacheByAll)
+        } else {
+            Some(HeldResource::Cache)
         };
         match buffer.poll_slow(cx, progress, held, &sink.settings().send_limits, sink.refusal_to_read()) {
             Poll::Ready(Slow::Stalled) if waits_for_others => None,
