@@ -89,8 +89,8 @@ impl<W> BoundLine<W> {
     }
 
     /// All of them, one member after the other.
-    pub fn iter(&self) -> impl Iterator<Item = (&QueuePosition, &W)> {
-        self.waiting.values().flatten()
+    pub fn iter(&self) -> impl Iterator<Item = (QueuePosition, &W)> {
+        self.waiting.values().flatten().map(|(place, waiter)| (*place, waiter))
     }
 
     /// Removes all that wait for this member.

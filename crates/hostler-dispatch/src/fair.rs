@@ -18,10 +18,9 @@ use tokio::time::Instant;
 
 use super::claim::Priority;
 use super::fair_key::FairKey;
+use super::key_line::{KeyLine, LEAST_COST};
 use super::place::QueuePosition;
-
-/// What a request costs at least. While nothing is known of costs, the key with the fewest requests is next.
-const LEAST_COST: Duration = Duration::from_micros(1);
+use super::sorted_row::SortedRow;
 
 /// The most keys with a debt that are remembered while they have no request.
 const MOST_DEBTORS: usize = 16_384;
@@ -52,22 +51,34 @@ pub(super) struct FairShares {
     pub forgiven: VirtualTime,
     lines: [FairLine; Priority::COUNT],
     /// Keys that had a debt when they had no request any more, and are looked at in turn. The debt itself needs no list.
-    debtors: VecDeque<FairKey>,
+    debtors: VecDeque<Debtor>,
+}
+
+/// Where a key stands in the line of one class: by its virtual time, then by the arrival of its first request.
+type KeyRank = (VirtualTime, u64);
+
+/// A key with a debt.
+#[derive(Clone, Copy)]
+struct Debtor {
+    key: FairKey,
+    /// Its debt lasted until then when it was last looked at: a value of [`FairShares::served`].
+    until: VirtualTime,
 }
 
 /// The keys that wait in one class.
 #[derive(Default)]
 struct FairLine {
-    /// By virtual time, then by the arrival of their first request.
-    next: BTreeSet<(VirtualTime, u64, FairKey)>,
+    /// Keys without a debt are appended: they begin at the virtual time of the pool.
+    next: SortedRow<KeyRank, FairKey>,
     /// By the virtual time after all their waiting requests. Only a full queue needs it: `None` until then, and when the line is empty.
     ends: Option<BTreeSet<(VirtualTime, FairKey)>>,
 }
 
-/// Where a key stands in the line of one class.
-struct KeyRank {
-    next: (VirtualTime, u64, FairKey),
-    end: (VirtualTime, FairKey),
+/// The place of a key in a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct KeyPlace {
+    rank: KeyRank,
+    work: Duration,
 }
 
 #[derive(Default)]
@@ -82,44 +93,30 @@ struct KeyShare {
     waiting: [KeyLine; Priority::COUNT],
 }
 
-/// The requests of one key that wait in one class, in order of arrival.
-#[derive(Default)]
-struct KeyLine {
-    places: VecDeque<QueuePosition>,
-    work: Duration,
-}
-
-impl KeyLine {
-    fn insert(&mut self, place: QueuePosition, work: Duration) {
-        // A request whose slot was taken back before it began returns to its place.
-        let at = match self.places.back() {
-            Some(last) if *last > place => self.places.partition_point(|other| *other < place),
-            _ => self.places.len(),
-        };
-        self.places.insert(at, place);
-        self.work += work.max(LEAST_COST);
-    }
-
-    fn remove(&mut self, place: QueuePosition, work: Duration) {
-        let Ok(at) = self.places.binary_search(&place) else { return };
-        self.places.remove(at);
-        let rest = self.work.saturating_sub(work.max(LEAST_COST));
-        self.work = if self.places.is_empty() { Duration::ZERO } else { rest };
+impl KeyPlace {
+    /// The virtual time after all waiting requests of the key.
+    fn end(self) -> VirtualTime {
+        self.rank.0 + self.work.as_nanos()
     }
 }
 
 impl FairLine {
-    fn insert(&mut self, rank: KeyRank) {
-        self.next.insert(rank.next);
-        if let Some(ends) = &mut self.ends {
-            ends.insert(rank.end);
+    fn change(&mut self, key: FairKey, from: Option<KeyPlace>, to: Option<KeyPlace>, now: VirtualTime) {
+        let keeps_its_rank = from.map(|from| from.rank) == to.map(|to| to.rank);
+        if let Some(from) = from.filter(|_| !keeps_its_rank) {
+            self.next.remove(&from.rank);
         }
-    }
-
-    fn remove(&mut self, rank: KeyRank) {
-        self.next.remove(&rank.next);
+        if let Some(to) = to.filter(|_| !keeps_its_rank) {
+            match to.rank {
+                (time, _) if time == now => self.next.append(to.rank, key),
+                _ => self.next.insert(to.rank, key),
+            };
+        }
         if let Some(ends) = &mut self.ends {
-            ends.remove(&rank.end);
+            if let Some(from) = from {
+                ends.remove(&(from.end(), key));
+            }
+            ends.extend(to.map(|to| (to.end(), key)));
         }
         if self.next.is_empty() {
             self.ends = None;
@@ -129,18 +126,15 @@ impl FairLine {
 
 impl KeyShare {
     /// Where the key stands, by class.
-    fn ranks(&self, key: FairKey) -> impl Iterator<Item = (usize, KeyRank)> {
-        (0..Priority::COUNT).filter_map(move |class| Some((class, self.rank(key, class)?)))
-    }
-
-    fn rank(&self, key: FairKey, class: usize) -> Option<KeyRank> {
-        let KeyLine { places, work } = &self.waiting[class];
-        let first = places.front()?.ticket.number;
-        Some(KeyRank { next: (self.time, first, key), end: (self.time + work.as_nanos(), key) })
+    fn places(&self) -> [Option<KeyPlace>; Priority::COUNT] {
+        self.waiting.each_ref().map(|line| {
+            let first = line.first?.ticket.number;
+            Some(KeyPlace { rank: (self.time, first), work: line.work })
+        })
     }
 
     fn is_waiting(&self) -> bool {
-        self.waiting.iter().any(|line| !line.places.is_empty())
+        self.waiting.iter().any(|line| !line.is_empty())
     }
 
     fn is_idle(&self) -> bool {
@@ -185,8 +179,8 @@ impl FairShares {
 
     /// The waiting request of a class that is next.
     pub fn first(&self, priority: Priority) -> Option<QueuePosition> {
-        let (_, _, key) = self.lines[priority.index()].next.first()?;
-        self.shares.get(key)?.waiting[priority.index()].places.front().copied()
+        let (_, key) = self.lines[priority.index()].next.first()?;
+        self.shares.get(key)?.waiting[priority.index()].first
     }
 
     /// A request that has not waited here gets a slot, and will cost about this much.
@@ -258,7 +252,7 @@ impl FairShares {
     pub fn work_ahead(&self, priority: Priority, key: FairKey, work: Duration, all: Duration) -> Duration {
         let share = self.shares.get(&key);
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
-        let is_new = share.is_none_or(|share| share.waiting[priority.index()].places.is_empty());
+        let is_new = share.is_none_or(|share| share.waiting[priority.index()].is_empty());
         let keys = self.lines[priority.index()].next.len() + usize::from(is_new);
         let owed = share.filter(|_| !is_new).map_or(0, |share| share.time.saturating_sub(self.now));
         let until_its_end = owed + (own + work).as_nanos();
@@ -282,7 +276,7 @@ impl FairShares {
         if last_end <= end || dearest == key {
             return None;
         }
-        self.shares.get(&dearest)?.waiting[priority.index()].places.back().copied()
+        self.shares.get(&dearest)?.waiting[priority.index()].last()
     }
 
     /// Sorts the waiting keys of a class by their ends, if they are not sorted already.
@@ -290,8 +284,8 @@ impl FairShares {
         let (shares, class) = (&self.shares, priority.index());
         let line = &mut self.lines[class];
         if line.ends.is_none() && !line.next.is_empty() {
-            let ranks = line.next.iter().filter_map(|(_, _, key)| shares.get(key)?.rank(*key, class));
-            line.ends = Some(ranks.map(|rank| rank.end).collect());
+            let end = |key: &FairKey| Some((shares.get(key)?.places()[class]?.end(), *key));
+            line.ends = Some(line.next.iter().filter_map(|(_, key)| end(key)).collect());
         }
     }
 
@@ -299,15 +293,15 @@ impl FairShares {
     #[cfg(test)]
     pub fn check(&self, newcomers: [BTreeSet<QueuePosition>; Priority::COUNT]) {
         for (index, line) in self.lines.iter().enumerate() {
-            let waiting: BTreeSet<_> =
-                self.shares.values().flat_map(|share| share.waiting[index].places.iter().copied()).collect();
-            assert_eq!(waiting, newcomers[index]);
-            let keys = self.shares.values().filter(|share| !share.waiting[index].places.is_empty()).count();
+            let own = self.shares.values().map(|share| &share.waiting[index]);
+            let waiting = own.clone().flat_map(|line| line.first.iter().chain(&line.others).copied());
+            assert_eq!(waiting.collect::<BTreeSet<_>>(), newcomers[index]);
+            let keys = own.filter(|line| !line.is_empty()).count();
             assert_eq!(line.next.len(), keys);
-            for next in &line.next {
-                let rank = self.shares[&next.2].rank(next.2, index).unwrap();
-                assert_eq!(rank.next, *next);
-                assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&rank.end)));
+            for (rank, key) in line.next.iter() {
+                let place = self.shares[key].places()[index].unwrap();
+                assert_eq!(place.rank, *rank);
+                assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&(place.end(), *key))));
             }
             assert!(line.ends.as_ref().is_none_or(|ends| ends.len() == keys && keys > 0));
         }
@@ -330,11 +324,16 @@ impl FairShares {
     fn forget(&mut self) {
         let Self { shares, debtors, served, .. } = self;
         for _ in 0..LOOKED_AT {
-            let Some(key) = debtors.pop_front() else { return };
+            let Some(debtor) = debtors.pop_front() else { return };
+            let (key, has_room) = (debtor.key, debtors.len() < MOST_DEBTORS);
+            if debtor.until > *served && has_room {
+                debtors.push_back(debtor);
+                continue;
+            }
             let Some(share) = shares.get_mut(&key) else { continue };
-            share.is_debtor = share.is_idle() && share.debt_ends > *served && debtors.len() < MOST_DEBTORS;
+            share.is_debtor = share.is_idle() && share.debt_ends > *served && has_room;
             if share.is_debtor {
-                debtors.push_back(key);
+                debtors.push_back(Debtor { key, until: share.debt_ends });
             } else if share.is_idle() {
                 shares.remove(&key);
             }
@@ -345,11 +344,15 @@ impl FairShares {
     fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, VirtualTime)) {
         let Self { shares, now, served, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        share.ranks(key).for_each(|(class, rank)| lines[class].remove(rank));
+        let before = share.places();
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
         change(share, *now);
-        share.ranks(key).for_each(|(class, rank)| lines[class].insert(rank));
+        for (line, (from, to)) in lines.iter_mut().zip(before.into_iter().zip(share.places())) {
+            if from != to {
+                line.change(key, from, to, *now);
+            }
+        }
         if !share.is_idle() {
             return;
         }
@@ -357,7 +360,7 @@ impl FairShares {
             share.debt_ends = *served + (share.time - *now);
             if !share.is_debtor {
                 share.is_debtor = true;
-                debtors.push_back(key);
+                debtors.push_back(Debtor { key, until: share.debt_ends });
             }
         } else if !share.is_debtor {
             shares.remove(&key);

@@ -57,6 +57,7 @@ mod fair_key;
 mod free_index;
 mod gauge;
 pub mod json;
+mod key_line;
 mod kinds;
 mod lease;
 mod line;
@@ -79,6 +80,7 @@ mod shared;
 mod short_first;
 mod sleeping;
 mod snapshot;
+mod sorted_row;
 mod span;
 mod state;
 #[cfg(test)]

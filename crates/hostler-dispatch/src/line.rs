@@ -52,8 +52,8 @@ impl Line {
         self.newcomers.last().max(self.bound.newest())
     }
 
-    pub fn first(&self) -> Option<(&QueuePosition, &Waiter)> {
+    pub fn first(&self) -> Option<(QueuePosition, &Waiter)> {
         let (newcomer, returned) = (self.newcomers.first(), self.returned.first());
-        newcomer.into_iter().chain(returned).min_by_key(|(place, _)| **place)
+        newcomer.into_iter().chain(returned).min_by_key(|(place, _)| *place)
     }
 }

@@ -92,6 +92,11 @@ pub(super) struct Queue<G> {
     ended: HashMap<u64, (QueuePosition, WaitOutcome<G>)>,
 }
 
+/// The newcomer at this place.
+fn waiter_at(line: &Line, place: QueuePosition) -> Option<(QueuePosition, &Waiter)> {
+    line.newcomers.get(place).map(|waiter| (place, waiter))
+}
+
 /// Whether a waiting request takes its turn among the keys of a fair pool: it is bound to no member, and has lost none.
 pub(super) fn is_shared(place: QueuePosition, span: QueueSpan) -> bool {
     span.preference.bound.is_none() && !place.returns()
@@ -204,7 +209,7 @@ impl<G> Queue<G> {
 
     /// The waiting requests that arrived first, at most `most` of them: when each arrived, and its kind.
     pub fn first_arrivals(&self, most: usize) -> Vec<(Instant, Option<WorkKind>)> {
-        let of = |(place, waiter): (&QueuePosition, &Waiter)| (place.ticket.arrived, waiter.span.work.kind);
+        let of = |(place, waiter): (QueuePosition, &Waiter)| (place.ticket.arrived, waiter.span.work.kind);
         let mut arrivals: Vec<_> = self
             .lines
             .iter()
@@ -248,11 +253,11 @@ impl<G> Queue<G> {
         let line = &self.lines[priority.index()];
         let any = if free.any { self.first_for_any(priority) } else { None };
         // Requests that are bound give way to the oldest of the others, whichever of those is next.
-        let rank = |place: &QueuePosition| match &self.short {
-            Some(_) => line.first().map_or(*place, |(oldest, _)| *oldest),
-            None => *place,
+        let rank = |place: QueuePosition| match &self.short {
+            Some(_) => line.first().map_or(place, |(oldest, _)| oldest),
+            None => place,
         };
-        let any = any.map(|(place, waiter)| (rank(place), *place, waiter));
+        let any = any.map(|(place, waiter)| (rank(place), place, waiter));
         let bound = free.awaited.iter().filter_map(|member| line.bound.first_of(*member));
         let bound = bound.map(|(place, waiter)| (place, place, waiter));
         let next = any.into_iter().chain(bound).min_by_key(|(rank, ..)| *rank);
@@ -260,7 +265,7 @@ impl<G> Queue<G> {
     }
 
     /// The request of a class that is next of those that wait for any member. One that lost its member has had its turn.
-    fn first_for_any(&self, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
+    fn first_for_any(&self, priority: Priority) -> Option<(QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
         if planted!(WrongOrder) && line.newcomers.len() > 1 {
             return line.newcomers.iter().nth(1);
@@ -269,14 +274,14 @@ impl<G> Queue<G> {
             return self.shortest(short, priority);
         }
         let Some(fair) = &self.fair else { return line.first() };
-        let next = || fair.first(priority).and_then(|place| line.newcomers.get(place));
+        let next = || waiter_at(line, fair.first(priority)?);
         line.returned.first().or_else(next)
     }
 
     /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
-    fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(&QueuePosition, &Waiter)> {
+    fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
-        let first = short.first(priority).and_then(|place| line.newcomers.get(place));
+        let first = short.first(priority).and_then(|place| waiter_at(line, place));
         let (place, waiter) = line.returned.first().or(first)?;
         let is_oldest = line.newcomers.first().is_none_or(|(oldest, _)| place <= oldest);
         if is_oldest || short.may_overtake(priority, waiter.span.label().cost) {

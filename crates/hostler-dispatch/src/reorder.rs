@@ -28,7 +28,7 @@ impl<G> Queue<G> {
         self.fair = is_fair.then(|| Box::new(FairShares::new(now)));
         let Some(fair) = &mut self.fair else { return };
         for (place, waiter) in self.lines.iter().flat_map(|line| line.newcomers.iter()) {
-            fair.insert(*place, waiter.span.work.key(), waiter.span.work.time);
+            fair.insert(place, waiter.span.work.key(), waiter.span.work.time);
         }
     }
 
@@ -45,7 +45,7 @@ impl<G> Queue<G> {
         }
         let mut short = Box::new(ShortFirst::new(delay));
         for (place, waiter) in self.lines.iter().flat_map(|line| line.newcomers.iter()) {
-            short.insert(*place, waiter.span.label());
+            short.insert(place, waiter.span.label());
         }
         self.short = Some(short);
     }
@@ -97,7 +97,7 @@ impl<G> Queue<G> {
     #[cfg(test)]
     pub fn check_order(&self) {
         let newcomers =
-            || self.lines.each_ref().map(|line| line.newcomers.iter().map(|(place, _)| *place).collect());
+            || self.lines.each_ref().map(|line| line.newcomers.iter().map(|(place, _)| place).collect());
         if let Some(fair) = &self.fair {
             fair.check(newcomers());
         }

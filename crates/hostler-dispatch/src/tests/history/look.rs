@@ -68,7 +68,7 @@ impl Look {
         let queued = any.chain(bound).map(|(place, waiter)| {
             let label = waiter.span.label();
             let queued = Queued {
-                place: *place,
+                place,
                 bound: waiter.span.preference.bound,
                 key: waiter.span.work.key(),
                 turn: place.ticket.arrived + label.cost * PATIENCE,
