@@ -8,6 +8,14 @@ export async function openLoop(session, { rate, seconds, ...settings }) {
   return figures(await steppedLoop(session, { steps: [{ rate, seconds }], ...settings }));
 }
 
+/** The same, with how many pages each edge got: [{ short, long }]. */
+export async function openLoopByEdge(session, { rate, seconds, ...settings }) {
+  const report = await steppedLoop(session, { steps: [{ rate, seconds }], ...settings });
+  const pages = Array.from({ length: settings.mix.edges }, () => ({ short: 0, long: 0 }));
+  for (const hit of report.hits.filter(ok)) pages[hit[6]][hit[0] === 1 ? 'long' : 'short'] += 1;
+  return { ...figures(report), pages };
+}
+
 /** An open loop with a changing rate. Returns the generator's own report, for `figures` and `bySecond`. */
 export async function steppedLoop(session, settings) {
   const { printed } = begin(session, openArgs(settings));
@@ -61,9 +69,9 @@ function openArgs({ port, ports = [port], steps, patience = 30, ...settings }) {
   return [...common(settings), '-targets', ports.map(url).join(','), '-steps', written, '-timeout', `${patience}s`];
 }
 
-/** `app.body`, if any, is a file to POST. `from`: the address of the client of each edge, with %d for its number. */
+/** `app.body`, if any, is a file to POST. `from`: the address of the client of each edge, with %d for its number. `mix.uneven`: edge n sends n + 1 times as much as edge 0. */
 function common({ app, mix, seed, from }) {
-  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare), ...(app.body ? ['-body', app.body] : []), ...(from ? ['-from', from] : [])];
+  const paths = ['-short', app.short, '-long', app.long, '-long-share', String(mix.longShare), ...(app.body ? ['-body', app.body] : []), ...(from ? ['-from', from] : []), ...(mix.uneven ? ['-uneven'] : [])];
   return [...paths, '-edges', String(mix.edges), '-seed', String(seed)];
 }
 

@@ -13,9 +13,12 @@ export function createSession() {
   const dir = mkdtempSync(join(tmpdir(), 'hostler-bench-'));
   const running = new Set();
   let serial = 0;
+  let isClosing = false;
 
   /** Starts a program in its own process group; `cpu` pins it to a core. */
   function start(command, args, { name = basename(command), ...options } = {}) {
+    // After Ctrl-C a part whose programs have ended could otherwise go on with its next step.
+    if (isClosing) throw new Error(`${name} is not started: the bench ends`);
     const started = startProcess(command, args, { name, log: path(`${name}.log`), ...options });
     running.add(started);
     started.exit.then(() => running.delete(started));
@@ -53,6 +56,7 @@ export function createSession() {
   }
 
   async function close() {
+    isClosing = true;
     await Promise.all([...running].map(stop));
     rmSync(dir, { recursive: true, force: true });
   }

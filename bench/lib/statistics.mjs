@@ -28,6 +28,12 @@ export function pooledPercentile(samples, percent) {
   return fromTop < largest.length ? largest[fromTop] : NaN;
 }
 
+/** Jain's index of fairness: 1 if all have the same, 1 / n if one of n has everything. */
+export function jainIndex(values) {
+  const sum = values.reduce((total, value) => total + value, 0);
+  return sum ** 2 / (values.length * values.reduce((total, value) => total + value ** 2, 0));
+}
+
 /** The median with its spread. */
 export function summary(values) {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values), count: values.length };

@@ -41,6 +41,20 @@ func TestTheSameSeedGivesTheSameExponentialGaps(t *testing.T) {
 	}
 }
 
+func TestUnevenEdgesSendAsTheirNumbers(t *testing.T) {
+	plan := newPlan(options{steps: []step{{1000, 20 * time.Second}}, seed: 7, edges: 4, uneven: true})
+	var sent [4]float64
+	for _, edge := range plan.edge {
+		sent[edge]++
+	}
+	for edge, count := range sent {
+		share := count / float64(len(plan.edge))
+		if math.Abs(share-float64(edge+1)/10) > 0.02 {
+			t.Errorf("edge %d sends %.3f of the requests", edge, share)
+		}
+	}
+}
+
 func TestRequestsStartOnTimeWhileNoneIsAnswered(t *testing.T) {
 	var running, most atomic.Int64
 	release := make(chan struct{})

@@ -35,6 +35,7 @@ type options struct {
 	closed    uint64
 	plan      bool
 	from      string
+	uneven    bool
 }
 
 // step is a part of an open loop with one rate.
@@ -43,7 +44,7 @@ type step struct {
 	duration time.Duration
 }
 
-// report is the output. Hits are rows of [long, status, start lag, latency, intended start, target] with times in microseconds.
+// report is the output. Hits are rows of [long, status, start lag, latency, intended start, target, edge] with times in microseconds.
 // The latency counts from the intended start, and the intended start from the beginning. Status 0 is a request without a
 // response.
 type report struct {
@@ -51,7 +52,7 @@ type report struct {
 	Began   int64          `json:"began"`
 	Seconds float64        `json:"seconds"`
 	Planned int            `json:"planned"`
-	Hits    [][6]int64     `json:"hits"`
+	Hits    [][7]int64     `json:"hits"`
 	Errors  map[string]int `json:"errors"`
 }
 
@@ -86,6 +87,7 @@ func parse() options {
 	flag.Int64Var(&opts.seed, "seed", 1, "seed of arrivals, mix and edges")
 	flag.IntVar(&opts.edges, "edges", 32, "independent keep-alive connection pools")
 	flag.StringVar(&opts.from, "from", "", "X-Forwarded-For of each request, with %d for the number of its edge")
+	flag.BoolVar(&opts.uneven, "uneven", false, "the second edge sends twice as many requests as the first, the third three times as many, and so on")
 	flag.Uint64Var(&opts.closed, "closed", 0, "closed loop with so many requests at once per target")
 	flag.BoolVar(&opts.plan, "plan", false, "print [intended start, long] of each request of an open loop, and send nothing")
 	flag.Parse()
@@ -172,7 +174,7 @@ func runOpen(opts options) report {
 	for hit := range hits {
 		intended := pacer.began.Add(plan.arrivals[hit.Seq])
 		lag := hit.Timestamp.Sub(intended)
-		out.add(hit, plan.long[hit.Seq], lag, plan.arrivals[hit.Seq], plan.targetOf(hit.Seq, len(opts.targets)))
+		out.add(hit, plan, lag, plan.arrivals[hit.Seq], plan.targetOf(hit.Seq, len(opts.targets)))
 	}
 	out.Began = pacer.began.UnixMicro()
 	out.Seconds = time.Since(pacer.began).Seconds()
@@ -197,7 +199,7 @@ func runClosed(opts options) report {
 			defer all.Done()
 			for hit := range attack.Attack(targeter, vegeta.ConstantPacer{}, opts.duration, "") {
 				mutex.Lock()
-				out.add(hit, plan.isLong(hit.Seq), 0, 0, i)
+				out.add(hit, plan, 0, 0, i)
 				mutex.Unlock()
 			}
 		}()
@@ -208,8 +210,9 @@ func runClosed(opts options) report {
 	return out
 }
 
-func (r *report) add(hit *vegeta.Result, long bool, lag, at time.Duration, target int) {
-	r.Hits = append(r.Hits, [6]int64{longAsNumber(long), int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds(), at.Microseconds(), int64(target)})
+func (r *report) add(hit *vegeta.Result, plan *plan, lag, at time.Duration, target int) {
+	long := longAsNumber(plan.isLong(hit.Seq))
+	r.Hits = append(r.Hits, [7]int64{long, int64(hit.Code), lag.Microseconds(), (hit.Latency + lag).Microseconds(), at.Microseconds(), int64(target), int64(plan.edgeOf(hit.Seq))})
 	if hit.Code == 0 || hit.Code >= 400 {
 		r.Errors[hit.Error]++
 	}

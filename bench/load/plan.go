@@ -29,7 +29,7 @@ func newPlan(opts options) *plan {
 	add := func(at time.Duration) {
 		p.arrivals = append(p.arrivals, at)
 		p.long = append(p.long, mix.Float64() < opts.longShare)
-		p.edge = append(p.edge, edges.Intn(opts.edges))
+		p.edge = append(p.edge, opts.nextEdge(edges))
 	}
 	if opts.closed > 0 {
 		for range closedPlan {
@@ -53,9 +53,27 @@ func newPlan(opts options) *plan {
 	return p
 }
 
+// nextEdge is the edge of the next request.
+func (opts options) nextEdge(dice *rand.Rand) int {
+	if !opts.uneven {
+		return dice.Intn(opts.edges)
+	}
+	share := dice.Intn(opts.edges * (opts.edges + 1) / 2)
+	edge := 0
+	for ; share > edge; edge++ {
+		share -= edge + 1
+	}
+	return edge
+}
+
+// edgeOf is the edge that sends a request.
+func (p *plan) edgeOf(seq uint64) int {
+	return p.edge[seq%uint64(len(p.edge))]
+}
+
 // targetOf is the target of a request, of so many: that of its edge.
 func (p *plan) targetOf(seq uint64, targets int) int {
-	return p.edge[seq%uint64(len(p.edge))] % targets
+	return p.edgeOf(seq) % targets
 }
 
 func (p *plan) isLong(seq uint64) bool { return p.long[seq%uint64(len(p.long))] }
@@ -109,7 +127,7 @@ func (e *edges) RoundTrip(request *http.Request) (*http.Response, error) {
 	target.Host = e.hosts[e.plan.targetOf(seq, len(e.hosts))]
 	planned.Host = target.Host
 	planned.URL = &target
-	edge := e.plan.edge[seq%uint64(len(e.plan.edge))]
+	edge := e.plan.edgeOf(seq)
 	if e.from != nil {
 		planned.Header = request.Header.Clone()
 		planned.Header.Set("X-Forwarded-For", e.from[edge])

@@ -1,13 +1,14 @@
 // Fair queues: four crawlers ask for twice the capacity of the workers, and people for 0.3 of it. Measures how many people are
-// answered, and how fast.
+// answered, and how fast, and how equal the shares of the crawlers are.
 import { MIX, QUEUE_TIMEOUT, RENDER_TITLES, SHARED_RENDERS, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll } from '../peers/renders.mjs';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
-import { closedLoop, openLoop } from '../lib/load.mjs';
+import { closedLoop, openLoop, openLoopByEdge } from '../lib/load.mjs';
 import { createProgress } from '../lib/progress.mjs';
 import { inRounds } from '../lib/rounds.mjs';
 
-const CRAWLERS = { share: 2, edges: 4, from: '198.51.%d.7' };
+/** Each of them asks for more than an equal share of what people leave: 0.7 / 4. */
+const CRAWLERS = { share: 2, edges: 4, uneven: true, from: '198.51.%d.7' };
 const PEOPLE = { share: 0.3, edges: 200, from: '203.0.%d.9' };
 /** Longer than the limit of the queues, so that a response at that limit still counts. */
 const CLIENT_TIMEOUT = 10;
@@ -42,10 +43,10 @@ async function oneRun(session, { peer, round, warmup, alone, during, capacity })
   const { port, processes } = await SHARED_RENDERS[peer](session, limitOf(capacity));
   // From many addresses, so that no limit of a client refuses it.
   await closedLoop(session, { ports: [port], app, mix: { ...MIX, edges: 100 }, seconds: warmup, seed: round, each: WARM_AT_ONCE, from: '192.0.%d.1' });
-  const loop = ({ share, edges, from }, seconds, seed) =>
-    openLoop(session, { port, app, mix: { ...MIX, edges }, rate: share * capacity.rate, seconds, seed, from, patience: CLIENT_TIMEOUT });
+  const loop = ({ share, edges, uneven, from }, seconds, seed, run = openLoop) =>
+    run(session, { port, app, mix: { ...MIX, edges, uneven }, rate: share * capacity.rate, seconds, seed, from, patience: CLIENT_TIMEOUT });
   const before = await loop(PEOPLE, alone, round);
-  const [people, crawlers] = await Promise.all([loop(PEOPLE, during, round + 1000), loop(CRAWLERS, during, round + 2000)]);
+  const [people, crawlers] = await Promise.all([loop(PEOPLE, during, round + 1000), loop(CRAWLERS, during, round + 2000, openLoopByEdge)]);
   await stopAll(session, processes);
   return { alone: before, people, crawlers };
 }
