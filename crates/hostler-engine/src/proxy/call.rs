@@ -21,8 +21,8 @@ use super::{Endpoint, request};
 use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
 
 /// A client that has closed its connection, and one that has only finished sending, look the same. Both get an answer that begins within
-/// this time.
-const LEAVING_TIME: Duration = Duration::from_secs(1);
+/// this time, and an answer that has begun while it does not pause for longer.
+pub const LEAVING_TIME: Duration = Duration::from_secs(1);
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a `CallBox`.

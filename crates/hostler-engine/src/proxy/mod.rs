@@ -41,7 +41,7 @@ pub use crate::exchange::Instance;
 
 pub use arriving::ArrivingAnswer;
 pub use ask::{WholeAnswer, ask, post};
-pub use call::Call;
+pub use call::{Call, LEAVING_TIME};
 pub use call_box::CallBox;
 pub use call_ending::CallEnding;
 pub use call_settings::CallSettings;

@@ -149,9 +149,10 @@ impl<S: AnswerSink> Transfer<S> {
                 false => self.poll_buffer(cx, sink, exchange, sent)?,
             };
             if filled || goes_on {
+                self.went_on();
                 continue;
             }
-            if sink.poll_gone(cx, self.endless).is_ready() {
+            if self.poll_left(cx, sink).is_ready() {
                 return Poll::Ready(Err(DeliveryError::Client(None)));
             }
             return Poll::Pending;

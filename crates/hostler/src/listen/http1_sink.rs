@@ -49,6 +49,7 @@ impl AnswerSink for Http1Client {
     type Head = OutboxMark;
     const WRITES_CHUNKS: bool = true;
     const READS_AHEAD: bool = true;
+    const SHOWS_LEAVING: bool = false;
 
     fn settings(&self) -> &Settings {
         &self.settings
@@ -150,12 +151,8 @@ impl AnswerSink for Http1Client {
         self.stream.keep_alive();
     }
 
-    /// Usually the next write shows that the client has left. In a stream of events it may be hours away, so there the connection is read.
-    fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()> {
-        match endless {
-            true => self.poll_left(cx),
-            false => Poll::Pending,
-        }
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_left(cx)
     }
 
     fn retract(&mut self, mark: OutboxMark) -> bool {

@@ -2,12 +2,15 @@
 //! is behind. Takes no piece and sends none.
 
 use std::io;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hostler_cache::CacheStatus;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
+use hostler_engine::proxy::LEAVING_TIME;
 use hostler_wire::{Fields, FilePart, ResponseHead};
+use tokio::time::{Sleep, sleep};
 
 use super::answer_buffer::{
     self, AnswerBuffer, BufferKind, BufferPlace, HeldResource, LEAST, PIECE, Progress,
@@ -27,6 +30,8 @@ pub(super) trait AnswerSink: Downstream + Sized {
     const WRITES_CHUNKS: bool;
     /// Whether the next piece of a file or a stored answer is read before the last one is sent.
     const READS_AHEAD: bool;
+    /// Whether a client that has left looks different from one that has only finished sending.
+    const SHOWS_LEAVING: bool;
 
     fn settings(&self) -> &Settings;
 
@@ -90,8 +95,8 @@ pub(super) trait AnswerSink: Downstream + Sized {
     /// Lets the kernel detect that the client is gone, while nothing is sent to it for long.
     fn keep_alive(&self) {}
 
-    /// Ready when the client has left in the middle of an answer. `endless`: the next write may be hours away, so it cannot show that.
-    fn poll_gone(&mut self, cx: &mut Context<'_>, endless: bool) -> Poll<()>;
+    /// Ready when the client has left in the middle of an answer, or perhaps has only finished sending.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Whether other answers on the same connection delay this one.
     fn waits_for_others(&self) -> bool {
@@ -139,12 +144,35 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub was_full: bool,
     /// Whether the client does not take more of a file at the moment. Nothing waits in memory then.
     pub is_behind: bool,
+    /// The client has closed its side, and the answer pauses. Ready when the client has left.
+    leaving: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AnswerSink> Transfer<S> {
     pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
         let (chunked, endless, was_full, is_behind) = (false, false, false, false);
-        Self { head, body, trailers: None, buffer: None, chunked, endless, was_full, is_behind }
+        let (trailers, buffer, leaving) = (None, None, None);
+        Self { head, body, trailers, buffer, chunked, endless, was_full, is_behind, leaving }
+    }
+
+    /// The answer goes on.
+    pub fn went_on(&mut self) {
+        self.leaving = None;
+    }
+
+    /// Ready when the client has left. Usually the next write shows that, but it comes only when the member goes on, and until then the answer
+    /// holds a slot. So the connection is looked at while the answer pauses.
+    pub fn poll_left(&mut self, cx: &mut Context<'_>, sink: &mut S) -> Poll<()> {
+        if S::SHOWS_LEAVING || self.endless {
+            return sink.poll_gone(cx);
+        }
+        if self.leaving.is_none() {
+            if self.body.is_none() || sink.unsent() > 0 || self.is_spilling() {
+                return Poll::Pending;
+            }
+            ready!(sink.poll_gone(cx));
+        }
+        self.leaving.get_or_insert_with(|| Box::pin(sleep(LEAVING_TIME))).as_mut().poll(cx)
     }
 
     /// Whether a part of the answer is in a file.

@@ -191,6 +191,42 @@ async fn a_client_that_leaves_a_long_answer_ends_it_at_the_member() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_is_noticed_while_its_answer_pauses() {
+    for framing in ["Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n", "Content-Length: 9\r\n\r\nfirst"] {
+        let member = Member::start().await;
+        let site = in_front(&member, "pools.app.concurrency = 1").await;
+        let mut client = site.begin("/pauses").await;
+        let mut end = member.accept().await;
+        end.send(format!("HTTP/1.1 200 OK\r\n{framing}")).await;
+        client.read_until("first").await;
+        drop(client);
+        // The member sends nothing more.
+        assert_eq!(end.rest().await, (vec![], true), "its connection is closed");
+        end.finish_sending().await;
+        site.settles("app", 0, 0).await;
+        assert_eq!(site.access("/pauses").await["aborted"], "client");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_has_finished_sending_gets_the_rest_of_an_answer_that_goes_on() {
+    let member = Member::start().await;
+    let site = in_front(&member, "pools.app.concurrency = 1").await;
+    let mut client = site.begin("/goes-on").await;
+    let mut end = member.accept().await;
+    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
+    client.read_until("first").await;
+    client.finish_sending().await;
+    for n in 0..4 {
+        end.send(format!("6\r\npiece{n}\r\n")).await;
+        client.read_until(&format!("piece{n}")).await;
+    }
+    end.send("0\r\n\r\n").await;
+    client.read_until("0\r\n\r\n").await;
+    assert_ne!(site.access("/goes-on").await["aborted"], "client");
+}
+
+#[tokio::test]
 async fn an_answer_with_connection_close_ends_cleanly() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

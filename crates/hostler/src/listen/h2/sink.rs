@@ -23,6 +23,7 @@ impl AnswerSink for StreamClient<'_> {
     type Head = Option<Response<()>>;
     const WRITES_CHUNKS: bool = false;
     const READS_AHEAD: bool = false;
+    const SHOWS_LEAVING: bool = true;
 
     fn settings(&self) -> &Settings {
         self.settings
@@ -106,7 +107,7 @@ impl AnswerSink for StreamClient<'_> {
         mem::take(&mut self.wanted)
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>, _: bool) -> Poll<()> {
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.sender {
             Some(sender) => sender.poll_reset(cx).map(drop),
             None => Poll::Pending,
