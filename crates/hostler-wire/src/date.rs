@@ -8,7 +8,7 @@ use crate::grammar::parse_digits;
 /// Nov  6 08:49:37 1994`. In whole seconds. `None`: not a date, or a date before 1970.
 ///
 /// A wrong day of the week is ignored: it adds no information, and senders get it wrong. (The `httpdate` crate does not
-/// ignore it.) A year of two digits is between 1970 and 2069.
+/// ignore it.) Letters may have any case: caches should read a date so (RFC 9111 section 4.2). A year of two digits is between 1970 and 2069.
 pub fn parse_http_date(value: &[u8]) -> Option<SystemTime> {
     seconds_since_1970(value).map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
@@ -17,7 +17,9 @@ fn seconds_since_1970(value: &[u8]) -> Option<u64> {
     let value = value.trim_ascii();
     let day_name = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let (day_name, rest) = value.split_at(day_name);
-    let index = DAYS.iter().position(|day| day.starts_with(day_name) && !day_name.is_empty())?;
+    let is_it =
+        |day: &&[u8]| day.get(..day_name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(day_name));
+    let index = DAYS.iter().position(is_it).filter(|_| !day_name.is_empty())?;
     let is_short = day_name.len() == 3;
     let (year, month, day, time) = match rest {
         [
@@ -37,15 +39,31 @@ fn seconds_since_1970(value: &[u8]) -> Option<u64> {
             b' ',
             time @ ..,
             b' ',
-            b'G',
-            b'M',
-            b'T',
+            b'G' | b'g',
+            b'M' | b'm',
+            b'T' | b't',
         ] if is_short => {
             (parse_digits(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], parse_digits(&[*d0, *d1])?, time)
         }
-        [b',', b' ', d0, d1, b'-', m0, m1, m2, b'-', y0, y1, b' ', time @ .., b' ', b'G', b'M', b'T']
-            if day_name.len() == DAYS[index].len() =>
-        {
+        [
+            b',',
+            b' ',
+            d0,
+            d1,
+            b'-',
+            m0,
+            m1,
+            m2,
+            b'-',
+            y0,
+            y1,
+            b' ',
+            time @ ..,
+            b' ',
+            b'G' | b'g',
+            b'M' | b'm',
+            b'T' | b't',
+        ] if day_name.len() == DAYS[index].len() => {
             let year = parse_digits(&[*y0, *y1])?;
             (
                 if year < 70 { 2000 + year } else { 1900 + year },
@@ -60,7 +78,7 @@ fn seconds_since_1970(value: &[u8]) -> Option<u64> {
         }
         _ => return None,
     };
-    let month = MONTHS.iter().position(|name| **name == month)? as u64 + 1;
+    let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(&month))? as u64 + 1;
     Some(days(year, month, day)? * 86_400 + time_of_day(time)?)
 }
 
@@ -113,6 +131,9 @@ mod tests {
             (" Sun Nov  6 08:49:37 1994\t", NOVEMBER),
             ("Wed Nov  6 08:49:37 1994", NOVEMBER),
             ("Wednesday, 06-Nov-94 08:49:37 GMT", NOVEMBER),
+            ("sun, 06 nov 1994 08:49:37 gmt", NOVEMBER),
+            ("SUNDAY, 06-NOV-94 08:49:37 GMT", NOVEMBER),
+            ("sUN nOV  6 08:49:37 1994", NOVEMBER),
             ("Thu Aug  8 02:01:18 2050", Some(2_543_536_878)),
             ("Sat, 31 Dec 2016 23:59:60 GMT", Some(1_483_228_800)),
             ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
@@ -129,7 +150,6 @@ mod tests {
             ("Sunday Nov  6 08:49:37 1994", None),
             ("Su, 06 Nov 1994 08:49:37 GMT", None),
             ("Xyz, 06 Nov 1994 08:49:37 GMT", None),
-            ("Sun, 06 nov 1994 08:49:37 GMT", None),
             ("Sun, 06 Nov 1994 08:49:37 UTC", None),
             ("Sun, 06 Nov 1994 24:00:00 GMT", None),
             ("Sun, 06 Nov 1994 08:60:37 GMT", None),
