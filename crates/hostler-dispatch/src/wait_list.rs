@@ -17,12 +17,15 @@ pub(super) struct Waiter {
     pub span: QueueSpan,
 }
 
+/// The order of places of one class: by ticket, then by serial number.
+type PlaceOrder = (u64, u64);
+
 /// Waiting requests in order of their places. Most arrive as the last and leave as the first. A waiter is large, so it stays where it is, and
-/// only its place is kept in order.
+/// only the numbers that tell its order are sorted.
 #[derive(Default)]
 pub(super) struct WaitList {
-    places: SortedRow<QueuePosition, usize>,
-    waiters: Slab<Waiter>,
+    order: SortedRow<PlaceOrder, usize>,
+    waiters: Slab<(QueuePosition, Waiter)>,
 }
 
 impl WaitList {
@@ -36,12 +39,12 @@ impl WaitList {
 
     /// Returns the request that had this place before, if there was one.
     pub fn insert(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
-        let before = self.places.append(place, self.waiters.insert(waiter))?;
-        Some(self.waiters.remove(before))
+        let before = self.order.append(order(place), self.waiters.insert((place, waiter)))?;
+        Some(self.waiters.remove(before).1)
     }
 
     pub fn remove(&mut self, place: QueuePosition) -> Option<Waiter> {
-        let waiter = self.places.remove(&place).map(|at| self.waiters.remove(at));
+        let waiter = self.order.remove(&order(place)).map(|at| self.waiters.remove(at).1);
         if self.waiters.is_empty() && self.waiters.capacity() > KEPT {
             self.waiters = Slab::new();
         }
@@ -49,34 +52,39 @@ impl WaitList {
     }
 
     pub fn get(&self, place: QueuePosition) -> Option<&Waiter> {
-        self.places.get(&place).map(|at| &self.waiters[*at])
+        self.order.get(&order(place)).map(|at| &self.waiters[*at].1)
     }
 
     pub fn get_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {
-        self.places.get(&place).map(|at| &mut self.waiters[*at])
+        self.order.get(&order(place)).map(|at| &mut self.waiters[*at].1)
     }
 
     pub fn first(&self) -> Option<(QueuePosition, &Waiter)> {
-        self.places.first().map(|entry| self.entry(entry))
+        self.order.first().map(|(_, at)| self.entry(*at))
     }
 
     /// The place of the request that arrived last.
     pub fn last(&self) -> Option<QueuePosition> {
-        self.places.last().map(|(place, _)| *place)
+        self.order.last().map(|(_, at)| self.waiters[*at].0)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (QueuePosition, &Waiter)> {
-        self.places.iter().map(|entry| self.entry(entry))
+        self.order.iter().map(|(_, at)| self.entry(*at))
     }
 
     /// Takes all waiting requests away, in their order.
     pub fn drain(&mut self) -> impl Iterator<Item = Waiter> + use<> {
-        let Self { places, mut waiters } = std::mem::take(self);
-        let order: Vec<_> = places.iter().map(|(_, at)| *at).collect();
-        order.into_iter().map(move |at| waiters.remove(at))
+        let Self { order, mut waiters } = std::mem::take(self);
+        let order: Vec<_> = order.iter().map(|(_, at)| *at).collect();
+        order.into_iter().map(move |at| waiters.remove(at).1)
     }
 
-    fn entry(&self, (place, at): (&QueuePosition, &usize)) -> (QueuePosition, &Waiter) {
-        (*place, &self.waiters[*at])
+    fn entry(&self, at: usize) -> (QueuePosition, &Waiter) {
+        let (place, waiter) = &self.waiters[at];
+        (*place, waiter)
     }
+}
+
+fn order(place: QueuePosition) -> PlaceOrder {
+    (place.ticket.number, place.serial)
 }
