@@ -201,7 +201,7 @@ section! {
         ///
         /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`), and the slot stays taken until
         /// the worker has finished. A request that still waits in the queue gets 503 (`queue_timeout`). A response that
-        /// has begun may take as long as it needs.
+        /// has begun may take as long as it needs, if it does not pause for `response_idle_timeout`.
         pub request_timeout: Period = Period::seconds(30),
         /// The time after which a worker counts as hung.
         ///
@@ -244,6 +244,13 @@ section! {
         /// Over it, Hostler closes the tunnel, a WebSocket with 1001. An app that pings its clients more often does not
         /// reach the limit.
         pub tunnel_idle_timeout: Period = Period::seconds(3600),
+        /// The time for which a response that has begun may pause: no byte comes from the worker.
+        ///
+        /// Over it, Hostler closes the connections to the client and to the worker. The client sees that the response is not
+        /// whole, and the slot is free when the worker has closed its side. Time in which Hostler waits for the client does not
+        /// count. Raise it for an app that sends nothing for minutes in the middle of a response. Streams have
+        /// `stream_idle_timeout` instead.
+        pub response_idle_timeout: Period = Period::seconds(300),
         /// The number of streams of one worker or member. A stream is a response without end, such as an event stream
         /// (`text/event-stream`).
         ///

@@ -101,6 +101,8 @@ pub struct Registrar {
     pub queue: Queue,
     /// The time until the response begins. Over it, Hostler answers 504 (`answer_timeout`).
     pub request_timeout: Period,
+    /// The time for which a response that has begun may pause. Over it, Hostler ends the connections to client and member.
+    pub response_idle_timeout: Period,
     /// The time to connect to a member. Over it, Hostler tries another one.
     pub connect_timeout: Period,
     /// The time for which a tunnel may be without a byte in either direction. Over it, Hostler closes the tunnel.
@@ -146,6 +148,7 @@ impl Default for Registrar {
             request_timeout: Period::seconds(60),
             connect_timeout: Period::seconds(5),
             tunnel_idle_timeout: Period::seconds(3600),
+            response_idle_timeout: Period::seconds(300),
             stream_idle_timeout: Period::seconds(3600),
             buffer: Buffer::Full,
             max_body_size: None,

@@ -19,7 +19,7 @@ const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 1
 const DEFAULT_SLOTS: usize = 64;
 
 /// The keys of a pool that members can have. All other keys are for workers only.
-const FOR_MEMBERS: [&str; 19] = [
+const FOR_MEMBERS: [&str; 20] = [
     "command",
     "members",
     "announce",
@@ -32,6 +32,7 @@ const FOR_MEMBERS: [&str; 19] = [
     "choice",
     "sticky",
     "request_timeout",
+    "response_idle_timeout",
     "max_tunnels",
     "tunnel_idle_timeout",
     "max_streams",

@@ -91,6 +91,7 @@ impl Resolver<'_> {
             max_tunnels: written.max_tunnels.get(),
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
             max_streams: written.max_streams.get(),
+            response_idle_timeout: written.response_idle_timeout.0,
             stream_idle_timeout: written.stream_idle_timeout.0,
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
             hedge: self.hedge(

@@ -60,6 +60,7 @@ impl Resolver<'_> {
             request_timeout: written.request_timeout.0,
             connect_timeout: written.connect_timeout.0,
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
+            response_idle_timeout: written.response_idle_timeout.0,
             stream_idle_timeout: written.stream_idle_timeout.0,
             buffer: written.buffer,
             max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,

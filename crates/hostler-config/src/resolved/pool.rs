@@ -39,6 +39,8 @@ pub struct Pool {
     pub tunnel_idle_timeout: Duration,
     /// The number of streams of one worker or member.
     pub max_streams: usize,
+    /// How long a response that has begun may pause.
+    pub response_idle_timeout: Duration,
     /// How long a stream may be without a byte from its member.
     pub stream_idle_timeout: Duration,
     /// What Hostler does with a request that kills one worker after another.

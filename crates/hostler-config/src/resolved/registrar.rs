@@ -63,6 +63,8 @@ pub struct Registrar {
     pub tunnel_idle_timeout: Duration,
     /// The time for which a stream may be silent.
     pub stream_idle_timeout: Duration,
+    /// How long a response that has begun may pause.
+    pub response_idle_timeout: Duration,
     /// Whether Hostler reads bodies completely before it takes a slot.
     pub buffer: Buffer,
     /// Bytes of a request's body.

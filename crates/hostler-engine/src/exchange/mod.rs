@@ -32,6 +32,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_address::Peer;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead, Whole};
@@ -135,6 +136,8 @@ pub struct Exchange {
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
     pub late_check: Option<LateCheck>,
+    /// How long its answer may pause once it has begun. None: it does not come from a pool.
+    pub longest_pause: Option<Duration>,
     /// When a second member may be asked, more precisely than a [`Deadline`] tells. None except in a pool with `hedge`.
     pub patience: Option<Pin<Box<Sleep>>>,
     /// The route streams: the answer is sent to the client as it comes and is not stored in a file.
@@ -236,6 +239,7 @@ impl Exchange {
             is_suspect: false,
             turn: None,
             late_check: None,
+            longest_pause: None,
             patience: None,
             streams: false,
             is_health_check: false,
@@ -337,6 +341,7 @@ impl Exchange {
         self.is_suspect = false;
         self.turn = None;
         self.late_check = None;
+        self.longest_pause = None;
         self.patience = None;
         self.streams = false;
         self.is_health_check = false;

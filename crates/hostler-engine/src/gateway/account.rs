@@ -7,6 +7,7 @@ use crate::exchange::Exchange;
 pub(super) fn open(target: &PoolTarget, exchange: &mut Exchange) {
     exchange.log_facts.pool = Some(target.name.clone());
     exchange.account = Some(target.account.clone());
+    exchange.longest_pause = Some(target.response_idle_timeout);
     if let Some(fair) = &target.fair {
         fair.of(exchange);
     }

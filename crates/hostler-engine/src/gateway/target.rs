@@ -107,6 +107,8 @@ pub struct PoolTarget {
     pub queue_timeout: Duration,
     /// How long the client waits for its answer to begin. The time in the queue counts.
     pub request_timeout: Duration,
+    /// How long a response that has begun may pause.
+    pub response_idle_timeout: Duration,
     /// How long a request may wait until a sleeping pool has a member. Zero: the pool never sleeps.
     pub wake_timeout: Duration,
     /// The settings of its calls.
@@ -135,6 +137,8 @@ pub struct PoolTargetSettings {
     pub queue_timeout: Duration,
     /// As in [`PoolTarget`].
     pub request_timeout: Duration,
+    /// As in [`PoolTarget`].
+    pub response_idle_timeout: Duration,
     /// As in [`CallSettings`].
     pub connect_timeout: Duration,
     /// How long a worker may hold a slot before it counts as hung. None for members that are not workers of ours.
@@ -182,6 +186,7 @@ impl PoolTarget {
             pool,
             queue_timeout,
             request_timeout,
+            response_idle_timeout: settings.response_idle_timeout,
             wake_timeout,
             call,
             meter,

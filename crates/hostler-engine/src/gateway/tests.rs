@@ -44,6 +44,7 @@ pub(super) fn target() -> PoolTarget {
         hang_timeout: Some(seconds(60)),
         hangs_up_at_once: false,
         tunnel_idle_timeout: seconds(60),
+        response_idle_timeout: seconds(60),
         stream_idle_timeout: seconds(60),
         limits: Limits::default(),
         max_interim_answers: 100,

@@ -256,6 +256,7 @@ impl Pools {
             hang_timeout: None,
             hangs_up_at_once: false,
             tunnel_idle_timeout: settings.tunnel_idle_timeout,
+            response_idle_timeout: settings.response_idle_timeout,
             stream_idle_timeout: settings.stream_idle_timeout,
             limits: self.template.limits,
             max_interim_answers: self.template.max_interim_answers,

@@ -12,9 +12,10 @@ const INSPECTOR_PORT: &str = "9229";
 /// With one worker, a change needs one boot, and the inspected worker gets every request.
 const ONE_WORKER: [(&str, &str); 1] = [("pools.app.workers", "1")];
 /// A worker that a debugger has stopped does not answer, and is not hung.
-const PATIENCE: [(&str, &str); 4] = [
+const PATIENCE: [(&str, &str); 5] = [
     ("pools.app.request_timeout", "24h"),
     ("pools.app.hang_timeout", "24h"),
+    ("pools.app.response_idle_timeout", "24h"),
     ("pools.app.queue.timeout", "24h"),
     ("pools.app.queue.policy", "fifo"),
 ];

@@ -14,7 +14,7 @@ use hostler_wire::{ChunkStart, ResponseHead, write_end};
 
 use super::answer_buffer::{BufferKind, BufferPlace, PIECE};
 use super::head::{self, Framing};
-use super::response_body::{self, ResponseBody};
+use super::response_body::{self, BodyFailure, ResponseBody};
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
 /// How a delivery ended.
@@ -166,6 +166,7 @@ impl<S: AnswerSink> Transfer<S> {
         sink: &mut S,
         exchange: &mut Exchange,
     ) -> Poll<Result<(), DeliveryError>> {
+        let was_awaited = std::mem::take(&mut self.is_awaited);
         let Some(body) = &mut self.body else { return Poll::Pending };
         if let Poll::Ready(Err(_)) = body.poll_upload(cx, sink) {
             return Poll::Ready(Err(DeliveryError::Client(None)));
@@ -212,12 +213,32 @@ impl<S: AnswerSink> Transfer<S> {
         if let (BufferPlace::File(_), Some(buffer)) = (place, &mut self.buffer) {
             buffer.took(came);
         }
+        if taken.is_pending() {
+            self.is_awaited = true;
+            return self.poll_pause(cx, exchange, was_awaited && came == 0);
+        }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
         // The slot is free from here on, even if the client is still reading.
         if ended && let Some(body) = self.body.take() {
             body.finish(exchange);
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AnswerSink> Transfer<S> {
+    /// Ready if the answer has paused for too long. `goes_on`: it has paused already. An answer without end has a limit of its own.
+    fn poll_pause(
+        &self,
+        cx: &mut Context<'_>,
+        exchange: &Exchange,
+        goes_on: bool,
+    ) -> Poll<Result<(), DeliveryError>> {
+        let Some(longest) = exchange.longest_pause.filter(|_| !self.endless) else { return Poll::Pending };
+        if !goes_on {
+            exchange.deadline.set_after(longest);
+        }
+        exchange.deadline.poll_due(cx).map(|()| Err(DeliveryError::ResponseBody(BodyFailure::Pause)))
     }
 }
 

@@ -16,6 +16,9 @@ use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, p
 use super::answer_buffer::BufferKind;
 use super::head::Framing;
 
+/// Why an answer that pauses for too long is ended, for the log.
+const PAUSED: &str = "nothing came in response_idle_timeout";
+
 /// An answer: its head, and its body as it arrives.
 pub(super) enum ResponseBody {
     /// From a member.
@@ -44,6 +47,8 @@ pub(super) enum BodyFailure {
     Own(std::io::Error),
     Shared(Cut),
     Encoder(std::io::Error),
+    /// Nothing came for too long.
+    Pause,
 }
 
 impl ResponseBody {
@@ -303,6 +308,9 @@ impl ResponseBody {
 
     /// Ends an answer whose body failed.
     pub fn give_up(self, exchange: &mut Exchange, failure: BodyFailure) -> Refusal {
+        if let BodyFailure::Pause = failure {
+            exchange.log_facts.detail = Some(PAUSED.into());
+        }
         match (self, failure) {
             (Self::EncodedBody(encoded), failure) => encoded.response_body.give_up(exchange, failure),
             (Self::Member(call), BodyFailure::Member(error)) => call.give_up(exchange, error).into(),
@@ -342,7 +350,7 @@ impl BodyFailure {
     pub fn whose(&self) -> &'static str {
         match self {
             Self::Own(_) => "file_system",
-            Self::Member(_) | Self::Shared(_) | Self::Encoder(_) => "worker",
+            Self::Member(_) | Self::Shared(_) | Self::Encoder(_) | Self::Pause => "worker",
         }
     }
 }
@@ -353,6 +361,7 @@ impl From<BodyFailure> for Refusal {
             BodyFailure::Member(error) => Self::BadAnswer(error.to_string()),
             BodyFailure::Own(error) => Self::FileSystem(error),
             BodyFailure::Shared(Cut(why)) => Self::WorkerLost(why.to_string()),
+            BodyFailure::Pause => Self::BadAnswer(PAUSED.into()),
             BodyFailure::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
         }
     }

@@ -144,15 +144,17 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub was_full: bool,
     /// Whether the client does not take more of a file at the moment. Nothing waits in memory then.
     pub is_behind: bool,
+    /// Whether the member was asked for more, and nothing has come yet.
+    pub is_awaited: bool,
     /// The client has closed its side, and the answer pauses. Ready when the client has left.
     leaving: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AnswerSink> Transfer<S> {
     pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
-        let (chunked, endless, was_full, is_behind) = (false, false, false, false);
+        let (chunked, endless, was_full, is_behind, is_awaited) = (false, false, false, false, false);
         let (trailers, buffer, leaving) = (None, None, None);
-        Self { head, body, trailers, buffer, chunked, endless, was_full, is_behind, leaving }
+        Self { head, body, trailers, buffer, chunked, endless, was_full, is_behind, is_awaited, leaving }
     }
 
     /// The answer goes on.

@@ -194,6 +194,7 @@ fn pool_target(config: &Config, pool: &RunningPool, pattern: &str, request_timeo
         },
         hangs_up_at_once: !matches!(pool.settings.slots(), Slots::Fixed(_)),
         tunnel_idle_timeout: pool.settings.tunnel_idle_timeout,
+        response_idle_timeout: pool.settings.response_idle_timeout,
         stream_idle_timeout: pool.settings.stream_idle_timeout,
         limits: settings::limits(&config.server),
         max_interim_answers: config.server.max_interim_answers,

@@ -227,6 +227,28 @@ async fn a_client_that_has_finished_sending_gets_the_rest_of_an_answer_that_goes
 }
 
 #[tokio::test]
+async fn an_answer_that_pauses_for_too_long_is_ended_and_its_slot_is_free() {
+    for framing in ["Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n", "Content-Length: 9\r\n\r\nfirst"] {
+        let member = Member::start().await;
+        let config = "pools.app.concurrency = 1\npools.app.response_idle_timeout = \"200ms\"";
+        let site = in_front(&member, config).await;
+        let mut client = site.begin("/stalls").await;
+        let mut end = member.accept().await;
+        end.send(format!("HTTP/1.1 200 OK\r\n{framing}")).await;
+        client.read_until("first").await;
+        assert_eq!(client.rest().await.1, ConnectionEnding::Reset, "it is not whole");
+        assert_eq!(end.rest().await, (vec![], true), "its connection is closed");
+        end.finish_sending().await;
+        site.settles("app", 0, 0).await;
+        let line = site.access("/stalls").await;
+        assert_eq!(
+            (&line["aborted"], &line["detail"]),
+            (&"worker".into(), &"nothing came in response_idle_timeout".into())
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_answer_with_connection_close_ends_cleanly() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

@@ -118,6 +118,7 @@ fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Rout
         hang_timeout: None,
         hangs_up_at_once: false,
         tunnel_idle_timeout: Duration::from_secs(60),
+        response_idle_timeout: Duration::from_secs(60),
         stream_idle_timeout: Duration::from_secs(60),
         limits: Limits::default(),
         max_interim_answers: 100,

@@ -119,6 +119,7 @@ impl World {
             hang_timeout: None,
             hangs_up_at_once: false,
             tunnel_idle_timeout: REST,
+            response_idle_timeout: REST,
             stream_idle_timeout: REST,
             limits: Limits::default(),
             max_interim_answers: MOST_INTERIMS,
