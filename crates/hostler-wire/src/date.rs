@@ -21,58 +21,24 @@ fn seconds_since_1970(value: &[u8]) -> Option<u64> {
         |day: &&[u8]| day.get(..day_name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(day_name));
     let index = DAYS.iter().position(is_it).filter(|_| !day_name.is_empty())?;
     let is_short = day_name.len() == 3;
+    let (rest, is_gmt) = match rest.split_last_chunk::<4>() {
+        Some((before, zone)) if zone.eq_ignore_ascii_case(ZONE) => (before, true),
+        _ => (rest, false),
+    };
     let (year, month, day, time) = match rest {
-        [
-            b',',
-            b' ',
-            d0,
-            d1,
-            b' ',
-            m0,
-            m1,
-            m2,
-            b' ',
-            y0,
-            y1,
-            y2,
-            y3,
-            b' ',
-            time @ ..,
-            b' ',
-            b'G' | b'g',
-            b'M' | b'm',
-            b'T' | b't',
-        ] if is_short => {
+        [b',', b' ', d0, d1, b' ', m0, m1, m2, b' ', y0, y1, y2, y3, b' ', time @ ..]
+            if is_short && is_gmt =>
+        {
             (parse_digits(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], parse_digits(&[*d0, *d1])?, time)
         }
-        [
-            b',',
-            b' ',
-            d0,
-            d1,
-            b'-',
-            m0,
-            m1,
-            m2,
-            b'-',
-            y0,
-            y1,
-            b' ',
-            time @ ..,
-            b' ',
-            b'G' | b'g',
-            b'M' | b'm',
-            b'T' | b't',
-        ] if day_name.len() == DAYS[index].len() => {
+        [b',', b' ', d0, d1, b'-', m0, m1, m2, b'-', y0, y1, b' ', time @ ..]
+            if day_name.len() == DAYS[index].len() && is_gmt =>
+        {
             let year = parse_digits(&[*y0, *y1])?;
-            (
-                if year < 70 { 2000 + year } else { 1900 + year },
-                [*m0, *m1, *m2],
-                parse_digits(&[*d0, *d1])?,
-                time,
-            )
+            let year = if year < 70 { 2000 + year } else { 1900 + year };
+            (year, [*m0, *m1, *m2], parse_digits(&[*d0, *d1])?, time)
         }
-        [b' ', m0, m1, m2, b' ', d0, d1, b' ', time @ .., b' ', y0, y1, y2, y3] if is_short => {
+        [b' ', m0, m1, m2, b' ', d0, d1, b' ', time @ .., b' ', y0, y1, y2, y3] if is_short && !is_gmt => {
             let day = if *d0 == b' ' { parse_digits(&[*d1])? } else { parse_digits(&[*d0, *d1])? };
             (parse_digits(&[*y0, *y1, *y2, *y3])?, [*m0, *m1, *m2], day, time)
         }
@@ -82,6 +48,7 @@ fn seconds_since_1970(value: &[u8]) -> Option<u64> {
     Some(days(year, month, day)? * 86_400 + time_of_day(time)?)
 }
 
+const ZONE: &[u8; 4] = b" GMT";
 const DAYS: [&[u8]; 7] =
     [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
 const MONTHS: [&[u8; 3]; 12] =
