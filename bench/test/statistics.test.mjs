@@ -1,7 +1,7 @@
 // The computations behind the figures: median, percentiles, ratios of same-round pairs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agreement, median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from '../lib/statistics.mjs';
+import { agreement, jainIndex, median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from '../lib/statistics.mjs';
 
 test('the median is the middle value, or the mean of the two middle ones', () => {
   assert.equal(median([9, 1, 5]), 5);
@@ -68,4 +68,10 @@ test('rounds agree if so many of them would fall on one side by chance in one of
   assert.equal(agreement([0.8, 0.9, 0.9], below(1)), null, 'three rounds are too few');
   assert.equal(agreement([Infinity, Infinity, NaN, Infinity], below(1)), false, 'an answer that never came is no agreement that it came');
   assert.equal(agreement([], below(1)), null);
+});
+
+test("Jain's index is 1 if all have the same, and 1 / n if one of n has everything", () => {
+  assert.equal(jainIndex([7, 7, 7]), 1);
+  assert.equal(jainIndex([0, 0, 0, 9]), 0.25);
+  assert.equal(jainIndex([1, 2, 3, 4]).toFixed(3), '0.833');
 });
