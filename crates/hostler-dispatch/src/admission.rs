@@ -17,7 +17,7 @@ use super::settings::PoolSettings;
 use super::span::QueueSpan;
 
 /// A pool whose slots have not moved for this many mean holding times is stuck.
-const STUCK_HOLDINGS: u32 = 16;
+const STUCK_HOLDINGS: f64 = 16.0;
 
 /// What has been measured of a pool's work.
 #[derive(Debug, Default)]
@@ -60,13 +60,13 @@ impl AdmissionControl {
                 let share = pace.slots() / pool.roster.totals().members.max(1) as f64;
                 let fixed =
                     pool.roster.state(id).filter(|_| pace.is_certain()).map(|state| state.parallel() as f64);
-                let wait = pace.hold().mul_f64(waiting as f64 / fixed.unwrap_or(share).max(1.0));
+                let wait = pace.hold() * waiting as f64 / fixed.unwrap_or(share).max(1.0);
                 (wait, wait)
             }
         };
         let judgement =
             detector.arrives(NewWait { work: span.work.time, wait, wait_of_all, time_limit }, &pace, now);
-        if self.is_stuck(pool, span, &pace) && judgement == Judgement::Waits {
+        if judgement == Judgement::Waits && self.is_stuck(pool, span, &pace) {
             Judgement::Refused
         } else {
             judgement
@@ -79,7 +79,7 @@ impl AdmissionControl {
         let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
         let (Some(stood), Some(until)) = (stood, span.until) else { return false };
         stood >= until.saturating_duration_since(span.since)
-            && stood >= pace.hold() * STUCK_HOLDINGS
+            && stood.as_secs_f64() >= pace.hold() * STUCK_HOLDINGS
             && pool.queue.newcomers() >= slots(pool.roster)
     }
 

@@ -16,7 +16,7 @@ const CLEARLY_MORE: f64 = 1.125;
 /// ... and by this many standard deviations of what comes by chance.
 const DEVIATIONS: f64 = 5.0;
 /// It must come for this part (1/5) of the time that a request can wait. What ends before is a burst.
-const SHARE_OF_BURST: u32 = 5;
+const SHARE_OF_BURST: f64 = 5.0;
 /// Requests that get their slots after this part of their time show that the estimates are too low.
 const SHARE_OF_LATE: f64 = 0.875;
 /// An overload ends after this time without a refusal, when no request waits.
@@ -66,10 +66,10 @@ struct Overload {
 pub(super) struct NewWait {
     /// How long it will hold its slot.
     pub work: Duration,
-    /// How long it will wait for it.
-    pub wait: Duration,
-    /// How long a request would wait behind all that wait. In a fair pool that is longer than `wait`.
-    pub wait_of_all: Duration,
+    /// How long it will wait for it, in seconds.
+    pub wait: f64,
+    /// How long a request would wait behind all that wait, in seconds. In a fair pool that is longer than `wait`.
+    pub wait_of_all: f64,
     /// How long it can wait.
     pub time_limit: Duration,
 }
@@ -92,16 +92,18 @@ pub(super) enum Judgement {
 }
 
 impl OverloadDetector {
-    /// How long a request will wait behind this work.
-    pub fn expected_wait(&self, ahead: Duration, pace: &Pace, now: Instant) -> Duration {
+    /// How long a request will wait behind this work, in seconds.
+    pub fn expected_wait(&self, ahead: Duration, pace: &Pace, now: Instant) -> f64 {
         let speed = self.done.map_or(pace.slots(), |done| done.speed(pace, now));
-        Duration::try_from_secs_f64(ahead.as_secs_f64() / speed).unwrap_or(Duration::MAX)
+        ahead.as_secs_f64() / speed
     }
 
     pub fn arrives(&mut self, arrival: NewWait, pace: &Pace, now: Instant) -> Judgement {
         self.done.get_or_insert(WorkDone { since: now, work: 0.0 });
         let NewWait { work, wait, wait_of_all, time_limit } = arrival;
-        let is_long = wait > pace.target(time_limit);
+        let limit = time_limit.as_secs_f64();
+        let target = pace.target(limit);
+        let is_long = wait > target;
         if self.overload.is_some_and(|overload| overload.until <= now) {
             *self = Self { done: self.done, ..Self::default() };
         }
@@ -111,19 +113,19 @@ impl OverloadDetector {
             }
             return if is_long { Judgement::Refused } else { Judgement::Waits };
         }
-        if wait_of_all <= pace.target(time_limit) {
+        if wait_of_all <= target {
             self.standing = None;
             return Judgement::Waits;
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
-        standing.come += pace.usual(work).as_secs_f64();
+        standing.come += pace.usual(work.as_secs_f64());
         if !is_long {
             return Judgement::Waits;
         }
         // A measured speed can be that of other work. So it says that a request will be too late only after a burst would have ended.
-        let is_sure = pace.is_certain() || standing.stood(now) >= time_limit / SHARE_OF_BURST;
-        let is_too_late = wait > time_limit && is_sure;
-        if !is_too_late && !standing.is_overload(time_limit, pace, now) {
+        let is_sure = pace.is_certain() || standing.stood(now) >= limit / SHARE_OF_BURST;
+        let is_too_late = wait > limit && is_sure;
+        if !is_too_late && !standing.is_overload(limit, pace, now) {
             return Judgement::Waits;
         }
         if self.begin(time_limit, now) { Judgement::OverloadBegins } else { Judgement::Waits }
@@ -137,20 +139,20 @@ impl OverloadDetector {
             done.forget(pace, now);
         }
         if let Some(standing) = &mut self.standing {
-            standing.given += pace.usual(served.work).as_secs_f64();
+            standing.given += pace.usual(work);
         }
-        let is_late = |limit: &Duration| served.waited >= limit.mul_f64(SHARE_OF_LATE);
+        let is_late = |limit: &Duration| served.waited.as_secs_f64() >= limit.as_secs_f64() * SHARE_OF_LATE;
         let Some(time_limit) = served.time_limit.filter(is_late).filter(|_| self.overload.is_none()) else {
             self.late_since = None;
             return false;
         };
         let late_since = *self.late_since.get_or_insert(now);
-        now.saturating_duration_since(late_since) >= time_limit / SHARE_OF_BURST
+        now.saturating_duration_since(late_since).as_secs_f64() >= time_limit.as_secs_f64() / SHARE_OF_BURST
             && self.begin(time_limit, now)
     }
 
     fn begin(&mut self, time_limit: Duration, now: Instant) -> bool {
-        let quiet = time_limit / SHARE_OF_BURST;
+        let quiet = time_limit.div_f64(SHARE_OF_BURST);
         if self.interrupted.is_some_and(|at| now.saturating_duration_since(at) < quiet) {
             return false;
         }
@@ -181,15 +183,14 @@ impl OverloadDetector {
 impl WorkDone {
     /// Seconds of work that are done in a second. At first that is the number of slots.
     fn speed(&self, pace: &Pace, now: Instant) -> f64 {
-        let (elapsed, known) =
-            (now.saturating_duration_since(self.since).as_secs_f64(), pace.long().as_secs_f64());
+        let (elapsed, known) = (now.saturating_duration_since(self.since).as_secs_f64(), pace.long());
         (self.work + pace.slots() * known) / (elapsed + known)
     }
 
     /// Halves what was measured if it is old.
     fn forget(&mut self, pace: &Pace, now: Instant) {
         let elapsed = now.saturating_duration_since(self.since);
-        if elapsed > pace.long().mul_f64(SPEED_TARGETS) {
+        if elapsed.as_secs_f64() > pace.long() * SPEED_TARGETS {
             self.since = now - elapsed / 2;
             self.work /= 2.0;
         }
@@ -197,16 +198,17 @@ impl WorkDone {
 }
 
 impl StandingQueue {
-    fn stood(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.since)
+    /// How long it has stood, in seconds.
+    fn stood(&self, now: Instant) -> f64 {
+        now.saturating_duration_since(self.since).as_secs_f64()
     }
 
-    fn is_overload(&self, time_limit: Duration, pace: &Pace, now: Instant) -> bool {
+    fn is_overload(&self, time_limit: f64, pace: &Pace, now: Instant) -> bool {
         let stood = self.stood(now);
-        let possible = self.given.max(stood.as_secs_f64() * pace.slots());
+        let possible = self.given.max(stood * pace.slots());
         let excess = (self.come - possible) / pace.slots();
         stood >= time_limit / SHARE_OF_BURST
             && self.come >= possible * CLEARLY_MORE
-            && excess >= DEVIATIONS * pace.deviation(stood).as_secs_f64()
+            && excess >= DEVIATIONS * pace.deviation(stood)
     }
 }

@@ -14,12 +14,12 @@ const ENOUGH: u32 = 16;
 /// The average time between two slots forgets an old one after this many.
 const TURN_MEMORY: u32 = 64;
 
-/// A wait shorter than this is never long: the garbage collector and the scheduler cause such pauses.
-const LEAST_TARGET: Duration = Duration::from_millis(50);
+/// A wait shorter than this, in seconds, is never long: the garbage collector and the scheduler cause such pauses.
+const LEAST_TARGET: f64 = 0.05;
 /// A queue of this many turns comes and goes by chance.
 const TARGET_TURNS: f64 = 16.0;
 /// The target is at most this part (1/4) of the time that a request can wait ...
-const SHARE_OF_TIME_LIMIT: u32 = 4;
+const SHARE_OF_TIME_LIMIT: f64 = 4.0;
 /// ... but at least this many turns. With fewer, a slot would sometimes find no waiting request.
 const LEAST_TURNS: f64 = 4.0;
 
@@ -96,7 +96,7 @@ impl Service {
     }
 }
 
-/// How fast a pool serves requests, and from that which wait is long.
+/// How fast a pool serves requests, and from that which wait is long. All times are seconds: each request that waits asks for some of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     hold: f64,
@@ -114,13 +114,13 @@ pub(super) struct Pace {
 
 impl Pace {
     /// The mean time that a slot is held.
-    pub fn hold(&self) -> Duration {
-        Duration::from_secs_f64(self.hold)
+    pub fn hold(&self) -> f64 {
+        self.hold
     }
 
     /// The time that this work takes if the pool is as fast as usual.
-    pub fn usual(&self, work: Duration) -> Duration {
-        work.div_f64(self.slowness)
+    pub fn usual(&self, work: f64) -> f64 {
+        work / self.slowness
     }
 
     /// The number of slots.
@@ -134,21 +134,20 @@ impl Pace {
     }
 
     /// A wait longer than this does not come by chance. Under overload no request waits longer.
-    pub fn target(&self, time_limit: Duration) -> Duration {
-        let least = Duration::from_secs_f64(self.turn * LEAST_TURNS);
+    pub fn target(&self, time_limit: f64) -> f64 {
+        let least = self.turn * LEAST_TURNS;
         self.long().min(time_limit / SHARE_OF_TIME_LIMIT).max(least).min(time_limit)
     }
 
     /// The wait that is long for this pool, without regard to the time limits of the requests. A wait as short as the mean service
     /// time is never long.
-    pub fn long(&self) -> Duration {
-        let natural = self.hold.max(TARGET_TURNS * self.turn * self.unevenness);
-        Duration::from_secs_f64(natural).max(LEAST_TARGET)
+    pub fn long(&self) -> f64 {
+        self.hold.max(TARGET_TURNS * self.turn * self.unevenness).max(LEAST_TARGET)
     }
 
     /// The standard deviation of the wait that random arrivals add in this time, if as much work comes as the slots can do.
-    pub fn deviation(&self, time: Duration) -> Duration {
-        Duration::from_secs_f64((self.turn * self.unevenness * time.as_secs_f64()).sqrt())
+    pub fn deviation(&self, time: f64) -> f64 {
+        (self.turn * self.unevenness * time).sqrt()
     }
 }
 
@@ -161,11 +160,11 @@ mod tests {
         let mut service = Service::default();
         (0..ENOUGH).for_each(|_| service.observe(Duration::from_millis(20)));
         let pace = service.pace(4).unwrap();
-        let target = |time_limit| pace.target(Duration::from_millis(time_limit)).as_millis();
-        assert_eq!(target(5_000), 80, "sixteen turns of 5 ms");
-        assert_eq!(target(200), 50);
-        assert_eq!(target(40), 20, "four turns");
-        assert_eq!(target(10), 10, "no longer than the request can wait");
+        let target = |millis: u32| (pace.target(f64::from(millis) / 1000.0) * 1000.0).round();
+        assert_eq!(target(5_000), 80.0, "sixteen turns of 5 ms");
+        assert_eq!(target(200), 50.0);
+        assert_eq!(target(40), 20.0, "four turns");
+        assert_eq!(target(10), 10.0, "no longer than the request can wait");
     }
 
     #[test]
@@ -173,9 +172,8 @@ mod tests {
         let (mut even, mut uneven) = (Service::default(), Service::default());
         (0..64).for_each(|_| even.observe(Duration::from_millis(10)));
         (0..64).for_each(|index| uneven.observe(Duration::from_millis(if index % 2 == 0 { 0 } else { 20 })));
-        let deviation =
-            |service: Service| service.pace(1).unwrap().deviation(Duration::from_secs(1)).as_millis();
-        assert_eq!((deviation(even), deviation(uneven)), (100, 141));
+        let deviation = |service: Service| (service.pace(1).unwrap().deviation(1.0) * 1000.0).round();
+        assert_eq!((deviation(even), deviation(uneven)), (100.0, 141.0));
     }
 
     #[test]
