@@ -141,6 +141,11 @@ impl<E> Lease<E> {
         self.holds == Holding::Stream
     }
 
+    /// Whether the pool has another member that gets requests now.
+    pub fn has_other_member(&self) -> bool {
+        self.shared.has_other_member(self.grant.member.id)
+    }
+
     /// Waits until a stream is to end: the member leaves, or all streams of the pool are dismissed. Ready at once if that has already
     /// happened.
     pub fn dismissed(&self) -> impl Future<Output = ()> + Send + use<E> {

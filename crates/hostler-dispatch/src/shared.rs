@@ -186,6 +186,12 @@ impl<E> PoolInner<E> {
         until
     }
 
+    /// Whether the pool has a member besides this one that gets requests now.
+    pub fn has_other_member(&self, id: MemberId) -> bool {
+        let now = Instant::now();
+        self.lock().roster.present().any(|state| state.member.id != id && !state.is_out(now))
+    }
+
     /// Whether a lease is the only one of its member, and has been so for this long.
     pub fn is_alone(&self, id: MemberId, is_stream: bool, long: Duration) -> bool {
         let now = Instant::now();

@@ -147,7 +147,11 @@ impl Call {
         if let Some(forsaken) = &mut self.forsaken
             && forsaken.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(Err(Failure::Forsaken));
+            if self.lease.has_other_member() {
+                return Poll::Ready(Err(Failure::Forsaken));
+            }
+            // No other member could answer, and this one may still.
+            self.forsaken = None;
         }
         if planted!(NoDeadline) {
             return Poll::Pending;
@@ -229,8 +233,8 @@ impl Call {
         !self.headed
     }
 
-    /// From now on the call waits only until the pool gives the member up. If the member has not answered since its last ejection, the wait
-    /// ends at once.
+    /// From now on the call waits only until the pool gives the member up, if it has another one. If the member has not answered since its last
+    /// ejection, the wait ends at once.
     pub fn watch_ejection(&mut self) {
         if self.lease.is_ours() {
             return;

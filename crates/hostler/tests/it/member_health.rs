@@ -143,6 +143,23 @@ async fn a_request_at_a_member_that_becomes_unhealthy_is_answered_by_another() {
 }
 
 #[tokio::test]
+async fn a_request_at_the_only_member_waits_on_when_that_becomes_unhealthy() {
+    let health = Arc::new(AtomicBool::new(true));
+    let held = checked("held", &health).await;
+    let config =
+        format!("[pools.app]\nrequest_timeout = '12s'\n[pools.app.health_check]\npath = '/health'\n{CHECKED}");
+    let site = site(&config).with("app", &held).start().await;
+    let mut client = site.begin("/1").await;
+    health.store(false, Ordering::Relaxed);
+    counts_as(&site, 0, true).await;
+    // After a quarter of its time an answer is late, and may be given up: that is 60 checks.
+    held.has_seen(held.requests().len() + 80).await;
+    assert_eq!(site.pool("app").await["in_use"], 1, "the request is still there");
+    held.release_all();
+    client.answer().await.assert_ok("held");
+}
+
+#[tokio::test]
 async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() {
     let healthy = Arc::new(AtomicBool::new(true));
     let (gone, stays) = (checked("gone", &healthy).await, checked("stays", &healthy).await);
