@@ -167,6 +167,19 @@ async fn a_worker_that_hangs_in_the_middle_of_an_answer_is_found_by_its_silence(
 }
 
 #[tokio::test]
+async fn a_worker_that_hangs_in_its_first_answer_is_found_by_its_silence() {
+    let app = "require('http').createServer((req, res) => {
+        res.write('begun', () => setTimeout(function later() { for (;;); }, 5));
+    }).listen(3000);";
+    let test_pool =
+        test_pool(app).with(|settings| settings.hang_timeout = Duration::from_secs(2)).started().await;
+    test_pool.ask("/").await;
+    eventually("replaced", || test_pool.worker().generation == 2).await;
+    test_pool.assert_logged("its event loop has not turned for its hang_timeout (2 s); it is ");
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_stream_without_end_is_not_taken_for_hung() {
     lives_with_an_endless_answer("").await;
 }

@@ -146,8 +146,9 @@ async fn a_request_at_a_member_that_becomes_unhealthy_is_answered_by_another() {
 async fn a_request_at_the_only_member_waits_on_when_that_becomes_unhealthy() {
     let health = Arc::new(AtomicBool::new(true));
     let held = checked("held", &health).await;
-    let config =
-        format!("[pools.app]\nrequest_timeout = '12s'\n[pools.app.health_check]\npath = '/health'\n{CHECKED}");
+    let config = format!(
+        "[pools.app]\nrequest_timeout = '12s'\n[pools.app.health_check]\npath = '/health'\n{CHECKED}"
+    );
     let site = site(&config).with("app", &held).start().await;
     let mut client = site.begin("/1").await;
     health.store(false, Ordering::Relaxed);
