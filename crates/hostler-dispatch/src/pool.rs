@@ -105,6 +105,13 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().roster.has_had_members()
     }
 
+    /// Whether the last connection to each member has failed. False without a member.
+    pub fn is_unreachable(&self) -> bool {
+        let state = self.shared.lock();
+        let mut members = state.roster.present().peekable();
+        members.peek().is_some() && members.all(|state| state.member.is_doubted())
+    }
+
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].
     pub fn close(&self) {
         let waiting = {

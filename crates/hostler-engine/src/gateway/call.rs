@@ -169,7 +169,7 @@ impl RetryPolicy for ConfiguredRetry {
 
     /// The failure of a member says more than that the wait was too long.
     fn prefers_last_failure(&self, no_slot: &Refusal) -> bool {
-        matches!(no_slot, Refusal::QueueTimeout)
+        matches!(no_slot, Refusal::QueueTimeout | Refusal::Unreachable(_))
     }
 
     fn has_tried_all(&self, _: &Attempt<'_>, _: &Exchange) -> bool {

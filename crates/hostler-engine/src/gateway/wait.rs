@@ -2,6 +2,7 @@
 //! before the client gives up, so that another member can get the request.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -111,7 +112,7 @@ impl<'a> QueueWait<'a> {
             Ok(lease) => lease.since().saturating_duration_since(asked),
             Err(_) => asked.elapsed(),
         };
-        if let Err(Refusal::QueueTimeout | Refusal::NotStarted) = outcome {
+        if let Err(Refusal::QueueTimeout | Refusal::NotStarted | Refusal::Unreachable(_)) = outcome {
             self.target.meter.note_wait(exchange.timings.queue_wait);
         }
         outcome
@@ -149,6 +150,9 @@ impl<'a> QueueWait<'a> {
         let outcome = acquired.and_then(|acquired| acquired.map_err(Refusal::from));
         let outcome = outcome.map_err(|refusal| match refusal {
             Refusal::QueueTimeout if !target.pool.has_had_members() => Refusal::NotStarted,
+            Refusal::QueueTimeout if target.pool.is_unreachable() => {
+                Refusal::Unreachable(io::Error::other("the last connection to each member has failed"))
+            }
             refusal => refusal,
         });
         (outcome, acquire.ahead())

@@ -37,7 +37,7 @@ impl Call {
             CallEnding::Unwanted if ends_wrongly() => end_wrongly(self),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
-            CallEnding::Unwanted | CallEnding::Forsaken => pending_end = self.linger(),
+            CallEnding::Unwanted | CallEnding::Forsaken => pending_end = self.linger(true),
             CallEnding::TimedOut => {
                 if !self.lease.is_ours() {
                     self.strike();
@@ -45,7 +45,8 @@ impl Call {
                 if let Link::Http2(stream) = &self.link {
                     self.lease.http2_connections(self.thread).avoid(stream.permit());
                 }
-                pending_end = self.linger();
+                // One request is one timeout, however long the member goes on.
+                pending_end = self.linger(false);
             }
             CallEnding::ClientFailed => pending_end = linger_after_hanging_up(self, true),
             CallEnding::Outrun => pending_end = linger_after_hanging_up(self, false),
@@ -63,11 +64,11 @@ impl Call {
         CallRemains { cost, pending_end, has_handed_over }
     }
 
-    /// No client waits for the answer any more.
-    fn linger(self) -> Option<PendingEnd> {
+    /// No client waits for the answer any more. `blames`: a member that does not finish has failed.
+    fn linger(self, blames: bool) -> Option<PendingEnd> {
         match self.settings.hangs_up_at_once && !self.headed {
-            true => linger_after_hanging_up(self, true),
-            false => linger_until_finished(self),
+            true => linger_after_hanging_up(self, blames),
+            false => linger_until_finished(self, blames),
         }
     }
 

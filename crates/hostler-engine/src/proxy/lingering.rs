@@ -28,7 +28,8 @@ const MOST_REST: usize = 256 * 1024;
 const MOST_AFTER_FIN: usize = 4 * 1024 * 1024;
 
 /// Reads and drops the rest of the answer. A member that goes on for long is told to stop. After `hang_timeout` the worker counts as hung.
-pub(super) fn linger_until_finished(mut call: Call) -> Option<PendingEnd> {
+/// `blames`: a member that does not finish has failed.
+pub(super) fn linger_until_finished(mut call: Call, blames: bool) -> Option<PendingEnd> {
     let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
         let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
@@ -37,8 +38,8 @@ pub(super) fn linger_until_finished(mut call: Call) -> Option<PendingEnd> {
                 tell(finished, end, &call);
                 call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
             }
-            Ok(None) => stop(call, finished, true).await,
-            Err(_) => await_kill(call, finished, true).await,
+            Ok(None) => stop(call, finished, blames).await,
+            Err(_) => await_kill(call, finished, blames).await,
         }
     });
     pending_end

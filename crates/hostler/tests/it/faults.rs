@@ -55,6 +55,20 @@ async fn when_no_member_is_reachable_the_client_gets_a_refusal_in_time() {
 }
 
 #[tokio::test]
+async fn every_client_that_waits_for_unreachable_members_learns_that_they_are() {
+    let plan = site("pools.app.queue.timeout = '1s'");
+    let site = plan.with_member("app", &no_upstream()).with_member("app", &no_upstream()).start().await;
+    let mut clients = Vec::new();
+    for n in 0..12 {
+        clients.push(site.begin(&format!("/{n}")).await);
+    }
+    // Few of them try to connect. The others only wait.
+    for client in &mut clients {
+        client.answer().await.assert_refused(502, "unreachable");
+    }
+}
+
+#[tokio::test]
 async fn waiting_for_unreachable_members_has_the_limit_of_the_queue() {
     // Each failed attempt ends a wait. The next one must not start a new wait.
     let site = site("pools.app.queue.timeout = '3s'").with_member("app", &no_upstream()).start().await;
