@@ -166,7 +166,7 @@ impl AnswerBuffer {
     }
 
     /// Counts the bytes that wait in memory: `outbox`, and `others` more. If there is no memory for them, all but the first `keep` bytes of
-    /// the outbox go to a file.
+    /// the outbox go to a file, unless they are stored elsewhere too.
     pub fn wait(
         &mut self,
         outbox: &mut Vec<u8>,
@@ -178,7 +178,7 @@ impl AnswerBuffer {
         if self.memory.resize(unsent) {
             return;
         }
-        if kind != BufferKind::Straight && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
+        if kind == BufferKind::Stored && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
             let mut spill = Spill::new(&account());
             let rest = if keep == 0 { std::mem::take(outbox) } else { outbox.split_off(keep) };
             match spill.take(rest) {

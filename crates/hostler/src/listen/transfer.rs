@@ -84,6 +84,11 @@ pub(super) trait AnswerSink: Downstream + Sized {
         Poll::Ready(Ok(0))
     }
 
+    /// Ready when bytes that are read now can be sent at once, with their number. Otherwise the task is woken then.
+    fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<usize> {
+        Poll::Ready(PIECE)
+    }
+
     /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
 
@@ -137,7 +142,7 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub endless: bool,
     /// Whether there was no room for more of the body.
     pub was_full: bool,
-    /// Whether the client does not take more of a file at the moment. Nothing waits in memory then.
+    /// Whether the client does not take more of a stored body at the moment. Nothing waits in memory then.
     pub is_behind: bool,
 }
 
@@ -153,11 +158,17 @@ impl<S: AnswerSink> Transfer<S> {
     }
 
     /// Where the next piece of the body may go.
-    pub fn place(&mut self, sink: &mut S, kind: BufferKind) -> BufferPlace {
+    pub fn place(&mut self, cx: &mut Context<'_>, sink: &mut S, kind: BufferKind) -> BufferPlace {
         let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
         let (unsent, limit) = (sink.unsent(), limit(sink.settings(), is_stored));
-        if is_stored && unsent > 0 && !S::READS_AHEAD {
-            return BufferPlace::Full;
+        if is_stored && !S::READS_AHEAD {
+            if unsent > 0 {
+                return BufferPlace::Full;
+            }
+            let is_ready = self.body.as_ref().is_some_and(|body| body.kind() == BufferKind::Ready);
+            if is_ready && !self.is_spilling() {
+                return self.place_of_stored(cx, sink, limit);
+            }
         }
         match &mut self.buffer {
             Some(buffer) => {
@@ -168,6 +179,23 @@ impl<S: AnswerSink> Transfer<S> {
                 0 => BufferPlace::Full,
                 room => BufferPlace::Memory(room),
             },
+        }
+    }
+
+    /// Where the next piece of a stored body may go if none is read ahead. While memory is short, it is read only when it can be sent.
+    fn place_of_stored(&mut self, cx: &mut Context<'_>, sink: &mut S, limit: usize) -> BufferPlace {
+        let wanted = PIECE.min(limit);
+        let is_free = !sink.settings().answer_memory.is_tight()
+            && self.buffer.as_mut().is_none_or(|buffer| buffer.memory().resize(wanted as u64));
+        if is_free {
+            return BufferPlace::Memory(wanted);
+        }
+        match sink.poll_room(cx) {
+            Poll::Ready(room) => BufferPlace::Memory(wanted.min(room)),
+            Poll::Pending => {
+                self.is_behind = true;
+                BufferPlace::Full
+            }
         }
     }
 
@@ -195,7 +223,7 @@ impl<S: AnswerSink> Transfer<S> {
             return Ok(true);
         }
         // The member was not asked for more, so it would not wake this task.
-        if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
+        if self.was_full && !ended && self.place(cx, sink, kind) != BufferPlace::Full {
             return Ok(true);
         }
         let waits = self.was_full && kind == BufferKind::Stored;
