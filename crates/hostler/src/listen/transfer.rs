@@ -211,7 +211,9 @@ impl<S: AnswerSink> Transfer<S> {
         let kind = response_body::kind_of(self.body.as_ref(), exchange);
         let ended = self.body.is_none();
         let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
-        if sent {
+        // With an empty outbox its bytes may be in the buffers of the connection, and no room for more.
+        let holds_up = sent && self.was_full && kind == BufferKind::Stored && buffer.is_full();
+        if sent && !holds_up {
             buffer.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
         }
         let was_empty = sink.outbox().is_empty();
@@ -231,7 +233,9 @@ impl<S: AnswerSink> Transfer<S> {
         if waits || crowds {
             answer_buffer::look_again(sink.silence(), cx);
         }
-        if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, (waits, crowds)) {
+        if (!sent || holds_up)
+            && let Some(slow) = self.find_slow(cx, sink, &progress, (waits, crowds, sent))
+        {
             return Err(DeliveryError::Client(Some(slow)));
         }
         Ok(false)
@@ -253,22 +257,22 @@ impl<S: AnswerSink> Transfer<S> {
         true
     }
 
-    /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does.
+    /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does. `sent`: nothing waits in memory.
     fn find_slow(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut S,
         progress: &Progress,
-        (waits, crowds): (bool, bool),
+        (waits, crowds, sent): (bool, bool, bool),
     ) -> Option<Slow> {
         let buffer = self.buffer.as_mut()?;
-        let waits_for_others = sink.waits_for_others();
+        let waits_for_others = sink.waits_for_others() || sent;
         if waits_for_others {
             // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
         let held = if waits && buffer.is_full() {
-            Some(HeldResource::Worker)
+            Some(if sent { HeldResource::WorkerByAll } else { HeldResource::Worker })
         } else if !crowds {
             None
         } else if waits_for_others {

@@ -7,11 +7,14 @@ use hostler_testkit::{
     Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client_that_reads_late,
 };
 
+use crate::descriptors::descriptors;
 use crate::slow_clients::{MIB, app_with_large, is_given_back, patterned, spool};
 use crate::{in_front_of, site};
 
 const CLIENTS: u64 = 4;
 const STREAMS: u64 = 20;
+/// A limit of open files that leaves fewer than 80 for temporary files, and for files that are sent.
+const FEW_FILES: u64 = 160;
 const LITTLE_MEMORY: &str = "server.answer_memory = '256 KiB'";
 
 fn request(stream: u32, path: &str) -> Frame {
@@ -70,8 +73,11 @@ async fn unread_files_are_read_only_when_their_client_takes_them() {
     let app = app_with_large(0).await;
     let (plan, body) = with_files(&app, once("public/large".into()), "").await;
     let site = plan.start().await;
+    let before = descriptors(site.pid()).len();
     let mut clients = that_read_nothing(&site, |_| "/public/large".into()).await;
     others_are_served(&site).await;
+    let further = descriptors(site.pid()).len() - before;
+    assert!(further <= CLIENTS as usize + 8, "{further} descriptors for {CLIENTS} clients and one file");
     for client in &mut clients {
         reads_all(client, &body).await;
     }
@@ -79,6 +85,23 @@ async fn unread_files_are_read_only_when_their_client_takes_them() {
     assert_eq!(spool["answers"], 0, "a file needs no second file: {spool}");
     drop(clients);
     is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn unread_files_beyond_the_descriptors_are_opened_only_to_be_read() {
+    let app = app_with_large(0).await;
+    let name = |n: u64| format!("public/{n}");
+    let names = (0..CLIENTS * STREAMS).map(name);
+    let (plan, body) = with_files(&app, names, "server.max_connections = 20").await;
+    let site = plan.with_open_files(FEW_FILES, FEW_FILES).start().await;
+    let before = descriptors(site.pid()).len();
+    let mut clients = that_read_nothing(&site, |n| format!("/{}", name(n))).await;
+    others_are_served(&site).await;
+    let further = descriptors(site.pid()).len() - before;
+    assert!(further < 50, "{further} descriptors for {} files", CLIENTS * STREAMS);
+    for client in &mut clients {
+        reads_all(client, &body).await;
+    }
 }
 
 #[tokio::test]
@@ -102,4 +125,30 @@ async fn unread_answers_of_workers_go_to_their_files_once() {
     assert!(after["answers"].as_u64().unwrap() <= 2 * CLIENTS * STREAMS, "{after}");
     drop(clients);
     is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn unread_answers_have_only_so_many_files() {
+    let app = app_with_large(MIB / 8).await;
+    let config = format!("{LITTLE_MEMORY}\nserver.max_connections = 20\npools.app.queue.limit = 1000");
+    let site = site(&config).with("app", &app).with_open_files(FEW_FILES, FEW_FILES).start().await;
+    let before = descriptors(site.pid()).len();
+    let clients = that_read_nothing(&site, |_| "/large".into()).await;
+    app.has_seen((CLIENTS * STREAMS) as usize).await;
+    let spool = spool(&site).await;
+    let limit = spool["files_limit"].as_u64().unwrap();
+    assert!(limit < CLIENTS * STREAMS && spool["files"].as_u64().unwrap() <= limit, "{spool}");
+    let further = descriptors(site.pid()).len() - before;
+    assert!(further < 150, "{further} descriptors: {spool}");
+    site.settles("app", 0, 0).await;
+    others_are_served(&site).await;
+    let cut = site.status().await["connections"]["cut"].clone();
+    assert!(cut["spool_full"].as_u64().unwrap() > 0, "a worker does not wait for them: {cut}");
+    drop(clients);
+    is_given_back(&site).await;
+    assert_eq!(spool_files(&site).await, 0);
+}
+
+async fn spool_files(site: &Site) -> u64 {
+    spool(site).await["files"].as_u64().unwrap()
 }
