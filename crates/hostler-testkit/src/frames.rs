@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::eventually::within;
 
@@ -102,11 +102,24 @@ pub struct FrameClient(TcpStream);
 
 /// Connects, and sends the preface of HTTP/2.
 pub async fn frame_client(address: SocketAddr) -> FrameClient {
-    let stream = within("a connection", TcpStream::connect(address)).await.unwrap();
+    begun(within("a connection", TcpStream::connect(address)).await.unwrap(), "").await
+}
+
+/// The same with a small receive window in TCP and the widest windows in HTTP/2: only what is read can be sent.
+pub async fn frame_client_that_reads_late(address: SocketAddr) -> FrameClient {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = within("a connection", socket.connect(address)).await.unwrap();
+    let mut client = begun(stream, [0, 4, 0x7f, 0xff, 0xff, 0xff]).await;
+    client.send(&[Frame::new(Frame::WINDOW_UPDATE, 0, 0, [0x7f, 0, 0, 0])]).await;
+    client
+}
+
+async fn begun(stream: TcpStream, settings: impl AsRef<[u8]>) -> FrameClient {
     stream.set_nodelay(true).unwrap();
     let mut client = FrameClient(stream);
     client.send_bytes(PREFACE).await;
-    client.send(&[Frame::new(Frame::SETTINGS, 0, 0, "")]).await;
+    client.send(&[Frame::new(Frame::SETTINGS, 0, 0, settings)]).await;
     client
 }
 

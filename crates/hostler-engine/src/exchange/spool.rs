@@ -13,10 +13,12 @@ use tokio::runtime::Handle;
 
 use super::memory::{MemoryAccount, MemoryBudget, Reservation};
 
-/// The folder and the limit. Connections share the limit as they share memory: one alone can hold half of it.
+/// The folder and the limits. Connections share the limits as they share memory: one alone can hold half of each.
 #[derive(Debug)]
 pub struct Spool {
     space: Arc<MemoryBudget>,
+    /// How many files may exist: each takes a file descriptor.
+    files: Arc<MemoryBudget>,
     /// Answers of which a part was stored here.
     answers: AtomicU64,
     folder: ArcSwap<PathBuf>,
@@ -27,7 +29,10 @@ pub struct Spool {
 pub struct SpoolView {
     pub limit: u64,
     pub used: u64,
-    /// How often a connection asked for more than its share.
+    /// How many files there may be, by the limit of open files.
+    pub files_limit: u64,
+    pub files: u64,
+    /// How often a connection asked for more than its share, of bytes or of files.
     pub full: u64,
     /// Answers of which a part was stored here, because the client took them more slowly than they came.
     pub answers: u64,
@@ -35,13 +40,13 @@ pub struct SpoolView {
 
 /// The connection has used its share of the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the spool is full (server.spool_size)")]
+#[error("the spool is full (server.spool_size, or the limit of open files)")]
 pub struct SpoolFull;
 
 impl Spool {
-    pub fn new(limit: u64, folder: PathBuf) -> Arc<Self> {
-        let (space, folder) = (MemoryBudget::new(limit), ArcSwap::from_pointee(folder));
-        Arc::new(Self { space, answers: AtomicU64::new(0), folder })
+    pub fn new(limit: u64, files: u64, folder: PathBuf) -> Arc<Self> {
+        let (space, files) = (MemoryBudget::new(limit), MemoryBudget::new(files));
+        Arc::new(Self { space, files, answers: AtomicU64::new(0), folder: ArcSwap::from_pointee(folder) })
     }
 
     /// The folder of new files.
@@ -49,21 +54,28 @@ impl Spool {
         self.folder.load_full()
     }
 
-    /// Changes limit and folder. Existing files stay.
-    pub fn update(&self, limit: u64, folder: PathBuf) {
+    /// Changes limits and folder. Existing files stay.
+    pub fn update(&self, limit: u64, files: u64, folder: PathBuf) {
         self.space.resize(limit);
+        self.files.resize(files);
         self.folder.store(Arc::new(folder));
     }
 
     /// The account of one connection.
     pub fn account(self: &Arc<Self>) -> SpoolAccount {
-        SpoolAccount { spool: self.clone(), account: self.space.account() }
+        SpoolAccount { spool: self.clone(), space: self.space.account(), files: self.files.account() }
     }
 
     pub fn view(&self) -> SpoolView {
-        let space = self.space.view();
-        let answers = self.answers.load(Ordering::Relaxed);
-        SpoolView { limit: space.limit, used: space.used, full: space.refused, answers }
+        let (space, files) = (self.space.view(), self.files.view());
+        SpoolView {
+            limit: space.limit,
+            used: space.used,
+            files_limit: files.limit,
+            files: files.used,
+            full: space.refused + files.refused,
+            answers: self.answers.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -71,7 +83,8 @@ impl Spool {
 #[derive(Debug, Clone)]
 pub struct SpoolAccount {
     spool: Arc<Spool>,
-    account: Arc<MemoryAccount>,
+    space: Arc<MemoryAccount>,
+    files: Arc<MemoryAccount>,
 }
 
 impl SpoolAccount {
@@ -89,7 +102,8 @@ impl SpoolAccount {
     pub fn file(&self) -> SpoolFile {
         SpoolFile {
             folder: self.spool.folder.load_full(),
-            space: self.account.reservation(),
+            space: self.space.reservation(),
+            place: self.files.reservation(),
             file: None,
             end: 0,
             freed: 0,
@@ -103,6 +117,8 @@ impl SpoolAccount {
 pub struct SpoolFile {
     folder: Arc<PathBuf>,
     space: Reservation,
+    /// One of the files that may exist, from the first claim on.
+    place: Reservation,
     file: Option<File>,
     end: u64,
     /// Bytes at the start whose disk space was freed.
@@ -112,7 +128,7 @@ pub struct SpoolFile {
 impl SpoolFile {
     /// Reserves room for further bytes. Never blocks.
     pub fn claim(&mut self, bytes: u64) -> Result<(), SpoolFull> {
-        match self.space.resize(self.space.bytes() + bytes) {
+        match self.place.resize(1) && self.space.resize(self.space.bytes() + bytes) {
             true => Ok(()),
             false => Err(SpoolFull),
         }
@@ -182,8 +198,8 @@ impl Drop for SpoolFile {
     /// Closing a large file takes the kernel long, so a blocking thread does it. The room is free only then.
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
-        let space = self.space.take();
-        let close = move || drop((file, space));
+        let (space, place) = (self.space.take(), self.place.take());
+        let close = move || drop((file, space, place));
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(close)),
             Err(_) => close(),
@@ -196,7 +212,7 @@ mod tests {
     use super::*;
 
     fn spool(limit: u64) -> Arc<Spool> {
-        Spool::new(limit, std::env::temp_dir())
+        Spool::new(limit, 100, std::env::temp_dir())
     }
 
     #[test]
@@ -225,8 +241,24 @@ mod tests {
         let (mut one, mut other) = (greedy.file(), greedy.file());
         one.claim(400).unwrap();
         assert_eq!(other.claim(200), Err(SpoolFull));
-        assert_eq!(spool.view(), SpoolView { limit: 1000, used: 400, full: 1, answers: 0 });
+        assert_eq!(
+            spool.view(),
+            SpoolView { limit: 1000, used: 400, files_limit: 100, files: 2, full: 1, answers: 0 }
+        );
         assert_eq!(spool.account().file().claim(200), Ok(()));
+    }
+
+    #[test]
+    fn one_connection_can_have_half_of_the_files_and_others_find_room() {
+        let spool = Spool::new(1000, 8, std::env::temp_dir());
+        let greedy = spool.account();
+        let mut files: Vec<_> = (0..6).map(|_| greedy.file()).collect();
+        let claimed: Vec<_> = files.iter_mut().map(|file| file.claim(1).is_ok()).collect();
+        assert_eq!(claimed, [true, true, true, true, false, false]);
+        assert_eq!((spool.view().files, spool.view().used), (4, 4));
+        assert_eq!(spool.account().file().claim(1), Ok(()));
+        drop(files);
+        assert_eq!(spool.view().files, 0);
     }
 
     #[tokio::test]

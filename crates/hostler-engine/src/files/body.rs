@@ -1,11 +1,8 @@
 //! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no heads.
 
-use std::fs::File;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use hostler_wire::FilePart;
@@ -13,17 +10,20 @@ use hostler_wire::turn::MOST_AT_ONCE;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::open::Blocking;
+use super::shared::FileHandle;
 use super::system::read_cached;
 use crate::exchange::BodySource;
 
 /// How much is read at a time: enough that the change of threads costs little in comparison.
 const PIECE: u64 = 128 * 1024;
+/// How much is read before the answer begins. No budget counts it, because nothing is known of the client yet.
+const FIRST: u64 = 16 * 1024;
 /// At least this many bytes are sent from the file. For fewer, a copy behind the head costs less than one more call of the kernel.
 const LEAST_SENT: u64 = 32 * 1024;
 
 /// A part of a file. Its length has been sent, so a file that has become shorter breaks the answer off.
 pub(super) struct FileBody {
-    file: Arc<File>,
+    file: FileHandle,
     /// Bytes in the page cache are read on this thread, others on a blocking thread.
     hurried: bool,
     /// Bytes in the page cache may be sent from there.
@@ -39,12 +39,12 @@ pub(super) struct FileBody {
 
 impl FileBody {
     /// A part of `length` bytes. A caller that may block reads the first bytes at once.
-    pub fn begin(file: File, at: u64, length: u64, blocking: Blocking) -> io::Result<Self> {
+    pub fn begin(file: FileHandle, at: u64, length: u64, blocking: Blocking) -> io::Result<Self> {
         let hurried = blocking == Blocking::None;
-        let piece = if hurried { Vec::new() } else { read(&file, at, length)? };
+        let piece = if hurried { Vec::new() } else { read(&file, at, length.min(FIRST))? };
         let read = piece.len() as u64;
         Ok(Self {
-            file: Arc::new(file),
+            file,
             hurried,
             is_sendable: hurried && length >= LEAST_SENT,
             at: at + read,
@@ -57,11 +57,12 @@ impl FileBody {
 
     /// Appends what is in the page cache. May append nothing.
     fn read_at_hand(&mut self, into: &mut Vec<u8>, max: usize) {
+        let Some(file) = self.file.file() else { return };
         let before = into.len();
         let wanted = usize::try_from(self.left).map_or(max, |left| left.min(max));
         into.resize(before + wanted, 0);
         // Errors and a shortened file are found again by the read on a blocking thread.
-        let read = read_cached(&self.file, &mut into[before..], self.at).unwrap_or(0);
+        let read = read_cached(file, &mut into[before..], self.at).unwrap_or(0);
         into.truncate(before + read);
         self.at += read as u64;
         self.left -= read as u64;
@@ -69,13 +70,14 @@ impl FileBody {
 
     /// Whether the byte at this position is in the page cache.
     fn is_at_hand(&self, at: u64) -> bool {
-        read_cached(&self.file, &mut [0], at) == Ok(1)
+        self.file.file().is_some_and(|file| read_cached(file, &mut [0], at) == Ok(1))
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Reads up to `max` bytes on a blocking thread.
+    fn poll_piece(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<io::Result<()>> {
         let Self { file, at, left, .. } = self;
         let reading = self.reading.get_or_insert_with(|| {
-            let (file, at, left) = (file.clone(), *at, *left);
+            let (file, at, left) = (file.clone(), *at, (*left).min(max as u64));
             spawn_blocking(move || read(&file, at, left))
         });
         let read = ready!(Pin::new(reading).poll(cx));
@@ -98,7 +100,7 @@ impl BodySource for FileBody {
                     return Poll::Ready(Ok(self.left == 0));
                 }
             }
-            ready!(self.poll_piece(cx))?;
+            ready!(self.poll_piece(cx, max))?;
         }
         let end = self.piece.len().min(self.taken + max);
         into.extend_from_slice(&self.piece[self.taken..end]);
@@ -115,7 +117,8 @@ impl BodySource for FileBody {
         }
         let length = self.left.min(MOST_AT_ONCE as u64);
         let is_at_hand = self.is_at_hand(self.at) && self.is_at_hand(self.at + length - 1);
-        is_at_hand.then_some(FilePart { file: &self.file, at: self.at, length })
+        let file = self.file.file().filter(|_| is_at_hand)?;
+        Some(FilePart { file, at: self.at, length })
     }
 
     fn sent_from_file(&mut self, bytes: Option<usize>) -> bool {
@@ -130,7 +133,7 @@ impl BodySource for FileBody {
     }
 }
 
-fn read(file: &File, at: u64, left: u64) -> io::Result<Vec<u8>> {
+fn read(file: &FileHandle, at: u64, left: u64) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; usize::try_from(left.min(PIECE)).map_err(io::Error::other)?];
     file.read_exact_at(&mut piece, at)?;
     Ok(piece)
@@ -138,7 +141,9 @@ fn read(file: &File, at: u64, left: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::future::poll_fn;
+    use std::path::Path;
 
     use super::*;
 
@@ -148,10 +153,12 @@ mod tests {
         Ok(bytes)
     }
 
-    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, File) {
+    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, FileHandle) {
         let named = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(named.path(), bytes).unwrap();
         let file = File::open(named.path()).unwrap();
+        let about = file.metadata().unwrap();
+        let file = FileHandle::new(file, &about, Path::new("/"), named.path().into());
         (named, file)
     }
 

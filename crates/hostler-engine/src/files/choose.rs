@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::open::{Folder, Opened};
 use super::request::FileRequest;
 use super::served::NotServed;
+use super::shared::FileHandle;
 
 /// A file to send.
 pub(super) struct Chosen {
@@ -20,6 +21,17 @@ pub(super) struct Chosen {
     pub about: Metadata,
     pub coding: Option<Coding>,
     pub role: FileRole,
+}
+
+impl Chosen {
+    /// The file, to read from it.
+    pub fn into_handle(self, folder: &Path) -> FileHandle {
+        let path = match self.coding {
+            Some(coding) => compressed(&self.path, coding),
+            None => self.path,
+        };
+        FileHandle::new(self.file, &self.about, folder, path)
+    }
 }
 
 /// Why a file is sent.
@@ -106,13 +118,18 @@ fn best_form(
 ) -> Result<Chosen, Miss> {
     let path = path.to_path_buf();
     for &coding in codings {
-        let mut beside = path.clone().into_os_string();
-        beside.push(suffix(coding));
-        if let Some((file, about)) = find(folder, Path::new(&beside))? {
+        if let Some((file, about)) = find(folder, &compressed(&path, coding))? {
             return Ok(Chosen { path, file, about, coding: Some(coding), role });
         }
     }
     Ok(Chosen { path, file, about, coding: None, role })
+}
+
+/// The path of a compressed form.
+fn compressed(path: &Path, coding: Coding) -> PathBuf {
+    let mut beside = path.to_path_buf().into_os_string();
+    beside.push(suffix(coding));
+    beside.into()
 }
 
 /// The suffix that build tools append for this coding.

@@ -8,6 +8,7 @@ mod place;
 mod request;
 mod serve;
 mod served;
+mod shared;
 mod system;
 
 use std::io;
@@ -29,6 +30,7 @@ use self::serve::FileLookup;
 use crate::exchange::Exchange;
 
 pub use self::served::{NotServed, ServedFile};
+pub use self::shared::limit_open_files;
 
 /// A folder that is served.
 #[derive(Debug)]

@@ -73,7 +73,8 @@ fn answer(
     let length = part.end - part.start;
     // HEAD reads no bytes of the file.
     let read = if asked.wants_body { length } else { 0 };
-    let body = FileBody::begin(chosen.file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
+    let file = chosen.into_handle(&settings.dir);
+    let body = FileBody::begin(file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
     Ok(ServedFile { head, length, body: Box::new(body) })
 }
 
@@ -89,7 +90,8 @@ fn not_found(
     write_caching(&mut head, &chosen, settings);
     let length = chosen.about.len();
     let read = if asked.wants_body { length } else { 0 };
-    let body = FileBody::begin(chosen.file, 0, read, blocking).map_err(NotServed::Unreadable)?;
+    let file = chosen.into_handle(&settings.dir);
+    let body = FileBody::begin(file, 0, read, blocking).map_err(NotServed::Unreadable)?;
     Ok(ServedFile { head, length, body: Box::new(body) })
 }
 

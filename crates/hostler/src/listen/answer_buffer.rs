@@ -32,7 +32,7 @@ const MOST_HELD: u64 = 10_000;
 pub(super) struct AnswerBuffer {
     memory: Reservation,
     spill: Option<Box<Spill>>,
-    /// How fast the client reads while a worker waits for it, and since when it has read nothing in that time.
+    /// Whether the spool had no room for what has no room in memory.
     is_crowded: bool,
     pace: TransferRate,
     /// How fast it takes while a worker waits for it, and since when it has taken nothing then.
@@ -74,6 +74,8 @@ pub(super) enum BufferKind {
 pub(super) enum HeldResource {
     /// A worker, which waits because there is no room for its answer.
     Worker,
+    /// The same, and all bytes of this answer have left, so what the client takes of all answers of the connection counts.
+    WorkerByAll,
     /// Memory of the cache.
     Cache,
     /// The same, by several answers of one connection that delay each other: what the client takes of all of them counts.
@@ -135,7 +137,7 @@ impl AnswerBuffer {
         let left = limit.saturating_sub(unsent).min(PIECE);
         for left in [left, left.min(LEAST.saturating_sub(unsent))] {
             if left > 0 && self.memory.resize((unsent + left) as u64) {
-                self.full_since = None;
+                (self.full_since, self.is_crowded) = (None, false);
                 return BufferPlace::Memory(left);
             }
         }
@@ -150,7 +152,21 @@ impl AnswerBuffer {
             self.full_since = Some((progress.now, progress.own));
             return BufferPlace::Full;
         }
-        room_of(self.spill.insert(Box::new(Spill::new(&account()))), kind)
+        self.begin_file(kind, progress, &account())
+    }
+
+    /// Begins the file if the spool has room. An empty file would be dropped at the next look, and it would not be known that there is no room.
+    fn begin_file(&mut self, kind: BufferKind, progress: &Progress, account: &SpoolAccount) -> BufferPlace {
+        let mut spill = Box::new(Spill::new(account));
+        let place = room_of(&mut spill, kind);
+        self.is_crowded = place == BufferPlace::Full;
+        if self.is_crowded {
+            self.full_since = Some((progress.now, progress.own));
+        } else {
+            account.count_answer();
+            self.spill = Some(spill);
+        }
+        place
     }
 
     /// The buffer for bytes that go to the file. The caller then calls [`Self::took`].
@@ -166,7 +182,7 @@ impl AnswerBuffer {
     }
 
     /// Counts the bytes that wait in memory: `outbox`, and `others` more. If there is no memory for them, all but the first `keep` bytes of
-    /// the outbox go to a file.
+    /// the outbox go to a file, unless they are stored elsewhere too.
     pub fn wait(
         &mut self,
         outbox: &mut Vec<u8>,
@@ -178,11 +194,15 @@ impl AnswerBuffer {
         if self.memory.resize(unsent) {
             return;
         }
-        if kind != BufferKind::Straight && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
-            let mut spill = Spill::new(&account());
+        if kind == BufferKind::Stored && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
+            let account = account();
+            let mut spill = Spill::new(&account);
             let rest = if keep == 0 { std::mem::take(outbox) } else { outbox.split_off(keep) };
             match spill.take(rest) {
-                Ok(()) => self.spill = Some(Box::new(spill)),
+                Ok(()) => {
+                    account.count_answer();
+                    self.spill = Some(Box::new(spill));
+                }
                 Err(rest) => {
                     outbox.extend(rest);
                     self.is_crowded = true;
@@ -245,7 +265,8 @@ impl AnswerBuffer {
         }
         self.pace.wait(now);
         let moved_own = own - std::mem::replace(&mut self.seen_own, own);
-        let moved = if held == Some(HeldResource::CacheByAll) { moved_all } else { moved_own };
+        let by_all = matches!(held, Some(HeldResource::CacheByAll | HeldResource::WorkerByAll));
+        let moved = if by_all { moved_all } else { moved_own };
         let is_slow = moved > 0 && !self.slot_pace.has_moved(moved, now, settings.min_slot_rate);
         if moved > 0 || held.is_none() {
             self.idle_since = None;
@@ -253,10 +274,9 @@ impl AnswerBuffer {
         if let Some(held) = held.filter(|_| settings.min_slot_rate > 0) {
             let idle = now - *self.idle_since.get_or_insert(now);
             if is_slow || idle >= MOST_HELD {
-                return Poll::Ready(if held == HeldResource::Worker {
-                    Slow::HoldsWorker
-                } else {
-                    Slow::HoldsCache
+                return Poll::Ready(match held {
+                    HeldResource::Worker | HeldResource::WorkerByAll => Slow::HoldsWorker,
+                    HeldResource::Cache | HeldResource::CacheByAll => Slow::HoldsCache,
                 });
             }
             self.slot_pace.wait(now);

@@ -178,8 +178,8 @@ impl<S: AnswerSink> Transfer<S> {
             // The kind matters only for a client that is behind.
             None => BufferKind::Stored,
         };
-        let place = if ends { BufferPlace::Memory(PIECE) } else { self.place(sink, kind) };
-        self.was_full = place == BufferPlace::Full;
+        let place = if ends { BufferPlace::Memory(PIECE) } else { self.place(cx, sink, kind) };
+        self.was_full = place == BufferPlace::Full && !self.is_behind;
         let place = match place {
             BufferPlace::Memory(room) => BufferPlace::Memory(self.room_to_read(sink, exchange, room)),
             place => place,

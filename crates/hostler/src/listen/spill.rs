@@ -52,7 +52,6 @@ struct Done {
 impl Spill {
     /// An empty queue.
     pub fn new(account: &SpoolAccount) -> Self {
-        account.count_answer();
         Self {
             disk: Disk::Idle(account.file()),
             staged: Vec::new(),

@@ -89,6 +89,11 @@ pub(super) trait AnswerSink: Downstream + Sized {
         Poll::Ready(Ok(0))
     }
 
+    /// Ready when bytes that are read now can be sent at once, with their number. Otherwise the task is woken then.
+    fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<usize> {
+        Poll::Ready(PIECE)
+    }
+
     /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
 
@@ -142,7 +147,7 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub endless: bool,
     /// Whether there was no room for more of the body.
     pub was_full: bool,
-    /// Whether the client does not take more of a file at the moment. Nothing waits in memory then.
+    /// Whether the client does not take more of a stored body at the moment. Nothing waits in memory then.
     pub is_behind: bool,
     /// Whether the member was asked for more, and nothing has come yet.
     pub is_awaited: bool,
@@ -183,11 +188,17 @@ impl<S: AnswerSink> Transfer<S> {
     }
 
     /// Where the next piece of the body may go.
-    pub fn place(&mut self, sink: &mut S, kind: BufferKind) -> BufferPlace {
+    pub fn place(&mut self, cx: &mut Context<'_>, sink: &mut S, kind: BufferKind) -> BufferPlace {
         let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
         let (unsent, limit) = (sink.unsent(), limit(sink.settings(), is_stored));
-        if is_stored && unsent > 0 && !S::READS_AHEAD {
-            return BufferPlace::Full;
+        if is_stored && !S::READS_AHEAD {
+            if unsent > 0 {
+                return BufferPlace::Full;
+            }
+            let is_ready = self.body.as_ref().is_some_and(|body| body.kind() == BufferKind::Ready);
+            if is_ready && !self.is_spilling() {
+                return self.place_of_stored(cx, sink, limit);
+            }
         }
         match &mut self.buffer {
             Some(buffer) => {
@@ -198,6 +209,23 @@ impl<S: AnswerSink> Transfer<S> {
                 0 => BufferPlace::Full,
                 room => BufferPlace::Memory(room),
             },
+        }
+    }
+
+    /// Where the next piece of a stored body may go if none is read ahead. While memory is short, it is read only when it can be sent.
+    fn place_of_stored(&mut self, cx: &mut Context<'_>, sink: &mut S, limit: usize) -> BufferPlace {
+        let wanted = PIECE.min(limit);
+        let is_free = !sink.settings().answer_memory.is_tight()
+            && self.buffer.as_mut().is_none_or(|buffer| buffer.memory().resize(wanted as u64));
+        if is_free {
+            return BufferPlace::Memory(wanted);
+        }
+        match sink.poll_room(cx) {
+            Poll::Ready(room) => BufferPlace::Memory(wanted.min(room)),
+            Poll::Pending => {
+                self.is_behind = true;
+                BufferPlace::Full
+            }
         }
     }
 
@@ -213,7 +241,9 @@ impl<S: AnswerSink> Transfer<S> {
         let kind = response_body::kind_of(self.body.as_ref(), exchange);
         let ended = self.body.is_none();
         let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
-        if sent {
+        // With an empty outbox its bytes may be in the buffers of the connection, and no room for more.
+        let holds_up = sent && self.was_full && kind == BufferKind::Stored && buffer.is_full();
+        if sent && !holds_up {
             buffer.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
         }
         let was_empty = sink.outbox().is_empty();
@@ -225,7 +255,7 @@ impl<S: AnswerSink> Transfer<S> {
             return Ok(true);
         }
         // The member was not asked for more, so it would not wake this task.
-        if self.was_full && !ended && self.place(sink, kind) != BufferPlace::Full {
+        if self.was_full && !ended && self.place(cx, sink, kind) != BufferPlace::Full {
             return Ok(true);
         }
         let waits = self.was_full && kind == BufferKind::Stored;
@@ -233,7 +263,9 @@ impl<S: AnswerSink> Transfer<S> {
         if waits || crowds {
             answer_buffer::look_again(sink.silence(), cx);
         }
-        if !sent && let Some(slow) = self.find_slow(cx, sink, &progress, (waits, crowds)) {
+        if (!sent || holds_up)
+            && let Some(slow) = self.find_slow(cx, sink, &progress, (waits, crowds, sent))
+        {
             return Err(DeliveryError::Client(Some(slow)));
         }
         Ok(false)
@@ -255,22 +287,22 @@ impl<S: AnswerSink> Transfer<S> {
         true
     }
 
-    /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does.
+    /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does. `sent`: nothing waits in memory.
     fn find_slow(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut S,
         progress: &Progress,
-        (waits, crowds): (bool, bool),
+        (waits, crowds, sent): (bool, bool, bool),
     ) -> Option<Slow> {
         let buffer = self.buffer.as_mut()?;
-        let waits_for_others = sink.waits_for_others();
+        let waits_for_others = sink.waits_for_others() || sent;
         if waits_for_others {
             // The task of the connection checks whether the whole connection stalls.
             sink.refusal_to_read().clear();
         }
         let held = if waits && buffer.is_full() {
-            Some(HeldResource::Worker)
+            Some(if sent { HeldResource::WorkerByAll } else { HeldResource::Worker })
         } else if !crowds {
             None
         } else if waits_for_others {

@@ -7,6 +7,9 @@ const MIN_RESERVED: u64 = 16;
 /// The most that are reserved.
 const MAX_RESERVED: u64 = 256;
 
+/// The fewest files of each kind, however few descriptors there are.
+const LEAST_FILES: usize = 4;
+
 /// Each request needs two descriptors, one for the client and one for the worker. The usual soft limit of 1024 would be reached first.
 pub(super) fn raise() {
     let limit = getrlimit(Resource::Nofile);
@@ -23,4 +26,9 @@ pub(super) fn client_limit() -> usize {
         }
         None => usize::MAX,
     }
+}
+
+/// How many temporary files may be open, and as many files that are sent. A third of what connections leave is for tunnels to members.
+pub(super) fn of_files(max_connections: usize) -> usize {
+    (client_limit().saturating_sub(max_connections) / 3).max(LEAST_FILES)
 }

@@ -10,6 +10,7 @@ use hostler_config::{
 };
 use hostler_dispatch::{EjectSettings, Order, PoolSettings};
 use hostler_engine::exchange::{MemoryBudget, Spool};
+use hostler_engine::files::limit_open_files;
 use hostler_engine::gateway::{PoisonSettings, SpoolSettings};
 use hostler_engine::journal::{Level, LogRules};
 use hostler_engine::proxy::{CheckSettings, Connector, MemberProtocol, MemberTls};
@@ -71,6 +72,13 @@ pub(super) fn listening(
         health_path: server.health_path.clone(),
         log_health_checks: server.log_health_checks,
     })
+}
+
+/// How many temporary files may be open. As many files that are sent stay open.
+pub(super) fn open_files(server: &config::Server) -> u64 {
+    let files = descriptors::of_files(server.max_connections);
+    limit_open_files(files);
+    files as u64
 }
 
 /// If `max_connections` is lower than this, one near client may use all connections.

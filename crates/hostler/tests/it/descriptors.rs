@@ -9,7 +9,7 @@ use crate::{in_front_of, site};
 const ROOM: u64 = 5;
 
 /// The open descriptors of a process.
-fn descriptors(pid: u32) -> Vec<u64> {
+pub(crate) fn descriptors(pid: u32) -> Vec<u64> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -20,6 +20,7 @@ mod proxy_protocol;
 mod slow_clients;
 mod strictness;
 mod tls;
+mod unread_streams;
 // Between clients and members
 mod answers;
 mod batches;

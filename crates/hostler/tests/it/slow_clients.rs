@@ -13,15 +13,15 @@ use tokio::time::interval;
 use crate::in_front_of;
 use crate::tls::{ONE, started};
 
-const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 
 /// Bytes whose values show their position.
-fn patterned(size: usize) -> Vec<u8> {
+pub(crate) fn patterned(size: usize) -> Vec<u8> {
     (0..size).map(|n| (n % 251) as u8 ^ (n / 65_521) as u8).collect()
 }
 
 /// Answers `/large` with this many bytes, and other paths with `ok`.
-async fn app_with_large(size: usize) -> Upstream {
+pub(crate) async fn app_with_large(size: usize) -> Upstream {
     let large = ok(patterned(size));
     let script = move |seen: &hostler_testkit::Seen| match seen.target().starts_with("/large") {
         true => large.clone(),
@@ -37,11 +37,11 @@ async fn asks_for_large(site: &Site) -> Client {
     client
 }
 
-async fn spool(site: &Site) -> Value {
+pub(crate) async fn spool(site: &Site) -> Value {
     site.status().await["spool"].clone()
 }
 
-async fn is_given_back(site: &Site) {
+pub(crate) async fn is_given_back(site: &Site) {
     eventually("the spool and the memory to be free", async || {
         let status = site.status().await;
         (status["spool"]["used"] == 0 && status["answer_memory"]["used"] == 0).then_some(())

@@ -15,7 +15,7 @@ fn budget(limit: u64) -> Arc<MemoryBudget> {
 }
 
 fn account() -> SpoolAccount {
-    Spool::new(10 << 20, std::env::temp_dir()).account()
+    Spool::new(10 << 20, 100, std::env::temp_dir()).account()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
     let budget = budget(0);
     let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
     let mut outbox = vec![1; PIECE];
-    let no_room = || Spool::new(0, std::env::temp_dir()).account();
+    let no_room = || Spool::new(0, 100, std::env::temp_dir()).account();
     buffer.wait(&mut outbox, (0, 0), BufferKind::Stored, no_room);
     assert_eq!((outbox.len(), buffer.is_full()), (PIECE, true));
     assert_eq!(budget.view().used, PIECE as u64);
@@ -72,7 +72,7 @@ fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
 fn a_file_returns_its_bytes_in_order() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let spool = Spool::new(10 << 20, std::env::temp_dir());
+        let spool = Spool::new(10 << 20, 100, std::env::temp_dir());
         let mut spill = Spill::new(&spool.account());
         let bytes: Vec<u8> = (0..1_500_000_u32).map(|n| (n / 7) as u8).collect();
         let (mut given, mut back, mut outbox) = (0, Vec::new(), Vec::new());

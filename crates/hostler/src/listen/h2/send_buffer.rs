@@ -64,18 +64,6 @@ impl SharedSendBuffer {
         Poll::Ready((bytes, Some(grant)))
     }
 
-    /// Ready when there is room. Otherwise the task is woken when there is.
-    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
-            return Poll::Ready(());
-        }
-        self.wait(cx);
-        match self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
-    }
-
     fn wait(&self, cx: &mut Context<'_>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -86,7 +74,12 @@ impl SharedSendBuffer {
     fn release(&self, bytes: usize) {
         let before = self.buffered.fetch_sub(bytes, Ordering::AcqRel);
         if before - bytes <= MOST_BUFFERED / 2 {
-            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut waiting =
+                std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            // The first one had the last turn: it asked again before the others were refused.
+            if waiting.len() > 1 {
+                waiting.rotate_left(1);
+            }
             waiting.into_iter().for_each(Waker::wake);
         }
     }

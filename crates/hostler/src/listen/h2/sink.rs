@@ -91,6 +91,19 @@ impl AnswerSink for StreamClient<'_> {
         self.poll_push(cx, transfer).map_err(|()| DeliveryError::Client(None))
     }
 
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        if self.sender.is_none() {
+            // The window is known when the head is sent, and that is the next step.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        match self.poll_grant(cx) {
+            Poll::Ready(Ok(bytes)) => Poll::Ready(bytes),
+            // An error shows again when the stream is sent to.
+            Poll::Ready(Err(())) | Poll::Pending => Poll::Pending,
+        }
+    }
+
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize {
         if sent {
             if !buffer.is_spilling() {
@@ -151,7 +164,7 @@ impl StreamClient<'_> {
     fn poll_push(&mut self, cx: &mut Context<'_>, transfer: &mut Transfer<Self>) -> Poll<Result<bool, ()>> {
         let is_spilling = transfer.is_spilling();
         let is_last = transfer.body.is_none() && transfer.trailers.is_none() && !is_spilling;
-        self.waits_for_others = false;
+        self.waits_for_others &= transfer.is_behind;
         if let Some(head) = transfer.head.take() {
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             self.sender = Some(self.respond.send_response(head, is_end).map_err(|_| ())?);
@@ -160,12 +173,17 @@ impl StreamClient<'_> {
             }
         }
         while !self.outbox.is_empty() || !self.whole.is_empty() {
-            let granted = ready!(self.poll_window(cx, self.outbox.len() + self.whole.len()))?;
-            let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() };
+            let window = self.poll_window(cx, self.outbox.len() + self.whole.len());
+            // Other streams do not wait for one that has no window.
+            let early = self.grant.take().filter(|_| window.is_ready());
+            let window = ready!(window)?;
+            let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() }.min(window);
             let memory = transfer.buffer.as_mut().map(|buffer| buffer.memory());
-            let Poll::Ready((bytes, grant)) =
-                self.common.send_buffer.poll_reserve(cx, granted.min(next), memory)
-            else {
+            let granted = match early {
+                Some((bytes, grant)) => Poll::Ready((bytes.min(next), grant)),
+                None => self.common.send_buffer.poll_reserve(cx, next, memory),
+            };
+            let Poll::Ready((bytes, grant)) = granted else {
                 self.waits_for_others = true;
                 return Poll::Pending;
             };
@@ -183,14 +201,14 @@ impl StreamClient<'_> {
             }
         }
         if is_spilling {
-            // The file is read only when the stream has a window, because many streams of a connection may wait for one.
-            let granted = ready!(self.poll_window(cx, PIECE))?;
-            if self.common.send_buffer.poll_room(cx).is_pending() {
-                self.waits_for_others = true;
-                return Poll::Pending;
-            }
-            self.wanted = granted.min(PIECE);
+            self.wanted = ready!(self.poll_grant(cx))?;
             return Poll::Ready(Ok(false));
+        }
+        if self.grant.take().is_some()
+            && let Some(sender) = &mut self.sender
+        {
+            // The body had nothing for it.
+            sender.reserve_capacity(0);
         }
         if transfer.body.is_some() {
             return Poll::Ready(Ok(false));
@@ -202,6 +220,30 @@ impl StreamClient<'_> {
         }
         .map_err(|_| ())?;
         Poll::Ready(Ok(true))
+    }
+
+    /// Waits until bytes that are read now can be sent at once, and returns how many. Many streams of a connection may wait for that, and
+    /// each would hold what it has read too early: in memory, or in a file from which it has just come.
+    fn poll_grant(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ()>> {
+        self.waits_for_others = false;
+        let window = match self.poll_window(cx, PIECE) {
+            Poll::Ready(window) => window?,
+            Poll::Pending => {
+                self.grant = None;
+                return Poll::Pending;
+            }
+        };
+        if self.grant.is_none() {
+            match self.common.send_buffer.poll_reserve(cx, window, None) {
+                Poll::Ready(granted) => self.grant = Some(granted),
+                Poll::Pending => {
+                    self.waits_for_others = true;
+                    return Poll::Pending;
+                }
+            }
+        }
+        let granted = self.grant.as_ref().map_or(0, |(bytes, _)| *bytes);
+        Poll::Ready(Ok(granted.min(window)))
     }
 
     /// How many of `wanted` bytes fit into the client's window.

@@ -13,7 +13,7 @@ use hostler_wire::{BadLine, BodyLength, CallError, ChunkedError, Fields, Respons
 use http::header::EXPECT;
 use http::{HeaderMap, Request, Response, StatusCode};
 
-use super::send_buffer::SendPiece;
+use super::send_buffer::{SendGrant, SendPiece};
 use super::websocket::{WebSocketKey, WebSocketStream};
 use super::{Http2Shared, StreamState, head};
 use crate::listen::Settings;
@@ -59,8 +59,10 @@ pub(super) struct StreamClient<'a> {
     pub whole: Bytes,
     /// Bytes of the answer that were passed to the `h2` crate.
     pub handed: u64,
-    /// How many bytes of the file fit into the window now.
+    /// How many bytes of the file can be sent now.
     pub wanted: usize,
+    /// Room in the send buffer for bytes that are being read, and how many.
+    pub grant: Option<(usize, Option<SendGrant>)>,
     /// Whether the rest waits for other streams of the connection.
     pub waits_for_others: bool,
 }
@@ -153,6 +155,7 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         whole: Bytes::new(),
         handed: 0,
         wanted: 0,
+        grant: None,
         waits_for_others: false,
     };
     let mut switched = None;

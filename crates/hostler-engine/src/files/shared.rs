@@ -1,0 +1,173 @@
+//! The open files of answers: each file is open once, however many clients wait for it, and only so many files are open. Knows no HTTP.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::open::{Blocking, Folder, Opened};
+
+/// The files of this process.
+static OPEN: LazyLock<Arc<OpenFiles>> = LazyLock::new(|| OpenFiles::new(usize::MAX));
+
+/// Limits the files that are open at the same time. A file beyond them is opened again for each piece that is read.
+pub fn limit_open_files(most: usize) {
+    OPEN.most.store(most, Ordering::Relaxed);
+}
+
+/// The device and the inode: nobody else has these numbers while the file is open.
+type FileId = (u64, u64);
+
+fn id_of(about: &Metadata) -> FileId {
+    (about.dev(), about.ino())
+}
+
+pub(super) struct OpenFiles {
+    files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
+    most: AtomicUsize,
+}
+
+impl OpenFiles {
+    fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { files: Mutex::default(), most: most.into() })
+    }
+
+    /// Keeps a file open, or takes the descriptor that others have of it. None if too many others are open.
+    fn keep(self: &Arc<Self>, file: File, about: &Metadata) -> Option<Arc<OpenFile>> {
+        let id = id_of(about);
+        let mut files = self.lock();
+        if let Some(open) = files.get(&id).and_then(Weak::upgrade) {
+            return Some(open);
+        }
+        if files.len() >= self.most.load(Ordering::Relaxed) {
+            return None;
+        }
+        let open = Arc::new(OpenFile { file, id, among: self.clone() });
+        files.insert(id, Arc::downgrade(&open));
+        Some(open)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileId, Weak<OpenFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file that is open for one or more answers.
+pub(super) struct OpenFile {
+    file: File,
+    id: FileId,
+    among: Arc<OpenFiles>,
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let mut files = self.among.lock();
+        // In the meantime another answer may have opened it again.
+        if files.get(&self.id).is_some_and(|open| open.strong_count() == 0) {
+            files.remove(&self.id);
+        }
+    }
+}
+
+/// A file that answers are read from.
+#[derive(Clone)]
+pub(super) enum FileHandle {
+    Open(Arc<OpenFile>),
+    /// Too many others are open.
+    Closed(Arc<ClosedFile>),
+}
+
+/// Where a file is found again.
+pub(super) struct ClosedFile {
+    folder: PathBuf,
+    path: PathBuf,
+    id: FileId,
+}
+
+impl FileHandle {
+    /// Takes a file that was opened below `folder` as `path`.
+    pub fn new(file: File, about: &Metadata, folder: &Path, path: PathBuf) -> Self {
+        Self::among(&OPEN, file, about, folder, path)
+    }
+
+    fn among(open: &Arc<OpenFiles>, file: File, about: &Metadata, folder: &Path, path: PathBuf) -> Self {
+        match open.keep(file, about) {
+            Some(file) => Self::Open(file),
+            None => Self::Closed(Arc::new(ClosedFile { folder: folder.into(), path, id: id_of(about) })),
+        }
+    }
+
+    /// The file, if it is open.
+    pub fn file(&self) -> Option<&File> {
+        match self {
+            Self::Open(open) => Some(&open.file),
+            Self::Closed(_) => None,
+        }
+    }
+
+    /// Reads from this position. May block. A file that ends too early is an error.
+    pub fn read_exact_at(&self, place: &mut [u8], at: u64) -> io::Result<()> {
+        match self {
+            Self::Open(open) => open.file.read_exact_at(place, at),
+            Self::Closed(closed) => closed.open()?.read_exact_at(place, at),
+        }
+    }
+}
+
+impl ClosedFile {
+    fn open(&self) -> io::Result<File> {
+        match Folder::at(&self.folder, Blocking::Any)?.open(&self.path)? {
+            Opened::File(file, about) if id_of(&about) == self.id => Ok(file),
+            _ => Err(io::Error::other(
+                "it was replaced while it was sent, and too many files are open to keep it",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(open: &Arc<OpenFiles>, folder: &Path, name: &str) -> FileHandle {
+        let file = File::open(folder.join(name)).unwrap();
+        let about = file.metadata().unwrap();
+        FileHandle::among(open, file, &about, folder, name.into())
+    }
+
+    #[test]
+    fn a_file_is_open_once_and_beyond_the_limit_only_while_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let open = OpenFiles::new(1);
+        let first = handle(&open, folder.path(), "a");
+        let (FileHandle::Open(one), FileHandle::Open(other)) = (&first, handle(&open, folder.path(), "a"))
+        else {
+            panic!("there is room for one")
+        };
+        assert!(Arc::ptr_eq(one, &other));
+        let second = handle(&open, folder.path(), "b");
+        assert!(second.file().is_none());
+        let mut byte = [0];
+        second.read_exact_at(&mut byte, 0).unwrap();
+        assert_eq!(byte, *b"b");
+        drop((first, other));
+        assert!(open.lock().is_empty());
+        assert!(handle(&open, folder.path(), "b").file().is_some(), "there is room again");
+    }
+
+    #[test]
+    fn a_closed_file_that_was_replaced_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "old").unwrap();
+        let old = handle(&OpenFiles::new(0), folder.path(), "a");
+        std::fs::write(folder.path().join("new"), "new").unwrap();
+        std::fs::rename(folder.path().join("new"), folder.path().join("a")).unwrap();
+        assert!(old.read_exact_at(&mut [0; 3], 0).is_err());
+    }
+}

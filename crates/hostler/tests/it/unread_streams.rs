@@ -1,0 +1,154 @@
+//! HTTP/2 clients that request much and read nothing, while the memory for answers is full: their answers stay where they are.
+
+use std::collections::BTreeMap;
+use std::iter::once;
+
+use hostler_testkit::{
+    Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client_that_reads_late,
+};
+
+use crate::descriptors::descriptors;
+use crate::slow_clients::{MIB, app_with_large, is_given_back, patterned, spool};
+use crate::{in_front_of, site};
+
+const CLIENTS: u64 = 4;
+const STREAMS: u64 = 20;
+/// A limit of open files that leaves fewer than 80 for temporary files, and for files that are sent.
+const FEW_FILES: u64 = 160;
+const LITTLE_MEMORY: &str = "server.answer_memory = '256 KiB'";
+
+fn request(stream: u32, path: &str) -> Frame {
+    Frame::request(stream, &[(":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "a")])
+}
+
+/// Clients that have each sent `STREAMS` requests and read nothing.
+async fn that_read_nothing(site: &Site, path: impl Fn(u64) -> String) -> Vec<FrameClient> {
+    let mut clients = Vec::new();
+    for client in 0..CLIENTS {
+        let requests: Vec<_> =
+            (0..STREAMS).map(|n| request(2 * n as u32 + 1, &path(client * STREAMS + n))).collect();
+        clients.push(frame_client_that_reads_late(site.address()).await);
+        clients[client as usize].send(&requests).await;
+    }
+    eventually("the memory for answers to be in use", async || {
+        (site.status().await["answer_memory"]["used"].as_u64()? >= 128 << 10).then_some(())
+    })
+    .await;
+    clients
+}
+
+/// Reads all answers of a client, and checks each.
+async fn reads_all(client: &mut FrameClient, expected: &[u8]) {
+    let mut bodies = BTreeMap::<u32, Vec<u8>>::new();
+    let mut ended = 0;
+    while ended < STREAMS {
+        let frame = client.next_of(Frame::DATA).await;
+        bodies.entry(frame.stream).or_default().extend(&frame.payload);
+        ended += u64::from(frame.flags & Frame::END_STREAM != 0);
+    }
+    assert!(bodies.values().all(|body| body == expected), "they arrived as they were");
+}
+
+/// Others are served while nothing is read.
+async fn others_are_served(site: &Site) {
+    for _ in 0..30 {
+        site.get("/other").await.assert_ok("ok");
+    }
+}
+
+/// A site with files of half a MiB below `/public/`.
+async fn with_files(app: &Upstream, names: impl Iterator<Item = String>, plan: &str) -> (SitePlan, Vec<u8>) {
+    let (body, routes) = (patterned(MIB / 2), "[[routes]]\nmatch = '/public/*'\nstatic = { dir = '.' }");
+    let config = format!("{LITTLE_MEMORY}\n{plan}\n{routes}\n[[routes]]\nmatch = '*'\npool = 'app'");
+    let plan = site(&config).with("app", app);
+    std::fs::create_dir(plan.folder().join("public")).unwrap();
+    for name in names {
+        std::fs::write(plan.folder().join(name), &body).unwrap();
+    }
+    (plan, body)
+}
+
+#[tokio::test]
+async fn unread_files_are_read_only_when_their_client_takes_them() {
+    let app = app_with_large(0).await;
+    let (plan, body) = with_files(&app, once("public/large".into()), "").await;
+    let site = plan.start().await;
+    let before = descriptors(site.pid()).len();
+    let mut clients = that_read_nothing(&site, |_| "/public/large".into()).await;
+    others_are_served(&site).await;
+    let further = descriptors(site.pid()).len() - before;
+    assert!(further <= CLIENTS as usize + 8, "{further} descriptors for {CLIENTS} clients and one file");
+    for client in &mut clients {
+        reads_all(client, &body).await;
+    }
+    let spool = spool(&site).await;
+    assert_eq!(spool["answers"], 0, "a file needs no second file: {spool}");
+    drop(clients);
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn unread_files_beyond_the_descriptors_are_opened_only_to_be_read() {
+    let app = app_with_large(0).await;
+    let name = |n: u64| format!("public/{n}");
+    let names = (0..CLIENTS * STREAMS).map(name);
+    let (plan, body) = with_files(&app, names, "server.max_connections = 20").await;
+    let site = plan.with_open_files(FEW_FILES, FEW_FILES).start().await;
+    let before = descriptors(site.pid()).len();
+    let mut clients = that_read_nothing(&site, |n| format!("/{}", name(n))).await;
+    others_are_served(&site).await;
+    let further = descriptors(site.pid()).len() - before;
+    assert!(further < 50, "{further} descriptors for {} files", CLIENTS * STREAMS);
+    for client in &mut clients {
+        reads_all(client, &body).await;
+    }
+}
+
+#[tokio::test]
+async fn unread_answers_of_workers_go_to_their_files_once() {
+    let size = MIB / 8;
+    let app = app_with_large(size).await;
+    let config = format!("{LITTLE_MEMORY}\npools.app.queue.limit = 1000");
+    let site = in_front_of(&app, &config).await;
+    let mut clients = that_read_nothing(&site, |_| "/large".into()).await;
+    app.has_seen((CLIENTS * STREAMS) as usize).await;
+    site.settles("app", 0, 0).await;
+    others_are_served(&site).await;
+    let before = spool(&site).await;
+    assert!(before["used"].as_u64().unwrap() > 4 << 20, "{before}");
+    others_are_served(&site).await;
+    assert_eq!(spool(&site).await, before, "nothing moves while nothing is read");
+    for client in &mut clients {
+        reads_all(client, &patterned(size)).await;
+    }
+    let after = spool(&site).await;
+    assert!(after["answers"].as_u64().unwrap() <= 2 * CLIENTS * STREAMS, "{after}");
+    drop(clients);
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn unread_answers_have_only_so_many_files() {
+    let app = app_with_large(MIB / 8).await;
+    let config = format!("{LITTLE_MEMORY}\nserver.max_connections = 20\npools.app.queue.limit = 1000");
+    let site = site(&config).with("app", &app).with_open_files(FEW_FILES, FEW_FILES).start().await;
+    let before = descriptors(site.pid()).len();
+    let clients = that_read_nothing(&site, |_| "/large".into()).await;
+    app.has_seen((CLIENTS * STREAMS) as usize).await;
+    let spool = spool(&site).await;
+    let limit = spool["files_limit"].as_u64().unwrap();
+    assert!(limit < CLIENTS * STREAMS && spool["files"].as_u64().unwrap() <= limit, "{spool}");
+    let further = descriptors(site.pid()).len() - before;
+    assert!(further < 150, "{further} descriptors: {spool}");
+    site.settles("app", 0, 0).await;
+    others_are_served(&site).await;
+    let cut = site.status().await["connections"]["cut"].clone();
+    assert!(cut["spool_full"].as_u64().unwrap() > 0, "a worker does not wait for them: {cut}");
+    drop(clients);
+    is_given_back(&site).await;
+    assert_eq!(spool_files(&site).await, 0);
+}
+
+async fn spool_files(site: &Site) -> u64 {
+    spool(site).await["files"].as_u64().unwrap()
+}
