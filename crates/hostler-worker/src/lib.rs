@@ -46,6 +46,7 @@ mod recycling;
 mod rollout;
 mod rotation;
 mod running;
+mod runtime_folder;
 mod scaling;
 mod settings;
 mod shared;

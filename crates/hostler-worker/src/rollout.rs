@@ -93,7 +93,7 @@ impl Plan {
             RolloutEvent::RestartAnew => self.restart_anew(),
             RolloutEvent::Count(count) => self.resize(count),
             RolloutEvent::Due(task, reason) => self.recycle(task, reason, now),
-            RolloutEvent::Heard(task, WorkerReport::Deaf) => self.recycle(task, Reason::Deaf, now),
+            RolloutEvent::Heard(task, WorkerReport::Deaf(reason)) => self.recycle(task, reason, now),
             RolloutEvent::Heard(task, WorkerReport::TookOver) => self.took_over(task),
             RolloutEvent::Heard(task, WorkerReport::Ended { how }) => self.ended(task, how, now),
             RolloutEvent::Heard(task, WorkerReport::Ready) => self.seen(task, true),
@@ -243,10 +243,10 @@ impl Plan {
             }
             ReplaceCause::Recycled(reason) => {
                 let pause = match reason {
-                    Reason::Deaf => PAUSE_WHILE_DEAF,
+                    reason if reason.is_deaf() => PAUSE_WHILE_DEAF,
                     _ => RECYCLING_PAUSE * 2_u32.pow(self.failed_recyclings.min(DOUBLINGS)),
                 };
-                self.failed_recyclings += u32::from(reason != Reason::Deaf);
+                self.failed_recyclings += u32::from(!reason.is_deaf());
                 self.recycles_again_at = Some(now + pause);
                 vec![RolloutAction::KeepOld { index: worker, reason, how, pause }]
             }
@@ -328,7 +328,7 @@ impl Plan {
             return vec![RolloutAction::Retire { task, why }];
         }
         let is_busy = self.restarting || self.replacement.is_some() || self.leaving.is_some();
-        let longest = if reason == Reason::Deaf { PAUSE_WHILE_DEAF } else { Duration::MAX };
+        let longest = if reason.is_deaf() { PAUSE_WHILE_DEAF } else { Duration::MAX };
         let is_paused = |at: Instant| now < at && at - now <= longest;
         if is_busy || self.recycles_again_at.is_some_and(is_paused) {
             return vec![];

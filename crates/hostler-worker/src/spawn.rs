@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use command_fds::{CommandFdExt, FdMapping};
 use tokio::process::{ChildStderr, ChildStdout, Command};
@@ -13,6 +14,7 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 use super::compile_cache::CacheChoice;
 use super::context::{Port, Stem, SupervisorContext};
 use super::process::Process;
+use super::runtime_folder::{RuntimeFolder, at};
 use super::settings::{Bind, WorkerSettings};
 
 const LISTEN_FD: i32 = 3;
@@ -22,6 +24,7 @@ const CHANNEL_FD: i32 = 4;
 pub(super) struct Spawn<'a> {
     pub settings: &'a WorkerSettings,
     pub context: &'a SupervisorContext,
+    pub folder: &'a Arc<RuntimeFolder>,
     pub pool: &'a str,
     pub index: usize,
     pub generation: u64,
@@ -90,11 +93,13 @@ impl Spawn<'_> {
     }
 
     fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {
-        let stem = self.context.stem(self.pool, self.index);
+        let stem = self.context.stem(self.folder, self.pool, self.index);
         let (inherited, own, control) = (stem.path("fd"), stem.path("app"), stem.path("ctl"));
-        let listener = UnixListener::bind(&inherited)?;
+        let bind =
+            |path: &Path| UnixListener::bind(path).map_err(|error| at(path, "make the socket", &error));
+        let listener = bind(&inherited)?;
         let inode = rustix::fs::fstat(listener.as_fd())?.st_ino;
-        let control_listener = UnixListener::bind(&control)?;
+        let control_listener = bind(&control)?;
         command
             .env("HOSTLER_LISTEN_FD", LISTEN_FD.to_string())
             .env("HOSTLER_LISTEN_INODE", inode.to_string());
@@ -103,7 +108,7 @@ impl Spawn<'_> {
         let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
         let before = format!("{before}{}", self.settings.development.node_options());
         let before = with_secret_inspector(before.trim_start());
-        command.env("NODE_OPTIONS", with_preload(&before, self.context.preload()));
+        command.env("NODE_OPTIONS", with_preload(&before, &self.folder.preload()));
         let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _stem: stem };
         Ok((ways, listener.into()))
     }

@@ -258,7 +258,7 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 
 #[test]
 fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled() {
-    let deaf = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf);
+    let deaf = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf(Reason::Deaf));
     let hired = RolloutAction::Hire {
         task: WorkerTaskId(2),
         index: 1,
@@ -272,7 +272,7 @@ fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled(
 
 #[test]
 fn a_worker_that_does_not_listen_waits_a_short_time_after_a_failed_replacement_of_any_kind() {
-    let deaf = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf);
+    let deaf = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf(Reason::Deaf));
     // For its age it would be recycled again after 60 s.
     let pool = pool(1).due(1).ends(2).after(30 * SECOND).due(1).ends(3).due(1).does(&[]);
     let mut pool = pool.on(deaf());

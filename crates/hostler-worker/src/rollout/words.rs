@@ -20,8 +20,8 @@ pub(crate) enum WorkerReport {
     /// It died although Hostler had not asked for it: after this many failed boots in a row or, if that is 0, after it
     /// was ready.
     Died { failed_boots: u32, how: String },
-    /// Its app has closed the server, and the process lives.
-    Deaf,
+    /// No new connection reaches it, for this reason, and the process lives.
+    Deaf(Reason),
     /// A successor has passed its probation. From now on it is a regular worker.
     TookOver,
     /// It has stopped for good, and its worker task has ended.

@@ -312,11 +312,10 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);
-        if let Some(directory) = running.pool_context.runtime_directory() {
-            let folder = running.invocation.surroundings.folder.clone();
-            let token_file = running.config.load().server.admin_token_file.clone();
-            note::write(directory, &NotedHostler { admin: address, folder, token_file });
-        }
+        let folder = running.invocation.surroundings.folder.clone();
+        let token_file = running.config.load().server.admin_token_file.clone();
+        let note = NotedHostler { admin: address, folder, token_file };
+        running.pool_context.keep_file(note::FILE, &note.to_string());
         if let Some((taken, real)) = listeners.moved_admin() {
             let told =
                 format!("{taken} is taken, so commands need another address: hostler status --admin {real}");
