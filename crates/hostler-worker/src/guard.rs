@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use super::own_children::OwnChild;
 use super::process_end::end_of;
 
 /// The guard removes only directories whose names begin like this.
@@ -47,6 +48,7 @@ struct GuardState {
 /// The guard process, and the groups it was told.
 struct Held {
     process: Child,
+    own: OwnChild,
     /// The standard input of the guard.
     orders: File,
     groups: BTreeSet<i32>,
@@ -58,8 +60,8 @@ impl Guard {
     /// Starts the guard, and a task that replaces it if it dies. Needs a runtime.
     pub fn start(command: GuardCommand, directory: &Path) -> io::Result<Self> {
         let groups = BTreeSet::new();
-        let (process, orders) = spawn(&command, directory, &groups)?;
-        let held = Held { process, orders, groups, directory: directory.into() };
+        let ((process, own), orders) = spawn(&command, directory, &groups)?;
+        let held = Held { process, own, orders, groups, directory: directory.into() };
         let state = Arc::new(GuardState { command, held: held.into() });
         tokio::spawn(relieve(Arc::downgrade(&state)));
         Ok(Self(state))
@@ -112,10 +114,10 @@ impl GuardState {
             let held = self.held();
             (held.groups.clone(), held.directory.clone())
         };
-        let (process, orders) = spawn(&self.command, &directory, &known)?;
+        let ((process, own), orders) = spawn(&self.command, &directory, &known)?;
         let mut held = self.held();
         held.reap();
-        (held.process, held.orders) = (process, orders);
+        (held.process, held.own, held.orders) = (process, own, orders);
         // Changes since then went to the guard before.
         let lines = held.groups.difference(&known).map(|group| format!("+{group}\n"));
         let lines: Vec<_> =
@@ -157,13 +159,18 @@ async fn relieve(state: Weak<GuardState>) {
 }
 
 /// Starts a guard that has all groups in its pipe from the start: it can read them even if Hostler dies right after.
-fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io::Result<(Child, File)> {
+fn spawn(
+    command: &GuardCommand,
+    directory: &Path,
+    groups: &BTreeSet<i32>,
+) -> io::Result<((Child, OwnChild), File)> {
     let (read, written) = io::pipe()?;
     rustix::io::ioctl_fionbio(&written, true)?;
     let orders = File::from(OwnedFd::from(written));
     tell(&orders, &format!("dir {}\n", directory.display()))?;
     groups.iter().try_for_each(|group| tell(&orders, &format!("+{group}\n")))?;
-    let process = Command::new(&command.program)
+    let mut guard = Command::new(&command.program);
+    guard
         .args(&command.args)
         .arg0("hostler-guard")
         .process_group(0) // a Ctrl-C must not reach it
@@ -171,8 +178,8 @@ fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io
         .stdin(read)
         .stdout(Stdio::null())
         // A reader of Hostler's standard error must see its end when Hostler ends.
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    let process = OwnChild::start(|| guard.spawn(), |child| Some(child.id()))?;
     Ok((process, orders))
 }
 

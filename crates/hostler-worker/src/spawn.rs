@@ -9,10 +9,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use command_fds::{CommandFdExt, FdMapping};
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::compile_cache::CacheChoice;
 use super::context::{Port, Stem, SupervisorContext};
+use super::own_children::OwnChild;
 use super::process::Process;
 use super::runtime_folder::{RuntimeFolder, at};
 use super::settings::{Bind, WorkerSettings};
@@ -81,14 +82,15 @@ impl Spawn<'_> {
         command.process_group(0).kill_on_drop(true);
         // Dropping `command` closes our copies of the descriptors, so the socket of a dead worker refuses connections at
         // once.
-        let mut child = command.spawn().map_err(|error| explain(error, program, &self.settings.cwd))?;
+        let (mut child, own) = OwnChild::start(|| command.spawn(), Child::id)
+            .map_err(|error| explain(error, program, &self.settings.cwd))?;
         drop(command);
         if let Some(pid) = child.id() {
             self.context.limit_open_files(pid);
         }
 
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let process = Process::new(child, self.context)?;
+        let process = Process::new((child, own), self.context)?;
         Ok(Spawned { process, channel: ours, stdout, stderr, ways })
     }
 

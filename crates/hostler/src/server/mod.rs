@@ -99,6 +99,7 @@ async fn serve(
     journal: &Journal,
 ) -> Result<(), StartError> {
     let mut signals = Signals::new()?;
+    tokio::spawn(hostler_worker::reap_orphans());
     let notify = Notify::of(&invocation.surroundings.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
     let (inherited, inheritance) = match &handover {

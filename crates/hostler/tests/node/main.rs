@@ -33,6 +33,7 @@ mod order;
 mod paths;
 mod poison;
 mod proc;
+mod process_one;
 mod profiles;
 mod rotation;
 mod site;
