@@ -72,7 +72,7 @@ pub use inspection::{InspectionEvent, InspectionKind};
 pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogLevel, WorkerRecord};
 pub use node_figures::{CollectionTimes, GarbageCollections, HeapUse, LoopDelay, NodeFigures};
 pub use own_children::{OwnChild, reap_orphans};
-pub use rollout::{RestartError, Restarted};
+pub use rollout::{Reached, RestartError, Restarted};
 pub use rotation::Rotation;
 pub use scaling::WorkerMemory;
 pub use settings::{

@@ -9,6 +9,7 @@
 //! of a new worker that was ready end a restart only when it has died [`MOST_LOSSES`] times more often than all old
 //! workers together.
 
+mod reached;
 mod spares;
 mod words;
 
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
+pub use reached::Reached;
 use spares::{Reserve, Workers};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
 pub use words::{RestartError, Restarted};
@@ -132,12 +134,6 @@ impl Plan {
         self.replacement.as_ref().map(|replacement| replacement.place + 1)
     }
 
-    /// How many workers are of the newest generation, and how many workers there are.
-    pub fn progress(&self) -> (usize, usize) {
-        let new = self.places.iter().filter(|place| place.release == self.release).count();
-        (new, self.places.len())
-    }
-
     fn restart(&mut self) -> Vec<RolloutAction> {
         if planted!(LostRestart) && self.restarting {
             return vec![];
@@ -235,10 +231,10 @@ impl Plan {
         let worker = replacement.place + 1;
         match replacement.cause {
             ReplaceCause::Restart => {
-                let (replaced, total) = self.progress();
+                let reached = self.reached();
                 self.fail(match replacement.losses > MOST_LOSSES {
-                    true => RestartError::Unstable { worker, how, replaced, total },
-                    false => RestartError::Boot { worker, how, replaced, total },
+                    true => RestartError::Unstable { worker, how, reached },
+                    false => RestartError::Boot { worker, how, reached },
                 })
             }
             ReplaceCause::Recycled(reason) => {
@@ -316,8 +312,8 @@ impl Plan {
         let successor = self.replacement.take().map(|replacement| replacement.successor);
         let mut actions: Vec<_> =
             successor.map(|task| RolloutAction::Retire { task, why }).into_iter().collect();
-        let (replaced, total) = self.progress();
-        actions.extend(self.fail(RestartError::Unstable { worker, how, replaced, total }));
+        let reached = self.reached();
+        actions.extend(self.fail(RestartError::Unstable { worker, how, reached }));
         actions
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::reached::Reached;
 use crate::recycling::Reason;
 use crate::settings::Spares;
 
@@ -99,32 +100,24 @@ pub struct Restarted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestartError {
     /// A worker of the new generation did not get ready; the old one stays.
-    #[error(
-        "the new worker {worker} did not get ready: {how}; {replaced} of {total} workers were replaced, the others stay"
-    )]
+    #[error("the new worker {worker} did not get ready: {how}; {reached}")]
     Boot {
         /// The worker's number.
         worker: usize,
         /// What happened to it, with the most useful line of its output.
         how: String,
-        /// How many workers had been replaced before.
-        replaced: usize,
-        /// How many workers there are.
-        total: usize,
+        /// How far the restart has come.
+        reached: Reached,
     },
     /// A worker of the new generation died repeatedly after it was ready, more often than the old ones.
-    #[error(
-        "the new worker {worker} keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
-    )]
+    #[error("the new worker {worker} keeps dying: {how}; {reached}")]
     Unstable {
         /// The worker's number.
         worker: usize,
         /// What happened to it the last time.
         how: String,
-        /// How many workers had been replaced before.
-        replaced: usize,
-        /// How many workers there are.
-        total: usize,
+        /// How far the restart has come.
+        reached: Reached,
     },
     /// The workers are being stopped.
     #[error("the workers are being stopped")]
