@@ -102,18 +102,21 @@ async fn serve(
     tokio::spawn(hostler_worker::reap_orphans());
     let notify = Notify::of(&invocation.surroundings.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
-    let (inherited, inheritance) = match &handover {
+    let (inherited, mut inheritance) = match &handover {
         Some(handover) => handover.receive_sockets().await.map_err(StartError::TakeOver)?,
         None => {
             given.describe().for_each(|line| journal.event(Level::Info, &line));
             (given.assign(&config)?, Inheritance::default())
         }
     };
+    let broken = std::mem::take(&mut inheritance.broken);
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
     let running =
         RunningServer::start((config, invocation, options), listeners, inheritance, journal.clone())?;
     let running = Arc::new(running);
-    if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
+    if let Err(error) =
+        wait_until_allowed_to_begin(&running, (handover.as_ref(), &broken), &mut signals).await
+    {
         stop::stop_workers(&running, &mut signals, true).await;
         // A stop before the first client is no failure.
         return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
@@ -237,11 +240,12 @@ async fn wait_for_stop(
 /// the start.
 async fn wait_until_allowed_to_begin(
     running: &RunningServer,
-    handover: Option<&Handover>,
+    (handover, broken): (Option<&Handover>, &[String]),
     signals: &mut Signals,
 ) -> std::io::Result<()> {
     let pools = running.pools.load_full();
-    let pools: Vec<_> = pools.iter().collect();
+    // They did not work before, and would hold up the upgrade of all others.
+    let pools: Vec<_> = pools.iter().filter(|pool| !broken.iter().any(|name| **name == *pool.name)).collect();
     let filled = async {
         if let Some(registering) = &running.registering {
             registering.filled().await;

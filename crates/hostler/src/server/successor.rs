@@ -40,6 +40,8 @@ pub(super) struct Legacy {
     pub sticky_key: StickyKey,
     /// How many workers each pool has.
     pub workers: String,
+    /// Pools of which no worker works.
+    pub broken: Vec<String>,
 }
 
 pub(super) struct Successor {
@@ -110,7 +112,9 @@ impl Successor {
         if let Some(file) = legacy.registrations {
             self.channel.hand_over_registrations(&file).await?;
         }
-        self.channel.send(&SuccessorMessage::NoMore { sticky_key: Some(legacy.sticky_key) }).await
+        self.channel
+            .send(&SuccessorMessage::NoMore { sticky_key: Some(legacy.sticky_key), broken: legacy.broken })
+            .await
     }
 
     /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives.
