@@ -13,6 +13,7 @@ use super::boot_gate::{BootGate, BootTurn, Turns};
 use super::cpus::{CpuBoard, FreeCpus};
 use super::guard::{Guard, GuardCommand};
 use super::log::{LogSink, WorkerLog};
+use super::memory_group::{KillCount, MemoryGroups};
 use super::runtime_folder::{KeptFiles, PRELOAD, RuntimeFolder, remove_abandoned};
 use super::scaling::Resources;
 
@@ -77,6 +78,7 @@ struct ContextInner {
     resources: Arc<Resources>,
     cpus: CpuBoard,
     workers_before: BTreeMap<String, usize>,
+    kills: Mutex<KillCount>,
 }
 
 /// The runtime directory, and the files that it must have.
@@ -109,6 +111,7 @@ impl SupervisorContext {
             resources: Arc::new(Resources::new(settings.worker_memory)),
             cpus: CpuBoard::default(),
             workers_before: settings.workers_before,
+            kills: Mutex::default(),
         })))
     }
 
@@ -170,6 +173,18 @@ impl SupervisorContext {
         }
         held.folder.restore(&held.files)?;
         Ok(Arc::clone(&held.folder))
+    }
+
+    /// Why a process was killed that was started when the kernel had killed `before` processes for want of memory. None: not for that.
+    pub(super) fn killed_for_memory(&self, before: Option<u64>) -> Option<String> {
+        let groups = MemoryGroups::own();
+        let (before, now) = before.zip(groups.kills())?;
+        if !self.0.kills.lock().unwrap_or_else(PoisonError::into_inner).explains(before, now) {
+            return None;
+        }
+        let limit =
+            groups.least_limit().map_or(String::new(), |limit| format!(" (limit {} MiB)", limit >> 20));
+        Some(format!("the kernel has killed it for want of memory{limit}"))
     }
 
     fn held(&self) -> MutexGuard<'_, HeldFolder> {

@@ -77,8 +77,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             // Before its last output is read, so that a spare can join the pool at once.
             self.report(WorkerReport::Left);
         }
+        let mut how = exit.to_string();
         if let Some(mut running) = self.running.take() {
             running.exit_notifier.end(exit.cause());
+            if let Some(why) = self.killed_for_memory(exit, running.kills_before) {
+                how = format!("{how}: {why}");
+            }
             if matches!(self.life.state(), LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
                 // The real cost is not known any more; it is at most about this.
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
@@ -95,16 +99,24 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             };
             if let Some(when) = when {
                 let line = running.tail.most_useful_line().map_or(String::new(), |line| format!(": {line}"));
-                self.status.last_error = Some(format!("{exit} {when}{line}"));
+                self.status.last_error = Some(format!("{how} {when}{line}"));
             }
-            self.note_end(exit, &running);
+            self.note_end(exit, &how, &running);
             if running.unused_server.is_some() {
                 self.shared.note_obstacle(None);
             }
         }
-        self.status.last_exit = Some(exit.to_string());
-        self.inspection_fails(&exit.to_string());
+        self.inspection_fails(&how);
+        self.status.last_exit = Some(how);
         LifecycleEvent::Exited(self.death(exit))
+    }
+
+    /// The kernel says only that it was killed, so its counter is asked.
+    fn killed_for_memory(&self, exit: Exit, before: Option<u64>) -> Option<String> {
+        let is_ours = matches!(self.life.state(), LifecycleState::Killed { .. });
+        // A shell or npm exits with 137 if its child was killed.
+        let was_killed = exit.was_killed() || exit.code_and_signal().0 == Some(137);
+        if is_ours || !was_killed { None } else { self.shared.context.killed_for_memory(before) }
     }
 
     fn death(&self, exit: Exit) -> DeathReport {

@@ -28,6 +28,7 @@ mod limits;
 mod listening;
 mod load;
 mod logs;
+mod memory_limit;
 mod mute;
 mod order;
 mod paths;

@@ -1,6 +1,6 @@
 //! Advice about what Hostler itself needs: files, memory, disk, log, configuration. Knows no pools and no clients.
 
-use super::finding::{Finding, bytes, file, line, percent, sentences, time};
+use super::finding::{Finding, bytes, file, percent, sentences, time};
 use super::history::View;
 use super::table;
 
