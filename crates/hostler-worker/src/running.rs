@@ -22,7 +22,6 @@ use super::heartbeat::Heartbeat;
 use super::inspection::{Inspectable, PreloadReply};
 use super::inspector::{self, Diagnosis, Notices};
 use super::log::{OutputStream, Tail, WorkerLog};
-use super::memory_group::MemoryGroups;
 use super::message::{Report, ToWorker, Via};
 use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time, tell_end};
@@ -41,8 +40,6 @@ const REOPENING: Duration = Duration::from_secs(2);
 pub(super) struct RunningProcess {
     pub process: Process,
     pub started: Instant,
-    /// How many processes the kernel had killed for want of memory then.
-    pub kills_before: Option<u64>,
     /// Reports the end of the process to its requests.
     pub exit_notifier: ExitNotifier,
     pub address: Option<WorkerAddress>,
@@ -94,7 +91,6 @@ pub(super) struct RunningProcess {
 
 impl RunningProcess {
     pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
-        let kills_before = MemoryGroups::own().kills();
         let mut spawned = spawn.spawn()?;
         let (tail, notices) = (Tail::default(), Notices::default());
         let shown_pid = Arc::new(AtomicU32::new(spawned.process.pid()));
@@ -126,7 +122,6 @@ impl RunningProcess {
         Ok(Self {
             process: spawned.process,
             started: Instant::now(),
-            kills_before,
             exit_notifier: ExitNotifier::new(),
             address: None,
             health: None,

@@ -80,7 +80,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let mut how = exit.to_string();
         if let Some(mut running) = self.running.take() {
             running.exit_notifier.end(exit.cause());
-            if let Some(why) = self.killed_for_memory(exit, running.kills_before) {
+            if let Some(why) = self.killed_for_memory(exit, running.process.kills_before) {
                 how = format!("{how}: {why}");
             }
             if matches!(self.life.state(), LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {

@@ -84,6 +84,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal(&config, &invocation.surroundings.environment)?;
     let admin = config.server.admin.clone();
+    runtime.spawn(hostler_worker::reap_orphans());
     let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(BLOCKING_LIMIT);
@@ -99,7 +100,6 @@ async fn serve(
     journal: &Journal,
 ) -> Result<(), StartError> {
     let mut signals = Signals::new()?;
-    tokio::spawn(hostler_worker::reap_orphans());
     let notify = Notify::of(&invocation.surroundings.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
     let (inherited, mut inheritance) = match &handover {
@@ -111,9 +111,8 @@ async fn serve(
     };
     let broken = std::mem::take(&mut inheritance.broken);
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
-    let running =
-        RunningServer::start((config, invocation, options), listeners, inheritance, journal.clone())?;
-    let running = Arc::new(running);
+    let start = (config, invocation, options);
+    let running = Arc::new(RunningServer::start(start, listeners, inheritance, journal.clone())?);
     if let Err(error) =
         wait_until_allowed_to_begin(&running, (handover.as_ref(), &broken), &mut signals).await
     {
