@@ -7,26 +7,30 @@ use std::path::{Path, PathBuf};
 const NO_LIMIT: u64 = 1 << 60;
 
 /// The names of the files in one version of control groups.
-struct Names {
+struct GroupFiles {
     limit: &'static str,
     used: &'static str,
     inactive: &'static str,
     kills: &'static str,
 }
 
-const VERSION_1: Names = Names {
+const VERSION_1: GroupFiles = GroupFiles {
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
     inactive: "total_inactive_file",
     kills: "memory.oom_control",
 };
-const VERSION_2: Names =
-    Names { limit: "memory.max", used: "memory.current", inactive: "inactive_file", kills: "memory.events" };
+const VERSION_2: GroupFiles = GroupFiles {
+    limit: "memory.max",
+    used: "memory.current",
+    inactive: "inactive_file",
+    kills: "memory.events",
+};
 
 /// The control groups of a process: its own first, then those that hold it. Each may have a limit.
 pub struct MemoryGroups {
     folders: Vec<PathBuf>,
-    names: &'static Names,
+    names: &'static GroupFiles,
 }
 
 /// The use and the limit of one group in bytes.

@@ -9,7 +9,6 @@
 //! of a new worker that was ready end a restart only when it has died [`MOST_LOSSES`] times more often than all old
 //! workers together.
 
-mod reached;
 mod spares;
 mod words;
 
@@ -20,10 +19,9 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
-pub use reached::Reached;
 use spares::{Reserve, Workers};
+pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
-pub use words::{RestartError, Restarted};
 
 /// This many failed boots in a row of a new worker stop the rollout.
 const MOST_FAILED_BOOTS: u32 = 3;
@@ -129,6 +127,12 @@ impl Plan {
         self.restarting
     }
 
+    /// How many workers are of the newest generation, and how many workers there are.
+    pub fn progress(&self) -> Reached {
+        let replaced = self.places.iter().filter(|place| place.release == self.release).count();
+        Reached { replaced, total: self.places.len(), any_ready: self.places.iter().any(|place| place.ready) }
+    }
+
     /// The worker that is being replaced.
     pub fn replacing(&self) -> Option<usize> {
         self.replacement.as_ref().map(|replacement| replacement.place + 1)
@@ -231,7 +235,7 @@ impl Plan {
         let worker = replacement.place + 1;
         match replacement.cause {
             ReplaceCause::Restart => {
-                let reached = self.reached();
+                let reached = self.progress();
                 self.fail(match replacement.losses > MOST_LOSSES {
                     true => RestartError::Unstable { worker, how, reached },
                     false => RestartError::Boot { worker, how, reached },
@@ -312,8 +316,8 @@ impl Plan {
         let successor = self.replacement.take().map(|replacement| replacement.successor);
         let mut actions: Vec<_> =
             successor.map(|task| RolloutAction::Retire { task, why }).into_iter().collect();
-        let reached = self.reached();
-        actions.extend(self.fail(RestartError::Unstable { worker, how, reached }));
+        let error = RestartError::Unstable { worker, how, reached: self.progress() };
+        actions.extend(self.fail(error));
         actions
     }
 

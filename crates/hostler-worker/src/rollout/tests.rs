@@ -92,7 +92,7 @@ fn a_restart_replaces_one_worker_after_the_other() {
     let pool = pool(2).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
     let pool = pool.ready(3).does(&[]).takes_over(3).does(&[retire(1)]);
     let pool = pool.ends(1).does(&[hire(4, 2)]);
-    assert_eq!((pool.plan.progress(), pool.plan.replacing()), ((1, 2), Some(2)));
+    assert_eq!((pool.plan.progress(), pool.plan.replacing()), (reached(1, 2, true), Some(2)));
     let pool = pool.takes_over(4).does(&[retire(2)]);
     assert!(pool.plan.is_restarting());
     let pool = pool.ends(2).does(&[RolloutAction::Reached(1)]);

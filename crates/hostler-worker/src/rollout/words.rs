@@ -1,9 +1,9 @@
 //! The events and actions of a pool's plan. Knows no rules.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reached::Reached;
 use crate::recycling::Reason;
 use crate::settings::Spares;
 
@@ -94,6 +94,25 @@ pub struct Restarted {
     pub workers: usize,
     /// The time from the command to the end.
     pub took: Duration,
+}
+
+/// How far a restart has come. `Display` is a part of a sentence about one that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// How many workers are new.
+    pub replaced: usize,
+    /// How many workers there are.
+    pub total: usize,
+    /// A worker is ready, an old or a new one.
+    pub any_ready: bool,
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replaced, total, any_ready } = self;
+        let others = if *any_ready { "the others stay" } else { "and none is ready" };
+        write!(f, "{replaced} of {total} workers were replaced, {others}")
+    }
 }
 
 /// Why a restart did not replace all workers.
