@@ -108,11 +108,39 @@ impl Document {
             without_consequences(text, &errors).for_each(&mut refuse);
             return None;
         }
-        // The second parse reads the numbers. It can still refuse one that does not fit.
-        let values = toml::from_str(text).inspect_err(&mut refuse).ok()?;
-        let mut document = Self { values, ..Self::empty(name) };
+        let mut document = Self::empty(name);
         document.note_table(&lines, &KeyPath::default(), spans.get_ref());
-        Some(document)
+        // The second parse reads the numbers. It can still refuse one that does not fit.
+        match toml::from_str(text) {
+            Ok(values) => Some(Self { values, ..document }),
+            Err(error) => {
+                match error.span().and_then(|span| document.misfit(lines.place(span.start), text.get(span)?))
+                {
+                    Some((place, told)) => report.error(place, told),
+                    None => refuse(&error),
+                }
+                None
+            }
+        }
+    }
+
+    /// The complaint about a whole number that is too large.
+    fn misfit(&self, place: SourcePlace, written: &str) -> Option<(SourcePlace, String)> {
+        let is_number = written.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '+' | '_'));
+        let is_here =
+            |origin: &ValueOrigin| matches!(origin, ValueOrigin::File { value, .. } if *value == place);
+        let (path, _) = self.origins.iter().find(|(_, origin)| is_here(origin)).filter(|_| is_number)?;
+        let limit = if written.starts_with('-') { i64::MIN } else { i64::MAX };
+        let how = if limit < 0 { "too small, the smallest" } else { "too large, the largest" };
+        let told = format!("{path}: the number {written} is {how} is {limit}");
+        Some((place, told))
+    }
+
+    /// The complaint about a file that is not UTF-8.
+    pub fn refuse_encoding(name: &str, bytes: &[u8], valid_up_to: usize, report: &mut Report) {
+        let text = String::from_utf8_lossy(&bytes[..valid_up_to]);
+        let place = LineIndex::new(name, &text).place(text.len());
+        report.error(place, "this is not UTF-8; save the file in this encoding".to_owned());
     }
 
     fn note_table(&mut self, lines: &LineIndex, path: &KeyPath, table: &DeTable<'_>) {

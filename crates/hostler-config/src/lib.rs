@@ -166,8 +166,14 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
 fn text_of_file(invocation: &Invocation) -> Result<Option<(String, String)>, ConfigErrors> {
     let Some(path) = &invocation.file else { return Ok(None) };
     let name = path.display().to_string();
-    match std::fs::read_to_string(invocation.surroundings.folder.join(path)) {
-        Ok(text) => Ok(Some((name, text))),
+    let mut report = Report::default();
+    match std::fs::read(invocation.surroundings.folder.join(path)).map(String::from_utf8) {
+        Ok(Ok(text)) => Ok(Some((name, text))),
+        Ok(Err(error)) => {
+            let valid = error.utf8_error().valid_up_to();
+            Document::refuse_encoding(&name, error.as_bytes(), valid, &mut report);
+            report.finish(None).map(|(none, _)| none)
+        }
         Err(error) => {
             let help = match error.kind() {
                 NotFound => {
@@ -175,7 +181,6 @@ fn text_of_file(invocation: &Invocation) -> Result<Option<(String, String)>, Con
                 }
                 _ => "",
             };
-            let mut report = Report::default();
             report.error(SourcePlace::File(name), format!("{}{help}", access::unreadable(&error)));
             report.finish(None).map(|(none, _)| none)
         }

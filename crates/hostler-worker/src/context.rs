@@ -7,21 +7,16 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use rustix::fs::Mode;
-use tempfile::TempDir;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::boot_gate::{BootGate, BootTurn, Turns};
 use super::cpus::{CpuBoard, FreeCpus};
-use super::guard::{DIRECTORY_PREFIX, Guard, GuardCommand};
-use super::log::LogSink;
+use super::guard::{Guard, GuardCommand};
+use super::log::{LogSink, WorkerLog};
+use super::memory_group::{KillCount, MemoryGroups};
+use super::runtime_folder::{KeptFiles, PRELOAD, RuntimeFolder, remove_abandoned};
 use super::scaling::Resources;
 
-/// `sun_path` has 108 bytes on Linux and 104 elsewhere, and the last one is 0.
-const SOCKET_PATH_LIMIT: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
-/// The longest file name made here: pool, worker number, serial number and ending.
-const FILE_NAME_LIMIT: usize = 48;
 const POOL_NAME_LIMIT: usize = 16;
 
 /// The parts of a [`SupervisorContext`].
@@ -52,14 +47,9 @@ pub enum SupervisorContextError {
     /// No directory for the runtime directory. Holds one reason for each that was tried.
     #[error("no directory for the workers' sockets: {}", .0.join("; "))]
     NoDirectory(Vec<String>),
-    /// The preload could not be written.
-    #[error("cannot write {path}: {source}")]
-    Preload {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    /// The preload could not be written. The error names the file.
+    #[error("{0}")]
+    Preload(io::Error),
     /// The guard did not start.
     #[error("cannot start the guard process {program}: {source}")]
     Guard {
@@ -76,10 +66,10 @@ pub enum SupervisorContextError {
 pub struct SupervisorContext(Arc<ContextInner>);
 
 struct ContextInner {
-    // Dropped in this order: first the guard, which ends in peace, then the directory that it would remove.
+    // Dropped in this order: first the guard, which ends in peace, then the folder that it would remove.
     guard: Guard,
-    directory: TempDir,
-    preload: PathBuf,
+    folder: Mutex<HeldFolder>,
+    parents: Vec<PathBuf>,
     boots: BootGate,
     serial: AtomicU64,
     ports: Mutex<BTreeSet<u16>>,
@@ -88,22 +78,31 @@ struct ContextInner {
     resources: Arc<Resources>,
     cpus: CpuBoard,
     workers_before: BTreeMap<String, usize>,
+    kills: Mutex<KillCount>,
+}
+
+/// The runtime directory, and the files that it must have.
+struct HeldFolder {
+    folder: Arc<RuntimeFolder>,
+    files: KeptFiles,
 }
 
 impl SupervisorContext {
-    /// Makes the runtime directory, writes the preload into it, and starts the guard.
+    /// Makes the runtime directory, writes the preload into it, and starts the guard. Needs a runtime.
     pub fn new(settings: SupervisorContextSettings) -> Result<Self, SupervisorContextError> {
-        let directory = make_directory(&settings.parents)?;
-        let preload = directory.path().join("preload.cjs");
-        std::fs::write(&preload, settings.preload.as_bytes())
-            .map_err(|source| SupervisorContextError::Preload { path: preload.clone(), source })?;
+        let folder =
+            RuntimeFolder::make_in(&settings.parents).map_err(SupervisorContextError::NoDirectory)?;
+        let files = KeptFiles::from([(PRELOAD, settings.preload.into_owned().into_bytes())]);
+        folder.restore(&files).map_err(SupervisorContextError::Preload)?;
         let program = settings.guard.program.clone();
-        let guard = Guard::start(settings.guard, directory.path())
+        let guard = Guard::start(settings.guard, folder.path())
             .map_err(|source| SupervisorContextError::Guard { program, source })?;
+        let parents = settings.parents.clone();
+        tokio::task::spawn_blocking(move || remove_abandoned(&parents));
         Ok(Self(Arc::new(ContextInner {
             guard,
-            directory,
-            preload,
+            folder: Mutex::new(HeldFolder { folder: Arc::new(folder), files }),
+            parents: settings.parents,
             boots: BootGate::new(settings.cores, Path::new("/proc"), Path::new("/sys/fs/cgroup")),
             serial: AtomicU64::new(1),
             ports: Mutex::default(),
@@ -112,6 +111,7 @@ impl SupervisorContext {
             resources: Arc::new(Resources::new(settings.worker_memory)),
             cpus: CpuBoard::default(),
             workers_before: settings.workers_before,
+            kills: Mutex::default(),
         })))
     }
 
@@ -138,12 +138,57 @@ impl SupervisorContext {
     }
 
     /// The private runtime directory.
-    pub fn directory(&self) -> &Path {
-        self.0.directory.path()
+    pub fn directory(&self) -> PathBuf {
+        self.held().folder.path().to_owned()
     }
 
-    pub(super) fn preload(&self) -> &Path {
-        &self.0.preload
+    /// Writes a file into the runtime directory. It is written again whenever it was removed.
+    ///
+    /// Errors: those of the system.
+    pub fn keep_file(&self, name: &'static str, text: &str) -> io::Result<()> {
+        let mut held = self.held();
+        held.files.insert(name, text.into());
+        held.folder.write(name, text.as_bytes())
+    }
+
+    /// The runtime directory with all its files, for the start of a worker. Whatever was removed is made again: programs that clean up
+    /// temporary folders do not know that it is in use.
+    pub(super) fn folder(&self, log: &WorkerLog) -> io::Result<Arc<RuntimeFolder>> {
+        let mut held = self.held();
+        if !held.folder.is_there() {
+            let lost = held.folder.path().to_owned();
+            // A folder that somebody else has made at this path is not used.
+            let made = RuntimeFolder::make_at(&lost).or_else(|_| {
+                let refused = |why| io::Error::other(SupervisorContextError::NoDirectory(why).to_string());
+                RuntimeFolder::make_in(&self.0.parents).map_err(refused)
+            })?;
+            self.0.guard.guard_directory(made.path());
+            let place =
+                if made.path() == lost { "there".to_owned() } else { made.path().display().to_string() };
+            log.warn(format!(
+                "the folder of the workers' sockets, {}, was removed; Hostler makes it again: {place}",
+                lost.display()
+            ));
+            held.folder = Arc::new(made);
+        }
+        held.folder.restore(&held.files)?;
+        Ok(Arc::clone(&held.folder))
+    }
+
+    /// Why a process was killed that was started when the kernel had killed `before` processes for want of memory. None: not for that.
+    pub(super) fn killed_for_memory(&self, before: Option<u64>) -> Option<String> {
+        let groups = MemoryGroups::own();
+        let (before, now) = before.zip(groups.kills())?;
+        if !self.0.kills.lock().unwrap_or_else(PoisonError::into_inner).explains(before, now) {
+            return None;
+        }
+        let limit =
+            groups.least_limit().map_or(String::new(), |limit| format!(" (limit {} MiB)", limit >> 20));
+        Some(format!("the kernel has killed it for want of memory{limit}"))
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldFolder> {
+        self.0.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn guard(&self) -> &Guard {
@@ -168,11 +213,11 @@ impl SupervisorContext {
     }
 
     /// The beginning of unused paths, for one start of one worker.
-    pub(super) fn stem(&self, pool: &str, worker: usize) -> Stem {
+    pub(super) fn stem(&self, folder: &Arc<RuntimeFolder>, pool: &str, worker: usize) -> Stem {
         let serial = self.0.serial.fetch_add(1, Ordering::Relaxed);
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let name: String = pool.chars().filter(is_plain).take(POOL_NAME_LIMIT).collect();
-        Stem { directory: self.directory().to_owned(), name: format!("{name}-{worker}-{serial}.") }
+        Stem { folder: Arc::clone(folder), name: format!("{name}-{worker}-{serial}.") }
     }
 
     /// A free loopback port. No other worker gets it meanwhile.
@@ -189,20 +234,23 @@ impl SupervisorContext {
 
 /// The paths of one start of one worker. Dropping it removes the files that are left.
 pub(super) struct Stem {
-    directory: PathBuf,
+    folder: Arc<RuntimeFolder>,
     name: String,
 }
 
 impl Stem {
     pub fn path(&self, ending: &str) -> PathBuf {
-        self.directory.join(format!("{}{ending}", self.name))
+        self.folder.path().join(format!("{}{ending}", self.name))
     }
 }
 
 impl Drop for Stem {
     fn drop(&mut self) {
+        if !self.folder.is_there() {
+            return;
+        }
         // The preload makes files with other endings, so all files that begin with this stem are removed.
-        for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
             if entry.file_name().as_bytes().starts_with(self.name.as_bytes()) {
                 let _ = std::fs::remove_file(entry.path());
             }
@@ -220,33 +268,6 @@ impl Drop for Port {
     fn drop(&mut self) {
         self.context.0.ports.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address.port());
     }
-}
-
-/// A private directory, with a path short enough for the names of sockets in it.
-fn make_directory(parents: &[PathBuf]) -> Result<TempDir, SupervisorContextError> {
-    let mut refusals = Vec::new();
-    for parent in parents {
-        let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).rand_bytes(6).tempdir_in(parent);
-        match directory.and_then(private) {
-            Ok(directory)
-                if directory.path().as_os_str().len() + 1 + FILE_NAME_LIMIT <= SOCKET_PATH_LIMIT =>
-            {
-                return Ok(directory);
-            }
-            Ok(_) => refusals.push(format!("{}: too long for a socket's path", parent.display())),
-            Err(error) => refusals.push(format!("{}: {error}", parent.display())),
-        }
-    }
-    Err(SupervisorContextError::NoDirectory(refusals))
-}
-
-/// Absolute, because workers run in other directories. Mode 0700 with any umask.
-fn private(directory: TempDir) -> io::Result<TempDir> {
-    if !directory.path().is_absolute() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path"));
-    }
-    rustix::fs::chmod(directory.path(), Mode::RWXU)?;
-    Ok(directory)
 }
 
 #[cfg(target_os = "linux")]

@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use super::own_children::OwnChild;
 use super::process_end::end_of;
 
 /// The guard removes only directories whose names begin like this.
@@ -41,25 +42,27 @@ pub(super) struct Guard(Arc<GuardState>);
 
 struct GuardState {
     command: GuardCommand,
-    directory: PathBuf,
     held: Mutex<Held>,
 }
 
 /// The guard process, and the groups it was told.
 struct Held {
     process: Child,
+    own: OwnChild,
     /// The standard input of the guard.
     orders: File,
     groups: BTreeSet<i32>,
+    /// The folder that it removes.
+    directory: PathBuf,
 }
 
 impl Guard {
     /// Starts the guard, and a task that replaces it if it dies. Needs a runtime.
     pub fn start(command: GuardCommand, directory: &Path) -> io::Result<Self> {
         let groups = BTreeSet::new();
-        let (process, orders) = spawn(&command, directory, &groups)?;
-        let held = Held { process, orders, groups };
-        let state = Arc::new(GuardState { command, directory: directory.into(), held: held.into() });
+        let ((process, own), orders) = spawn(&command, directory, &groups)?;
+        let held = Held { process, own, orders, groups, directory: directory.into() };
+        let state = Arc::new(GuardState { command, held: held.into() });
         tokio::spawn(relieve(Arc::downgrade(&state)));
         Ok(Self(state))
     }
@@ -67,8 +70,16 @@ impl Guard {
     /// If Hostler dies while the returned value lives, the guard ends this group.
     pub fn watch(&self, group: Pid) -> WatchedGroup {
         let group = group.as_raw_pid();
-        self.0.tell(&format!("+{group}\n"), |groups| groups.insert(group));
+        self.0.tell(&format!("+{group}\n"), |held| {
+            held.groups.insert(group);
+        });
         WatchedGroup { guard: self.clone(), group }
+    }
+
+    /// From now on the guard removes this folder, and no other.
+    pub fn guard_directory(&self, directory: &Path) {
+        let change = |held: &mut Held| held.directory = directory.into();
+        self.0.tell(&format!("dir {}\n", directory.display()), change);
     }
 }
 
@@ -80,16 +91,18 @@ pub(super) struct WatchedGroup {
 
 impl Drop for WatchedGroup {
     fn drop(&mut self) {
-        self.guard.0.tell(&format!("-{}\n", self.group), |groups| groups.remove(&self.group));
+        self.guard.0.tell(&format!("-{}\n", self.group), |held| {
+            held.groups.remove(&self.group);
+        });
     }
 }
 
 impl GuardState {
     /// Writes a line to the guard. If the guard has died, the next one gets all groups. If it does not read, it is
     /// killed; closing its pipe instead would tell it that Hostler has died.
-    fn tell(&self, line: &str, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
+    fn tell(&self, line: &str, change: impl FnOnce(&mut Held)) {
         let mut held = self.held();
-        change(&mut held.groups);
+        change(&mut held);
         if tell(&held.orders, line).is_err() {
             let _ = held.process.kill();
         }
@@ -97,16 +110,20 @@ impl GuardState {
 
     /// Starts a new guard in place of one that is gone.
     fn refill(&self) -> io::Result<()> {
-        let known = self.held().groups.clone();
-        let (process, orders) = spawn(&self.command, &self.directory, &known)?;
+        let (known, directory) = {
+            let held = self.held();
+            (held.groups.clone(), held.directory.clone())
+        };
+        let ((process, own), orders) = spawn(&self.command, &directory, &known)?;
         let mut held = self.held();
         held.reap();
-        (held.process, held.orders) = (process, orders);
+        (held.process, held.own, held.orders) = (process, own, orders);
         // Changes since then went to the guard before.
         let lines = held.groups.difference(&known).map(|group| format!("+{group}\n"));
         let lines: Vec<_> =
             lines.chain(known.difference(&held.groups).map(|group| format!("-{group}\n"))).collect();
-        lines.iter().try_for_each(|line| tell(&held.orders, line))
+        lines.iter().try_for_each(|line| tell(&held.orders, line))?;
+        tell(&held.orders, &format!("dir {}\n", held.directory.display()))
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -142,13 +159,18 @@ async fn relieve(state: Weak<GuardState>) {
 }
 
 /// Starts a guard that has all groups in its pipe from the start: it can read them even if Hostler dies right after.
-fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io::Result<(Child, File)> {
+fn spawn(
+    command: &GuardCommand,
+    directory: &Path,
+    groups: &BTreeSet<i32>,
+) -> io::Result<((Child, OwnChild), File)> {
     let (read, written) = io::pipe()?;
     rustix::io::ioctl_fionbio(&written, true)?;
     let orders = File::from(OwnedFd::from(written));
     tell(&orders, &format!("dir {}\n", directory.display()))?;
     groups.iter().try_for_each(|group| tell(&orders, &format!("+{group}\n")))?;
-    let process = Command::new(&command.program)
+    let mut guard = Command::new(&command.program);
+    guard
         .args(&command.args)
         .arg0("hostler-guard")
         .process_group(0) // a Ctrl-C must not reach it
@@ -156,8 +178,8 @@ fn spawn(command: &GuardCommand, directory: &Path, groups: &BTreeSet<i32>) -> io
         .stdin(read)
         .stdout(Stdio::null())
         // A reader of Hostler's standard error must see its end when Hostler ends.
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    let process = OwnChild::start(|| guard.spawn(), |child| Some(child.id()))?;
     Ok((process, orders))
 }
 

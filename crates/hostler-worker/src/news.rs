@@ -46,6 +46,8 @@ pub(super) enum WorkerNews {
     Silent,
     /// Its server was closed, and has not listened again in time.
     Deaf,
+    /// Its socket is not at its path any more.
+    NoSocket,
 }
 
 /// Sends reports to the worker task for one generation. Reports of an earlier generation are ignored.

@@ -15,8 +15,8 @@ use super::lifecycle::Standing;
 use super::log::{WorkerEvent, WorkerLog};
 use super::recycling::{self, Reason, Wear};
 use super::rollout::{
-    Plan, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport, WorkerRole,
-    WorkerTaskId,
+    Plan, Reached, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport,
+    WorkerRole, WorkerTaskId,
 };
 use super::rotation::{self, RotationOrder};
 use super::scaling::{Scaled, Scaler};
@@ -199,7 +199,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         reached: Option<oneshot::Sender<()>>,
     ) {
         if !self.plan.is_restarting() {
-            let workers = self.plan.progress().1;
+            let workers = self.plan.progress().total;
             self.log(0).event(WorkerEvent::RestartBegan { workers });
             self.rollout.send_modify(|rollout| rollout.since = Some(Instant::now()));
         }
@@ -218,7 +218,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         let (plan, actions) = std::mem::take(&mut self.plan).step(event, Instant::now());
         self.plan = plan;
         // Publish the result before the callers learn that the restart has ended.
-        let (done, total) = self.plan.progress();
+        let Reached { replaced: done, total, .. } = self.plan.progress();
         let replacing = self.plan.replacing();
         self.shared.restarting.store(self.plan.is_restarting(), Ordering::Relaxed);
         self.rollout.send_modify(|rollout| {
@@ -317,7 +317,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
 
     /// All workers are at least of this generation.
     fn reached(&mut self, release: u64) {
-        let workers = self.plan.progress().1;
+        let workers = self.plan.progress().total;
         if release == self.plan.release() {
             let since = self.rollout.borrow().since;
             let took = since.map_or(Duration::ZERO, |since| since.elapsed());

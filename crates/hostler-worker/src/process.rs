@@ -13,7 +13,9 @@ use tokio::time::sleep;
 use super::context::SupervisorContext;
 use super::exit_watch::ExitCause;
 use super::guard::WatchedGroup;
+use super::memory_group::MemoryGroups;
 use super::news::{Wire, WorkerNews};
+use super::own_children::OwnChild;
 use super::process_end::{GLANCE, end_of};
 
 /// The most checks of an orphaned group before the wait ends.
@@ -24,7 +26,10 @@ pub(super) struct Process {
     child: Child,
     group: Pid,
     exit: Option<Exit>,
+    /// How many processes the kernel had killed for want of memory at the start.
+    pub kills_before: Option<u64>,
     _watched: WatchedGroup,
+    _own: OwnChild,
 }
 
 /// How a process ended.
@@ -33,10 +38,12 @@ pub(super) struct Exit(Option<ExitStatus>);
 
 impl Process {
     /// Takes over a child that leads its own process group.
-    pub fn new(child: Child, context: &SupervisorContext) -> io::Result<Self> {
+    pub fn new((child, own): (Child, OwnChild), context: &SupervisorContext) -> io::Result<Self> {
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let group = group.ok_or_else(|| io::Error::other("a process without a number"))?;
-        Ok(Self { child, group, exit: None, _watched: context.guard().watch(group) })
+        let kills_before = MemoryGroups::own().kills();
+        let watched = context.guard().watch(group);
+        Ok(Self { child, group, exit: None, kills_before, _watched: watched, _own: own })
     }
 
     /// The process that Hostler started. The process that listens may be another.

@@ -29,6 +29,15 @@ pub(super) enum Reason {
     Inspected,
     /// Its app has closed the server, and the process lives.
     Deaf,
+    /// Its socket was removed from its folder.
+    NoSocket,
+}
+
+impl Reason {
+    /// No new connection reaches the worker, so it cannot wait for long.
+    pub fn is_deaf(self) -> bool {
+        matches!(self, Self::Deaf | Self::NoSocket)
+    }
 }
 
 /// A random number between 0.8 and 1, drawn at each start: the part of `max_requests` and `max_age` at which this worker
@@ -53,6 +62,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Inspected => f.write_str("a heap snapshot of it was taken"),
             Self::Deaf => f.write_str("it does not listen any more"),
+            Self::NoSocket => f.write_str("its socket was removed"),
             Self::Requests(requests) => write!(f, "{requests} requests"),
             Self::Age(age) => write!(f, "{} s old", age.as_secs()),
             Self::Memory(bytes) => write!(f, "{:.1} MiB resident", *bytes as f64 / f64::from(1 << 20)),

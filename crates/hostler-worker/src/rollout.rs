@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use super::recycling::Reason;
 
 use spares::{Reserve, Workers};
+pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
-pub use words::{RestartError, Restarted};
 
 /// This many failed boots in a row of a new worker stop the rollout.
 const MOST_FAILED_BOOTS: u32 = 3;
@@ -93,7 +93,7 @@ impl Plan {
             RolloutEvent::RestartAnew => self.restart_anew(),
             RolloutEvent::Count(count) => self.resize(count),
             RolloutEvent::Due(task, reason) => self.recycle(task, reason, now),
-            RolloutEvent::Heard(task, WorkerReport::Deaf) => self.recycle(task, Reason::Deaf, now),
+            RolloutEvent::Heard(task, WorkerReport::Deaf(reason)) => self.recycle(task, reason, now),
             RolloutEvent::Heard(task, WorkerReport::TookOver) => self.took_over(task),
             RolloutEvent::Heard(task, WorkerReport::Ended { how }) => self.ended(task, how, now),
             RolloutEvent::Heard(task, WorkerReport::Ready) => self.seen(task, true),
@@ -127,15 +127,15 @@ impl Plan {
         self.restarting
     }
 
+    /// How many workers are of the newest generation, and how many workers there are.
+    pub fn progress(&self) -> Reached {
+        let replaced = self.places.iter().filter(|place| place.release == self.release).count();
+        Reached { replaced, total: self.places.len(), any_ready: self.places.iter().any(|place| place.ready) }
+    }
+
     /// The worker that is being replaced.
     pub fn replacing(&self) -> Option<usize> {
         self.replacement.as_ref().map(|replacement| replacement.place + 1)
-    }
-
-    /// How many workers are of the newest generation, and how many workers there are.
-    pub fn progress(&self) -> (usize, usize) {
-        let new = self.places.iter().filter(|place| place.release == self.release).count();
-        (new, self.places.len())
     }
 
     fn restart(&mut self) -> Vec<RolloutAction> {
@@ -235,18 +235,18 @@ impl Plan {
         let worker = replacement.place + 1;
         match replacement.cause {
             ReplaceCause::Restart => {
-                let (replaced, total) = self.progress();
+                let reached = self.progress();
                 self.fail(match replacement.losses > MOST_LOSSES {
-                    true => RestartError::Unstable { worker, how, replaced, total },
-                    false => RestartError::Boot { worker, how, replaced, total },
+                    true => RestartError::Unstable { worker, how, reached },
+                    false => RestartError::Boot { worker, how, reached },
                 })
             }
             ReplaceCause::Recycled(reason) => {
                 let pause = match reason {
-                    Reason::Deaf => PAUSE_WHILE_DEAF,
+                    reason if reason.is_deaf() => PAUSE_WHILE_DEAF,
                     _ => RECYCLING_PAUSE * 2_u32.pow(self.failed_recyclings.min(DOUBLINGS)),
                 };
-                self.failed_recyclings += u32::from(reason != Reason::Deaf);
+                self.failed_recyclings += u32::from(!reason.is_deaf());
                 self.recycles_again_at = Some(now + pause);
                 vec![RolloutAction::KeepOld { index: worker, reason, how, pause }]
             }
@@ -316,8 +316,8 @@ impl Plan {
         let successor = self.replacement.take().map(|replacement| replacement.successor);
         let mut actions: Vec<_> =
             successor.map(|task| RolloutAction::Retire { task, why }).into_iter().collect();
-        let (replaced, total) = self.progress();
-        actions.extend(self.fail(RestartError::Unstable { worker, how, replaced, total }));
+        let error = RestartError::Unstable { worker, how, reached: self.progress() };
+        actions.extend(self.fail(error));
         actions
     }
 
@@ -328,7 +328,7 @@ impl Plan {
             return vec![RolloutAction::Retire { task, why }];
         }
         let is_busy = self.restarting || self.replacement.is_some() || self.leaving.is_some();
-        let longest = if reason == Reason::Deaf { PAUSE_WHILE_DEAF } else { Duration::MAX };
+        let longest = if reason.is_deaf() { PAUSE_WHILE_DEAF } else { Duration::MAX };
         let is_paused = |at: Instant| now < at && at - now <= longest;
         if is_busy || self.recycles_again_at.is_some_and(is_paused) {
             return vec![];

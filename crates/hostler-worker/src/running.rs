@@ -1,6 +1,7 @@
 //! A worker's process, and what is known and kept about it until it is gone. Decides nothing.
 
 mod complaint;
+mod presence;
 
 use std::io;
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub(super) struct RunningProcess {
     claim_lost: bool,
     /// Waits whether a closed server listens again.
     deaf: Option<AbortHandle>,
+    /// Looks whether its socket is still there.
+    presence: Option<AbortHandle>,
     /// The log says that it does not listen any more.
     pub deafness_told: bool,
     /// The process that listens on the PORT that Hostler has set, once it is known.
@@ -111,7 +114,7 @@ impl RunningProcess {
                     tasks.spawn(read_control(listener, wire.clone()));
                 }
                 let given = given.as_ref().map(|port| port.address);
-                let option = with_preload("", spawn.context.preload()).into();
+                let option = with_preload("", &spawn.folder.preload()).into();
                 strangers =
                     Some(tasks.spawn(stranger::watch(StrangerWatch { group, given, option }, wire.clone())));
             }
@@ -131,6 +134,7 @@ impl RunningProcess {
             listener: None,
             claim_lost: false,
             deaf: None,
+            presence: None,
             deafness_told: false,
             port_owner: None,
             strangers,

@@ -167,7 +167,7 @@ impl Scaler {
             WorkerReport::Ready
             | WorkerReport::Died { .. }
             | WorkerReport::Left
-            | WorkerReport::Deaf
+            | WorkerReport::Deaf(_)
             | WorkerReport::TookOver => {}
         }
     }

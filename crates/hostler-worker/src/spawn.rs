@@ -6,13 +6,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use command_fds::{CommandFdExt, FdMapping};
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::compile_cache::CacheChoice;
 use super::context::{Port, Stem, SupervisorContext};
+use super::own_children::OwnChild;
 use super::process::Process;
+use super::runtime_folder::{RuntimeFolder, at};
 use super::settings::{Bind, WorkerSettings};
 
 const LISTEN_FD: i32 = 3;
@@ -22,6 +25,7 @@ const CHANNEL_FD: i32 = 4;
 pub(super) struct Spawn<'a> {
     pub settings: &'a WorkerSettings,
     pub context: &'a SupervisorContext,
+    pub folder: &'a Arc<RuntimeFolder>,
     pub pool: &'a str,
     pub index: usize,
     pub generation: u64,
@@ -78,23 +82,26 @@ impl Spawn<'_> {
         command.process_group(0).kill_on_drop(true);
         // Dropping `command` closes our copies of the descriptors, so the socket of a dead worker refuses connections at
         // once.
-        let mut child = command.spawn().map_err(|error| explain(error, program, &self.settings.cwd))?;
+        let (mut child, own) = OwnChild::start(|| command.spawn(), Child::id)
+            .map_err(|error| explain(error, program, &self.settings.cwd))?;
         drop(command);
         if let Some(pid) = child.id() {
             self.context.limit_open_files(pid);
         }
 
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let process = Process::new(child, self.context)?;
+        let process = Process::new((child, own), self.context)?;
         Ok(Spawned { process, channel: ours, stdout, stderr, ways })
     }
 
     fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {
-        let stem = self.context.stem(self.pool, self.index);
+        let stem = self.context.stem(self.folder, self.pool, self.index);
         let (inherited, own, control) = (stem.path("fd"), stem.path("app"), stem.path("ctl"));
-        let listener = UnixListener::bind(&inherited)?;
+        let bind =
+            |path: &Path| UnixListener::bind(path).map_err(|error| at(path, "make the socket", &error));
+        let listener = bind(&inherited)?;
         let inode = rustix::fs::fstat(listener.as_fd())?.st_ino;
-        let control_listener = UnixListener::bind(&control)?;
+        let control_listener = bind(&control)?;
         command
             .env("HOSTLER_LISTEN_FD", LISTEN_FD.to_string())
             .env("HOSTLER_LISTEN_INODE", inode.to_string());
@@ -103,7 +110,7 @@ impl Spawn<'_> {
         let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
         let before = format!("{before}{}", self.settings.development.node_options());
         let before = with_secret_inspector(before.trim_start());
-        command.env("NODE_OPTIONS", with_preload(&before, self.context.preload()));
+        command.env("NODE_OPTIONS", with_preload(&before, &self.folder.preload()));
         let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _stem: stem };
         Ok((ways, listener.into()))
     }

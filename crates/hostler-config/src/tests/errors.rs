@@ -165,9 +165,22 @@ fn every_syntax_error_is_reported_with_its_line() {
     check(
         "[server]\nthreads = 99999999999999999999\n",
         expect![
-            "hostler.toml:2:11: not valid TOML: invalid type: integer `99999999999999999999` as i128, expected any valid TOML value"
+            "hostler.toml:2:11: server.threads: the number 99999999999999999999 is too large, the largest is 9223372036854775807"
         ],
     );
+    check(
+        "[[routes]]\nmatch = \"*\"\nrespond = { status = -99_999_999_999_999_999_999 }\n",
+        expect![
+            "hostler.toml:3:22: routes[0].respond.status: the number -99_999_999_999_999_999_999 is too small, the smallest is -9223372036854775808"
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_refused_at_its_place() {
+    let site = site("");
+    std::fs::write(site.folder.path().join("hostler.toml"), b"[server]\n# gr\xfcn\nthreads = 1\n").unwrap();
+    site.says(expect!["hostler.toml:2:5: this is not UTF-8; save the file in this encoding"]);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_restart_replaces_one_worker_after_the_other() {
     let pool = pool(2).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
     let pool = pool.ready(3).does(&[]).takes_over(3).does(&[retire(1)]);
     let pool = pool.ends(1).does(&[hire(4, 2)]);
-    assert_eq!((pool.plan.progress(), pool.plan.replacing()), ((1, 2), Some(2)));
+    assert_eq!((pool.plan.progress(), pool.plan.replacing()), (reached(1, 2, true), Some(2)));
     let pool = pool.takes_over(4).does(&[retire(2)]);
     assert!(pool.plan.is_restarting());
     let pool = pool.ends(2).does(&[RolloutAction::Reached(1)]);
@@ -113,10 +113,23 @@ fn a_restart_with_newer_code_dismisses_the_worker_that_boots_with_older_code() {
     pool.replaced(3, 4).does(&[RolloutAction::Reached(3)]);
 }
 
+fn reached(replaced: usize, total: usize, any_ready: bool) -> Reached {
+    Reached { replaced, total, any_ready }
+}
+
+#[test]
+fn where_no_worker_is_ready_a_failed_restart_says_so() {
+    let error = RestartError::Boot { worker: 1, how: "exit code 3".into(), reached: reached(0, 1, false) };
+    let told =
+        "the new worker 1 did not get ready: exit code 3; 0 of 1 workers were replaced, and none is ready";
+    assert_eq!(error.to_string(), told);
+    pool(1).fails(1, 1).on(RolloutEvent::Restart).ends(2).does(&[RolloutAction::Fail(error)]);
+}
+
 #[test]
 fn a_generation_that_is_not_ready_ends_the_restart_and_the_old_workers_stay() {
     let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).ends(4);
-    let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), replaced: 1, total: 2 };
+    let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), reached: reached(1, 2, true) };
     assert_eq!(
         error.to_string(),
         "the new worker 2 did not get ready: exit code 3; 1 of 2 workers were replaced, the others stay"
@@ -145,7 +158,7 @@ fn a_new_worker_that_has_died_is_waited_for() {
 #[test]
 fn a_new_worker_whose_boots_fail_ends_the_restart_early() {
     let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).fails(4, 1).does(&[]).fails(4, 2).does(&[]);
-    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 1, total: 3 };
+    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), reached: reached(1, 3, true) };
     let unneeded = RolloutAction::Retire { task: WorkerTaskId(5), why: "the new workers keep dying".into() };
     pool.fails(4, 3).does(&[unneeded, RolloutAction::Fail(error)]).takes_over(5).does(&[]);
 }
@@ -157,7 +170,7 @@ fn a_successor_that_requests_crash_is_tried_again_a_few_times() {
     for _ in 0..MOST_LOSSES {
         pool = pool.ready(3).dies(3).does(&[]);
     }
-    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), replaced: 0, total: 2 };
+    let error = RestartError::Unstable { worker: 1, how: "exit code 1".into(), reached: reached(0, 2, true) };
     let gone = RolloutAction::Retire { task: WorkerTaskId(3), why: "it keeps dying".into() };
     pool.dies(3).does(&[gone, RolloutAction::Fail(error)]).ends(3).does(&[]);
 }
@@ -258,7 +271,7 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 
 #[test]
 fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled() {
-    let deaf = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf);
+    let deaf = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf(Reason::Deaf));
     let hired = RolloutAction::Hire {
         task: WorkerTaskId(2),
         index: 1,
@@ -272,7 +285,7 @@ fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled(
 
 #[test]
 fn a_worker_that_does_not_listen_waits_a_short_time_after_a_failed_replacement_of_any_kind() {
-    let deaf = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf);
+    let deaf = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf(Reason::Deaf));
     // For its age it would be recycled again after 60 s.
     let pool = pool(1).due(1).ends(2).after(30 * SECOND).due(1).ends(3).due(1).does(&[]);
     let mut pool = pool.on(deaf());

@@ -1,5 +1,6 @@
 //! The events and actions of a pool's plan. Knows no rules.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ pub(crate) enum WorkerReport {
     /// It died although Hostler had not asked for it: after this many failed boots in a row or, if that is 0, after it
     /// was ready.
     Died { failed_boots: u32, how: String },
-    /// Its app has closed the server, and the process lives.
-    Deaf,
+    /// No new connection reaches it, for this reason, and the process lives.
+    Deaf(Reason),
     /// A successor has passed its probation. From now on it is a regular worker.
     TookOver,
     /// It has stopped for good, and its worker task has ended.
@@ -95,36 +96,47 @@ pub struct Restarted {
     pub took: Duration,
 }
 
+/// How far a restart has come. `Display` is a part of a sentence about one that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// How many workers are new.
+    pub replaced: usize,
+    /// How many workers there are.
+    pub total: usize,
+    /// A worker is ready, an old or a new one.
+    pub any_ready: bool,
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replaced, total, any_ready } = self;
+        let others = if *any_ready { "the others stay" } else { "and none is ready" };
+        write!(f, "{replaced} of {total} workers were replaced, {others}")
+    }
+}
+
 /// Why a restart did not replace all workers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestartError {
     /// A worker of the new generation did not get ready; the old one stays.
-    #[error(
-        "the new worker {worker} did not get ready: {how}; {replaced} of {total} workers were replaced, the others stay"
-    )]
+    #[error("the new worker {worker} did not get ready: {how}; {reached}")]
     Boot {
         /// The worker's number.
         worker: usize,
         /// What happened to it, with the most useful line of its output.
         how: String,
-        /// How many workers had been replaced before.
-        replaced: usize,
-        /// How many workers there are.
-        total: usize,
+        /// How far the restart has come.
+        reached: Reached,
     },
     /// A worker of the new generation died repeatedly after it was ready, more often than the old ones.
-    #[error(
-        "the new worker {worker} keeps dying: {how}; {replaced} of {total} workers were replaced, the others stay"
-    )]
+    #[error("the new worker {worker} keeps dying: {how}; {reached}")]
     Unstable {
         /// The worker's number.
         worker: usize,
         /// What happened to it the last time.
         how: String,
-        /// How many workers had been replaced before.
-        replaced: usize,
-        /// How many workers there are.
-        total: usize,
+        /// How far the restart has come.
+        reached: Reached,
     },
     /// The workers are being stopped.
     #[error("the workers are being stopped")]

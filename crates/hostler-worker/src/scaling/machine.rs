@@ -1,6 +1,6 @@
 //! The CPU and the memory of the machine, or of the control group that limits this process. Knows no pool.
 //!
-//! Control groups of version 2 are read as the kernel mounts them, of version 1 only the limit of memory. Where a file is
+//! Control groups of version 2 are read as the kernel mounts them, of version 1 only the memory. Where a file is
 //! missing, the figures of the whole machine count.
 
 use std::fs;
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::memory_group::MemoryGroups;
 
 /// Processes wait for memory if they have waited for this many percent of the last ten seconds.
 const SHORT_OF_MEMORY: f64 = 10.0;
@@ -71,9 +73,7 @@ impl Machine {
     /// The memory that this process and its children may use: that of the machine, or of a control group if that is less.
     pub fn memory(&self) -> Option<u64> {
         let of_machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_total(&text));
-        let of_groups = self.groups().filter_map(|group| number(&group.join("memory.max")));
-        let of_old_group = number(&Path::new(CGROUPS).join("memory/memory.limit_in_bytes"));
-        of_machine.into_iter().chain(of_groups).chain(of_old_group).min()
+        of_machine.into_iter().chain(MemoryGroups::own().least_limit()).min()
     }
 
     /// The control group, and those that hold it. Each of them may have limits.
@@ -134,11 +134,6 @@ pub fn own_bytes(pid: u32) -> Option<u64> {
 fn memory_total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10)
-}
-
-/// A file with one number. `max` is none.
-fn number(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// The share of the last ten seconds in which some process waited, in percent.

@@ -1,5 +1,6 @@
 //! Carries out the actions of a worker's lifecycle.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -89,16 +90,20 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let settings = self.settings_of_boot();
         self.served = false;
         self.booted_with = Some(Arc::clone(&settings));
-        let compile_cache = self.compile_cache(&settings);
-        let spawn = Spawn {
-            settings: &settings,
-            compile_cache: &compile_cache,
-            context: &shared.context,
-            pool: shared.pool.name(),
-            index: self.status.index,
-            generation: self.status.generation,
-        };
-        match RunningProcess::start(&spawn, &self.log, self.wire.of_generation(self.status.generation)) {
+        let started = shared.context.folder(&self.log).and_then(|folder| {
+            let compile_cache = self.compile_cache(&settings, folder.path());
+            let spawn = Spawn {
+                settings: &settings,
+                compile_cache: &compile_cache,
+                context: &shared.context,
+                folder: &folder,
+                pool: shared.pool.name(),
+                index: self.status.index,
+                generation: self.status.generation,
+            };
+            RunningProcess::start(&spawn, &self.log, self.wire.of_generation(self.status.generation))
+        });
+        match started {
             Ok(running) => {
                 self.log.event(WorkerEvent::Started { pid: running.pid() });
                 if let Some(turn) = &self.turn {
@@ -122,8 +127,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     /// The folder of the worker's compile cache. It is made again if it was removed.
-    fn compile_cache(&self, settings: &WorkerSettings) -> CacheChoice {
-        let choice = compile_cache::choose(settings, self.shared.context.directory());
+    fn compile_cache(&self, settings: &WorkerSettings, runtime: &Path) -> CacheChoice {
+        let choice = compile_cache::choose(settings, runtime);
         let done = &self.shared.cache_flushes;
         if let Some(folder) = choice.folder.clone().filter(|_| choice.is_kept_tidy)
             && !done.pruned.swap(true, Ordering::Relaxed)

@@ -14,7 +14,7 @@ const NO_INSPECTOR: &str = "the inspector does not open: only a Node app with bi
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// The process has ended by itself. Notes whether it has worked, or why it has not.
-    pub(super) fn note_end(&mut self, exit: Exit, running: &RunningProcess) {
+    pub(super) fn note_end(&mut self, exit: Exit, how: &str, running: &RunningProcess) {
         let is_settled = self.status.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER);
         self.status.has_worked |= self.served || is_settled;
         let when = match self.life.state() {
@@ -22,7 +22,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             LifecycleState::Ready if !self.served && !is_settled => "as soon as it was ready",
             _ => return,
         };
-        let how = format!("{exit} {when}");
+        let how = format!("{how} {when}");
         self.boot_failed(how, exit.code(), &running.tail, running.obstacle());
     }
 

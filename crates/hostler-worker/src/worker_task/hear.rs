@@ -10,6 +10,7 @@ use crate::message::FromWorker;
 use crate::news::WorkerNews;
 use crate::port_owner::TcpListen;
 use crate::process::Exit;
+use crate::recycling::Reason;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::shared::WorkerCommand;
@@ -21,6 +22,9 @@ const LONGEST_CHARGE: Duration = Duration::from_secs(1);
 
 /// The warning about an app that has closed its server.
 const DEAF: &str = "does not listen any more: the app has closed its server, and its process lives; Hostler replaces the worker";
+
+/// The warning about a worker whose socket is gone.
+const NO_SOCKET: &str = "cannot be reached any more: its socket was removed from the folder of Hostler; Hostler replaces the worker";
 
 /// The warning about an app that uses Node's `cluster`.
 const CLUSTER: &str = "the app starts processes of its own with Node's cluster, and Hostler cannot see which of them are busy: remove \
@@ -73,8 +77,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             // Before its last output is read, so that a spare can join the pool at once.
             self.report(WorkerReport::Left);
         }
+        let mut how = exit.to_string();
         if let Some(mut running) = self.running.take() {
             running.exit_notifier.end(exit.cause());
+            if let Some(why) = self.killed_for_memory(exit, running.process.kills_before) {
+                how = format!("{how}: {why}");
+            }
             if matches!(self.life.state(), LifecycleState::Booting { .. } | LifecycleState::Warming { .. }) {
                 // The real cost is not known any more; it is at most about this.
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
@@ -91,16 +99,24 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             };
             if let Some(when) = when {
                 let line = running.tail.most_useful_line().map_or(String::new(), |line| format!(": {line}"));
-                self.status.last_error = Some(format!("{exit} {when}{line}"));
+                self.status.last_error = Some(format!("{how} {when}{line}"));
             }
-            self.note_end(exit, &running);
+            self.note_end(exit, &how, &running);
             if running.unused_server.is_some() {
                 self.shared.note_obstacle(None);
             }
         }
-        self.status.last_exit = Some(exit.to_string());
-        self.inspection_fails(&exit.to_string());
+        self.inspection_fails(&how);
+        self.status.last_exit = Some(how);
         LifecycleEvent::Exited(self.death(exit))
+    }
+
+    /// The kernel says only that it was killed, so its counter is asked.
+    fn killed_for_memory(&self, exit: Exit, before: Option<u64>) -> Option<String> {
+        let is_ours = matches!(self.life.state(), LifecycleState::Killed { .. });
+        // A shell or npm exits with 137 if its child was killed.
+        let was_killed = exit.was_killed() || exit.code_and_signal().0 == Some(137);
+        if is_ours || !was_killed { None } else { self.shared.context.killed_for_memory(before) }
     }
 
     fn death(&self, exit: Exit) -> DeathReport {
@@ -153,7 +169,13 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.put_off(LifecycleEvent::Hung)
             }
             WorkerNews::Deaf => {
-                self.is_deaf();
+                self.is_deaf(Reason::Deaf);
+                None
+            }
+            WorkerNews::NoSocket => {
+                if !running.is_closing() {
+                    self.is_deaf(Reason::NoSocket);
+                }
                 None
             }
             WorkerNews::Inspected => self.inspected(),
@@ -222,14 +244,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// Its server is closed, and requests reach it no more. If it is leaving anyway, that is in order.
-    fn is_deaf(&mut self) {
+    /// Requests reach it no more. If it is leaving anyway, that is in order.
+    fn is_deaf(&mut self, why: Reason) {
         let is_wanted = matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby);
         let Some(running) = self.running.as_mut().filter(|_| is_wanted) else { return };
         if !std::mem::replace(&mut running.deafness_told, true) {
-            self.log.warn(DEAF);
+            self.log.warn(if why == Reason::Deaf { DEAF } else { NO_SOCKET });
         }
-        self.report(WorkerReport::Deaf);
+        self.report(WorkerReport::Deaf(why));
     }
 
     /// `change` sets the worker's address and returns whether it is new. If so, the pool must know it.
@@ -240,6 +262,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if running.unused_server.take().is_some() {
             // Hostler uses another server of the app.
             self.shared.note_obstacle(None);
+        }
+        if is_new {
+            running.watch_socket();
         }
         if is_new && self.membership.is_some() {
             self.join();

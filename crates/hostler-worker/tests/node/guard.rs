@@ -91,6 +91,23 @@ async fn a_guard_ignores_termination_signals_and_is_replaced_after_sigkill() {
     hostler.dies_with_all_its_workers().await;
 }
 
+#[tokio::test]
+async fn what_is_left_after_the_guard_is_killed_as_well_is_removed_by_the_next_start() {
+    let mut dead = hostler();
+    // A frozen guard cannot do anything between the two.
+    let guard = dead.guard().unwrap();
+    signal(guard, Signal::STOP);
+    dead.process.kill().unwrap();
+    dead.process.wait().unwrap();
+    signal(guard, Signal::KILL);
+    let workers = std::mem::take(&mut dead.workers);
+    workers.into_iter().filter(|&pid| is_alive(pid)).for_each(|pid| signal(pid, Signal::KILL));
+    assert!(dead.runtime_directory.exists());
+    let next = hostler();
+    eventually("the folder of the dead is gone", || !dead.runtime_directory.exists()).await;
+    next.dies_with_all_its_workers().await;
+}
+
 /// The process of the current worker, if it is not the first one.
 fn successor(hostler: &Hostler) -> Option<u32> {
     let first = hostler.workers[0];

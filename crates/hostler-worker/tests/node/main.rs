@@ -9,6 +9,7 @@ mod lifecycle;
 mod listening;
 mod recycling;
 mod restart;
+mod runtime_folder;
 mod scaling;
 mod stopping;
 mod support;

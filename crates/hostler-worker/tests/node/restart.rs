@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_worker::{Bind, RestartError, SettingsChange, Slots, WorkerSettings, WorkerState};
+use hostler_worker::{Bind, Reached, RestartError, SettingsChange, Slots, WorkerSettings, WorkerState};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
@@ -83,7 +83,11 @@ async fn a_generation_that_dies_in_its_boot_is_reported_with_its_error_line_and_
     let load = test_pool.under_load(2);
     test_pool.write("app.js", "require('./gone')");
     let error = restart(&test_pool).await.unwrap_err();
-    let RestartError::Boot { worker: 1, how, replaced: 0, total: 2 } = &error else { panic!("{error:?}") };
+    let RestartError::Boot { worker: 1, how, reached: Reached { replaced: 0, total: 2, any_ready: true } } =
+        &error
+    else {
+        panic!("{error:?}")
+    };
     assert!(how.starts_with("exit code 1 before it was ready: Error: Cannot find module './gone'"), "{how}");
     assert_eq!(states(&test_pool).iter().filter(|state| state.1 == 1).count(), 2, "the old ones stay");
     test_pool.assert_logged("web 0: restart failed: the new worker 1 did not get ready: exit code 1");

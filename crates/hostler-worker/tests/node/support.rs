@@ -85,7 +85,7 @@ impl Plan {
 
     /// Starts it in a context that it may share with other pools.
     pub fn start_on(self, context: SupervisorContext, records: Records) -> TestPool {
-        let runtime_directory = context.directory().to_owned();
+        let runtime_directory = context.directory();
         let pool = Pool::new("web", PoolSettings::default());
         let workers = Supervisor::start(
             self.settings.clone(),

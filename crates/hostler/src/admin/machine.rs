@@ -3,6 +3,7 @@
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
+use hostler_worker::MemoryGroups;
 use serde::Serialize;
 
 /// The machine, or the control group that limits Hostler. Times are counters that only grow.
@@ -74,7 +75,8 @@ impl MachineFiles {
         let of_machine = total
             .zip(kibibytes(&meminfo, "MemAvailable:"))
             .map(|(total, available)| (total.saturating_sub(available), total));
-        let of_groups = self.groups().into_iter().filter_map(|group| memory_of(&group));
+        let groups = MemoryGroups::read(&self.proc, &self.cgroups);
+        let of_groups = groups.limited().map(|group| (group.used, group.limit));
         of_machine.into_iter().chain(of_groups).min_by_key(|(used, limit)| limit.saturating_sub(*used))
     }
 
@@ -95,15 +97,6 @@ fn cpu_of(group: &Path) -> Option<(f64, u64)> {
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
     let stat = read_to_string(group.join("cpu.stat")).ok()?;
     Some((quota / period, field(&stat, "usage_usec")? / 1000))
-}
-
-/// Used bytes and the limit of a control group. Files in the page cache that nothing has used lately do not count.
-fn memory_of(group: &Path) -> Option<(u64, u64)> {
-    let read = |name: &str| read_to_string(group.join(name)).ok();
-    let limit = read("memory.max")?.trim().parse().ok()?;
-    let used: u64 = read("memory.current")?.trim().parse().ok()?;
-    let inactive = read("memory.stat").and_then(|stat| field(&stat, "inactive_file")).unwrap_or(0);
-    Some((used.saturating_sub(inactive), limit))
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {
@@ -149,6 +142,13 @@ mod tests {
         ]);
         assert_eq!((limited.memory_used, limited.memory_limit), (Some(600_000), Some(1_000_000)));
         assert_eq!((limited.cpus, limited.group_cpu_ms), (Some(0.5), Some(7000)));
+        let by_version_1 = read(&[
+            MEMINFO,
+            ("proc/self/cgroup", "4:memory:/a\n0::/\n"),
+            ("cgroups/memory/a/memory.limit_in_bytes", "1000000\n"),
+            ("cgroups/memory/a/memory.usage_in_bytes", "900000\n"),
+        ]);
+        assert_eq!((by_version_1.memory_used, by_version_1.memory_limit), (Some(900_000), Some(1_000_000)));
     }
 
     #[test]

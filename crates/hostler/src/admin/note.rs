@@ -1,12 +1,13 @@
 //! Where a running Hostler notes its admin address, so that a command without an address finds it. Knows no commands.
 
+use std::fmt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hostler_config::{ListenAddress, Surroundings};
 
 /// The file in the private runtime directory, which ends with its Hostler.
-const FILE: &str = "admin";
+pub const FILE: &str = "admin";
 /// The beginning of the names of runtime directories.
 const DIRECTORY: &str = "hostler-";
 
@@ -21,11 +22,12 @@ pub struct NotedHostler {
     pub token_file: Option<PathBuf>,
 }
 
-/// Notes the address. A note that cannot be written is missing: commands then need `--admin`.
-pub fn write(directory: &Path, noted: &NotedHostler) {
-    let token_file = noted.token_file.as_ref().map_or(String::new(), |file| format!("\n{}", file.display()));
-    let text = format!("{}\n{}{token_file}", noted.admin, noted.folder.display());
-    let _ = std::fs::write(directory.join(FILE), text);
+/// The text of the file. If it cannot be written, commands need `--admin`.
+impl fmt::Display for NotedHostler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.admin, self.folder.display())?;
+        self.token_file.as_ref().map_or(Ok(()), |file| write!(f, "\n{}", file.display()))
+    }
 }
 
 /// The Hostlers of this user that have workers. During an upgrade two of them have the same address and count once.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_worker::{NeverReady, WorkerSnapshot};
+use hostler_worker::{NeverReady, WorkerSnapshot, WorkerState};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -42,6 +42,17 @@ pub(super) async fn all_ready(pools: &[&RunningPool]) -> Result<(), String> {
         }
     };
     unless_one_fails(pools, ready).await
+}
+
+/// The pools of which no worker works: none is ready, and one has crashed since it was last ready. Nothing that is new can make them worse.
+pub(super) fn broken(pools: &[RunningPool]) -> Vec<String> {
+    let is_broken = |pool: &&RunningPool| {
+        let workers = pool.supervisor.as_ref().map(|supervisor| supervisor.snapshot()).unwrap_or_default();
+        let none_works =
+            workers.iter().all(|worker| !matches!(worker.state, WorkerState::Ready | WorkerState::Retiring));
+        none_works && workers.iter().any(|worker| worker.crashes > 0)
+    };
+    pools.iter().filter(is_broken).map(|pool| pool.name.to_string()).collect()
 }
 
 /// A crashed worker boots again and may succeed then. The caller gets the error at once instead of waiting for that.

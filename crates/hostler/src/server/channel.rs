@@ -37,6 +37,9 @@ pub(super) enum SuccessorMessage {
     NoMore {
         #[serde(default)]
         sticky_key: Option<StickyKey>,
+        /// Pools of which no worker works. The successor does not wait for them.
+        #[serde(default)]
+        broken: Vec<String>,
     },
     /// All workers of the successor are ready, and it can begin.
     Ready,

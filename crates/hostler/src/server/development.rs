@@ -70,7 +70,7 @@ fn filters(
 ) -> Result<Vec<FileFilter>, StartError> {
     let config = running.config.load();
     let context = running.pool_context.context(&config.server)?;
-    let own = [context.directory().to_owned(), config.server.temp_dir.clone()];
+    let own = [context.directory(), config.server.temp_dir.clone()];
     let roots = if options.paths.is_empty() { vec![folder.to_owned()] } else { options.paths.clone() };
     let here = &running.invocation.surroundings.folder;
     let filters = roots.iter().map(|root| FileFilter::new(&here.join(root), options, &own));

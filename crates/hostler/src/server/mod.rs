@@ -84,6 +84,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal(&config, &invocation.surroundings.environment)?;
     let admin = config.server.admin.clone();
+    runtime.spawn(hostler_worker::reap_orphans());
     let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(BLOCKING_LIMIT);
@@ -101,18 +102,20 @@ async fn serve(
     let mut signals = Signals::new()?;
     let notify = Notify::of(&invocation.surroundings.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
-    let (inherited, inheritance) = match &handover {
+    let (inherited, mut inheritance) = match &handover {
         Some(handover) => handover.receive_sockets().await.map_err(StartError::TakeOver)?,
         None => {
             given.describe().for_each(|line| journal.event(Level::Info, &line));
             (given.assign(&config)?, Inheritance::default())
         }
     };
+    let broken = std::mem::take(&mut inheritance.broken);
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
-    let running =
-        RunningServer::start((config, invocation, options), listeners, inheritance, journal.clone())?;
-    let running = Arc::new(running);
-    if let Err(error) = wait_until_allowed_to_begin(&running, handover.as_ref(), &mut signals).await {
+    let start = (config, invocation, options);
+    let running = Arc::new(RunningServer::start(start, listeners, inheritance, journal.clone())?);
+    if let Err(error) =
+        wait_until_allowed_to_begin(&running, (handover.as_ref(), &broken), &mut signals).await
+    {
         stop::stop_workers(&running, &mut signals, true).await;
         // A stop before the first client is no failure.
         return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
@@ -236,11 +239,12 @@ async fn wait_for_stop(
 /// the start.
 async fn wait_until_allowed_to_begin(
     running: &RunningServer,
-    handover: Option<&Handover>,
+    (handover, broken): (Option<&Handover>, &[String]),
     signals: &mut Signals,
 ) -> std::io::Result<()> {
     let pools = running.pools.load_full();
-    let pools: Vec<_> = pools.iter().collect();
+    // They did not work before, and would hold up the upgrade of all others.
+    let pools: Vec<_> = pools.iter().filter(|pool| !broken.iter().any(|name| **name == *pool.name)).collect();
     let filled = async {
         if let Some(registering) = &running.registering {
             registering.filled().await;
@@ -312,11 +316,10 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);
-        if let Some(directory) = running.pool_context.runtime_directory() {
-            let folder = running.invocation.surroundings.folder.clone();
-            let token_file = running.config.load().server.admin_token_file.clone();
-            note::write(directory, &NotedHostler { admin: address, folder, token_file });
-        }
+        let folder = running.invocation.surroundings.folder.clone();
+        let token_file = running.config.load().server.admin_token_file.clone();
+        let note = NotedHostler { admin: address, folder, token_file };
+        running.pool_context.keep_file(note::FILE, &note.to_string());
         if let Some((taken, real)) = listeners.moved_admin() {
             let told =
                 format!("{taken} is taken, so commands need another address: hostler status --admin {real}");

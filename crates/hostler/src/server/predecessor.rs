@@ -57,6 +57,8 @@ pub(super) struct Inheritance {
     pub registrations: Option<File>,
     /// Signs the cookies of pools without a key of their own.
     pub sticky_key: Option<StickyKey>,
+    /// Pools of which no worker works.
+    pub broken: Vec<String>,
 }
 
 /// The channel to the predecessor.
@@ -75,8 +77,8 @@ impl Handover {
                 Some((SuccessorMessage::Registrations, received)) => {
                     registrations = received.into_iter().next().map(File::from);
                 }
-                Some((SuccessorMessage::NoMore { sticky_key }, _)) => {
-                    return Ok((sockets, Inheritance { registrations, sticky_key }));
+                Some((SuccessorMessage::NoMore { sticky_key, broken }, _)) => {
+                    return Ok((sockets, Inheritance { registrations, sticky_key, broken }));
                 }
                 other => return Err(unexpected(other.map(|(word, _)| word))),
             }

@@ -77,7 +77,7 @@ impl RunningServer {
     pub fn start(
         (config, invocation, options): (Config, Invocation, RunOptions),
         listeners: Listeners,
-        Inheritance { registrations, sticky_key }: Inheritance,
+        Inheritance { registrations, sticky_key, .. }: Inheritance,
         journal: Journal,
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use hostler_engine::gateway::StickyKey;
+use hostler_worker::OwnChild;
 use tokio::time::{Instant, timeout_at};
 
 use super::channel::{self, Channel, SuccessorMessage};
@@ -39,10 +40,13 @@ pub(super) struct Legacy {
     pub sticky_key: StickyKey,
     /// How many workers each pool has.
     pub workers: String,
+    /// Pools of which no worker works.
+    pub broken: Vec<String>,
 }
 
 pub(super) struct Successor {
     child: Child,
+    _own: OwnChild,
     channel: Channel,
     /// It was allowed to begin and may have accepted connections, so it is not killed any more.
     is_free: bool,
@@ -70,12 +74,11 @@ impl Successor {
         if let Some(limit) = soft_open_files {
             command.env(OPEN_FILES, limit.to_string());
         }
-        let child = command
-            .spawn()
+        let (child, own) = OwnChild::start(|| command.spawn(), |child| Some(child.id()))
             .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
         // The command holds a copy of the other end. Without it, the end of the process closes the channel.
         drop(command);
-        let mut new = Self { child, channel, is_free: false };
+        let mut new = Self { child, _own: own, channel, is_free: false };
         match timeout_at(until, new.prepare(sockets, legacy)).await {
             Ok(outcome) => outcome.map(|()| new),
             Err(_) => Err(UpgradeError::TimedOut(time_limit)),
@@ -109,7 +112,9 @@ impl Successor {
         if let Some(file) = legacy.registrations {
             self.channel.hand_over_registrations(&file).await?;
         }
-        self.channel.send(&SuccessorMessage::NoMore { sticky_key: Some(legacy.sticky_key) }).await
+        self.channel
+            .send(&SuccessorMessage::NoMore { sticky_key: Some(legacy.sticky_key), broken: legacy.broken })
+            .await
     }
 
     /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hostler_engine::journal::Level;
 
+use super::boot;
 use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::successor::{Legacy, Successor};
@@ -33,10 +34,12 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
         None => None,
     };
     let soft = running.invocation.surroundings.soft_open_files;
+    let broken = boot::broken(&running.pools.load());
     let legacy = Legacy {
         registrations,
         sticky_key: running.pool_context.sticky_key.clone(),
         workers: workers(&running.pools.load()),
+        broken: broken.clone(),
     };
     // The workers of the successor need the cores of ours. If the upgrade fails, ours get them back.
     let free_cpus = running.pool_context.free_cpus();
@@ -53,7 +56,11 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     if let Some(free_cpus) = free_cpus {
         free_cpus.for_good();
     }
-    Ok(vec![format!("pid {pid} has taken over from pid {}", std::process::id())])
+    let taken = format!("pid {pid} has taken over from pid {}", std::process::id());
+    let skipped = broken
+        .iter()
+        .map(|pool| format!("pool {pool}: no worker was ready, so the upgrade has not waited for it"));
+    Ok(std::iter::once(taken).chain(skipped).collect())
 }
 
 /// How many workers each pool has whose number is not fixed, for the successor.

@@ -188,6 +188,24 @@ async fn a_new_program_that_finds_a_bad_file_or_workers_that_do_not_boot_says_so
 }
 
 #[tokio::test]
+async fn a_pool_that_did_not_work_before_does_not_hold_up_an_upgrade() {
+    let cwd = repository().join("crates/hostler/tests/node/apps");
+    let text = format!(
+        "[pools.app]\ncommand = 'node diary.cjs'\nworkers = 1\ncwd = '{}'\n
+        [pools.bad]\ncommand = 'node -e process.exit(3)'\nworkers = 1\n
+        [[routes]]\nmatch = '/bad'\npool = 'bad'\n[[routes]]\nmatch = '*'\npool = 'app'\n",
+        cwd.display()
+    );
+    let site = configured(&text).start().await;
+    site.get("/").await.assert_status(200);
+    site.logged("bad/1: died (pid ").await;
+    let said = site.command(&["upgrade"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("has taken over from pid"), "{said}");
+    assert!(said.contains("pool bad: no worker was ready, so the upgrade has not waited for it"), "{said}");
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
 async fn a_signal_upgrades_to_other_threads_and_addresses() {
     let cwd = repository().join("crates/hostler/tests/node/apps");
     let file = |server: &str| {

@@ -87,6 +87,26 @@ pub(super) fn line(text: &str) -> String {
     line + "…"
 }
 
+/// The most parts of a text of Hostler.
+const MOST_PARTS: usize = 8;
+
+/// A text of Hostler with foreign text in it, such as a path or a line that the app has printed, on one line. Each part of it that is too
+/// long is cut alone, so that the parts behind it stay: they say what to do.
+pub(super) fn sentences(text: &str) -> String {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(end) = rest.find("; ").into_iter().chain(rest.find(". ")).min() {
+        let (part, behind) = rest.split_at(end + 2);
+        parts.push(line(&part[..end]) + &part[end..]);
+        rest = behind;
+        if parts.len() == MOST_PARTS {
+            return parts.concat().trim_end().to_owned() + "…";
+        }
+    }
+    parts.push(line(rest));
+    parts.concat()
+}
+
 pub(super) fn file(path: &Path) -> String {
     line(&path.display().to_string())
 }
@@ -94,6 +114,23 @@ pub(super) fn file(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_text_is_cut_and_what_follows_it_stays() {
+        let path = "/srv/app".repeat(40);
+        let text = format!(
+            "Hostler found no HTTP server of the app within its start_timeout (30 s); the app listens on the path {path}; \
+             let it listen on a port; it printed last: {}",
+            "word ".repeat(60)
+        );
+        let told = sentences(&text);
+        assert!(told.contains("the app listens on the path /srv/app/srv"), "{told}");
+        assert!(told.contains("…; let it listen on a port; it printed last: word word"), "{told}");
+        assert!(told.len() < 500 && told.ends_with(" word…"), "{told}");
+        let many = sentences(&"a\nb; c. ".repeat(100));
+        assert!(many.starts_with("a b; c. a b; c. ") && many.len() < 60 && many.ends_with('…'), "{many}");
+        assert_eq!(sentences("exit code 1 before it was ready: 1.5"), "exit code 1 before it was ready: 1.5");
+    }
 
     #[test]
     fn a_long_text_is_cut_after_a_word_and_marked() {

@@ -14,7 +14,7 @@ pub(super) const WINDOW: Duration = Duration::from_secs(60);
 const LEAST: Duration = Duration::from_secs(20);
 /// Restarts and hangs of workers are remembered for this long.
 const LONG: Duration = Duration::from_secs(900);
-/// At most so many of one worker.
+/// At most so many hangs of one worker.
 const MOST: usize = 32;
 /// A worker leaks if its memory has grown by this factor and so many bytes.
 const GROWTH: f64 = 2.0;
@@ -50,14 +50,17 @@ pub(super) struct WorkerPast {
     hung_at: Option<Duration>,
     /// A process of this number was ready.
     pub was_ready: bool,
-    pub deaths: VecDeque<WorkerEnd>,
+    pub deaths: VecDeque<WorkerEnds>,
     pub hangs: VecDeque<Duration>,
 }
 
-/// The end of a worker's process that was not ordered by an operator.
+/// Ends of a worker's process that were not ordered by an operator, between two looks. A boot that has failed at once counts as well.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WorkerEnd {
+pub(super) struct WorkerEnds {
+    /// When they were seen.
     pub at: Duration,
+    /// How many of them.
+    pub times: u64,
     /// It was recycled because of its memory.
     pub recycled: bool,
     /// Its memory at the end, if that had grown.
@@ -123,9 +126,6 @@ impl WorkerPast {
         self.hangs.retain(|at| now.saturating_sub(*at) < LONG);
         self.deaths.retain(|end| now.saturating_sub(end.at) < LONG);
         self.hangs.truncate(MOST);
-        while self.deaths.len() > MOST {
-            self.deaths.pop_front();
-        }
     }
 
     fn note_end(&mut self, pool: &PoolFigures, worker: &WorkerFigures, now: Duration) {
@@ -137,17 +137,21 @@ impl WorkerPast {
         }
         let is_grown = |base: u64| self.peak as f64 >= base as f64 * GROWTH && self.peak - base >= GROWN;
         let grown_to = self.base.filter(|base| is_grown(*base)).map(|_| self.peak);
-        for _ in 0..(worker.generation - self.generation).min(MOST as u64) {
-            self.deaths.push_back(WorkerEnd { at: now, recycled: !died, grown_to });
-        }
+        let times = worker.generation - self.generation;
+        self.deaths.push_back(WorkerEnds { at: now, times, recycled: !died, grown_to });
     }
+}
 
-    /// How many processes have ended, and the mean time from one end to the next.
-    pub fn rhythm(&self, ends: &[WorkerEnd]) -> Option<(usize, Duration)> {
+/// How many processes have ended, and the mean time from one end to the next. No time: all were seen at once, so it is not known.
+pub(super) fn rhythm(ends: &[WorkerEnds]) -> (u64, Option<Duration>) {
+    let all = ends.iter().map(|ends| ends.times).sum();
+    let mean = || {
         let (first, last) = (ends.first()?, ends.last()?);
-        let spans = u32::try_from(ends.len().saturating_sub(1)).ok().filter(|spans| *spans > 0)?;
-        Some((ends.len(), last.at.saturating_sub(first.at) / spans))
-    }
+        // Those that were seen first have ended at some time before.
+        let later = u32::try_from(all - first.times).ok().filter(|later| *later > 0)?;
+        Some(last.at.saturating_sub(first.at) / later)
+    };
+    (all, mean())
 }
 
 #[cfg(test)]
@@ -190,7 +194,9 @@ mod tests {
         history.observe(figures(20, |_, worker| {
             (worker.generation, worker.recycled) = (3, Some("1000 requests".into()));
         }));
-        let ends = |history: &History| history.workers.values().next().unwrap().deaths.len();
+        let ends = |history: &History| -> u64 {
+            history.workers.values().next().unwrap().deaths.iter().map(|ends| ends.times).sum()
+        };
         assert_eq!(ends(&history), 0);
         history.observe(figures(30, |_, worker| {
             (worker.generation, worker.last_exit) = (5, Some("exit code 1".into()));
@@ -212,6 +218,28 @@ mod tests {
         let past = history.workers.values().next().unwrap();
         let grown: Vec<_> = past.deaths.iter().map(|end| end.grown_to).collect();
         assert_eq!(grown, [Some(300 << 20), None]);
+    }
+
+    #[test]
+    fn the_rhythm_counts_all_ends_and_has_no_time_if_all_were_seen_at_once() {
+        let seen = |looks: &[(u64, u64)]| {
+            let mut history = History::default();
+            let mut generation = 1;
+            history.observe(figures(0, |_, _| {}));
+            for (second, times) in looks {
+                generation += times;
+                history.observe(figures(*second, |_, worker| {
+                    (worker.generation, worker.last_exit) = (generation, Some("exit code 1".into()));
+                }));
+            }
+            let ends: Vec<_> = history.workers.values().next().unwrap().deaths.iter().copied().collect();
+            rhythm(&ends)
+        };
+        let every = |millis| Some(Duration::from_millis(millis));
+        assert_eq!(seen(&[(5, 4)]), (4, None));
+        assert_eq!(seen(&[(5, 1), (45, 1), (85, 1)]), (3, every(40_000)));
+        assert_eq!(seen(&[(5, 4), (10, 2)]), (6, every(2500)));
+        assert_eq!(seen(&[(5, 100), (15, 50)]), (150, every(200)), "no limit of the count");
     }
 
     #[test]

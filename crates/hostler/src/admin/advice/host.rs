@@ -1,6 +1,6 @@
 //! Advice about what Hostler itself needs: files, memory, disk, log, configuration. Knows no pools and no clients.
 
-use super::finding::{Finding, bytes, file, line, percent, time};
+use super::finding::{Finding, bytes, file, percent, sentences, time};
 use super::history::View;
 use super::table;
 
@@ -17,7 +17,7 @@ fn process(view: View<'_>, found: &mut Vec<Finding>) {
     let (now, before) = (view.now, view.before);
     let failed = now.health_failed.saturating_sub(before.health_failed);
     if let Some(why) = now.not_ready.first().filter(|_| failed > 0) {
-        let text = format!("health checks get 503: {}", line(why));
+        let text = format!("health checks get 503: {}", sentences(why));
         found.push(Finding::new(table::NOT_READY, text));
     }
     if let (Some(open), Some(most)) = (now.open_files, now.max_files)
@@ -87,7 +87,7 @@ fn configuration(view: View<'_>, found: &mut Vec<Finding>) {
         found.push(Finding::about(table::CERTIFICATE_EXPIRES, &name, &text));
     }
     if let Some(reload) = now.last_reload.as_ref().filter(|reload| !reload.ok) {
-        let why = reload.text.first().map_or(String::new(), |why| format!(": {}", line(why)));
+        let why = reload.text.first().map_or(String::new(), |why| format!(": {}", sentences(why)));
         let text = format!("the last reload was not applied{why}");
         found.push(Finding::new(table::RELOAD_FAILED, text));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hostler_worker::WorkerState;
 
 use super::figures::{Figures, MemberOut, PoolFigures};
-use super::finding::{Finding, line, time};
+use super::finding::{Finding, line, sentences, time};
 use super::history::View;
 use super::table;
 
@@ -119,7 +119,7 @@ fn standing(pool: &PoolFigures, found: &mut Vec<Finding>) {
     let serves = |state| matches!(state, WorkerState::Ready | WorkerState::Retiring);
     if !pool.asleep && !workers.is_empty() && !workers.iter().any(|worker| serves(worker.state)) {
         let why = workers.iter().find_map(|worker| worker.last_error.as_ref().or(worker.last_exit.as_ref()));
-        let why = why.map_or(String::new(), |why| format!(": {}", line(why)));
+        let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
         found.push(Finding::of_pool(table::NO_READY_WORKER, &pool.name, &format!("no worker is ready{why}")));
     }
 }

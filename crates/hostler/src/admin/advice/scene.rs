@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::figures::{
     CacheFigures, Figures, MemcachedFigures, PoolFigures, RouteFigures, TimeFigures, WorkerFigures,
 };
-use super::history::{History, View, WorkerEnd, WorkerPast};
+use super::history::{History, View, WorkerEnds, WorkerPast};
 use super::table::AdviceRow;
 
 /// The figures of two moments, and what is remembered of worker 1 of pool `web`.
@@ -68,7 +68,7 @@ impl Scene {
         self.past.was_ready = true;
         self.past.deaths = ago
             .iter()
-            .map(|ago| WorkerEnd { at: now - Duration::from_secs(*ago), recycled, grown_to })
+            .map(|ago| WorkerEnds { at: now - Duration::from_secs(*ago), times: 1, recycled, grown_to })
             .collect();
     }
 

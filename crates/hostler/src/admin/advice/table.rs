@@ -81,7 +81,7 @@ advice! {
         "A worker has crashed 3 times in a row, and other workers are ready.",
         "Look at the last lines of worker POOL/WORKER in the log. If it was not ready in time, raise pools.POOL.start_timeout.", "guide/failures.md#a-worker-does-not-boot";
     WORKER_RESTARTS: "worker_restarts" Warning 0 "HostlerWorkerRestarts"
-        "A worker has died at least 3 times in 15 minutes. Restarts and recycling do not count.",
+        "A worker has died or did not start, at least 3 times in 15 minutes. Restarts and recycling do not count.",
         "Look at the last lines of the worker in the log, and at its last exit in the status.", "guide/troubleshooting.md#restarts";
     WORKER_LEAKS: "worker_leaks" Warning 0 "HostlerWorkerRestarts"
         "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes, and each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
@@ -108,7 +108,7 @@ advice! {
         "In the last minute at least 3 boots after deaths had to wait, because boots use more CPU than `restart_cpu` allows.",
         "Find out why workers die. Their last exits are in the status.", "guide/failures.md#a-worker-crashes-again-and-again";
     RESTART_FAILED: "restart_failed" Warning 0 ""
-        "The last restart of a pool failed, and the old workers stay.",
+        "The last restart of a pool failed. Old workers that are ready stay.",
         "Correct the new version, then run `hostler restart POOL`.", "guide/failures.md#a-restart-fails-because-the-new-version-does-not-boot";
     TOO_MANY_TUNNELS: "too_many_tunnels" Warning 10 ""
         "At least 5 tunnels or streams of the last minute were refused because of `max_tunnels` or `max_streams`.",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hostler_worker::WorkerState;
 
 use super::figures::{PoolFigures, WorkerFigures};
-use super::finding::{Finding, bytes, line, percent, time};
-use super::history::{View, WorkerEnd, WorkerPast};
+use super::finding::{Finding, bytes, line, percent, sentences, time};
+use super::history::{View, WorkerEnds, WorkerPast, rhythm};
 use super::table;
 
 const BLOCKED: Duration = Duration::from_millis(200);
@@ -26,18 +26,23 @@ pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
 
 fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerPast, found: &mut Vec<Finding>) {
     let (name, index) = (&pool.name, worker.index);
-    let all: Vec<WorkerEnd> = past.deaths.iter().copied().collect();
-    let deaths: Vec<WorkerEnd> = all.iter().copied().filter(|end| !end.recycled).collect();
-    let last: Vec<u64> = all.iter().rev().take(3).filter_map(|end| end.grown_to).collect();
-    if let Some((3.., every)) = past.rhythm(&all)
-        && last.len() == 3
-    {
+    let all: Vec<WorkerEnds> = past.deaths.iter().copied().collect();
+    let deaths: Vec<WorkerEnds> = all.iter().copied().filter(|ends| !ends.recycled).collect();
+    let each =
+        all.iter().rev().flat_map(|ends| std::iter::repeat_n(ends.grown_to, ends.times.min(3) as usize));
+    let last: Vec<u64> = each.take(3).flatten().collect();
+    if let [_, _, _] = last[..] {
         let most = bytes(last.iter().sum::<u64>() / 3);
-        let text = format!("restarts every {} after {most}: a leak?", time(every));
+        let text = match rhythm(&all) {
+            (_, Some(every)) => format!("restarts every {} after {most}: a leak?", time(every)),
+            (times, None) => format!("restarted {times} times within seconds after {most}: a leak?"),
+        };
         found.push(Finding::of_worker(table::WORKER_LEAKS, name, index, &text));
-    } else if let Some((count @ 3.., every)) = past.rhythm(&deaths) {
-        let exit = worker.last_exit.as_deref().map_or(String::new(), |exit| format!(" ({})", line(exit)));
-        let text = format!("died {count} times in 15 minutes, every {}{exit}", time(every));
+    } else if let (times @ 3.., every) = rhythm(&deaths) {
+        let every = every.map_or("within seconds".to_owned(), |every| format!("about every {}", time(every)));
+        let exit =
+            worker.last_exit.as_deref().map_or(String::new(), |exit| format!(" (last: {})", line(exit)));
+        let text = format!("had to be started again {times} times in the last 15 minutes, {every}{exit}");
         found.push(Finding::of_worker(table::WORKER_RESTARTS, name, index, &text));
     }
 }
@@ -47,7 +52,7 @@ fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
     let others_serve = pool.workers.iter().flatten().any(|other| other.state == WorkerState::Ready);
     if worker.crashes >= 3 && worker.state != WorkerState::Ready && others_serve {
         let why = worker.last_error.as_ref().or(worker.last_exit.as_ref());
-        let why = why.map_or(String::new(), |why| format!(": {}", line(why)));
+        let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
         let text = format!("did not stay up {} times in a row{why}", worker.crashes);
         found.push(Finding::of_worker(table::BOOTS_FAIL, name, index, &text));
     }
@@ -73,7 +78,7 @@ fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
 fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found: &mut Vec<Finding>) {
     let name = &pool.name;
     if let Some(reason) = pool.misfit() {
-        found.push(Finding::of_pool(table::CONCURRENCY, name, &line(reason)));
+        found.push(Finding::of_pool(table::CONCURRENCY, name, &sentences(reason)));
     }
     let of_pool = || view.workers.iter().filter(|((pool, _), _)| pool == name);
     let hangs: usize = of_pool().map(|(_, past)| past.hangs.len()).sum();
@@ -107,7 +112,7 @@ fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found
         found.push(Finding::of_pool(table::BOOTS_HELD_UP, name, &text));
     }
     if let Some(why) = &pool.failed_restart {
-        let text = format!("the last restart failed, and the old workers stay: {}", line(why));
+        let text = format!("the last restart failed: {}", sentences(why));
         found.push(Finding::of_pool(table::RESTART_FAILED, name, &text));
     }
 }

@@ -146,7 +146,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             scene.died(&[100, 60, 20], None, false);
             scene.first().last_exit = Some("exit code 1".into());
         },
-        text: "web/1 died 3 times in 15 minutes, every 40 s (exit code 1)",
+        text: "web/1 had to be started again 3 times in the last 15 minutes, about every 40 s (last: exit code 1)",
         quiet: &[
             |scene| scene.died(&[60, 20], None, false),
             |scene| scene.died(&[100, 60, 20], None, true),
@@ -247,7 +247,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::RESTART_FAILED,
         raised: |scene| scene.web().failed_restart = Some("worker 1: exit code 1".into()),
-        text: "web: the last restart failed, and the old workers stay: worker 1: exit code 1",
+        text: "web: the last restart failed: worker 1: exit code 1",
         quiet: &[|scene| scene.web().deploying = true],
     },
 ];

@@ -1,0 +1,53 @@
+//! Hostler as process 1, as in a container: the kernel gives it the orphans of all others.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use hostler_testkit::eventually;
+
+use super::proc;
+use super::site::source;
+
+/// On `/orphan` the app starts a process that leaves its group and loses its parent.
+const APP: &str = "const { spawn } = require('child_process');
+    const { TEST_FOLDER } = process.env;
+    require('http').createServer((request, response) => {
+      if (request.url === '/exit') process.exit(3);
+      if (request.url === '/orphan') {
+        const script = `setsid sh -c 'sleep 0.2; : > ${TEST_FOLDER}/ended' &`;
+        spawn('sh', ['-c', script], { stdio: 'ignore', detached: true });
+      }
+      response.end();
+    }).listen(3000);";
+
+/// Runs a program as process 1 of a container.
+const UNSHARE: &str = "unshare --user --map-root-user --pid --fork --kill-child --mount-proc";
+
+#[tokio::test]
+async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_children_end() {
+    let test = format!("{UNSHARE} true");
+    let tried = Command::new("sh").args(["-c", &test]).stderr(Stdio::null()).status().unwrap();
+    if !tried.success() {
+        eprintln!("not tested: this system does not allow {UNSHARE}");
+        return;
+    }
+    let plan = source(APP);
+    let container = plan.folder().join("container");
+    let hostler = env!("CARGO_BIN_EXE_hostler");
+    std::fs::write(&container, format!("#!/bin/sh\nexec {UNSHARE} {hostler} \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&container, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut site = plan.called(&container).started().await;
+    let process_1 = proc::children_of(site.pid())[0];
+    site.get("/orphan").await.assert_status(200);
+    eventually("the orphan to end", async || site.file("ended").exists().then_some(())).await;
+    eventually("no zombie to be left", async || {
+        proc::children_of(process_1).into_iter().all(proc::is_alive).then_some(())
+    })
+    .await;
+    site.get("/exit").await;
+    let died = site.logged("app/1: died (pid ").await;
+    assert!(died.contains("exit code 3"), "{died}");
+    site.is_ready().await;
+    proc::signal(process_1, rustix::process::Signal::TERM);
+    assert_eq!(site.exit().await, 0);
+}
