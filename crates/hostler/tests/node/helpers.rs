@@ -166,3 +166,30 @@ async fn a_plain_tcp_server_or_one_on_port_0_gives_way_to_an_http_server_on_a_fi
         site.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_second_port_that_is_in_use_is_named_where_a_worker_dies_of_it() {
+    let port = held_port();
+    let second = port.address().port();
+    let app = format!("server('app').listen(3000); server('metrics').listen({second}, '127.0.0.1');");
+    let site = with_servers(&app).workers(2).start().await;
+    site.logged(&format!(
+        "exit code 1 before it was ready: the port {second} is in use, probably by another worker. It is a second port of the app: \
+         set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE; restarts in "
+    ))
+    .await;
+    site.get("/").await.assert_ok("app");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_port_that_another_program_uses_is_named() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let second = taken.local_addr().unwrap().port();
+    let app = format!("server('app').listen(3000); server('metrics').listen({second}, '127.0.0.1');");
+    let site = with_servers(&app).start().await;
+    site.logged(&format!(
+        "before it was ready: the port {second} is in use by another program; restarts at once"
+    ))
+    .await;
+}
