@@ -8,22 +8,30 @@ const CMD = 'NODE_HOSTLER'; // Node delivers messages with NODE_ as 'internalMes
 const END_GRACE_MS = 5_000;
 const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.duration
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
-const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT'];
+const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_FOREBEARS'];
+// How sure it is that a listen is the app's. A plain TCP server may be for MQTT, and port 0 is for those that the app tells it.
+const [WEAK, GUESS, SURE] = [1, 2, 3];
 
 const SECRET_INSPECTOR = '--inspect-publish-uid=stderr'; // spawn.rs sets it directly before our --require
 
 const fs = require('fs');
 const { env } = process;
-const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || env.HOSTLER_LISTEN_PATH);
-const listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment
+// Read now, because a claim removes them from the environment, and the process may claim again.
+const { HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
+const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
+let listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment; and once it is used
+const forebears = isInWorker ? readForebears() : []; // the Node processes between Hostler and this one: { pid, isTool }
 const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
-let claim = null; // the app's listen, once it was made: { server, asked, port, shown, path, via, siblings, isHeld, awaits }
+let claim = null; // the app's listen, once it was made: { server, asked, rank, nth, shown, path, siblings, isHeld, isTold, relay }
+let hasYielded = false; // another process of this worker is the app
+let takenOut = null; // what a claim has removed from the environment
 let tellListening = null; // tells Hostler where the app listens, if that is still to be told
 let listenOnTcp = null; // Node's own listen()
 
 try {
   if (isInWorker) patchListen(require('net').Server.prototype);
   if (listenFd !== null && process.send) speakOverIpc();
+  if (isInWorker) env.HOSTLER_FOREBEARS = [...forebears, { pid: process.pid, isTool: isTool() }].map(({ pid, isTool }) => `${pid}${isTool ? 't' : ''}`).join(' ');
 } catch (error) {
   process.emitWarning(`not preloaded: ${error.message}`, 'HostlerWarning');
 }
@@ -39,6 +47,26 @@ function inheritedSocket() {
   } catch {
     return null;
   }
+}
+
+/** A thread and a process that has replaced itself find themselves in the list. */
+function readForebears() {
+  const words = (env.HOSTLER_FOREBEARS ?? '').split(' ').filter(Boolean);
+  return words.map((word) => ({ pid: parseInt(word, 10), isTool: word.endsWith('t') })).filter(({ pid }) => pid !== process.pid);
+}
+
+/** Whether this process only starts the app: npm, npx, tsx, nodemon and the like, or `node --watch`. An own script may be the app itself. */
+function isTool() {
+  if (process.execArgv.some((option) => option.startsWith('--watch'))) return true;
+  const script = process.argv[1];
+  if (!script) return false;
+  let file = script;
+  try {
+    file = fs.realpathSync(script);
+  } catch {
+    // Node will say that there is no such file.
+  }
+  return /\/(?:node_modules|nodejs|corepack)\/|\/(?:npm|npx|pnpm|pnpx|yarn)[^/]*$/.test(file);
 }
 
 // === Listening ===
@@ -74,7 +102,7 @@ function redirect(server, args) {
     warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server: ${INSTEAD[speaks]}`, claim === null);
     return null;
   }
-  return claim === null ? claimListen(server, asked) : listenAgain(server, asked);
+  return claimListen(server, asked);
 }
 
 /** Parses the arguments of listen() like Node. Null if they are not a well-formed TCP listen. */
@@ -106,33 +134,42 @@ const INSTEAD = {
   'HTTP/2 only': 'let the app listen with http.createServer; Hostler itself speaks HTTP/2 to clients',
 };
 
-/** Makes this listen the app's, unless its port is another one, or another process was first. */
+/** Makes this listen the app's, unless its port is another one, or another listen is more likely the app's. */
 function claimListen(server, asked) {
+  const held = claim?.isHeld() ? claim : null;
+  if (held?.path && asked.port !== 0 && [held.asked.port, held.shown.port].includes(asked.port)) return listenBeside(server, asked, held);
   const { port, why, isGiven } = appPort();
-  const isOther = port !== null && asked.port !== port;
-  if (isOther && !isGiven) return tellOwnPort(server, why);
+  const rank = rankOf(server, asked, port);
+  if (held && (rank <= held.rank || isClusterPrimary())) {
+    return tellOwnPort(server, `Hostler uses its server on port ${held.shown.port}`, held.rank === SURE ? note : warn);
+  }
+  if (port !== null && asked.port !== port && !isGiven) return tellOwnPort(server, why);
   // The first listen of a thread says little, because the main thread may still follow.
   if (asked.port !== port && isInThread()) return tellOwnPort(server, 'it listens in a worker thread');
-  const path = env.HOSTLER_LISTEN_PATH;
-  const awaits = isOther ? port : null;
-  const isFirst = path ? takeClaimFile(path, awaits) : false;
-  let where = listenFd === null ? { path } : { fd: listenFd };
-  if (!isFirst && path) {
-    const { pid, isGuess } = readClaimFile(path);
-    const mayTake = isGuess && !isOther && takeClaimFile(`${path}.second`, null);
-    // A thread has the descriptor of its whole process.
-    if (listenFd === null || pid === process.pid) {
-      if (!mayTake) return tellOwnPort(server, `process ${pid} of this worker has listened before`);
-      where = { path: `${path}.second` };
-    }
-  } else if (!isFirst && listenFd === null) return null;
+  const taken = takeClaim(rank);
+  if (taken === null) return null;
+  if (taken.holder) return tellOwnPort(server, `process ${taken.holder} of this worker has listened before`);
 
-  const via = where.path && where.path !== path ? 'second' : 'path';
-  claim = { server, asked, port: asked.port, shown: shownAddress(asked), path: where.path ?? path, via, siblings: 0, isHeld: null, awaits };
-  if (!channel.send) speakOverControl(env.HOSTLER_CONTROL_PATH);
+  const { nth } = taken;
+  const path = nth === 1 ? claimPath : `${claimPath}.${nth}`;
+  const where = nth === 1 && listenFd !== null ? { fd: listenFd } : { path };
+  listenFd = null; // it is closed with the server
+  claim = { server, asked, rank, nth, shown: shownAddress(asked), path, siblings: 0, isHeld: null, isTold: false, relay: null };
+  if (held) {
+    const whose = rank === SURE ? `on PORT (${asked.port})` : `on port ${asked.port}`;
+    giveBack(held, (relay) => tellOwnPort(relay, `Hostler uses its server ${whose}`, note));
+  }
+  if (!channel.send) speakOverControl(controlPath);
   freeInspectorPort();
   if (!isClusterPrimary()) cleanEnvironment();
   return hold(server, asked, where);
+}
+
+function rankOf(server, { port }, appPort) {
+  if (port === appPort) return SURE;
+  // The primary of a cluster listens with a plain server for its workers.
+  const speaksHttp = 'keepAliveTimeout' in server || isClusterPrimary();
+  return speaksHttp && port !== 0 ? GUESS : WEAK;
 }
 
 /**
@@ -141,10 +178,10 @@ function claimListen(server, asked) {
  * A PORT that Hostler itself has set is weaker: many apps do not read it. Then the first listen counts, until one on PORT comes.
  */
 function appPort() {
-  for (const [name, whose] of [['HOSTLER_APP_PORT', "the pool's port"], ['PORT', 'the variable PORT']]) {
-    const port = Number(env[name]);
+  for (const [value, whose] of [[poolPort, "the pool's port"], [env.PORT, 'the variable PORT']]) {
+    const port = Number(value);
     if (Number.isInteger(port) && port > 0) {
-      return { port, why: `${whose} is ${port}`, isGiven: name === 'PORT' && env.PORT === env.HOSTLER_GIVEN_PORT };
+      return { port, why: `${whose} is ${port}`, isGiven: value !== poolPort && value === givenPort };
     }
   }
   return { port: null, why: null, isGiven: false };
@@ -159,7 +196,7 @@ function tellOwnPort(server, why, tellAs = warn) {
     const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
     const text = `the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
       `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`;
-    (isOpen ? warn : tellAs)(text, claim === null);
+    (isOpen ? warn : tellAs)(text, claim === null && !hasYielded);
   });
   return null;
 }
@@ -189,54 +226,98 @@ function freeInspectorPort() {
   }
 }
 
-/** The file says who was first, and whether that is only a guess. */
-function takeClaimFile(path, awaits) {
+/**
+ * Makes this process the holder of the worker's next claim. Claims are numbered, each is a file, and the last one counts. Returns
+ * the number, or who holds the last claim. Null: this process can claim nothing.
+ */
+function takeClaim(rank) {
+  let last = null;
+  for (let nth = 1; claimPath; nth += 1) {
+    const found = readClaim(nth);
+    if (found === null && last !== null && !isBetter(rank, last)) return { holder: last.pid };
+    if (found === null && writeClaim(nth, `${process.pid} ${rank} ${forebears.map(({ pid }) => pid).join(' ')}`, 'wx')) return { nth };
+    last = found ?? readClaim(nth); // another process may have been faster
+    if (last === null) break;
+  }
+  return listenFd === null ? null : { nth: 1 };
+}
+
+/** Whether a listen of this rank takes the place of a claim. The process that has started another one knows more of the app. */
+function isBetter(rank, { nth, pid, rank: before, above }) {
+  if (pid === null) return true;
+  if (pid === process.pid) return rank > before || claim?.nth === nth; // of another thread; or of this one, and closed
+  return rank > before || (rank === before && above.includes(process.pid)) || !isAlive(pid);
+}
+
+function isAlive(pid) {
   try {
-    fs.writeFileSync(`${path}.claim`, `${process.pid}${awaits === null ? '' : ' guess'}\n`, { flag: 'wx', mode: 0o600 });
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code !== 'ESRCH';
+  }
+}
+
+/** A claim without a process is free again. */
+function readClaim(nth) {
+  try {
+    const [pid = null, rank, ...above] = fs.readFileSync(`${claimPath}.${nth}.claim`, 'utf8').split(' ').filter(Boolean).map(Number);
+    return { nth, pid, rank, above };
+  } catch {
+    return null;
+  }
+}
+
+function writeClaim(nth, text, flag) {
+  try {
+    fs.writeFileSync(`${claimPath}.${nth}.claim`, text, { flag, mode: 0o600 });
     return true;
   } catch {
     return false;
   }
 }
 
-function readClaimFile(path) {
-  try {
-    const [pid, guess] = fs.readFileSync(`${path}.claim`, 'utf8').trim().split(' ');
-    return { pid: Number(pid), isGuess: guess === 'guess' };
-  } catch {
-    return { pid: null, isGuess: false };
-  }
-}
-
-/** The app's later listens. Another port belongs to another server. The same port must not be opened again. */
-function listenAgain(server, asked) {
-  if (asked.port === claim.awaits && claim.path && !isClusterPrimary()) return takeOver(server, asked);
-  const isSamePort = asked.port === claim.port || asked.port === claim.shown.port;
-  if (!isSamePort || asked.port === 0 || !claim.path) {
-    const isSure = claim.awaits === null;
-    return tellOwnPort(server, `Hostler uses its server on port ${claim.shown.port}`, isSure ? note : warn);
-  }
-  // Closed and opened again (a cluster does this when its last worker dies). The descriptor is closed with the first
-  // server, but the path is left.
-  if (!claim.isHeld()) return hold(server, asked, { path: claim.path });
-  // One app on several addresses (Fastify listens on each address of localhost). The first server serves all requests;
-  // this one gets none.
-  claim.siblings += 1;
+/** One app on several addresses (Fastify listens on each address of localhost). The first server serves all requests; this one gets none. */
+function listenBeside(server, asked, held) {
+  held.siblings += 1;
   dress(server, shownAddress(asked));
-  return { path: `${claim.path}.${claim.siblings}`, signal: asked.signal };
+  return { path: `${held.path}-${held.siblings}`, signal: asked.signal };
 }
 
-/** This listen is on PORT, so the first one was another server, for example for metrics. That one gets the TCP port that it asked for. */
-function takeOver(server, asked) {
-  const first = claim;
-  claim = { ...first, server, asked, port: asked.port, shown: shownAddress(asked), path: `${first.path}.second`, via: 'second', siblings: 0, awaits: null };
-  const relay = require('net').createServer({ allowHalfOpen: true }, (socket) => first.server.emit('connection', socket)).unref();
-  relay.on('error', (error) => warn(`the app's other server cannot listen on port ${first.shown.port}: ${error.message}`));
-  tellOwnPort(relay, `Hostler uses its server on PORT (${asked.port})`, note);
-  listenOnTcp.call(relay, { ...first.asked, port: first.shown.port }); // the app may have read its address already
-  first.server.once('close', () => relay.close());
-  giveTimeoutsBack(first.server);
-  return hold(server, asked, { path: claim.path });
+/** The server is not the app's after all, but for example for metrics. It gets the TCP port that it asked for. */
+function giveBack(held, tellOf) {
+  const { server, asked, shown } = held;
+  const { allowHalfOpen, pauseOnConnect, noDelay, keepAlive } = server;
+  const relay = require('net').createServer({ allowHalfOpen, pauseOnConnect, noDelay, keepAlive }, (socket) => server.emit('connection', socket)).unref();
+  relay.on('error', ({ code, message }) => {
+    const remedy = code === 'EADDRINUSE' ? '. If another worker uses it, set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE' : '';
+    warn(`the app's other server cannot listen on port ${shown.port}: ${message}${remedy}`);
+  });
+  tellOf(relay);
+  held.relay = relay;
+  listenOnTcp.call(relay, { ...asked, port: shown.port }); // the app may have read its address already
+  giveTimeoutsBack(server);
+}
+
+/** Hostler uses another process or thread of this worker, which has made a better claim. */
+function yieldTo({ nth, pid, port }) {
+  const held = claim;
+  if (held === null || held.nth >= nth) return;
+  claim = null;
+  hasYielded = true;
+  if (!held.isHeld()) return;
+  if (pid === process.pid) giveBack(held, (relay) => tellOwnPort(relay, `Hostler uses its server on port ${port}`, note));
+  else giveBack(held, (relay) => relay.once('listening', () => warn(mistaken(held, relay.address(), { pid, port }))));
+}
+
+/** For the operator: this process has looked like the app, and another one is it. */
+function mistaken({ shown }, { address }, app) {
+  const isOpen = address === '::' || address === '0.0.0.0';
+  const { port } = shown;
+  const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
+  const how = String(app.port) === givenPort ? '--port, or port of the pool' : `--port ${app.port}, or port = ${app.port} of the pool`;
+  return `process ${process.pid} listened on port ${port} before process ${app.pid} listened on port ${app.port}, so it looked like the app. ` +
+    `Hostler now uses process ${app.pid}; process ${process.pid} listens on ${isOpen ? '*' : address}:${port} directly.${exposed} ` +
+    `To rule this out, set the app's port: ${how}.`;
 }
 
 /**
@@ -246,39 +327,61 @@ function takeOver(server, asked) {
 function hold(server, asked, where) {
   const held = claim;
   held.isHeld = () => true;
-  dress(server, claim.shown);
+  dress(server, held.shown);
   server.prependOnceListener('listening', () => {
     const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
     held.isHeld = () => handle.fd >= 0;
     if (where.path) ownerOnly(where.path);
-    tellWhenClosed(server, handle, held);
+    letGoWhenClosed(server, handle, held);
     tellListening = () => {
       tellListening = null;
-      if (claim === held) tell({ act: 'listening', via: where.path ? held.via : 'fd', pid: process.pid, port: asked.port, ...(isInThread() && { thread: true }) });
+      if (claim === held) tellOf(held, where);
     };
-    // A server on PORT may follow at once, and then Hostler need not know this one.
-    if (held.awaits === null) tellListening();
-    else setImmediate(() => tellListening?.());
+    // A better claim may follow at once, and a port probe closes at once. Then Hostler need not know this one.
+    setImmediate(() => tellListening?.());
   });
   server.once(require('events').errorMonitor, () => {
-    if (!server.listening) held.isHeld = () => false;
+    if (!server.listening) letGo(held);
   });
   return { ...where, signal: asked.signal };
 }
 
+function tellOf(held, where) {
+  held.isTold = true;
+  tell({
+    act: 'listening',
+    via: where.path ? 'path' : 'fd',
+    ...(held.nth > 1 && { nth: held.nth }),
+    pid: process.pid,
+    port: held.asked.port,
+    ...(isInThread() && { thread: true }),
+    // The process that has started this one may itself be the app, and not listen yet.
+    ...(held.rank !== SURE && forebears.some(({ isTool }) => !isTool) && { helper: true }),
+  });
+}
+
 /**
- * Reports that the app has closed its server. The event 'close' would be too late, because it waits for the last connection. A
+ * Notices that the app closes its server. The event 'close' would be too late, because it waits for the last connection. A
  * cluster primary, which has taken the handle out of the server, closes it when its last worker dies, and forks again.
  */
-function tellWhenClosed(server, handle, held) {
+function letGoWhenClosed(server, handle, held) {
   const { close } = handle;
   handle.close = function (...args) {
-    if (claim === held && server._handle === handle) {
-      tellListening?.();
-      tell({ act: 'closed', pid: process.pid });
+    if (server._handle === handle) {
+      held.relay?.close();
+      letGo(held);
     }
     return close.apply(this, args);
   };
+}
+
+/** The server is closed, or could not listen. The next listen may be the app's, on any port and in any process. */
+function letGo(held) {
+  if (claim !== held) return;
+  if (held.isTold) tell({ act: 'closed', pid: process.pid });
+  else putBackEnvironment(); // it was only a port probe, perhaps of a process that starts the app
+  writeClaim(held.nth, '', 'w');
+  claim = null;
 }
 
 function isInThread() {
@@ -300,10 +403,19 @@ function isClusterPrimary() {
 
 /** From here on, child processes of this process run without the preload. */
 function cleanEnvironment() {
-  for (const name of SPENT) delete env[name];
+  if (takenOut !== null) return;
+  takenOut = {};
   const options = withoutPreload(env.NODE_OPTIONS ?? '');
-  if (options === '') delete env.NODE_OPTIONS;
-  else env.NODE_OPTIONS = options;
+  for (const name of [...SPENT, 'NODE_OPTIONS']) {
+    if (env[name] !== undefined) takenOut[name] = env[name];
+    delete env[name];
+  }
+  if (options !== '') env.NODE_OPTIONS = options;
+}
+
+function putBackEnvironment() {
+  Object.assign(env, takenOut);
+  takenOut = null;
 }
 
 /** Removes our own --require and the option before it from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
@@ -336,11 +448,22 @@ function isThisFile(word = '') {
 const shownBy = new WeakMap();
 const timeoutsBefore = new WeakMap();
 
-/** An address that the app can print and compare. For port 0 it is a number of the dynamic range, different in each worker. */
+/** An address that the app can print and compare. For port 0 it is a free number, because an app may look for one in this way. */
 function shownAddress({ port, host }) {
-  const shownPort = port || 49_152 + (process.pid % 16_384);
+  const shownPort = port || freePort();
   const isV6 = require('net').isIPv6(host ?? '');
   return { address: isV6 ? '::1' : '127.0.0.1', family: isV6 ? 'IPv6' : 'IPv4', port: shownPort };
+}
+
+/** A number that is free now. Without a host, listen() binds at once, and the port is closed before anyone is accepted. */
+function freePort() {
+  const other = 49_152 + (process.pid % 16_384);
+  if (require('cluster').isWorker) return other;
+  const server = require('net').createServer().on('error', () => {});
+  listenOnTcp.call(server, { port: 0 });
+  const { port = other } = server.address() ?? {};
+  server.close();
+  return port;
 }
 
 /** A Unix socket has no addresses, but apps print, trust and dereference them. So the server and its sockets get some. */
@@ -385,6 +508,7 @@ function dressSocket(socket, shown) {
  * server, req or res.
  */
 function leaveTimeoutsToHostler(server) {
+  if (timeoutsBefore.has(server)) return;
   const fixed = { keepAliveTimeout: NEVER_MS, headersTimeout: 0, requestTimeout: 0, maxRequestsPerSocket: 0 };
   const before = {};
   for (const name of Object.keys(fixed)) {
@@ -400,6 +524,7 @@ function giveTimeoutsBack(server) {
   for (const name of Object.keys(before)) {
     Object.defineProperty(server, name, { value: before[name], writable: true, configurable: true, enumerable: true });
   }
+  timeoutsBefore.delete(server);
 }
 
 // === Talking to Hostler ===
@@ -437,6 +562,7 @@ function obey(message) {
   if (message.act === 'report') report();
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
+  else if (message.act === 'yield') yieldTo(message);
   else if (message.act === 'inspect') openInspector();
   else if (message.act === 'uninspect') closeInspector();
   else if (message.act === 'profile') profile(message.path, message.micros);

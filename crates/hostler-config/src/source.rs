@@ -67,7 +67,7 @@ pub fn variable(path: &KeyPath) -> String {
 
 /// Variables that are not settings. Hostler sets some for workers, and a Hostler that a worker starts has them, too. The others are for
 /// Hostler's own tools and tests: `HOSTLER_BIN` names the program to them.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
     ADMIN_TOKEN,
     "HOSTLER_POOL",
     "HOSTLER_WORKER",
@@ -75,6 +75,7 @@ const OTHERS: [&str; 8] = [
     "HOSTLER_CONTROL_PATH",
     "HOSTLER_APP_PORT",
     "HOSTLER_GIVEN_PORT",
+    "HOSTLER_FOREBEARS",
     "HOSTLER_BIN",
 ];
 /// Beginnings of such variables. `HOSTLER_PREDECESSOR` is from one Hostler to the next.

@@ -359,4 +359,20 @@ mod tests {
             assert_eq!(tail.most_useful_line().as_deref(), telling, "{printed}");
         }
     }
+
+    #[test]
+    fn a_port_in_use_is_read_from_the_last_error() {
+        let cases = [
+            ("Error: listen EADDRINUSE: address already in use :::9090\n    at x\n\nNode.js v20", Some(9090)),
+            ("Error: listen EADDRINUSE: address already in use 127.0.0.1:80", Some(80)),
+            ("Error: listen EADDRINUSE: address already in use /run/a.sock", None),
+            ("Error: listen EADDRINUSE: address already in use :::9090\nTypeError: later", None),
+            ("no database", None),
+        ];
+        for (printed, port) in cases {
+            let tail = Tail::default();
+            printed.lines().for_each(|line| tail.push(OutputStream::Stderr, line.to_owned()));
+            assert_eq!(tail.port_in_use(), port, "{printed}");
+        }
+    }
 }

@@ -14,12 +14,7 @@ pub(super) enum FromWorker {
     /// The app reports that it is ready, in the way of PM2.
     Ready,
     /// The app's server listens.
-    Listening {
-        via: Via,
-        pid: u32,
-        /// In a thread of its own. Then the event loop of the requests is not that of the process.
-        thread: bool,
-    },
+    Listening(ListenClaim),
     /// The app's server does not listen any more.
     Closed { pid: u32 },
     /// The app listens for messages, so a stop can begin with `"shutdown"`.
@@ -71,16 +66,36 @@ pub(super) enum Garbage {
     Major,
 }
 
+/// A process or thread of a worker says that its server is the app's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct ListenClaim {
+    pub via: Via,
+    /// The number of the claim in this worker. The last one counts.
+    #[serde(default = "first")]
+    pub nth: u32,
+    pub pid: u32,
+    /// The port that the server asked for.
+    pub port: u16,
+    /// In a thread of its own. Then the event loop of the requests is not that of the process.
+    #[serde(default)]
+    pub thread: bool,
+    /// A process that may be the app itself has started this one, and nothing else says that this one is the app.
+    #[serde(default)]
+    pub helper: bool,
+}
+
+fn first() -> u32 {
+    1
+}
+
 /// Where the app listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Via {
     /// On the descriptor that it inherited.
     Fd,
-    /// On the path that the environment names.
+    /// On the path that the environment names, with the number of the claim at its end if it is not the first.
     Path,
-    /// On that path with `.second` at its end: another server had listened first.
-    Second,
 }
 
 /// The key of our own messages. Node does not pass messages whose `cmd` begins with `NODE_` to the app's listeners.
@@ -96,12 +111,7 @@ struct Envelope {
 #[derive(Deserialize)]
 #[serde(tag = "act", rename_all = "lowercase")]
 enum Act {
-    Listening {
-        via: Via,
-        pid: u32,
-        #[serde(default)]
-        thread: bool,
-    },
+    Listening(ListenClaim),
     Closed {
         pid: u32,
     },
@@ -141,7 +151,7 @@ impl FromWorker {
         }
         let envelope: Envelope = serde_json::from_slice(line).ok()?;
         (envelope.cmd == CMD).then_some(match envelope.act {
-            Act::Listening { via, pid, thread } => Self::Listening { via, pid, thread },
+            Act::Listening(claim) => Self::Listening(claim),
             Act::Closed { pid } => Self::Closed { pid },
             Act::Hears => Self::Hears,
             Act::Warning { text, unused } => Self::Warning { text, unused },
@@ -169,6 +179,8 @@ pub(super) enum ToWorker {
     Flush,
     /// Collect garbage now.
     Collect(Garbage),
+    /// Another process or thread is the app: the server gets its own TCP port.
+    Yield(ListenClaim),
     /// Open Node's inspector.
     Inspect,
     /// Close Node's inspector.
@@ -194,6 +206,10 @@ impl ToWorker {
                 b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"collect\",\"kind\":\"major\"}\n"
             }
             Self::Uninspect => b"{\"cmd\":\"NODE_HOSTLER\",\"act\":\"uninspect\"}\n",
+            Self::Yield(ListenClaim { nth, pid, port, .. }) => {
+                let line = json!({ "cmd": CMD, "act": "yield", "nth": nth, "pid": pid, "port": port });
+                return Cow::Owned(format!("{line}\n").into_bytes());
+            }
             Self::Profile { path, micros } => {
                 let line = json!({ "cmd": CMD, "act": "profile", "path": path, "micros": micros });
                 return Cow::Owned(format!("{line}\n").into_bytes());
@@ -214,6 +230,9 @@ mod tests {
     use super::*;
     use crate::node_figures::CollectionTimes;
 
+    const CLAIM: ListenClaim =
+        ListenClaim { via: Via::Fd, nth: 1, pid: 4711, port: 3000, thread: false, helper: false };
+
     fn examples(side: &str) -> serde_json::Map<String, Value> {
         let text = include_str!("../../../protocol/messages.json");
         let mut all: Value = serde_json::from_str(text).unwrap();
@@ -229,11 +248,20 @@ mod tests {
         for (name, message) in &examples {
             let expected = match name.as_str() {
                 "ready" => Some(FromWorker::Ready),
-                "listening_fd" => Some(FromWorker::Listening { via: Via::Fd, pid: 4711, thread: false }),
-                "listening_path" => Some(FromWorker::Listening { via: Via::Path, pid: 4712, thread: false }),
-                "listening_second" => {
-                    Some(FromWorker::Listening { via: Via::Second, pid: 4713, thread: true })
-                }
+                "listening_fd" => Some(FromWorker::Listening(CLAIM)),
+                "listening_path" => Some(FromWorker::Listening(ListenClaim {
+                    via: Via::Path,
+                    pid: 4712,
+                    helper: true,
+                    ..CLAIM
+                })),
+                "listening_later" => Some(FromWorker::Listening(ListenClaim {
+                    via: Via::Path,
+                    nth: 2,
+                    pid: 4713,
+                    thread: true,
+                    ..CLAIM
+                })),
                 "closed" => Some(FromWorker::Closed { pid: 4711 }),
                 "hears" => Some(FromWorker::Hears),
                 "warning" => Some(FromWorker::Warning {
@@ -277,6 +305,7 @@ mod tests {
             ("flush", ToWorker::Flush),
             ("collect_minor", ToWorker::Collect(Garbage::Minor)),
             ("collect_major", ToWorker::Collect(Garbage::Major)),
+            ("yield", ToWorker::Yield(ListenClaim { nth: 2, ..CLAIM })),
             ("inspect", ToWorker::Inspect),
             ("uninspect", ToWorker::Uninspect),
             ("profile", ToWorker::Profile { path: "/run/hostler/web-1-9.cpu".into(), micros: 1000 }),

@@ -44,6 +44,8 @@ pub(super) enum WorkerNews {
     Inspected,
     /// It has requests and has not answered for too long.
     Silent,
+    /// A process that may be a helper of the app has waited for a better claim than its own.
+    HasWaited { nth: u32 },
     /// Its server was closed, and has not listened again in time.
     Deaf,
     /// Its socket is not at its path any more.

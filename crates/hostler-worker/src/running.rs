@@ -1,5 +1,6 @@
 //! A worker's process, and what is known and kept about it until it is gone. Decides nothing.
 
+mod claims;
 mod complaint;
 mod presence;
 
@@ -8,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::channel::{read_control, read_ipc};
 use super::collecting::Collecting;
@@ -22,9 +22,9 @@ use super::heartbeat::Heartbeat;
 use super::inspection::{Inspectable, PreloadReply};
 use super::inspector::{self, Diagnosis, Notices};
 use super::log::{OutputStream, Tail, WorkerLog};
-use super::message::{Report, ToWorker, Via};
+use super::message::{ListenClaim, Report, ToWorker};
 use super::news::{Wire, WorkerNews};
-use super::process::{Exit, Process, cpu_time, tell_end};
+use super::process::{Exit, Process, cpu_time};
 use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
 use super::speaker::Speaker;
@@ -33,9 +33,6 @@ use super::stranger::{self, StrangerWatch};
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.
 const LAST_OUTPUT: Duration = Duration::from_millis(250);
-
-/// How long an app has to listen again after it has closed its server.
-const REOPENING: Duration = Duration::from_secs(2);
 
 pub(super) struct RunningProcess {
     pub process: Process,
@@ -58,6 +55,10 @@ pub(super) struct RunningProcess {
     shown_pid: Arc<AtomicU32>,
     /// The process that listens, once it is known.
     listener: Option<u32>,
+    /// The claim of the server that gets the requests.
+    claim: Option<ListenClaim>,
+    /// A helper of the app, perhaps: it waits whether the app itself listens.
+    waiting: Option<(ListenClaim, Speaker)>,
     /// The process that listens is gone.
     claim_lost: bool,
     /// Waits whether a closed server listens again.
@@ -72,8 +73,6 @@ pub(super) struct RunningProcess {
     strangers: Option<AbortHandle>,
     /// A server of the app that Hostler does not use, and why, as long as it uses none.
     pub unused_server: Option<String>,
-    /// The app listens in a thread of its own.
-    in_thread: bool,
     /// The app runs Node's cluster.
     pub has_cluster: bool,
     notices: Notices,
@@ -132,6 +131,8 @@ impl RunningProcess {
             output,
             shown_pid,
             listener: None,
+            claim: None,
+            waiting: None,
             claim_lost: false,
             deaf: None,
             presence: None,
@@ -139,7 +140,6 @@ impl RunningProcess {
             port_owner: None,
             strangers,
             unused_server: None,
-            in_thread: false,
             has_cluster: false,
             notices,
             wire,
@@ -161,58 +161,10 @@ impl RunningProcess {
     /// The process that serves the requests, if that is known.
     pub fn serving_pid(&self) -> Option<u32> {
         match &self.ways {
-            _ if self.in_thread => None,
+            _ if self.is_in_thread() => None,
             Ways::Socket { .. } => self.listener.or(self.port_owner),
             Ways::Port(_) => self.port_owner,
         }
-    }
-
-    /// A process reports where it listens. An app may close its server and listen again elsewhere. Returns whether the
-    /// address is new.
-    pub fn listens(&mut self, via: Via, (pid, in_thread): (u32, bool), preload: Speaker) -> bool {
-        let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
-        // A helper of the app that has listened first reports it over another connection, so its message may be the later one.
-        let has_app = self.address == Some(WorkerAddress::Unix(inherited.clone()));
-        if has_app && matches!(via, Via::Path) && self.listener.is_some_and(|listener| listener != pid) {
-            return false;
-        }
-        self.preload = Some(preload);
-        self.in_thread = in_thread;
-        self.deafness_told = false;
-        for task in [self.strangers.take(), self.deaf.take()].into_iter().flatten() {
-            task.abort();
-        }
-        let address = WorkerAddress::Unix(match via {
-            Via::Fd => inherited.clone(),
-            Via::Path => own.clone(),
-            Via::Second => own.with_added_extension("second"),
-        });
-        self.shown_pid.store(pid, Ordering::Relaxed);
-        if self.listener.replace(pid) != Some(pid) && pid != self.process.pid() {
-            // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
-            self.tasks.spawn(tell_end(pid, self.wire.clone()));
-        }
-        self.address.replace(address.clone()) != Some(address)
-    }
-
-    /// The app has closed its server. If it does not listen again in time, the worker task is told, again and again. While it boots, a server
-    /// may be there only to find out whether a port is free, or to answer until the app is ready, and the app's own may follow late.
-    pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
-        if self.listener != Some(pid) || self.deaf.is_some() {
-            return;
-        }
-        let boots_for = start_timeout.saturating_sub(self.started.elapsed());
-        let (address, wire) = (self.address.clone(), self.wire.clone());
-        self.deaf = Some(self.tasks.spawn(async move {
-            sleep(REOPENING.max(boots_for)).await;
-            loop {
-                // Another process or thread of the app may have the same socket.
-                if !is_open(address.as_ref()).await {
-                    wire.send(WorkerNews::Deaf).await;
-                }
-                sleep(REOPENING).await;
-            }
-        }));
     }
 
     /// The app reports that it is ready, or its port accepts connections. Returns whether the address is new.
@@ -231,6 +183,11 @@ impl RunningProcess {
             self.shown_pid.store(owner, Ordering::Relaxed);
         }
         self.address.replace(WorkerAddress::Tcp(port.address)).is_none()
+    }
+
+    /// The app listens in a thread of its own.
+    fn is_in_thread(&self) -> bool {
+        self.claim.is_some_and(|claim| claim.thread)
     }
 
     /// The CPU time used since the start, by all known processes of the worker.
@@ -321,7 +278,7 @@ impl RunningProcess {
         Ok(Inspectable {
             preload,
             replies,
-            node: self.listener.filter(|pid| !self.in_thread && self.process.includes(*pid)),
+            node: self.listener.filter(|pid| !self.is_in_thread() && self.process.includes(*pid)),
             notices: self.notices.clone(),
             place: own.clone(),
         })
@@ -374,14 +331,5 @@ impl RunningProcess {
     pub async fn read_last_output(&mut self) {
         self.tasks.abort_all();
         let _ = timeout(LAST_OUTPUT, async { while self.output.join_next().await.is_some() {} }).await;
-    }
-}
-
-/// Whether a connection to this address is accepted.
-async fn is_open(address: Option<&WorkerAddress>) -> bool {
-    match address {
-        Some(WorkerAddress::Unix(path)) => UnixStream::connect(path).await.is_ok(),
-        Some(WorkerAddress::Tcp(address)) => TcpStream::connect(address).await.is_ok(),
-        None => false,
     }
 }

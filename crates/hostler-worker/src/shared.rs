@@ -66,6 +66,8 @@ pub(super) struct PoolShared<E> {
     pub proven: AtomicU64,
     /// The last boot, if it has failed.
     pub failed_boot: watch::Sender<Option<Arc<FailedBoot>>>,
+    /// A process that another one of the app has started was the app, so the next one need not wait.
+    pub trusts_helpers: AtomicBool,
     /// A server of the app that Hostler does not use, as long as a worker with one lives.
     pub obstacle: Mutex<Option<Arc<str>>>,
 }

@@ -153,6 +153,7 @@ fn is_ours(name: &str) -> bool {
         || name == "HOSTLER_CONTROL_PATH"
         || name == "HOSTLER_APP_PORT"
         || name == "HOSTLER_GIVEN_PORT"
+        || name == "HOSTLER_FOREBEARS"
         || name.starts_with("NODE_CHANNEL_")
 }
 

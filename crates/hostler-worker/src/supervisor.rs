@@ -79,6 +79,7 @@ impl Supervisor {
             restarting: AtomicBool::new(false),
             proven: AtomicU64::new(0),
             failed_boot,
+            trusts_helpers: AtomicBool::new(false),
             obstacle: Mutex::default(),
         };
         tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());

@@ -60,7 +60,6 @@ for (const { position, via, command } of positions) {
 
   test(`${position} whose server has closed is not kept alive by the preload`, async (t) => {
     const worker = await startWorker(t, 'brief', command('server.mjs'));
-    await worker.said('listening');
     assert.deepEqual(await worker.ended(), { code: 0, signal: null });
   });
 

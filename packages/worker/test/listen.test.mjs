@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -38,7 +39,7 @@ for (const form of ['random', 'none']) {
     const { body } = await worker.get();
 
     assert.equal(port, 0);
-    assert.ok(body.port >= 49_152 && body.port <= 65_535);
+    assert.ok(body.port >= 1024 && body.port <= 65_535);
     assert.deepEqual(worker.tcpPorts(), []);
   });
 }
@@ -76,7 +77,7 @@ for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the ap
     const metrics = await freePort();
     const env = { METRICS_PORT: String(metrics), PORT: '41000', HOSTLER_GIVEN_PORT: '41000' };
     const worker = await startWorker(t, 'metrics-first', command, { env });
-    await eventually('the app listens', () => worker.messages.some(({ act, port }) => act === 'listening' && port === 41_000));
+    await listensOn(worker, 41_000);
 
     const { body } = await worker.get();
     assert.deepEqual([body.app, body.port], ['metrics-first', 41_000]);
@@ -102,7 +103,7 @@ test('a metrics server in the same turn as the app is never reported as the app,
   await worker.saidTimes('note', 2);
   assert.equal((await worker.get()).body, 'app');
   assert.deepEqual([await getTcp(metrics), await getTcp(admin)], ['metrics', 'admin']);
-  assert.deepEqual(worker.messages.filter(({ act }) => act === 'listening').map(({ via }) => via), ['second']);
+  assert.deepEqual(worker.messages.filter(({ act }) => act === 'listening').map(({ nth }) => nth), [2]);
   assert.deepEqual(worker.messages.filter(({ act }) => act === 'warning'), []);
 });
 
@@ -178,6 +179,162 @@ for (const [position, command] of [['the app', (script) => ['node', '-e', script
   });
 }
 
+const GIVEN = { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' };
+const positions = [['the app', (script) => ['node', '-e', script]], ['a grandchild', (script) => ['node', '-e', `require('child_process').spawn(process.execPath, ['-e', ${JSON.stringify(script)}], { stdio: 'inherit' })`]]];
+
+/** A script's `server(text)` answers with the text, its `tcp(text)` sends it and closes, and its `whenTold` waits for `go` of {@link waits}. */
+const SERVERS = `const server = (text) => require('http').createServer((request, response) => response.end(text));
+  const tcp = (text) => require('net').createServer((socket) => socket.end(text));
+  const whenTold = (then) => {
+    const look = setInterval(() => {
+      if (!require('fs').existsSync(process.env.GO)) return;
+      clearInterval(look);
+      then();
+    }, 5);
+  };`;
+
+function waits(t) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'go-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const GO = path.join(folder, 'go');
+  return { GO, go: () => fs.writeFileSync(GO, '') };
+}
+
+for (const [position, command] of positions) {
+  for (const [kind, port] of [['a port probe', 'process.env.PROBE'], ['a search for a free port', '0']]) {
+    test(`after ${kind} of ${position}, the next listen is the app, on a fixed port`, async (t) => {
+      const script = `${SERVERS} const probe = tcp().listen(${port}, () => probe.close(() => server('app').listen(3000)));`;
+      const worker = await startWorker(t, 'koa', command(script), { env: { ...GIVEN, PROBE: String(await freePort()) } });
+      await listensOn(worker, 3000);
+
+      assert.equal((await worker.get()).body, 'app');
+      assert.deepEqual(worker.tcpPorts(), []);
+      assert.deepEqual(worker.messages.map(({ act, port }) => [act, port]), [['listening', 3000]]);
+    });
+
+    test(`after ${kind} of ${position}, the listen on PORT is the app, and the probe's port stays closed`, async (t) => {
+      const script = `${SERVERS} const probe = tcp().listen(${port}, () => probe.close(() => server('app').listen(process.env.PORT)));`;
+      const worker = await startWorker(t, 'koa', command(script), { env: { ...GIVEN, PROBE: String(await freePort()) } });
+      await listensOn(worker, 41_000);
+
+      assert.equal((await worker.get()).body, 'app');
+      assert.deepEqual(worker.tcpPorts(), []);
+      assert.deepEqual(worker.messages.map(({ act }) => act), ['listening'], 'it warns of nothing');
+    });
+  }
+
+  test(`a server of ${position} that was closed after a while gives way to a listen on another port`, async (t) => {
+    const script = `${SERVERS} const first = server('first').listen(3000);
+      whenTold(() => first.close(() => server('app').listen(3001)));`;
+    const { GO, go } = waits(t);
+    const worker = await startWorker(t, 'koa', command(script), { env: { ...GIVEN, GO } });
+    await listensOn(worker, 3000);
+    go();
+    await listensOn(worker, 3001);
+
+    assert.equal((await worker.get()).body, 'app');
+    assert.deepEqual(worker.messages.map(({ act }) => act), ['listening', 'closed', 'listening']);
+  });
+
+  for (const [kind, opened] of [['a plain TCP server', "tcp('other').listen(Number(process.env.OTHER), '127.0.0.1')"], ['a server on port 0', "server('other').listen(0, '127.0.0.1')"]]) {
+    test(`${kind} of ${position} gives way to a later HTTP server on a fixed port`, async (t) => {
+      const script = `${SERVERS} const other = ${opened};
+        other.on('listening', () => console.log('other on', other.address().port));
+        whenTold(() => server('app').listen(3000));`;
+      const { GO, go } = waits(t);
+      const worker = await startWorker(t, 'koa', command(script), { env: { ...GIVEN, GO, OTHER: String(await freePort()) } });
+      const [, port] = await worker.printed(/other on (\d+)/);
+      await worker.said('listening');
+      go();
+      await listensOn(worker, 3000);
+
+      assert.equal((await worker.get()).body, 'app');
+      assert.deepEqual(worker.tcpPorts(), [Number(port)]);
+      assert.equal(await (kind === 'a plain TCP server' ? readTcp(port) : getTcp(port)), 'other');
+      assert.match((await worker.said('note')).text, new RegExp(`listens on 127\\.0\\.0\\.1:${port} directly, .* because Hostler uses its server on port 3000`));
+      assert.deepEqual(worker.messages.filter(({ act }) => act === 'warning'), []);
+    });
+  }
+
+  test(`a plain TCP server that is all of ${position} is served`, async (t) => {
+    const script = `require('net').createServer((socket) => socket.on('data', () => socket.end('HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\n\\r\\napp'))).listen(3000)`;
+    const worker = await startWorker(t, 'koa', command(script), { env: GIVEN });
+    assert.equal((await worker.get()).body, 'app');
+    assert.deepEqual(worker.tcpPorts(), []);
+  });
+}
+
+test('an app that looks for several free ports gets different ones', async (t) => {
+  const script = `${SERVERS} const search = (then) => { const probe = tcp().listen(0, () => { const { port } = probe.address(); probe.close(() => then(port)); }); };
+    search((one) => search((two) => server(one === two ? 'same' : 'different').listen(process.env.PORT)));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
+  await listensOn(worker, 41_000);
+  assert.equal((await worker.get()).body, 'different');
+});
+
+test('with a port of the pool, a closed server gives way only to a listen on that port', async (t) => {
+  const port = await freePort();
+  const script = `${SERVERS} const probe = server().listen(3000, () => probe.close(() => server('other').listen(${port}, '127.0.0.1', () => server('app').listen(3000))));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: { HOSTLER_APP_PORT: '3000', PORT: '3000' } });
+  await listensOn(worker, 3000);
+  assert.equal((await worker.get()).body, 'app');
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});
+
+test('a process that probes a port and then starts the app leaves it the place', async (t) => {
+  const script = `${SERVERS} const probe = tcp().listen(0, () => probe.close(() =>
+    require('child_process').spawn(process.execPath, ['server.mjs'], { stdio: 'inherit' })));`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', script], { env: GIVEN });
+  assert.equal((await worker.get()).body.port, 3000);
+  assert.deepEqual(worker.tcpPorts(), []);
+});
+
+/** An app that starts a helper, which listens on `HELPER`, and listens itself when it is told. */
+const WITH_HELPER = `${SERVERS}
+  const { spawn } = require('child_process');
+  if (process.env.IS_HELPER) {
+    server('helper').listen(process.env.HELPER, '127.0.0.1');
+  } else {
+    spawn(process.execPath, ['-e', process.env.APP], { stdio: 'inherit', env: { ...process.env, IS_HELPER: '1' } });
+    whenTold(() => server('app').listen(process.env.APP_PORT ?? process.env.PORT));
+  }`;
+
+for (const [on, more] of [['PORT', {}], ['a fixed port', { APP_PORT: '3000' }]]) {
+  for (const [position, command] of [['the app', ['node', '-e', WITH_HELPER]], ['the app as a grandchild', ['node', '-e', `require('child_process').spawn(process.execPath, ['-e', process.env.APP], { stdio: 'inherit' })`]]]) {
+    test(`a helper process that ${position} has started gives way when the app listens on ${on}, and gets its own port`, async (t) => {
+      const helperPort = await freePort();
+      const { GO, go } = waits(t);
+      const worker = await startWorker(t, 'koa', command, { env: { ...GIVEN, GO, APP: WITH_HELPER, HELPER: String(helperPort), ...more } });
+      const helper = await listensOn(worker, helperPort);
+      assert.equal(helper.helper, true);
+      go();
+      const app = await listensOn(worker, Number(more.APP_PORT ?? 41_000));
+      assert.deepEqual([app.nth, app.pid === helper.pid], [2, false]);
+      assert.equal((await worker.get()).body, 'app');
+
+      worker.sendTo(helper.pid, { cmd: 'NODE_HOSTLER', act: 'yield', nth: app.nth, pid: app.pid, port: app.port });
+      const { text } = await worker.said('warning');
+      assert.match(text, new RegExp(`^process ${helper.pid} listened on port ${helperPort} before process ${app.pid} listened on port ${app.port}, .*${helper.pid} listens on 127\\.0\\.0\\.1:${helperPort} directly\\. `));
+      assert.match(text, more.APP_PORT ? /set the app's port: --port 3000, or port = 3000 of the pool\.$/ : /set the app's port: --port, or port of the pool\.$/);
+      assert.equal(await getTcp(helperPort), 'helper');
+      assert.deepEqual(worker.tcpPorts(), [helperPort]);
+    });
+  }
+}
+
+test('of two processes that share the descriptor, only one listens on it', async (t) => {
+  const other = await freePort();
+  const script = `${SERVERS} server('other').listen(process.env.OTHER, '127.0.0.1', () => console.log('listens'))`;
+  const app = `${SERVERS} whenTold(() => server('app').listen(process.env.PORT))`;
+  const { GO, go } = waits(t);
+  const command = ['sh', '-c', 'node -e "$OTHER_SCRIPT" & node -e "$APP"'];
+  const worker = await startWorker(t, 'koa', command, { env: { ...GIVEN, GO, OTHER: String(other), OTHER_SCRIPT: script, APP: app } });
+  await listensOn(worker, other);
+  go();
+  await listensOn(worker, 41_000);
+  for (let i = 0; i < 5; i += 1) assert.equal((await worker.get()).body, 'app');
+});
+
 test('a server that closes and opens again is found on the path', async (t) => {
   const worker = await startWorker(t, 'reopen', ['node', 'server.mjs']);
   await worker.get('/reopen');
@@ -206,6 +363,17 @@ test('an app that listens on a Unix socket of its own is left alone', async (t) 
   const text = `the app listens on the path ${env.PORT}; let it listen on a port`;
   assert.deepEqual(worker.messages, [{ cmd: 'NODE_HOSTLER', act: 'note', text, unused: true }]);
 });
+
+async function listensOn(worker, wanted) {
+  const isIt = ({ act, port }) => act === 'listening' && port === wanted;
+  return eventually(`the worker listens on ${wanted}`, () => worker.messages.find(isIt), () => worker.output);
+}
+
+async function readTcp(port) {
+  let text = '';
+  for await (const piece of net.connect(port, '127.0.0.1').setEncoding('utf8')) text += piece;
+  return text;
+}
 
 function getTcp(port) {
   return new Promise((resolve, reject) => {

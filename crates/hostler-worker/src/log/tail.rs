@@ -55,6 +55,14 @@ impl Tail {
         named.or_else(|| newest_first().find(|line| !line.trim().is_empty())).cloned()
     }
 
+    /// The port that was in use, if this is what the last error says: `Error: listen EADDRINUSE: address already in use :::9090`.
+    pub fn port_in_use(&self) -> Option<u16> {
+        let line = self.most_useful_line()?;
+        let (_, address) = line.split_once("EADDRINUSE: address already in use ")?;
+        let (_, port) = address.split_whitespace().next()?.rsplit_once(':')?;
+        port.parse().ok()
+    }
+
     pub(super) fn push(&self, stream: OutputStream, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == KEPT_LINES {

@@ -1,12 +1,14 @@
 //! Translates commands, and reports about the worker, into events of the lifecycle.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::state::WorkerTask;
 use crate::inspection::PreloadReply;
 use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
 use crate::log::WorkerEvent;
-use crate::message::FromWorker;
+use crate::message::{FromWorker, ListenClaim};
 use crate::news::WorkerNews;
 use crate::port_owner::TcpListen;
 use crate::process::Exit;
@@ -88,6 +90,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
             }
             running.read_last_output().await;
+            self.port_in_use = running.tail.port_in_use();
             let when = match self.life.state() {
                 LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {
                     Some("before it was ready")
@@ -178,6 +181,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 None
             }
+            WorkerNews::HasWaited { nth } => {
+                let heard = self.moved(|running| running.has_waited(nth));
+                let is_helper = self.running.as_ref().is_some_and(RunningProcess::is_helper);
+                self.shared.trusts_helpers.fetch_or(is_helper, Ordering::Relaxed);
+                heard
+            }
             WorkerNews::Inspected => self.inspected(),
             WorkerNews::Turn(_) => None,
         }
@@ -186,9 +195,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<LifecycleEvent> {
         match message {
             FromWorker::Ready => self.moved(RunningProcess::accepts),
-            FromWorker::Listening { via, pid, thread } => {
-                self.moved(|running| running.listens(via, (pid, thread), speaker))
-            }
+            FromWorker::Listening(claim) => self.claims(claim, speaker),
             FromWorker::Closed { pid } => {
                 let start_timeout = self.settings.borrow().start_timeout;
                 self.running.as_mut()?.closes(pid, start_timeout);
@@ -234,6 +241,26 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 None
             }
         }
+    }
+
+    fn claims(&mut self, claim: ListenClaim, speaker: Speaker) -> Option<LifecycleEvent> {
+        let shared = Arc::clone(&self.shared);
+        if !claim.helper {
+            shared.trusts_helpers.store(false, Ordering::Relaxed);
+        }
+        let helpers_wait =
+            (!shared.trusts_helpers.load(Ordering::Relaxed)).then(|| self.settings.borrow().start_timeout);
+        let mut told = None;
+        let heard = self.moved(|running| {
+            running.listens(claim, speaker, helpers_wait).unwrap_or_else(|text| {
+                told = Some(text);
+                false
+            })
+        });
+        if let Some(text) = told {
+            self.log.event(WorkerEvent::Note { text });
+        }
+        heard
     }
 
     /// The app has a server that Hostler does not use. If this is no second server, the worker does not get ready.

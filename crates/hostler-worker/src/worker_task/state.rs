@@ -59,6 +59,8 @@ pub struct WorkerTask<E> {
     pub(super) asking: JoinSet<()>,
     pub(super) turn: Option<BootTurn>,
     pub(super) running: Option<RunningProcess>,
+    /// The last error of its last process says that this port was in use.
+    pub(super) port_in_use: Option<u16>,
     /// The CPUs of its process.
     pub(super) cpu: Option<CpuUser>,
     pub(super) membership: Option<Membership<E>>,
@@ -97,6 +99,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             asking: JoinSet::new(),
             turn: None,
             running: None,
+            port_in_use: None,
             cpu: None,
             membership: None,
             leaving: Leaving::default(),

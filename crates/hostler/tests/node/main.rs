@@ -18,6 +18,7 @@ mod examples;
 mod fair;
 mod first_start;
 mod health;
+mod helpers;
 mod inherited;
 mod init;
 mod init_pm2;

@@ -69,6 +69,7 @@ class Worker {
   exit = null;
   #speaking = 0;
   #control = null;
+  #controls = new Map(); // by the process that has said over it that it listens
   #controlServer;
 
   constructor(dir) {
@@ -82,7 +83,11 @@ class Worker {
       socket.setEncoding('utf8').on('data', (text) => {
         const lines = (rest + text).split('\n');
         rest = lines.pop();
-        for (const line of lines) this.#heard(JSON.parse(line));
+        for (const line of lines) {
+          const message = JSON.parse(line);
+          if (message.act === 'listening') this.#controls.set(message.pid, socket);
+          this.#heard(message);
+        }
       });
       socket.on('error', () => {});
     });
@@ -108,6 +113,11 @@ class Worker {
   send(message) {
     if (this.#control) this.#control.write(`${JSON.stringify(message)}\n`);
     else this.child.send(message);
+  }
+
+  /** Sends to one of several processes behind control sockets. */
+  sendTo(pid, message) {
+    this.#controls.get(pid).write(`${JSON.stringify(message)}\n`);
   }
 
   /** Closes the channels, as the death of Hostler would. */
@@ -146,8 +156,8 @@ class Worker {
   /** The address in the worker's last report. */
   async address() {
     await this.said('listening');
-    const { via } = this.messages.findLast(({ act }) => act === 'listening');
-    return { socketPath: path.join(this.dir, { fd: 'fd.sock', path: 'web-1-7.app', second: 'web-1-7.app.second' }[via]) };
+    const { via, nth } = this.messages.findLast(({ act }) => act === 'listening');
+    return { socketPath: path.join(this.dir, via === 'fd' ? 'fd.sock' : `web-1-7.app${nth ? `.${nth}` : ''}`) };
   }
 
   /** Sends a request to the worker. The body is parsed if it is JSON. */

@@ -1,0 +1,135 @@
+//! Which server of a worker gets its requests: the claims of its processes, and servers that were closed. Writes no log.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::sleep;
+
+use super::RunningProcess;
+use crate::message::{ListenClaim, ToWorker, Via};
+use crate::news::WorkerNews;
+use crate::process::tell_end;
+use crate::settings::WorkerAddress;
+use crate::spawn::Ways;
+use crate::speaker::Speaker;
+
+/// How long an app has to listen again after it has closed its server.
+const REOPENING: Duration = Duration::from_secs(2);
+
+/// How long a process that another one of the app has started waits, because that one may be the app and listen later. Most apps listen
+/// within this time, and a program that only starts the app costs a pool this once.
+const HELPER_WAIT: Duration = Duration::from_secs(5);
+
+impl RunningProcess {
+    /// A process reports where it listens. An app may close its server and listen again elsewhere. `Err`: it may be a helper of the app,
+    /// so it waits, and the operator should know this. Otherwise returns whether the address is new.
+    pub fn listens(
+        &mut self,
+        claim: ListenClaim,
+        preload: Speaker,
+        helpers_wait: Option<Duration>,
+    ) -> Result<bool, String> {
+        let newest = [self.claim, self.waiting.as_ref().map(|(claim, _)| *claim)];
+        if let Some(better) = newest.into_iter().flatten().find(|known| claim.nth < known.nth) {
+            // A helper of the app that has listened first reports it over another connection, so its message may be the later one.
+            preload.tell(ToWorker::Yield(better));
+            return Ok(false);
+        }
+        if let Some((_, helper)) = self.waiting.take() {
+            helper.tell(ToWorker::Yield(claim));
+        }
+        match helpers_wait {
+            Some(limit) if claim.helper && self.address.is_none() => {
+                // The health path and the warm-up need time as well.
+                let wait = HELPER_WAIT.min(limit.saturating_sub(self.started.elapsed()) / 2);
+                self.waiting = Some((claim, preload));
+                let wire = self.wire.clone();
+                self.tasks.spawn(async move {
+                    sleep(wait).await;
+                    wire.send(WorkerNews::HasWaited { nth: claim.nth }).await;
+                });
+                Err(told(claim, wait))
+            }
+            _ => Ok(self.adopt(claim, preload)),
+        }
+    }
+
+    /// No better claim has come. Returns whether the address is new.
+    pub fn has_waited(&mut self, nth: u32) -> bool {
+        let process = &self.process;
+        match self.waiting.take_if(|(claim, _)| claim.nth == nth) {
+            Some((claim, preload)) if process.includes(claim.pid) => self.adopt(claim, preload),
+            _ => false,
+        }
+    }
+
+    fn adopt(&mut self, claim: ListenClaim, preload: Speaker) -> bool {
+        let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
+        let address = WorkerAddress::Unix(match (claim.via, claim.nth) {
+            (Via::Fd, _) => inherited.clone(),
+            (Via::Path, 1) => own.clone(),
+            (Via::Path, nth) => own.with_added_extension(nth.to_string()),
+        });
+        let is_other = |before: &ListenClaim| (before.pid, before.thread) != (claim.pid, claim.thread);
+        let before = self.preload.replace(preload);
+        if let Some(before) = before.filter(|_| self.claim.as_ref().is_some_and(is_other)) {
+            before.tell(ToWorker::Yield(claim));
+        }
+        self.claim = Some(claim);
+        self.deafness_told = false;
+        for task in [self.strangers.take(), self.deaf.take()].into_iter().flatten() {
+            task.abort();
+        }
+        self.shown_pid.store(claim.pid, Ordering::Relaxed);
+        if self.listener.replace(claim.pid) != Some(claim.pid) && claim.pid != self.process.pid() {
+            // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
+            self.tasks.spawn(tell_end(claim.pid, self.wire.clone()));
+        }
+        self.address.replace(address.clone()) != Some(address)
+    }
+
+    /// A helper of the app gets the requests, as far as is known.
+    pub fn is_helper(&self) -> bool {
+        self.claim.is_some_and(|claim| claim.helper)
+    }
+
+    /// The app has closed its server. If it does not listen again in time, the worker task is told, again and again. While it boots, a server
+    /// may be there only to find out whether a port is free, or to answer until the app is ready, and the app's own may follow late.
+    pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
+        self.waiting.take_if(|(claim, _)| claim.pid == pid);
+        if self.listener != Some(pid) || self.deaf.is_some() {
+            return;
+        }
+        let boots_for = start_timeout.saturating_sub(self.started.elapsed());
+        let (address, wire) = (self.address.clone(), self.wire.clone());
+        self.deaf = Some(self.tasks.spawn(async move {
+            sleep(REOPENING.max(boots_for)).await;
+            loop {
+                // Another process or thread of the app may have the same socket.
+                if !is_open(address.as_ref()).await {
+                    wire.send(WorkerNews::Deaf).await;
+                }
+                sleep(REOPENING).await;
+            }
+        }));
+    }
+}
+
+/// For the operator, about a process that waits.
+fn told(ListenClaim { pid, port, .. }: ListenClaim, wait: Duration) -> String {
+    format!(
+        "process {pid}, which the app's command has started, listens on port {port}; Hostler waits {:.1} s whether the process that \
+         started it listens too, and is the app. With port of the pool (--port), Hostler need not wait",
+        wait.as_secs_f64()
+    )
+}
+
+/// Whether a connection to this address is accepted.
+async fn is_open(address: Option<&WorkerAddress>) -> bool {
+    match address {
+        Some(WorkerAddress::Unix(path)) => UnixStream::connect(path).await.is_ok(),
+        Some(WorkerAddress::Tcp(address)) => TcpStream::connect(address).await.is_ok(),
+        None => false,
+    }
+}
