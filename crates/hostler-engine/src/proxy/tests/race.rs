@@ -45,10 +45,12 @@ impl SimulatedMember for Timed {
     }
 }
 
-/// A pool whose only member is the simulated one with this number, and its slot.
-async fn pool(number: usize) -> (Membership<Endpoint>, Lease<Endpoint>) {
+/// A pool whose first member is the simulated one with this number, and the slot of that one. The other member would do as well.
+async fn pool(number: usize) -> (Membership<Endpoint>, Membership<Endpoint>, Lease<Endpoint>) {
     let pool = Pool::new("app", PoolSettings::default());
-    (join(&pool, number), pool.acquire(Claim::default()).await.unwrap())
+    let first = join(&pool, number);
+    let lease = pool.acquire(Claim::default()).await.unwrap();
+    (first, join(&pool, number + 2), lease)
 }
 
 fn join(pool: &Pool<Endpoint>, number: usize) -> Membership<Endpoint> {
@@ -66,7 +68,7 @@ async fn race(
         [first, second].map(|(after, act)| Arc::new(Timed(after, act)) as Arc<dyn SimulatedMember>).into(),
     );
     let mut exchange: Exchange = exchange();
-    let ((membership, first), (_second, second)) = (pool(0).await, pool(1).await);
+    let ((membership, _other, first), (_second, _fourth, second)) = (pool(0).await, pool(1).await);
     let (at, until) = (Instant::now() + seconds(2), Instant::now() + seconds(30));
     exchange.late_check = Some(LateCheck { at, until });
     exchange.deadline.set_at(at);
