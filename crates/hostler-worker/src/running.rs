@@ -5,6 +5,7 @@ mod complaint;
 mod presence;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -88,6 +89,29 @@ pub(super) struct RunningProcess {
     ways: Ways,
 }
 
+/// Waits until the process of this group can be reached. Returns the task that looks for servers that are not the app's.
+fn watch(
+    ways: &mut Ways,
+    (group, preload): (u32, &Path),
+    wire: &Wire,
+    tasks: &mut JoinSet<()>,
+) -> Option<AbortHandle> {
+    match ways {
+        Ways::Port(port) => {
+            tasks.spawn(health::until_connectable(port.address, group, wire.clone()));
+            None
+        }
+        Ways::Socket { control, given, .. } => {
+            if let Some(listener) = control.take() {
+                tasks.spawn(read_control(listener, wire.clone()));
+            }
+            let given = given.as_ref().map(|port| port.address);
+            let option = with_preload("", preload).into();
+            Some(tasks.spawn(stranger::watch(StrangerWatch { group, given, option }, wire.clone())))
+        }
+    }
+}
+
 impl RunningProcess {
     pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
         let mut spawned = spawn.spawn()?;
@@ -103,21 +127,8 @@ impl RunningProcess {
             output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
         }
         tasks.spawn(read_ipc(spawned.channel, wire.clone()));
-        let (group, mut strangers) = (spawned.process.pid(), None);
-        match &mut spawned.ways {
-            Ways::Port(port) => {
-                drop(tasks.spawn(health::until_connectable(port.address, group, wire.clone())))
-            }
-            Ways::Socket { control, given, .. } => {
-                if let Some(listener) = control.take() {
-                    tasks.spawn(read_control(listener, wire.clone()));
-                }
-                let given = given.as_ref().map(|port| port.address);
-                let option = with_preload("", &spawn.folder.preload()).into();
-                strangers =
-                    Some(tasks.spawn(stranger::watch(StrangerWatch { group, given, option }, wire.clone())));
-            }
-        }
+        let (group, preload) = (spawned.process.pid(), spawn.folder.preload());
+        let strangers = watch(&mut spawned.ways, (group, &preload), &wire, &mut tasks);
         Ok(Self {
             process: spawned.process,
             started: Instant::now(),
