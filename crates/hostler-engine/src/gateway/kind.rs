@@ -41,7 +41,7 @@ pub trait UnroutedRules: Send + Sync {
     /// The answer to the health check of a balancer.
     fn health(&self, exchange: &mut Exchange) -> Whole;
 
-    /// Whether the health check of a balancer may have an empty `Host`.
+    /// Whether the health check of a balancer may have an empty `Host`, and any other request with one is refused like one without.
     fn allows_empty_host(&self) -> bool;
 }
 

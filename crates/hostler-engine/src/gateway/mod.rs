@@ -202,11 +202,13 @@ impl Gateway {
         Some(unrouted.health(exchange))
     }
 
-    /// The same for a request with an empty `Host`.
-    pub fn health_without_host(&self, exchange: &mut Exchange) -> Option<Whole> {
-        let is_allowed =
-            self.registrar.load().as_ref().is_some_and(|rules| rules.unrouted.allows_empty_host());
-        if is_allowed { self.health_check(exchange) } else { None }
+    /// The same for a request with an empty `Host`. Any other such request is refused: with `refusal`, if the rules have no other.
+    pub fn without_host(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Refusal> {
+        let registrar = self.registrar.load();
+        match registrar.as_ref().filter(|rules| rules.unrouted.allows_empty_host()) {
+            Some(rules) => self.health_check(exchange).ok_or_else(|| rules.unrouted.refusal(exchange)),
+            None => Err(refusal),
+        }
     }
 
     /// What the client gets after an answer broke off before any of it was sent: a stale answer, else the fallback, else the refusal.

@@ -250,10 +250,10 @@ impl Shard {
                 client.forbid_reuse();
                 match refusal {
                     // The health check of a balancer may have an empty host.
-                    Refusal::Host(check::EMPTY_HOST) => self.gateway.health_without_host(exchange),
-                    _ => None,
+                    Refusal::Host(check::EMPTY_HOST) => self.gateway.without_host(exchange, refusal),
+                    refusal => Err(refusal),
                 }
-                .map_or(Err(refusal.into()), |health| Ok(Answer::Whole(health)))
+                .map_or_else(|refusal| Err(refusal.into()), |health| Ok(Answer::Whole(health)))
             }
         };
         client.keep = wants_keep && !self.connections.is_ending();

@@ -188,7 +188,12 @@ async fn only_a_health_check_may_have_an_empty_host() {
     let site = site(OWN).with("app", &app).start().await;
     let answer = site.send(format!("{empty}{monitor}\r\n")).await;
     answer.assert_ok("ok\n").assert_field("cache-control", "private, max-age=0");
-    site.send(format!("{empty}\r\n")).await.assert_status(400);
+    for head in [format!("{empty}\r\n"), "GET / HTTP/1.0\r\n\r\n".into()] {
+        let answer = site.send(head).await;
+        answer.assert_status(400).assert_field("x-cf-routererror", "empty_host");
+        answer.assert_field("cache-control", "public,max-age=2");
+        assert_eq!(answer.text(), "400 Bad Request: Request had empty Host header\n");
+    }
     site.send(format!("GET / HTTP/1.1\r\n{monitor}\r\n")).await.assert_status(400);
     site.send(format!("{empty}Host: a\r\n{monitor}\r\n")).await.assert_status(400);
     assert_eq!(app.requests().len(), 0);
