@@ -91,6 +91,40 @@ async fn with_compat_a_head_that_is_too_large_gets_gorouters_answer() {
 }
 
 #[tokio::test]
+async fn the_line_of_a_head_that_is_no_request_shows_what_came() {
+    let app = upstream().start().await;
+    let site = site(OWN).with("app", &app).start().await;
+    for (head, status, line) in [
+        ("GET /a?token=1 HTTP/3.0\r\nHost: a\r\n\r\n", 505, r#" "GET /a?token=[redacted] HTTP/3.0" 505 "#),
+        ("GET /b HTTP/1.\"\r\nHost: a\r\n\r\n", 400, r#" "GET /b HTTP/1.\"" 400 "#),
+        ("GET /c HTTP/1.0\r\nBad Name: 1\r\n\r\n", 400, r#" "GET /c HTTP/1.0" 400 "#),
+        ("G\0T /d HTTP/1.1\r\nHost: a\r\n\r\n", 400, r#" "-" 400 "#),
+    ] {
+        site.send(head).await.assert_status(status);
+        site.says(line).await;
+    }
+}
+
+#[tokio::test]
+async fn the_gorouter_line_of_a_client_that_has_left_says_499_and_no_bytes() {
+    let app = upstream().holds_requests().start().await;
+    let site = site(&format!("server.threads = 1\n{OWN}")).with("app", &app).start().await;
+    for (resets, agent) in [(false, "closes"), (true, "resets")] {
+        let mut client = client(site.address()).await;
+        client.send(format!("GET / HTTP/1.1\r\nHost: own.test\r\nUser-Agent: {agent}\r\n\r\n")).await;
+        app.has_seen(1 + usize::from(resets)).await;
+        match resets {
+            true => client.reset(),
+            false => drop(client),
+        }
+        // Its thread has noticed the end of the connection when it has answered this request, which came later.
+        get(&site, "unknown.test", "").await.assert_status(404);
+        app.release(1);
+        site.says(&format!(r#""GET / HTTP/1.1" 499 0 0 "-" "{agent}""#)).await;
+    }
+}
+
+#[tokio::test]
 async fn after_sigusr1_health_checks_fail_and_requests_are_served_until_the_drain_wait_ends() {
     let app = upstream().start().await;
     let mut site = site(OWN).with("app", &app).start().await;
