@@ -103,6 +103,12 @@ impl Pools {
 
     /// Applies the registry's changes, and adds the hosts whose routes have changed to `touched`.
     pub fn apply(&mut self, changes: Vec<RouteChange>, touched: &mut HashSet<HostPattern>) {
+        // A route that is removed with its last member never counts as empty.
+        for change in &changes {
+            if let RouteChange::Closed(key) = change {
+                self.set_gone(key);
+            }
+        }
         for change in changes {
             match change {
                 RouteChange::Joined(key, facts) => {
@@ -122,9 +128,7 @@ impl Pools {
                 }
                 RouteChange::Closed(key) => {
                     touched.insert(key.host.clone());
-                    if let Some(room) = self.rooms.get(&key) {
-                        room.presence.set(RoutePresence::Gone);
-                    }
+                    self.set_gone(&key);
                     // A new registration of the route may come while the room is still here. It begins without options.
                     self.rule(&key, &RouteOptions::default());
                     self.leaving.insert(key);
@@ -205,7 +209,7 @@ impl Pools {
     fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
         let Some(room) = self.rooms.get_mut(key) else { return false };
         let Some(membership) = room.members.remove(address) else { return false };
-        if room.members.is_empty() {
+        if room.members.is_empty() && room.presence.get() == RoutePresence::Served {
             // Before the pool is empty: no lookup may find it from then on if another route of the host matches.
             room.presence.set(RoutePresence::Empty);
         }
@@ -216,6 +220,12 @@ impl Pools {
             Gone::Failed => membership.leave_tunnels(),
         }
         room.members.is_empty()
+    }
+
+    fn set_gone(&self, key: &RouteKey) {
+        if let Some(room) = self.rooms.get(key) {
+            room.presence.set(RoutePresence::Gone);
+        }
     }
 
     fn rule(&mut self, key: &RouteKey, options: &RouteOptions) -> bool {
