@@ -34,6 +34,10 @@ impl Span {
         &whole[self.start as usize..(self.start + self.len) as usize]
     }
 
+    pub(crate) fn end(&self) -> usize {
+        (self.start + self.len) as usize
+    }
+
     pub(crate) fn shifted(self, by: usize) -> Self {
         Self { start: self.start + by as u32, len: self.len }
     }

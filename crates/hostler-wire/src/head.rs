@@ -18,6 +18,9 @@ pub(crate) use fault::printable;
 /// Up to this many field lines, the parser's table is on the stack. Heads with more lines are rare and allocate.
 const TABLE: usize = 128;
 
+/// A longer text is not shown as a version.
+const LONGEST_VERSION: usize = 16;
+
 /// HTTP/1.0 or HTTP/1.1. Other versions are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
@@ -33,6 +36,8 @@ pub enum Version {
 pub struct RequestHead {
     pub(crate) method: Span,
     pub(crate) target: Span,
+    /// The version as sent, if the head does not parse because of it.
+    other_version: Span,
     /// The protocol version of the request line.
     pub version: Version,
     /// The field lines.
@@ -58,7 +63,10 @@ impl RequestHead {
         match outcome {
             Ok(httparse::Status::Complete(_)) => {}
             Ok(httparse::Status::Partial) => return Err(HeadError::RequestLine),
-            Err(error) => return Err(explain(error, head, limits, HeadError::RequestLine)),
+            Err(error) => {
+                self.keep_line(head, &parsed);
+                return Err(explain(error, head, limits, HeadError::RequestLine));
+            }
         }
         let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
             return Err(HeadError::RequestLine);
@@ -82,11 +90,40 @@ impl RequestHead {
         Some(end)
     }
 
-    /// Removes what was parsed. A head that fails to parse is cleared too: the old spans must not point into the new
-    /// bytes.
+    /// Keeps the request line of a head that does not parse, for the log.
+    #[cold]
+    fn keep_line(&mut self, head: &[u8], parsed: &httparse::Request<'_, '_>) {
+        let (Some(method), Some(target)) = (parsed.method, parsed.path) else { return };
+        self.method = Span::of(head, method.as_bytes());
+        self.target = Span::of(head, target.as_bytes());
+        match parsed.version {
+            Some(version) => self.version = if version == 0 { Version::Http10 } else { Version::Http11 },
+            None => {
+                let rest = &head[self.target.end()..];
+                let line = memchr::memchr2(b'\r', b'\n', rest).map_or(rest, |end| &rest[..end]);
+                self.other_version = Span::of(head, line.trim_ascii_start());
+            }
+        }
+    }
+
+    /// The version as in the request line, for the log.
+    pub fn version_text(&self) -> &str {
+        match (self.other_version.get(&self.fields.bytes), self.version) {
+            (b"", Version::Http10) => "HTTP/1.0",
+            (b"", Version::Http11) => "HTTP/1.1",
+            // Anything else may be a part of the target, with secrets in it.
+            (other, _) => match std::str::from_utf8(other) {
+                Ok(text) if text.len() <= LONGEST_VERSION && text.starts_with("HTTP/") => text,
+                _ => "(malformed)",
+            },
+        }
+    }
+
+    /// Removes what was parsed. Of a head that fails to parse, only its request line is kept, if there is one.
     pub fn clear(&mut self) {
         self.method = Span::default();
         self.target = Span::default();
+        self.other_version = Span::default();
         self.version = Version::default();
         self.fields.clear();
     }

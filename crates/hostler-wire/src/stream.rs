@@ -114,6 +114,18 @@ impl Stream {
         }
     }
 
+    /// Whether the TCP connection is gone: the other side has reset it, or both sides have closed theirs and all that was
+    /// written has arrived.
+    pub fn is_disconnected(&self) -> bool {
+        let peer = self.tcp().map(TcpStream::peer_addr);
+        matches!(peer, Some(Err(error)) if error.kind() == io::ErrorKind::NotConnected)
+    }
+
+    /// The error of the TCP connection that no read and no write has returned yet.
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.tcp()?.take_error().ok()?
+    }
+
     /// How many bytes the socket below TLS has accepted. TLS holds some bytes back, so the number of written bytes is not
     /// exact. `None` for other kinds: they accept what is written.
     pub fn taken_below(&self) -> Option<u64> {

@@ -30,6 +30,8 @@ export const EXCHANGES = [
   { what: 'static markup', body: body({ a: job('Static') }) },
   { what: 'a promise of markup', body: body({ a: job('Later') }) },
   { what: 'throws an Error', body: body({ a: job('Throws') }) },
+  { what: 'throws an Error whose message is an object', body: body({ a: job('ThrowsMessage') }) },
+  { what: 'getComponent throws', body: body({ a: job('CannotLook') }) },
   { what: 'throws a string', body: body({ a: job('ThrowsText') }) },
   { what: 'rejects with an Error', body: body({ a: job('Rejects') }) },
   { what: 'rejects with a string', body: body({ a: job('RejectsText') }) },

@@ -56,6 +56,24 @@ test('an error may have a type, a name of its own, several lines, and come from 
   assert.deepEqual(found.bare.error.stack, ['']);
 });
 
+test('an error whose message is no text keeps its message, its name and its stack', async (t) => {
+  const circle = {};
+  circle.circle = circle;
+  const messages = { object: { a: 1 }, list: [1, 'two'], number: 7, nothing: null, circle };
+  const throwing = Object.entries(messages).map(([name, message]) => [
+    name,
+    () => {
+      throw Object.assign(new TypeError('x'), { message });
+    },
+  ]);
+  const found = await together(t, Object.fromEntries(throwing));
+  for (const [name, message] of Object.entries({ ...messages, circle: '[object Object]' })) {
+    assertFailed(found[name], { name: 'TypeError', message });
+    assert.match(found[name].error.stack[0], /^TypeError: /);
+    assert.match(found[name].error.stack[1], /server-jobs\.test\.mjs/);
+  }
+});
+
 test('a rejection with something that is no error has it as its message, as it is', async (t) => {
   const values = { text: 'nope', list: [1, 'two'], object: { code: 7 }, zero: 0, nothing: false };
   const found = await together(t, Object.fromEntries(Object.entries(values).map(([name, value]) => [name, () => Promise.reject(value)])));
@@ -201,6 +219,8 @@ test('getComponent may throw or reject, which fails the job with 500', async (t)
   });
   const { a, b } = await results({ a: { name: 'throws' }, b: { name: 'rejects' } });
   assertFailed(a, { name: 'Error', message: 'cannot look' });
+  assert.equal(a.duration, null, 'as in Hypernova, it has not run');
+  assert.ok(b.duration > 0);
   assertFailed(b, { name: 'Error', message: 'cannot find' });
 });
 

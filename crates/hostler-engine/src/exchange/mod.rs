@@ -277,9 +277,11 @@ impl Exchange {
         answer
     }
 
-    /// Begins a request whose head is incomplete or malformed.
+    /// Begins a request whose head is incomplete or malformed. Its request line is kept for the log, if it could be read.
     pub fn begin_unread(&mut self) {
-        self.head.clear_for_long();
+        if self.head.method().is_empty() {
+            self.head.clear_for_long();
+        }
         self.reset();
     }
 

@@ -15,6 +15,19 @@ pub trait RouteKind: RetryPolicy + Send + Sync {
     /// Runs after the route is found, and before the body of the request is read. An error refuses the request. Sets
     /// [`Exchange::registered`].
     fn enter(&self, exchange: &mut Exchange) -> Result<(), Refusal>;
+
+    /// Whether the route has members at this moment. The table knows it only a moment later.
+    fn presence(&self) -> RoutePresence;
+}
+
+/// Whether a registered route has members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoutePresence {
+    Served,
+    /// The last member has left. The route counts only if no other route of its host matches.
+    Empty,
+    /// The route was removed.
+    Gone,
 }
 
 /// The rules for requests that no route matches, while other programs may register routes.
@@ -28,7 +41,7 @@ pub trait UnroutedRules: Send + Sync {
     /// The answer to the health check of a balancer.
     fn health(&self, exchange: &mut Exchange) -> Whole;
 
-    /// Whether the health check of a balancer may have an empty `Host`.
+    /// Whether the health check of a balancer may have an empty `Host`, and any other request with one is refused like one without.
     fn allows_empty_host(&self) -> bool;
 }
 

@@ -1,6 +1,6 @@
 //! Turns an exchange into a line of the access log. Does not know how the line is written.
 
-use hostler_wire::{Name, Version};
+use hostler_wire::Name;
 
 use crate::exchange::{Exchange, Protocol};
 use crate::journal::{Access, LogRules};
@@ -71,10 +71,9 @@ pub(super) fn refresh_line(exchange: &Exchange) -> Access<'_> {
     }
 }
 
-fn protocol(exchange: &Exchange) -> &'static str {
-    match (exchange.protocol, exchange.head.version) {
-        (Protocol::Http2, _) => "HTTP/2",
-        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
-        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
+fn protocol(exchange: &Exchange) -> &str {
+    match exchange.protocol {
+        Protocol::Http2 => "HTTP/2",
+        Protocol::Http1 => exchange.head.version_text(),
     }
 }

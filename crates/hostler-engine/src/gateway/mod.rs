@@ -63,7 +63,7 @@ pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use hedging::{Hedge, HedgeView, Hedging};
 pub use hints::{EarlyHints, HintsView, HostHintsView};
-pub use kind::{RegistrarRules, RouteKind, UnroutedRules};
+pub use kind::{RegistrarRules, RouteKind, RoutePresence, UnroutedRules};
 pub use line::{AccessFormat, access_line};
 pub use low::low_requests;
 pub use poison::{Poison, PoisonSettings, SuspectsView};
@@ -202,11 +202,13 @@ impl Gateway {
         Some(unrouted.health(exchange))
     }
 
-    /// The same for a request with an empty `Host`.
-    pub fn health_without_host(&self, exchange: &mut Exchange) -> Option<Whole> {
-        let is_allowed =
-            self.registrar.load().as_ref().is_some_and(|rules| rules.unrouted.allows_empty_host());
-        if is_allowed { self.health_check(exchange) } else { None }
+    /// The same for a request with an empty `Host`. Any other such request is refused: with `refusal`, if the rules have no other.
+    pub fn without_host(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Refusal> {
+        let registrar = self.registrar.load();
+        match registrar.as_ref().filter(|rules| rules.unrouted.allows_empty_host()) {
+            Some(rules) => self.health_check(exchange).ok_or_else(|| rules.unrouted.refusal(exchange)),
+            None => Err(refusal),
+        }
     }
 
     /// What the client gets after an answer broke off before any of it was sent: a stale answer, else the fallback, else the refusal.
@@ -262,8 +264,15 @@ impl Gateway {
     /// like read paths exactly as the routes do, so they need no such check.
     fn undisputed_route(&self, exchange: &Exchange) -> Result<Option<Arc<Route>>, Refusal> {
         let (routes, host, path) = (self.routes.load(), exchange.host(), exchange.path());
-        let fits = |route: &Arc<Route>| route.when.as_ref().is_none_or(|when| when.holds(exchange));
-        let Some(route) = routes.find_fitting(host, path, &fits) else { return Ok(None) };
+        let fits = |route: &Arc<Route>| {
+            route.when.as_ref().is_none_or(|when| when.holds(exchange))
+                && route.presence() != RoutePresence::Gone
+        };
+        let is_empty = |route: &Arc<Route>| route.presence() == RoutePresence::Empty;
+        let Some(route) = routes.find_yielding(host, path, &fits, &is_empty) else { return Ok(None) };
+        // If empty routes have yielded, they count for other readings of the path no more than for this one.
+        let have_yielded = !is_empty(route);
+        let fits = |route: &Arc<Route>| fits(route) && !(have_yielded && is_empty(route));
         if let Target::Pool(_) = &route.target
             && routes.is_disputed(host, path, route, &fits)
         {

@@ -12,7 +12,7 @@ use super::expected::ExpectedCosts;
 use super::fair::FairKeys;
 use super::hedging::Hedge;
 use super::hints::EarlyHints;
-use super::kind::RouteKind;
+use super::kind::{RouteKind, RoutePresence};
 use super::poison::Poison;
 use super::prepare::Changes;
 use super::rate_limit::RateLimiter;
@@ -76,6 +76,11 @@ impl Route {
             changes: Changes::default(),
             counters: Arc::default(),
         }
+    }
+
+    /// Whether it has members, if it is a registered route. Others are always served.
+    pub(super) fn presence(&self) -> RoutePresence {
+        self.kind.as_ref().map_or(RoutePresence::Served, |kind| kind.presence())
     }
 
     /// Whether answers are encoded for clients that accept it.

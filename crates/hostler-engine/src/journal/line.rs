@@ -43,7 +43,7 @@ pub struct Access<'a> {
     /// The forwarding header was invalid before its end: this is the last proxy up to which it was valid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub client_doubtful: bool,
-    pub protocol: &'static str,
+    pub protocol: &'a str,
     pub method: &'a str,
     pub host: &'a str,
     pub target: &'a str,

@@ -131,6 +131,27 @@ impl<T> Table<T> {
         with_plain_path(path, self.folds_paths, |path| self.find_plain(host, path, fits))
     }
 
+    /// Finds the first value that fits the request, but prefers to one that `yields` any other that fits and is of the same host.
+    pub fn find_yielding(
+        &self,
+        host: &[u8],
+        path: &[u8],
+        fits: &impl Fn(&T) -> bool,
+        yields: &impl Fn(&T) -> bool,
+    ) -> Option<&T> {
+        let found = self.find_fitting(host, path, fits)?;
+        if !yields(found) {
+            return Some(found);
+        }
+        let mut lower = [0; LONGEST_HOST];
+        let host = self.lowered(host, &mut lower);
+        let other = with_plain_path(path, self.folds_paths, |path| {
+            let paths = self.matching_hosts(host).find(|paths| paths.find(path, fits).is_some())?;
+            paths.find(path, &|value| fits(value) && !yields(value))
+        });
+        other.or(Some(found))
+    }
+
     /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
     /// would bypass the other route. `fits` is as it was for the lookup.
     pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T, fits: &impl Fn(&T) -> bool) -> bool {
@@ -186,6 +207,13 @@ impl<T> Table<T> {
     fn find_plain(&self, host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
         let exact = self.exact.get(host).and_then(|paths| paths.find(path, fits));
         exact.or_else(|| self.find_below(host, path, fits)).or_else(|| self.any.find(path, fits))
+    }
+
+    /// The paths of each pattern of hosts that matches, in order of precedence.
+    fn matching_hosts(&self, host: &[u8]) -> impl Iterator<Item = &Paths<T>> {
+        let ends = memchr::memchr_iter(b'.', host).map(|dot| &host[dot + 1..]);
+        let below = ends.filter_map(|end| self.below.get(end));
+        self.exact.get(host).into_iter().chain(below).chain([&self.any]).map(|paths| &**paths)
     }
 
     fn find_below(&self, mut host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
@@ -500,6 +528,32 @@ mod tests {
         assert_eq!(find("a.test", "/api/x", &[0, 2]), Some(2));
         assert_eq!(find("a.test", "/api/x", &[0]), Some(0));
         assert_eq!(find("a.test", "/api/x", &[]), None);
+    }
+
+    #[test]
+    fn a_value_that_yields_counts_only_if_no_other_of_its_host_matches() {
+        let table =
+            table(&["*", "*.test", "a.test", "a.test/api/*", "b.test/api/*", "*.test/x/*", "*.c.test/x/*"]);
+        let find = |host: &str, path: &str, yielding: &[&str]| {
+            table
+                .find_yielding(host.as_bytes(), path.as_bytes(), &|_| true, &|pattern| {
+                    yielding.contains(pattern)
+                })
+                .copied()
+        };
+        for (host, path, yielding, expected) in [
+            ("a.test", "/api/x", &[][..], "a.test/api/*"),
+            ("a.test", "/api/x", &["a.test/api/*"], "a.test"),
+            ("A.test:80", "/%61pi/x", &["a.test/api/*"], "a.test"),
+            ("a.test", "/api/x", &["a.test/api/*", "a.test"], "a.test/api/*"),
+            ("b.test", "/api/x", &["b.test/api/*"], "b.test/api/*"),
+            ("d.test", "/x/y", &["*.test/x/*"], "*.test"),
+            ("d.c.test", "/x/y", &["*.c.test/x/*"], "*.c.test/x/*"),
+            ("other", "/", &["*"], "*"),
+        ] {
+            assert_eq!(find(host, path, yielding), Some(expected), "{host}{path} {yielding:?}");
+        }
+        assert_eq!(Table::<u8>::default().find_yielding(b"a", b"/", &|_| true, &|_| true), None);
     }
 
     #[test]

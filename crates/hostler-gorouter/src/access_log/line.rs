@@ -41,10 +41,16 @@ impl AccessLine<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         escape(out, &self.host);
         let _ = write!(out, " - [{}] \"", self.started.strftime("%Y-%m-%dT%H:%M:%S%.9fZ"));
-        escape(out, &self.method);
-        out.push(b' ');
-        escape(out, &self.target);
-        let _ = write!(out, " {}\" ", self.protocol);
+        if self.method.is_empty() {
+            out.extend_from_slice(b"-\" ");
+        } else {
+            escape(out, &self.method);
+            out.push(b' ');
+            escape(out, &self.target);
+            out.push(b' ');
+            escape(out, self.protocol);
+            out.extend_from_slice(b"\" ");
+        }
         match self.status {
             0 => out.extend_from_slice(b"\"-\""),
             status => drop(write!(out, "{status}")),

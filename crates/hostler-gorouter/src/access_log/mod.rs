@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hostler_engine::exchange::{Exchange, Protocol};
 use hostler_engine::journal::LogRules;
-use hostler_wire::{Name, Version};
+use hostler_wire::Name;
 use line::AccessLine;
 use tokio::time::Instant;
 
@@ -96,11 +96,10 @@ fn began(response_time: Duration) -> jiff::Timestamp {
     now.checked_sub(response_time).unwrap_or(now)
 }
 
-fn protocol(exchange: &Exchange) -> &'static str {
-    match (exchange.protocol, exchange.head.version) {
-        (Protocol::Http2, _) => "HTTP/2.0",
-        (Protocol::Http1, Version::Http11) => "HTTP/1.1",
-        (Protocol::Http1, Version::Http10) => "HTTP/1.0",
+fn protocol(exchange: &Exchange) -> &str {
+    match exchange.protocol {
+        Protocol::Http2 => "HTTP/2.0",
+        Protocol::Http1 => exchange.head.version_text(),
     }
 }
 

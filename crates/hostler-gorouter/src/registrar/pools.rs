@@ -9,7 +9,8 @@ use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy}
 use hostler_dispatch::{EjectSettings, MemberId, Membership, Order, Pool, PoolSettings};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
-    Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route, Target,
+    Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
+    RoutePresence, Target,
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{Connector, Endpoint, MemberNews, MemberProtocol, MemberTls, Meter};
@@ -21,7 +22,7 @@ use super::facts::RegistrarFacts;
 use super::key::RouteKey;
 use super::registry::{Gone, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
-use crate::request::{PlatformRules, RegisteredRoute};
+use crate::request::{PlatformRules, RegisteredRoute, SharedPresence};
 
 /// The slots of a member without a limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
@@ -82,6 +83,8 @@ struct RouteRoom {
     route: Arc<Route>,
     /// The route is bound to a route service.
     has_service: bool,
+    /// Whether it has members, for those who look it up.
+    presence: Arc<SharedPresence>,
     members: HashMap<Box<str>, Membership<Endpoint>>,
 }
 
@@ -100,6 +103,12 @@ impl Pools {
 
     /// Applies the registry's changes, and adds the hosts whose routes have changed to `touched`.
     pub fn apply(&mut self, changes: Vec<RouteChange>, touched: &mut HashSet<HostPattern>) {
+        // A route that is removed with its last member never counts as empty.
+        for change in &changes {
+            if let RouteChange::Closed(key) = change {
+                self.set_gone(key);
+            }
+        }
         for change in changes {
             match change {
                 RouteChange::Joined(key, facts) => {
@@ -119,6 +128,7 @@ impl Pools {
                 }
                 RouteChange::Closed(key) => {
                     touched.insert(key.host.clone());
+                    self.set_gone(&key);
                     // A new registration of the route may come while the room is still here. It begins without options.
                     self.rule(&key, &RouteOptions::default());
                     self.leaving.insert(key);
@@ -188,6 +198,7 @@ impl Pools {
             true => room.pool.join_near(endpoint, slots),
             false => room.pool.join(endpoint, slots),
         };
+        room.presence.set(RoutePresence::Served);
         if let Some(former) = room.members.insert(facts.address.clone(), joined) {
             // The same process under another name: its tunnels can stay open.
             former.leave_tunnels();
@@ -198,6 +209,10 @@ impl Pools {
     fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
         let Some(room) = self.rooms.get_mut(key) else { return false };
         let Some(membership) = room.members.remove(address) else { return false };
+        if room.members.is_empty() && room.presence.get() == RoutePresence::Served {
+            // Before the pool is empty: no lookup may find it from then on if another route of the host matches.
+            room.presence.set(RoutePresence::Empty);
+        }
         match gone {
             Gone::Unregistered => drop(membership),
             // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
@@ -205,6 +220,12 @@ impl Pools {
             Gone::Failed => membership.leave_tunnels(),
         }
         room.members.is_empty()
+    }
+
+    fn set_gone(&self, key: &RouteKey) {
+        if let Some(room) = self.rooms.get(key) {
+            room.presence.set(RoutePresence::Gone);
+        }
     }
 
     fn rule(&mut self, key: &RouteKey, options: &RouteOptions) -> bool {
@@ -216,7 +237,8 @@ impl Pools {
             return false;
         }
         let (pool, counters) = (room.pool.clone(), room.route.counters.clone());
-        let route = self.route(key, pool, counters, has_service);
+        let presence = room.presence.clone();
+        let route = self.route(key, (pool, presence), counters, has_service);
         if let Some(room) = self.rooms.get_mut(key) {
             room.route = route;
             room.has_service = has_service;
@@ -226,14 +248,15 @@ impl Pools {
 
     fn room(&self, key: &RouteKey) -> RouteRoom {
         let pool = Pool::new(key.to_string(), self.pool_settings(&RouteOptions::default()));
-        let route = self.route(key, pool.clone(), Arc::default(), false);
-        RouteRoom { pool, route, has_service: false, members: HashMap::new() }
+        let presence: Arc<SharedPresence> = Arc::default();
+        let route = self.route(key, (pool.clone(), presence.clone()), Arc::default(), false);
+        RouteRoom { pool, route, has_service: false, presence, members: HashMap::new() }
     }
 
     fn route(
         &self,
         key: &RouteKey,
-        pool: Pool<Endpoint>,
+        (pool, presence): (Pool<Endpoint>, Arc<SharedPresence>),
         counters: Arc<Counters>,
         has_service: bool,
     ) -> Arc<Route> {
@@ -244,6 +267,7 @@ impl Pools {
             rules: self.template.rules.clone(),
             context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
             has_route_service: has_service,
+            presence,
             on_failed: Some(Arc::new(move |member| {
                 // The receiver is gone only when the program stops.
                 let _ = failed.send(AddressFailed { route: whose.clone(), member });

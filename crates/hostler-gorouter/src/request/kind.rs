@@ -7,7 +7,7 @@ use hostler_config::Compat;
 use hostler_dispatch::{MemberId, MemberPreference};
 use hostler_engine::exchange::{Edits, Exchange, RegisteredRequest};
 use hostler_engine::gateway::{
-    Attempt, FailedAttempt, NextAttempt, PoolTarget, Refusal, RetryPolicy, RouteKind,
+    Attempt, FailedAttempt, NextAttempt, PoolTarget, Refusal, RetryPolicy, RouteKind, RoutePresence,
 };
 use hostler_engine::proxy::{self, Failure};
 use hostler_wire::{ResponseHead, Whole};
@@ -34,6 +34,10 @@ impl RouteKind for RegisteredRoute {
         }
         asked_instance(exchange)?;
         Ok(())
+    }
+
+    fn presence(&self) -> RoutePresence {
+        self.presence.get()
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hostler_dispatch::MemberId;
 
+use super::presence::SharedPresence;
 use super::rules::PlatformRules;
 
 /// Called when a member fails in a way that removes it from its route, although it is never removed by age (a member with TLS). Called on
@@ -18,6 +19,8 @@ pub struct RegisteredRoute {
     pub context_path: Box<str>,
     /// The route is bound to a route service. Hostler has no route services, so every request is refused.
     pub has_route_service: bool,
+    /// Whether it has members.
+    pub presence: Arc<SharedPresence>,
     /// Called for a member that failed.
     pub on_failed: Option<OnFailed>,
 }

@@ -295,3 +295,23 @@ proptest! {
         agree(&[start.as_bytes(), &pieces.concat()].concat());
     }
 }
+
+#[test]
+fn of_a_head_that_does_not_parse_the_request_line_is_kept_for_the_log() {
+    for (text, line) in [
+        ("GET /a HTTP/3.0\r\nHost: a\r\n\r\n", ["GET", "/a", "HTTP/3.0"]),
+        ("\r\nGET /a HTTP/3.0 \r\n\r\n", ["GET", "/a", "HTTP/3.0 "]),
+        ("GET /a HTTP/1.0\r\nBad Name: 1\r\n\r\n", ["GET", "/a", "HTTP/1.0"]),
+        ("GET /a HTTP/\u{e9}\r\n\r\n", ["GET", "/a", "HTTP/\u{e9}"]),
+        ("GET /a b?token=1 HTTP/1.1\r\n\r\n", ["GET", "/a", "(malformed)"]),
+        ("G\0T /a HTTP/1.1\r\n\r\n", ["", "", "HTTP/1.1"]),
+    ] {
+        let mut head = RequestHead::default();
+        head.parse(text.as_bytes(), &Limits::default()).unwrap_err();
+        let words = [head.method(), head.target()].map(|word| std::str::from_utf8(word).unwrap());
+        assert_eq!([words[0], words[1], head.version_text()], line, "{text:?}");
+        assert!(head.fields.is_empty());
+        head.clear();
+        assert_eq!((head.method(), head.version_text()), (&b""[..], "HTTP/1.1"));
+    }
+}

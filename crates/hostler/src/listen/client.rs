@@ -44,8 +44,8 @@ pub(super) struct Http1Client {
     pub(super) stream: Stream,
     pub(super) settings: Arc<Settings>,
     /// Bytes that were read. The first `taken` of them are processed.
-    inbox: Vec<u8>,
-    taken: usize,
+    pub(super) inbox: Vec<u8>,
+    pub(super) taken: usize,
     /// Bytes to be written. The first `sent` of them are written.
     pub(super) outbox: Vec<u8>,
     pub(super) sent: usize,

@@ -3,14 +3,46 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
+use hostler_engine::exchange::Downstream;
+use hostler_engine::proxy::LEAVING_TIME;
 use hostler_wire::read_some;
 use tokio::io::AsyncWrite;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Http1Client;
 use super::deliver::Delivered;
 
+/// The first pause between two looks whether a client has taken its answer. Each further pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
 impl Http1Client {
+    /// Whether the client has closed its side, and has sent nothing more.
+    pub async fn has_closed(&mut self) -> bool {
+        let has_closed = poll_fn(|cx| Poll::Ready(self.poll_left(cx).is_ready())).await;
+        has_closed && self.taken == self.inbox.len()
+    }
+
+    /// Whether a client that had closed its side before its answer began has left, too. If it has the whole answer, this is its last one,
+    /// so our side is closed: when the connection is gone, the client's kernel has taken all, or has reset it. `by`: who broke it off.
+    pub async fn has_reset(&mut self, delivered: Delivered, by: Option<&str>) -> bool {
+        if delivered == Delivered::Aborted {
+            return by == Some("client") && self.stream.is_disconnected();
+        }
+        let until = Instant::now() + LEAVING_TIME;
+        let _ = timeout(LEAVING_TIME, poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx))).await;
+        let mut pause = FIRST_PAUSE;
+        while !self.stream.is_disconnected() {
+            if Instant::now() >= until {
+                return false;
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+        self.stream.take_error().is_some()
+    }
+
     /// Ends the connection after its last answer.
     pub async fn end(self, delivered: Delivered) {
         match delivered {

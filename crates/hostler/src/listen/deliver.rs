@@ -13,6 +13,7 @@ use hostler_engine::gateway::Refusal;
 use hostler_wire::{ChunkStart, ResponseHead, write_end};
 
 use super::answer_buffer::{BufferKind, BufferPlace, PIECE};
+use super::departure::note_departure;
 use super::head::{self, Framing};
 use super::response_body::{self, BodyFailure, ResponseBody};
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
@@ -106,6 +107,10 @@ impl<S: AnswerSink> Transfer<S> {
             DeliveryError::Client(slow) => {
                 abandon(self.body, exchange);
                 let who = sink.give_client_up(slow);
+                if who == "client" && sink.retract(self.head) {
+                    note_departure(exchange);
+                    return Ok(Delivered::Aborted);
+                }
                 // A stream has no other end than that one side leaves.
                 if who == "client" && exchange.log_facts.stream_end.is_some() {
                     return Ok(Delivered::Aborted);

@@ -7,6 +7,7 @@ mod check;
 mod client;
 mod closing;
 mod deliver;
+mod departure;
 mod from_file;
 mod h2;
 mod handshake;
@@ -39,6 +40,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use client::Http1Client;
 use deliver::Delivered;
+use departure::note_departure;
 use handshake::ReadyConnection;
 use idle::{IdleConnection, NextHead};
 use refuse::{refuse, refuse_silently};
@@ -250,14 +252,22 @@ impl Shard {
                 client.forbid_reuse();
                 match refusal {
                     // The health check of a balancer may have an empty host.
-                    Refusal::Host(check::EMPTY_HOST) => self.gateway.health_without_host(exchange),
-                    _ => None,
+                    Refusal::Host(check::EMPTY_HOST) => self.gateway.without_host(exchange, refusal),
+                    refusal => Err(refusal),
                 }
-                .map_or(Err(refusal.into()), |health| Ok(Answer::Whole(health)))
+                .map_or_else(|refusal| Err(refusal.into()), |health| Ok(Answer::Whole(health)))
             }
         };
         client.keep = wants_keep && !self.connections.is_ending();
-        self.respond(client, exchange, answer).await
+        let has_closed = client.has_closed().await;
+        let outcome = self.respond(client, exchange, answer).await;
+        if has_closed
+            && let RequestOutcome::Delivered(delivered) = outcome
+            && Box::pin(client.has_reset(delivered, exchange.log_facts.aborted)).await
+        {
+            note_departure(exchange);
+        }
+        outcome
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers flow to the client as the member produces them, at the client's speed, without holding a slot for it.
 
 use hostler_testkit::{ConnectionEnding, Step, client_with_window, eventually, ok, text, upstream};
+use serde_json::Value;
 
 use crate::in_front_of;
 use crate::tunnels::{Member, in_front};
@@ -168,6 +169,73 @@ async fn a_short_rest_of_an_answer_is_read_when_the_client_leaves_in_the_middle(
     app.release_all();
     site.get("/next").await.assert_status(200);
     assert_eq!(app.connections(), 1, "the connection is as good as new");
+}
+
+/// A small answer, and one for which there is no room in the sockets, each once its request was seen.
+fn held_answers() -> [Vec<Step>; 2] {
+    [2, 16 * MIB].map(|bytes| {
+        let head = text(format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n"));
+        [vec![Step::Hold], head, text("x".repeat(bytes))].concat()
+    })
+}
+
+#[tokio::test]
+async fn a_client_that_has_left_before_its_answer_begins_is_logged_with_499() {
+    for steps in held_answers() {
+        for resets in [false, true] {
+            let mut line = Value::Null;
+            // On a busy machine the kernel may show the end of the connection too late. Then Hostler cannot know of it.
+            for _ in 0..5 {
+                let app = upstream().does(steps.clone()).start().await;
+                let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+                let client = site.begin("/left").await;
+                app.has_seen(1).await;
+                match resets {
+                    true => client.reset(),
+                    false => drop(client),
+                }
+                app.release_all();
+                line = site.access("/left").await;
+                if line["status"] == 499 {
+                    break;
+                }
+            }
+            assert_eq!(
+                (&line["status"], &line["refusal"], &line["aborted"], &line["bytes_out"]),
+                (&499.into(), &"client_left".into(), &"client".into(), &0.into()),
+                "{resets} {line}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_has_only_finished_sending_and_takes_its_answer_has_not_left() {
+    for steps in held_answers() {
+        let app = upstream().does(steps).start().await;
+        let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+        let mut client = site.begin("/stays").await;
+        app.has_seen(1).await;
+        client.finish_sending().await;
+        app.release_all();
+        let body = client.answer().await.assert_status(200).body.len();
+        let line = site.access("/stays").await;
+        assert_eq!((&line["status"], &line["bytes_out"]), (&200.into(), &body.into()), "{line}");
+        assert_eq!((&line["refusal"], &line["aborted"]), (&Value::Null, &Value::Null), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_line_of_a_client_that_has_left_says_which_refusal_it_missed() {
+    let app = upstream().holds_requests().start().await;
+    let config = "pools.app.concurrency = 1\npools.app.request_timeout = '200ms'";
+    let site = in_front_of(&app, config).await;
+    let client = site.begin("/left").await;
+    app.has_seen(1).await;
+    drop(client);
+    let line = site.access("/left").await;
+    assert_eq!((&line["status"], &line["refusal"]), (&499.into(), &"client_left".into()), "{line}");
+    assert_eq!(line["detail"], "it missed a 504 (answer_timeout)");
 }
 
 #[tokio::test]

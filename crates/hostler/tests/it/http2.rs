@@ -227,6 +227,26 @@ async fn a_stream_that_is_reset_leaves_the_queue() {
 }
 
 #[tokio::test]
+async fn a_stream_that_its_client_resets_before_the_answer_is_logged_with_499() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let mut talk = talk(&site).await;
+    let (_answer, mut stream) = talk.begin(get("/left"), true).await;
+    app.has_seen(1).await;
+    stream.send_reset(Reason::CANCEL);
+    // The server has handled the reset when it answers a later request.
+    let (_later, _) = talk.begin(get("/later"), true).await;
+    site.settles("app", 1, 1).await;
+    app.release_all();
+    let line = site.access("/left").await;
+    assert_eq!(
+        (&line["status"], &line["refusal"], &line["aborted"], &line["bytes_out"]),
+        (&499.into(), &"client_left".into(), &"client".into(), &0.into()),
+        "{line}"
+    );
+}
+
+#[tokio::test]
 async fn a_client_that_reads_nothing_holds_no_slot_and_loses_its_stream() {
     let app = upstream().does(ok("z".repeat(500_000))).start().await;
     let site = in_front_of(&app, "[server]\nsend_timeout = \"1s\"\n").await;

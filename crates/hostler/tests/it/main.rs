@@ -82,6 +82,7 @@ mod command;
 mod descriptors;
 mod orders;
 mod registrar;
+mod registrar_leaving;
 mod registrar_limits;
 mod reloading;
 mod seeing;

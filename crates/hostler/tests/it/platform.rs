@@ -91,6 +91,41 @@ async fn with_compat_a_head_that_is_too_large_gets_gorouters_answer() {
 }
 
 #[tokio::test]
+async fn the_line_of_a_head_that_is_no_request_shows_what_came() {
+    let app = upstream().start().await;
+    let site = site(OWN).with("app", &app).start().await;
+    for (head, status, line) in [
+        ("GET /a?token=1 HTTP/3.0\r\nHost: a\r\n\r\n", 505, r#" "GET /a?token=[redacted] HTTP/3.0" 505 "#),
+        ("GET /b HTTP/1.\"\r\nHost: a\r\n\r\n", 400, r#" "GET /b HTTP/1.\"" 400 "#),
+        ("GET /c HTTP/1.0\r\nBad Name: 1\r\n\r\n", 400, r#" "GET /c HTTP/1.0" 400 "#),
+        ("G\0T /d HTTP/1.1\r\nHost: a\r\n\r\n", 400, r#" "-" 400 "#),
+    ] {
+        site.send(head).await.assert_status(status);
+        site.says(line).await;
+    }
+}
+
+#[tokio::test]
+async fn the_gorouter_line_of_a_client_that_has_left_says_499_and_no_bytes() {
+    let app = upstream().holds_requests().start().await;
+    let site = site(OWN).with("app", &app).start().await;
+    let mut line = String::new();
+    // On a busy machine the kernel may show the reset too late. Then Hostler cannot know of it.
+    for attempt in 1..=5 {
+        let mut client = client(site.address()).await;
+        client.send(format!("GET / HTTP/1.1\r\nHost: own.test\r\nUser-Agent: try-{attempt}\r\n\r\n")).await;
+        app.has_seen(attempt).await;
+        client.reset();
+        app.release(1);
+        line = site.says(&format!("\"try-{attempt}\"")).await;
+        if line.contains(r#""GET / HTTP/1.1" 499 0 0 "-" "try-"#) {
+            return;
+        }
+    }
+    panic!("{line}");
+}
+
+#[tokio::test]
 async fn after_sigusr1_health_checks_fail_and_requests_are_served_until_the_drain_wait_ends() {
     let app = upstream().start().await;
     let mut site = site(OWN).with("app", &app).start().await;
@@ -188,7 +223,12 @@ async fn only_a_health_check_may_have_an_empty_host() {
     let site = site(OWN).with("app", &app).start().await;
     let answer = site.send(format!("{empty}{monitor}\r\n")).await;
     answer.assert_ok("ok\n").assert_field("cache-control", "private, max-age=0");
-    site.send(format!("{empty}\r\n")).await.assert_status(400);
+    for head in [format!("{empty}\r\n"), "GET / HTTP/1.0\r\n\r\n".into()] {
+        let answer = site.send(head).await;
+        answer.assert_status(400).assert_field("x-cf-routererror", "empty_host");
+        answer.assert_field("cache-control", "public,max-age=2");
+        assert_eq!(answer.text(), "400 Bad Request: Request had empty Host header\n");
+    }
     site.send(format!("GET / HTTP/1.1\r\n{monitor}\r\n")).await.assert_status(400);
     site.send(format!("{empty}Host: a\r\n{monitor}\r\n")).await.assert_status(400);
     assert_eq!(app.requests().len(), 0);

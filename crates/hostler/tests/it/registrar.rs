@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::site;
 
 /// A site with a registrar, and a NATS client that reads all messages from now on.
-async fn site_on(nats: &NatsServer, config: &str) -> Site {
+pub(super) async fn site_on(nats: &NatsServer, config: &str) -> Site {
     let url = nats.url();
     let ear = client(nats).await;
     let mut starts = ear.subscribe("router.start").await.unwrap();
@@ -29,11 +29,11 @@ async fn site_on(nats: &NatsServer, config: &str) -> Site {
 }
 
 /// A NATS client of the test.
-async fn client(nats: &NatsServer) -> Client {
+pub(super) async fn client(nats: &NatsServer) -> Client {
     async_nats::connect(nats.url()).await.unwrap()
 }
 
-async fn say(client: &Client, subject: &'static str, message: &Value) {
+pub(super) async fn say(client: &Client, subject: &'static str, message: &Value) {
     client.publish(subject, message.to_string().into()).await.unwrap();
     client.flush().await.unwrap();
 }
@@ -72,7 +72,7 @@ async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Va
 }
 
 /// A registration of an upstream for these URIs.
-fn registration(upstream: &Upstream, uris: &[&str]) -> Value {
+pub(super) fn registration(upstream: &Upstream, uris: &[&str]) -> Value {
     let (host, port) = upstream.address().trim_start_matches("https://").rsplit_once(':').unwrap();
     json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
 }
@@ -81,7 +81,7 @@ async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 
-async fn answers(site: &Site, host: &str, path: &str, expected: &str) {
+pub(super) async fn answers(site: &Site, host: &str, path: &str, expected: &str) {
     eventually(&format!("{host}{path} to answer {expected:?}"), async || {
         let answer = get(site, host, path).await;
         (answer.status == 200 && answer.body == expected.as_bytes()).then_some(())

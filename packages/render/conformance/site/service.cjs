@@ -16,6 +16,9 @@ const components = {
   Throws: () => {
     throw new TypeError('it broke: <b>&</b>');
   },
+  ThrowsMessage: () => {
+    throw Object.assign(new TypeError('x'), { message: { code: 7 } });
+  },
   ThrowsText: () => {
     throw 'thrown text'; // eslint-disable-line no-throw-literal -- the case tests what Hypernova makes of it
   },
@@ -36,6 +39,7 @@ function getComponent(name, context) {
     Object.assign(context.returnMeta, { seen: context.metadata });
     return (props) => JSON.stringify([context.name, context.token, props]);
   }
+  if (name === 'CannotLook') throw new RangeError('it cannot look');
   return components[name];
 }
 

@@ -49,17 +49,28 @@ export function lines(thrown: unknown): string {
   return stack[0] ? stack.join('\n    ') : `${name}: ${typeof message === 'string' ? message : JSON.stringify(message)}`;
 }
 
-/** Recognised by its properties, because the class of an error from a VM context or of a DOMException is not our Error. */
+/** Recognised by its kind or its properties, because the class of an error from a VM context or of a DOMException is not our Error. */
 function ofError(thrown: unknown): ErrorReport | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined;
   const { type, name, message, stack } = thrown as Partial<Record<string, unknown>>;
-  if (typeof message !== 'string' || (typeof stack !== 'string' && Object.prototype.toString.call(thrown) !== '[object Error]')) return undefined;
+  const isError = Object.prototype.toString.call(thrown) === '[object Error]';
+  if (!isError && (typeof message !== 'string' || typeof stack !== 'string')) return undefined;
   return {
     ...(typeof type === 'string' && { type }),
     name: textOf(name ?? 'Error'),
-    message,
+    message: typeof message === 'string' ? message : jsonOf(message),
     stack: typeof stack === 'string' ? stack.split('\n    ') : [''],
   };
+}
+
+/** The value as JSON expresses it, or its text. */
+function jsonOf(value: unknown): unknown {
+  try {
+    const json = JSON.stringify(value);
+    return json === undefined ? textOf(value) : JSON.parse(json);
+  } catch {
+    return textOf(value);
+  }
 }
 
 /** Any other value becomes the message, if JSON can express it. */

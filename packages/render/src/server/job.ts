@@ -65,9 +65,11 @@ export class RenderJob implements Owner {
   async render(getComponent: GetComponent, timeout: number): Promise<void> {
     const { context } = this;
     const began = performance.now();
+    let hasRun = false;
     const timer = timeout > 0 ? setTimeout(() => this.fail(new Error(`the job took longer than ${timeout} ms`)), timeout) : undefined;
     try {
       let found = this.#step(() => getComponent(context.name, context));
+      hasRun = true;
       if (isThenable(found)) found = await this.#waited(found);
       const render = renderFunction(found);
       if (!render) {
@@ -81,7 +83,8 @@ export class RenderJob implements Owner {
       context.html = html;
     } finally {
       this.#ended = true;
-      context.duration = performance.now() - began;
+      // As in Hypernova: null if getComponent itself has thrown.
+      if (hasRun) context.duration = performance.now() - began;
       clearTimeout(timer);
     }
   }

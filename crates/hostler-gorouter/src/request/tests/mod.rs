@@ -89,6 +89,7 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
         rules: rules.clone(),
         context_path: "/".into(),
         has_route_service,
+        presence: Arc::default(),
         on_failed: Some(Arc::new(move |member| told.lock().unwrap().push(member))),
     };
     let route = route(kind, pool.clone(), meter.clone());

@@ -139,7 +139,8 @@ impl AnswerSink for StreamClient<'_> {
         if head.is_some() {
             self.outbox.clear();
         }
-        head.is_some()
+        // The head is not sent either if the client resets the stream before.
+        head.is_some() || self.sender.is_none()
     }
 
     fn break_off(&mut self) {
