@@ -66,6 +66,8 @@ pub struct Config {
     pub geo: Option<Geo>,
     /// The data of postal codes. It exists if a route has `postal`.
     pub postal: Option<Postal>,
+    /// How many file descriptors are left besides connections, workers and members. `None`: without end.
+    pub spare_descriptors: Option<usize>,
     /// Warnings, one sentence each, with file and line.
     pub warnings: Vec<String>,
 }

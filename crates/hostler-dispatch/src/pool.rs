@@ -105,11 +105,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().roster.has_had_members()
     }
 
-    /// Whether the last connection to each member has failed. False without a member.
+    /// Whether the last connection to each member has failed. False without a member, and for members that take connections and do not
+    /// answer.
     pub fn is_unreachable(&self) -> bool {
         let state = self.shared.lock();
         let mut members = state.roster.present().peekable();
-        members.peek().is_some() && members.all(|state| state.member.is_doubted())
+        members.peek().is_some() && members.all(|state| state.member.is_doubted() && state.ejections == 0)
     }
 
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].

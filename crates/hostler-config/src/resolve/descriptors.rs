@@ -18,15 +18,16 @@ const BOOTING: usize = 24;
 const LEAST: usize = 8;
 
 impl Resolver<'_> {
-    /// Lowers `max_connections` to what the process can hold, and warns.
+    /// Lowers `max_connections` to what the process can hold, and warns. Tells how many descriptors are left besides.
     pub(super) fn fit_into_descriptors(&mut self, config: &mut Config) {
         let Some(limit) = self.surroundings.open_files else { return };
         let (wanted, kept) = (config.server.max_connections, kept(config));
         let fits = fitting(limit, kept);
+        config.server.max_connections = wanted.min(fits);
+        config.spare_descriptors = Some(limit.saturating_sub(kept + config.server.max_connections));
         if wanted <= fits {
             return;
         }
-        config.server.max_connections = fits;
         let path = KeyPath::of("server").key("max_connections");
         let enough = kept + wanted + wanted.div_ceil(4);
         let message = format!(

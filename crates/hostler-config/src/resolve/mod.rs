@@ -83,6 +83,7 @@ impl Resolver<'_> {
             traces,
             geo,
             postal,
+            spare_descriptors: None,
             warnings,
         };
         self.fit_into_descriptors(&mut config);

@@ -24,6 +24,9 @@ use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, 
 /// this time, and an answer that has begun while it does not pause for longer.
 pub const LEAVING_TIME: Duration = Duration::from_secs(1);
 
+/// A member that was given up while no other one could answer is looked at again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a `CallBox`.
 pub struct Call {
@@ -150,8 +153,15 @@ impl Call {
             if self.lease.has_other_member() {
                 return Poll::Ready(Err(Failure::Forsaken));
             }
-            // No other member could answer, and this one may still.
-            self.forsaken = None;
+            // No other member could answer now, and this one may still.
+            let (again, was_ejected) = (self.lease.forsaken(), self.lease.was_ejected());
+            self.forsaken = Some(Box::pin(async move {
+                sleep(LOOK_AGAIN).await;
+                if !was_ejected {
+                    again.await;
+                }
+            }));
+            cx.waker().wake_by_ref();
         }
         if planted!(NoDeadline) {
             return Poll::Pending;
@@ -161,8 +171,7 @@ impl Call {
 
     /// Whether the member is told at once that the client has left. While the body comes from the client, the upload sees that it leaves.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
-        let comes = self.upload.as_ref().is_some_and(Upload::comes_from_client);
-        self.settings.hangs_up_at_once && !exchange.is_for_others && !comes
+        self.settings.hangs_up_at_once && !exchange.is_for_others && !self.is_uploading()
     }
 
     /// Ready when the client has left, and has not only finished sending.
@@ -262,6 +271,11 @@ impl Call {
             Some(upload) => upload.poll_push(cx, &mut self.link, client),
             None => self.link.poll_send(cx).map(Ok),
         }
+    }
+
+    /// Whether the client still sends the body of its request, which the member gets as it comes.
+    pub fn is_uploading(&self) -> bool {
+        self.upload.as_ref().is_some_and(Upload::comes_from_client)
     }
 
     /// Whether the whole body has been handed to the connection.

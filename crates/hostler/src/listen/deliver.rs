@@ -219,7 +219,10 @@ impl<S: AnswerSink> Transfer<S> {
             buffer.took(came);
         }
         if taken.is_pending() {
-            self.is_awaited = true;
+            self.is_awaited = !body.is_uploading();
+            if !self.is_awaited {
+                return Poll::Pending;
+            }
             return self.poll_pause(cx, exchange, was_awaited && came == 0);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;

@@ -193,6 +193,11 @@ impl ResponseBody {
         }
     }
 
+    /// Whether the client still sends the body of its request to the member.
+    pub fn is_uploading(&mut self) -> bool {
+        self.call().is_some_and(|call| call.is_uploading())
+    }
+
     /// Ready when the body is a stream that ends now, although its member goes on. Its end is the next piece.
     pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.call().map_or(Poll::Pending, |call| call.poll_stream_end(cx))

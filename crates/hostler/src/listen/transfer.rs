@@ -174,7 +174,8 @@ impl<S: AnswerSink> Transfer<S> {
             return sink.poll_gone(cx);
         }
         if self.leaving.is_none() {
-            if self.body.is_none() || sink.unsent() > 0 || self.is_spilling() {
+            let comes = self.body.as_mut().is_some_and(|body| !body.is_uploading());
+            if !comes || sink.unsent() > 0 || self.is_spilling() {
                 return Poll::Pending;
             }
             ready!(sink.poll_gone(cx));
@@ -255,7 +256,10 @@ impl<S: AnswerSink> Transfer<S> {
             return Ok(true);
         }
         // The member was not asked for more, so it would not wake this task.
-        if self.was_full && !ended && self.place(cx, sink, kind) != BufferPlace::Full {
+        if self.was_full
+            && !ended
+            && (self.place(cx, sink, kind) != BufferPlace::Full || (sent && self.is_behind))
+        {
             return Ok(true);
         }
         let waits = self.was_full && kind == BufferKind::Stored;

@@ -28,7 +28,7 @@ pub(super) fn client_limit() -> usize {
     }
 }
 
-/// How many temporary files may be open, and as many files that are sent. A third of what connections leave is for tunnels to members.
-pub(super) fn of_files(max_connections: usize) -> usize {
-    (client_limit().saturating_sub(max_connections) / 3).max(LEAST_FILES)
+/// How many temporary files may be open, and as many files that are sent. A third of what is left is for tunnels to members.
+pub(super) fn of_files(spare: Option<usize>) -> usize {
+    spare.map_or(usize::MAX, |spare| (spare / 3).max(LEAST_FILES))
 }

@@ -300,7 +300,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.pool_context.settle(&newer.server);
     running.sources.request_memory.resize(newer.server.request_memory);
     running.sources.answer_memory.resize(newer.server.answer_memory);
-    let files = settings::open_files(&newer.server);
+    let files = settings::open_files(newer);
     running.sources.spool.update(newer.server.spool_size, files, newer.server.temp_dir.clone());
     running.gateway.spool.store(Arc::new(settings::spool(&newer.server)));
     running.gateway.health.watch(watched(newer, &change.pools));

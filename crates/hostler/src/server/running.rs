@@ -164,7 +164,7 @@ impl RunningServer {
 
 /// For answers of slow clients: on the disk and in memory.
 fn memory(config: &Config) -> (Arc<Spool>, Arc<MemoryBudget>) {
-    let files = settings::open_files(&config.server);
+    let files = settings::open_files(config);
     let spool = Spool::new(config.server.spool_size, files, config.server.temp_dir.clone());
     (spool, settings::answer_memory(&config.server))
 }

@@ -75,8 +75,8 @@ pub(super) fn listening(
 }
 
 /// How many temporary files may be open. As many files that are sent stay open.
-pub(super) fn open_files(server: &config::Server) -> u64 {
-    let files = descriptors::of_files(server.max_connections);
+pub(super) fn open_files(config: &config::Config) -> u64 {
+    let files = descriptors::of_files(config.spare_descriptors);
     limit_open_files(files);
     files as u64
 }

@@ -1,5 +1,7 @@
 //! Answers flow to the client as the member produces them, at the client's speed, without holding a slot for it.
 
+use std::time::Duration;
+
 use hostler_testkit::{ConnectionEnding, Step, client_with_window, eventually, ok, text, upstream};
 use serde_json::Value;
 
@@ -285,7 +287,10 @@ async fn a_client_that_has_finished_sending_gets_the_rest_of_an_answer_that_goes
     end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
     client.read_until("first").await;
     client.finish_sending().await;
-    for n in 0..4 {
+    // In all it takes longer than a pause may.
+    let mut pace = tokio::time::interval(Duration::from_millis(200));
+    for n in 0..8 {
+        pace.tick().await;
         end.send(format!("6\r\npiece{n}\r\n")).await;
         client.read_until(&format!("piece{n}")).await;
     }

@@ -122,7 +122,7 @@ impl Arrival {
                 let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
                 let following = target.poison.following(exchange);
                 let limit = self.unread_limit();
-                tokio::spawn(self.go_on(member, following, target.call.hang_timeout, limit));
+                tokio::spawn(self.go_on(member, following, target.response_idle_timeout, limit));
                 Ok(answer)
             }
         }

@@ -138,6 +138,8 @@ async fn join_flight<D: Downstream>(
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
     let mut wait_budget = WaitBudget::begin();
+    // Also for an answer that another request has asked for.
+    exchange.longest_pause = Some(target.response_idle_timeout);
     let shared_cache = fetch.caching.shared_cache.clone();
     while fetch.may_share() {
         // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4).
