@@ -60,13 +60,15 @@ function isTool() {
   if (process.execArgv.some((option) => option.startsWith('--watch'))) return true;
   const script = process.argv[1];
   if (!script) return false;
-  let file = script;
+  let [file, isFile] = [script, false];
   try {
     file = fs.realpathSync(script);
+    isFile = fs.statSync(file, { bigint: true }).isFile(); // an app may be in a folder that is named after npm
   } catch {
     // Node will say that there is no such file.
   }
-  return /\/(?:node_modules|nodejs|corepack)\/|\/(?:npm|npx|pnpm|pnpx|yarn)[^/]*$/.test(file);
+  const isAmongTools = /\/(?:node_modules|corepack)\/|^\/usr\/(?:share|lib)\/nodejs\//.test(file); // the last are Debian's
+  return isAmongTools || (isFile && /\/(?:npm|npx|pnpm|pnpx|yarn)(?:[^/]*\.[cm]?js|[^/.]*)$/.test(file));
 }
 
 // === Listening ===
@@ -148,7 +150,7 @@ function claimListen(server, asked) {
   if (asked.port !== port && isInThread()) return tellOwnPort(server, 'it listens in a worker thread');
   const taken = takeClaim(rank);
   if (taken === null) return null;
-  if (taken.holder) return tellOwnPort(server, `process ${taken.holder} of this worker has listened before`);
+  if (taken.holder) return tellOwnPort(server, `${taken.holder} of this worker has listened before`);
 
   const { nth } = taken;
   const path = nth === 1 ? claimPath : `${claimPath}.${nth}`;
@@ -234,8 +236,8 @@ function takeClaim(rank) {
   let last = null;
   for (let nth = 1; claimPath; nth += 1) {
     const found = readClaim(nth);
-    if (found === null && last !== null && !isBetter(rank, last)) return { holder: last.pid };
-    if (found === null && writeClaim(nth, `${process.pid} ${rank} ${forebears.map(({ pid }) => pid).join(' ')}`, 'wx')) return { nth };
+    if (found === null && last !== null && !isBetter(rank, last)) return { holder: last.pid === null ? 'another process' : `process ${last.pid}` };
+    if (found === null && writeClaim(nth, `${process.pid} ${rank} ${forebears.map(({ pid }) => pid).join(' ')}`, fs.linkSync)) return { nth };
     last = found ?? readClaim(nth); // another process may have been faster
     if (last === null) break;
   }
@@ -243,8 +245,8 @@ function takeClaim(rank) {
 }
 
 /** Whether a listen of this rank takes the place of a claim. The process that has started another one knows more of the app. */
-function isBetter(rank, { nth, pid, rank: before, above }) {
-  if (pid === null) return true;
+function isBetter(rank, { nth, isFree, pid, rank: before, above }) {
+  if (isFree || pid === null) return isFree; // an empty one is being written
   if (pid === process.pid) return rank > before || claim?.nth === nth; // of another thread; or of this one, and closed
   return rank > before || (rank === before && above.includes(process.pid)) || !isAlive(pid);
 }
@@ -257,22 +259,27 @@ function isAlive(pid) {
   }
 }
 
-/** A claim without a process is free again. */
 function readClaim(nth) {
   try {
-    const [pid = null, rank, ...above] = fs.readFileSync(`${claimPath}.${nth}.claim`, 'utf8').split(' ').filter(Boolean).map(Number);
-    return { nth, pid, rank, above };
+    const words = fs.readFileSync(`${claimPath}.${nth}.claim`, 'utf8').split(' ').filter(Boolean);
+    const [pid = null, rank, ...above] = words.map(Number);
+    return { nth, isFree: words[0] === '-', pid, rank, above };
   } catch {
     return null;
   }
 }
 
-function writeClaim(nth, text, flag) {
+/** `publish` gives the file its name when it is complete, so nobody reads half of it: fs.linkSync fails if there is one, fs.renameSync replaces it. */
+function writeClaim(nth, text, publish) {
+  const made = `${claimPath}.made-${process.pid}-${require('worker_threads').threadId}`;
   try {
-    fs.writeFileSync(`${claimPath}.${nth}.claim`, text, { flag, mode: 0o600 });
+    fs.writeFileSync(made, text, { mode: 0o600 });
+    publish(made, `${claimPath}.${nth}.claim`);
     return true;
   } catch {
     return false;
+  } finally {
+    fs.rmSync(made, { force: true });
   }
 }
 
@@ -380,7 +387,7 @@ function letGo(held) {
   if (claim !== held) return;
   if (held.isTold) tell({ act: 'closed', pid: process.pid });
   else putBackEnvironment(); // it was only a port probe, perhaps of a process that starts the app
-  writeClaim(held.nth, '', 'w');
+  writeClaim(held.nth, '-', fs.renameSync); // it is free
   claim = null;
 }
 

@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use tokio::time::sleep;
 
 /// How often an orphaned group is checked. The system reports no event for the end of a process that is not our child.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
+
+/// Whether there is this process, of any user.
+pub(super) fn is_alive(pid: u32) -> bool {
+    let Some(number) = Pid::from_raw(pid.cast_signed()) else { return false };
+    matches!(test_kill_process(number), Ok(()) | Err(Errno::PERM))
+}
 
 /// Waits for the end of any process, and reaps none.
 pub(super) async fn end_of(pid: u32) {
@@ -17,7 +24,7 @@ pub(super) async fn end_of(pid: u32) {
     }
     // An old kernel, another system, or no descriptor is left. A process number that is soon used again would be mistaken here,
     // which is very rare.
-    while test_kill_process(number).is_ok() {
+    while is_alive(pid) {
         sleep(GLANCE).await;
     }
 }

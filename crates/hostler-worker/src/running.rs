@@ -2,6 +2,7 @@
 
 mod claims;
 mod complaint;
+mod port_in_use;
 mod presence;
 
 use std::io;
@@ -30,6 +31,8 @@ use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
 use super::speaker::Speaker;
 use super::stranger::{self, StrangerWatch};
+
+pub(super) use port_in_use::PortInUse;
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.

@@ -10,6 +10,7 @@ use super::RunningProcess;
 use crate::message::{ListenClaim, ToWorker, Via};
 use crate::news::WorkerNews;
 use crate::process::tell_end;
+use crate::process_end::is_alive;
 use crate::settings::WorkerAddress;
 use crate::spawn::Ways;
 use crate::speaker::Speaker;
@@ -55,11 +56,10 @@ impl RunningProcess {
         }
     }
 
-    /// No better claim has come. Returns whether the address is new.
+    /// No better claim has come. The process may be in a group of its own (`detached`). Returns whether the address is new.
     pub fn has_waited(&mut self, nth: u32) -> bool {
-        let process = &self.process;
         match self.waiting.take_if(|(claim, _)| claim.nth == nth) {
-            Some((claim, preload)) if process.includes(claim.pid) => self.adopt(claim, preload),
+            Some((claim, preload)) if is_alive(claim.pid) => self.adopt(claim, preload),
             _ => false,
         }
     }

@@ -90,7 +90,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
             }
             running.read_last_output().await;
-            self.port_in_use = running.tail.port_in_use();
+            self.port_in_use = running.port_in_use();
             let when = match self.life.state() {
                 LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {
                     Some("before it was ready")

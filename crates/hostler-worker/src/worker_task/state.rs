@@ -15,7 +15,7 @@ use crate::lifecycle::{Lifecycle, Standing};
 use crate::log::WorkerLog;
 use crate::news::{Mailbox, Wire};
 use crate::rollout::WorkerTaskId;
-use crate::running::RunningProcess;
+use crate::running::{PortInUse, RunningProcess};
 use crate::settings::WorkerSettings;
 use crate::shared::{PoolShared, WorkerCommand};
 use crate::snapshot::WorkerStatus;
@@ -60,7 +60,7 @@ pub struct WorkerTask<E> {
     pub(super) turn: Option<BootTurn>,
     pub(super) running: Option<RunningProcess>,
     /// The last error of its last process says that this port was in use.
-    pub(super) port_in_use: Option<u16>,
+    pub(super) port_in_use: Option<PortInUse>,
     /// The CPUs of its process.
     pub(super) cpu: Option<CpuUser>,
     pub(super) membership: Option<Membership<E>>,

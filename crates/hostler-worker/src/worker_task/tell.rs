@@ -39,30 +39,16 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             _ => how,
         };
         let how = match self.port_in_use.take().filter(|_| pid.is_some()) {
-            Some(port) => format!("{how}: {}", self.about_port_in_use(port)),
+            Some(in_use) => {
+                let others = self.shared.board.borrow().len() > 1;
+                format!("{how}: {}", in_use.told(self.status.standing, others))
+            }
             None => how,
         };
         let failed_boots = self.life.failed_boots();
         let waits_for_change = self.life.waits_for_change();
         let next = restarts_in.map(|restarts_in| NextLine { restarts_in, failed_boots, waits_for_change });
         self.log.event(WorkerEvent::Died { pid, how, next });
-    }
-
-    /// Who has the port, and what the operator can do.
-    fn about_port_in_use(&self, port: u16) -> String {
-        let others = self.shared.board.borrow().len() > 1;
-        let (whose, remedy) = match self.status.standing {
-            Standing::Successor => (
-                ", probably by the worker that it replaces",
-                ". It is a second port of the app, and a new worker starts before the old one ends: let the app go on without this port",
-            ),
-            _ if others => (
-                ", probably by another worker",
-                ". It is a second port of the app: set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE",
-            ),
-            _ => (" by another program", ""),
-        };
-        format!("the port {port} is in use{whose}{remedy}")
     }
 
     pub(super) fn publish(&mut self) {

@@ -130,6 +130,32 @@ async fn an_app_that_another_script_starts_waits_only_once() {
 }
 
 #[tokio::test]
+async fn an_app_that_another_script_starts_in_a_group_of_its_own_is_served() {
+    let site = with_servers(
+        "if (process.argv[2] === 'app') server('app').listen(3000);
+        else spawn(process.execPath, [__filename, 'app'], { stdio: 'inherit', detached: true });",
+    );
+    let site = site.option("pools.app.start_timeout=6s").started().await;
+    site.get("/").await.assert_ok("app");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_that_ignores_port_is_told_of_it_where_its_port_is_in_use() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let app = format!("server('app').listen({port}, '127.0.0.1');");
+    let told = format!(
+        "the port {port} is in use by another process, perhaps an older worker of this app. If it is the app's port: "
+    );
+    let site = with_servers(&app).option("pools.app.bind=port").start().await;
+    site.logged(&format!("{told}the app must listen on the PORT of its environment; ")).await;
+    let site = with_servers(&app).option("pools.app.env={PORT=\"3000\"}").start().await;
+    site.logged(&format!("{told}let the app listen on the PORT of its environment, or set port = {port} "))
+        .await;
+}
+
+#[tokio::test]
 async fn an_app_that_looks_for_free_ports_first_answers_on_its_own() {
     for listen in ["3000", "process.env.PORT"] {
         for probed in ["0", "3300"] {
@@ -174,8 +200,9 @@ async fn a_second_port_that_is_in_use_is_named_where_a_worker_dies_of_it() {
     let app = format!("server('app').listen(3000); server('metrics').listen({second}, '127.0.0.1');");
     let site = with_servers(&app).workers(2).start().await;
     site.logged(&format!(
-        "exit code 1 before it was ready: the port {second} is in use, probably by another worker. It is a second port of the app: \
-         set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE; restarts in "
+        "exit code 1 before it was ready: the port {second} is in use, probably by another worker of this app. It is a second port of \
+         the app: set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE. In an upgrade, the workers of the old Hostler \
+         still have their ports: let the app go on without this port; restarts in "
     ))
     .await;
     site.get("/").await.assert_ok("app");
@@ -189,7 +216,7 @@ async fn a_port_that_another_program_uses_is_named() {
     let app = format!("server('app').listen(3000); server('metrics').listen({second}, '127.0.0.1');");
     let site = with_servers(&app).start().await;
     site.logged(&format!(
-        "before it was ready: the port {second} is in use by another program; restarts at once"
+        "before it was ready: the port {second} is in use by another process, perhaps an older worker of this app; restarts at once"
     ))
     .await;
 }

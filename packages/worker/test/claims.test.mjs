@@ -1,0 +1,60 @@
+// The claims of a worker's processes: which script only starts the app, and the files.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { freePort } from '@hostler/testkit';
+
+import { eventually } from './support/eventually.mjs';
+import { startWorker } from './support/hostler.mjs';
+
+const GIVEN = { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' };
+
+/** A launcher script and an app at paths of their own. Returns whether the app is taken for a helper that another app may have started. */
+async function isHelperOf(t, launcher) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'launcher-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const file = path.join(folder, launcher);
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, `require('child_process').spawn(process.execPath, ['-e', "require('http').createServer().listen(3000)"], { stdio: 'inherit' })`);
+  const named = path.basename(file) === 'index.js' ? path.dirname(file) : file;
+  const worker = await startWorker(t, 'koa', ['node', named], { env: GIVEN });
+  return (await worker.said('listening')).helper === true;
+}
+
+for (const launcher of ['nodejs/app/server.js', 'npm-mirror/index.js', 'yarn-shop/index.js', 'yarn-shop/server.js']) {
+  test(`${launcher} is not taken for a tool that only starts the app`, async (t) => {
+    assert.equal(await isHelperOf(t, launcher), true);
+  });
+}
+
+for (const launcher of ['node_modules/x/cli.js', 'npm-cli.js', 'yarn-4.1.0.cjs', 'yarn']) {
+  test(`${launcher} is a tool that only starts the app`, async (t) => {
+    assert.equal(await isHelperOf(t, launcher), false);
+  });
+}
+
+test('a claim that is being written is taken, and one whose server was closed is free', async (t) => {
+  const port = await freePort();
+  const script = `const claim = process.env.HOSTLER_LISTEN_PATH + '.1.claim';
+    require('fs').writeFileSync(claim, process.env.CLAIM);
+    require('http').createServer().listen(${port}, '127.0.0.1');`;
+  const free = await startWorker(t, 'koa', ['node', '-e', script], { env: { ...GIVEN, CLAIM: '-' } });
+  assert.equal((await free.said('listening')).nth, 2);
+  assert.deepEqual(free.tcpPorts(), []);
+  const taken = await startWorker(t, 'koa', ['node', '-e', script], { env: { ...GIVEN, CLAIM: '' } });
+  assert.match((await taken.said('warning')).text, /because another process of this worker has listened before/);
+  assert.deepEqual(taken.tcpPorts(), [port]);
+});
+
+test('a claim leaves no other file, and is free when the server is closed', async (t) => {
+  const script = `const app = require('http').createServer().listen(3000); process.on('message', (text) => text === 'close' && app.close());`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
+  const { pid } = await worker.said('listening');
+  const claims = () => fs.readdirSync(worker.dir).filter((name) => /claim|made-/.test(name)).map((name) => [name, fs.readFileSync(path.join(worker.dir, name), 'utf8')]);
+  assert.deepEqual(claims(), [['web-1-7.app.1.claim', `${pid} 2 `]]);
+  worker.child.send('close');
+  await worker.said('closed');
+  await eventually('the claim is free', () => claims().length === 1 && claims()[0][1] === '-');
+});
