@@ -59,6 +59,17 @@ pub(super) fn is_hopeless(board: &[WorkerStatus], tries: u32) -> bool {
     !board.iter().any(works) && board.iter().any(|status| status.failed_boots >= tries)
 }
 
+/// Whether no worker works and one has failed to boot this often in a row, even if workers have worked before. The count of a worker that
+/// has booted since is one of the past.
+pub(super) fn does_not_boot(board: &[WorkerStatus], tries: u32) -> bool {
+    use WorkerState::{BackingOff, Booting, OutOfRotation, Ready, Retiring, Standby, Warming};
+    let works = |status: &WorkerStatus| matches!(status.state, Ready | Standby | OutOfRotation | Retiring);
+    let fails = |status: &WorkerStatus| {
+        status.failed_boots >= tries && matches!(status.state, Booting | Warming | BackingOff)
+    };
+    !board.iter().any(works) && board.iter().any(fails)
+}
+
 /// How many boots of all workers have failed.
 pub(super) fn failed_boots(board: &[WorkerStatus]) -> u64 {
     board.iter().map(|status| u64::from(status.failed_boots)).sum()
@@ -106,5 +117,22 @@ mod tests {
         assert!(!is_hopeless(&board, 3), "one is ready now");
         board[1] = WorkerStatus { has_worked: true, ..status(2, 4) };
         assert!(!is_hopeless(&board, 3), "one has worked before");
+    }
+
+    #[test]
+    fn a_pool_does_not_boot_if_boots_fail_and_none_works_even_if_one_has_worked() {
+        let crashed = WorkerStatus { has_worked: true, crashes: 1, ..status(1, 0) };
+        let mut board = vec![crashed, status(2, 2)];
+        assert!(!does_not_boot(&board, 3), "a crash and a few failures may be chance");
+        board[0].failed_boots = 3;
+        assert!(does_not_boot(&board, 3));
+        for state in
+            [WorkerState::Ready, WorkerState::Standby, WorkerState::OutOfRotation, WorkerState::Retiring]
+        {
+            board[1].state = state;
+            assert!(!does_not_boot(&board, 3), "{state:?}");
+        }
+        (board[0].state, board[1].state) = (WorkerState::Stopping, WorkerState::BackingOff);
+        assert!(!does_not_boot(&board, 3), "it may have been ready since");
     }
 }

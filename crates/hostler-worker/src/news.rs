@@ -6,6 +6,7 @@ use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
 use super::port_owner::TcpListen;
+use super::running::Absence;
 use super::speaker::Speaker;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
@@ -48,8 +49,8 @@ pub(super) enum WorkerNews {
     HasWaited { nth: u32 },
     /// Its server was closed, and has not listened again in time.
     Deaf,
-    /// Its socket is not at its path any more.
-    NoSocket,
+    /// Its socket is not at its path any more, or is not its own.
+    NoSocket(Absence),
 }
 
 /// Sends reports to the worker task for one generation. Reports of an earlier generation are ignored.

@@ -30,7 +30,7 @@ impl OwnChild {
         spawn: impl FnOnce() -> io::Result<C>,
         pid: impl FnOnce(&C) -> Option<u32>,
     ) -> io::Result<(C, Self)> {
-        // No look at the zombies happens between the start and the entry.
+        // No zombie is reaped between the start and the entry.
         let mut own = own();
         let child = spawn()?;
         let pid = pid(&child).ok_or_else(|| io::Error::other("a process without a number"))?.cast_signed();
@@ -67,10 +67,16 @@ pub async fn reap_orphans() {
 }
 
 fn reap() {
+    // Starts of processes wait for the lock, so it is not held while all of /proc is read.
+    zombies().for_each(reap_unless_own);
+}
+
+fn reap_unless_own(zombie: Pid) {
+    // Held until the end: meanwhile no own process can get this number.
     let own = own();
-    for pid in zombies().filter(|pid| !own.contains(&pid.as_raw_pid())) {
+    if !own.contains(&zombie.as_raw_pid()) {
         // Another part of Hostler may have been faster: it waits for the whole group of a worker.
-        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        let _ = waitpid(Some(zombie), WaitOptions::NOHANG);
     }
 }
 
@@ -102,9 +108,20 @@ mod tests {
         while !zombies().any(|zombie| zombie == pid) {
             std::thread::yield_now();
         }
-        assert!(super::own().contains(&pid.as_raw_pid()));
+        reap_unless_own(pid);
         assert_eq!(child.wait().unwrap().code(), Some(3));
         drop(own);
         assert!(!super::own().contains(&pid.as_raw_pid()));
+    }
+
+    #[test]
+    fn a_child_that_hostler_has_not_started_is_reaped() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        while !zombies().any(|zombie| zombie == pid) {
+            std::thread::yield_now();
+        }
+        reap_unless_own(pid);
+        assert!(child.wait().is_err(), "its status is gone");
     }
 }

@@ -27,12 +27,14 @@ use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{ListenClaim, Report, ToWorker};
 use super::news::{Wire, WorkerNews};
 use super::process::{Exit, Process, cpu_time};
+use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
 use super::speaker::Speaker;
 use super::stranger::{self, StrangerWatch};
 
 pub(super) use port_in_use::PortInUse;
+pub(super) use presence::Absence;
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.
@@ -67,6 +69,8 @@ pub(super) struct RunningProcess {
     claim_lost: bool,
     /// Waits whether a closed server listens again.
     deaf: Option<AbortHandle>,
+    /// The folder of its socket.
+    folder: Arc<RuntimeFolder>,
     /// Looks whether its socket is still there.
     presence: Option<AbortHandle>,
     /// The log says that it does not listen any more.
@@ -149,6 +153,7 @@ impl RunningProcess {
             waiting: None,
             claim_lost: false,
             deaf: None,
+            folder: Arc::clone(spawn.folder),
             presence: None,
             deafness_told: false,
             port_owner: None,

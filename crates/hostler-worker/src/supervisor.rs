@@ -176,6 +176,11 @@ impl Supervisor {
         }
     }
 
+    /// Whether no worker works now and one has failed to boot this often in a row.
+    pub fn does_not_boot(&self, tries: u32) -> bool {
+        failed_boot::does_not_boot(&self.board.borrow(), tries)
+    }
+
     /// Takes a profile or a heap snapshot of the worker with this number; without a number, of the busiest one. What comes of it is read from the
     /// channel. The inspection ends if the channel is dropped. A channel that ends without a result means that the workers are being stopped.
     pub fn inspect(&self, worker: Option<usize>, kind: InspectionKind) -> mpsc::Receiver<InspectionEvent> {

@@ -12,6 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::call_settings::CallSettings;
 use super::failure::{Failure, TlsFault};
+use super::forsaken::{Forsaken, forsaken, forsaken_later};
 use super::http2::{Fault, MemberStream};
 use super::link::{Interims, Link, remove_own_fields};
 use super::live_stream::{self, LiveStream};
@@ -23,9 +24,6 @@ use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, 
 /// A client that has closed its connection, and one that has only finished sending, look the same. Both get an answer that begins within
 /// this time, and an answer that has begun while it does not pause for longer.
 pub const LEAVING_TIME: Duration = Duration::from_secs(1);
-
-/// A member that was given up while no other one could answer is looked at again after this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a `CallBox`.
@@ -42,7 +40,7 @@ pub struct Call {
     pub(super) began: Instant,
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
-    forsaken: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    forsaken: Option<Forsaken>,
     /// The client has closed its side. Ready when it has left.
     leaving: Option<Pin<Box<Sleep>>>,
     interims: Interims,
@@ -154,13 +152,7 @@ impl Call {
                 return Poll::Ready(Err(Failure::Forsaken));
             }
             // No other member could answer now, and this one may still.
-            let (again, was_ejected) = (self.lease.forsaken(), self.lease.was_ejected());
-            self.forsaken = Some(Box::pin(async move {
-                sleep(LOOK_AGAIN).await;
-                if !was_ejected {
-                    again.await;
-                }
-            }));
+            self.forsaken = Some(forsaken_later(&self.lease));
             cx.waker().wake_by_ref();
         }
         if planted!(NoDeadline) {
@@ -248,10 +240,7 @@ impl Call {
         if self.lease.is_ours() {
             return;
         }
-        self.forsaken = Some(match self.lease.was_ejected() {
-            true => Box::pin(std::future::ready(())),
-            false => Box::pin(self.lease.forsaken()),
-        });
+        self.forsaken = Some(forsaken(&self.lease));
     }
 
     /// The member has answered, so it works.

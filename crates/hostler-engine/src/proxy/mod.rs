@@ -12,6 +12,7 @@ mod connector;
 mod ending;
 mod endpoint;
 mod failure;
+mod forsaken;
 mod health_check;
 mod http2;
 mod lane;

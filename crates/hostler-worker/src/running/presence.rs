@@ -1,15 +1,25 @@
-//! Looks whether the socket of a worker is still at its path. Without it, no new connection reaches the worker. Decides nothing.
+//! Looks whether the socket of a worker is still at its path. Without it, no new connection reaches the worker.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::RunningProcess;
 use crate::news::WorkerNews;
 use crate::settings::WorkerAddress;
 
 const LOOK: Duration = Duration::from_secs(1);
+
+/// What is not there any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Absence {
+    /// The folder of the socket. Another user may have made one at its path, and would get the requests.
+    Folder,
+    /// The socket, in all looks of this time. Zero: in one look.
+    Socket(Duration),
+}
 
 impl RunningProcess {
     /// Begins to look, since the address is new. Reports a socket that is gone again and again.
@@ -18,19 +28,36 @@ impl RunningProcess {
             before.abort();
         }
         let Some(WorkerAddress::Unix(path)) = self.address.clone() else { return };
-        let wire = self.wire.clone();
+        // The folder is removed with its last owner, which may be this process, and no later.
+        let (folder, wire) = (Arc::downgrade(&self.folder), self.wire.clone());
         self.presence = Some(self.tasks.spawn(async move {
+            let mut missing_since = None;
             loop {
                 sleep(LOOK).await;
-                if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-                    wire.send(WorkerNews::NoSocket).await;
+                let Some(is_ours) = folder.upgrade().map(|folder| folder.is_there()) else { return };
+                if !is_ours {
+                    wire.send(WorkerNews::NoSocket(Absence::Folder)).await;
+                } else if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                    let since = *missing_since.get_or_insert_with(Instant::now);
+                    wire.send(WorkerNews::NoSocket(Absence::Socket(since.elapsed()))).await;
+                } else {
+                    missing_since = None;
                 }
             }
         }));
     }
 
-    /// An app that closes its server removes the socket, too, and may listen again.
-    pub fn is_closing(&self) -> bool {
-        self.deaf.is_some()
+    /// Whether no request will reach the worker any more. An app that closes its server removes the socket, too, and may listen again.
+    pub fn is_unreachable(&self, absence: Absence, start_timeout: Duration) -> bool {
+        match absence {
+            Absence::Folder => true,
+            Absence::Socket(_) if self.deaf.is_some() => false,
+            Absence::Socket(missing) => missing >= patience(self.has_cluster, start_timeout),
+        }
     }
+}
+
+/// How long a socket may be missing: less than two looks. A cluster whose last process has died has none until the next one has booted.
+fn patience(has_cluster: bool, start_timeout: Duration) -> Duration {
+    if has_cluster { start_timeout.max(LOOK) } else { LOOK }
 }

@@ -175,8 +175,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.is_deaf(Reason::Deaf);
                 None
             }
-            WorkerNews::NoSocket => {
-                if !running.is_closing() {
+            WorkerNews::NoSocket(absence) => {
+                let start_timeout = self.settings.borrow().start_timeout;
+                if running.is_unreachable(absence, start_timeout) {
                     self.is_deaf(Reason::NoSocket);
                 }
                 None

@@ -38,6 +38,51 @@ async fn a_removed_folder_is_made_again_and_workers_without_a_socket_are_replace
 }
 
 #[tokio::test]
+async fn workers_are_replaced_if_somebody_else_has_made_a_folder_at_the_path() {
+    let parent = tempfile::tempdir().unwrap();
+    let (pool, directory) = pool_in(&parent, 1);
+    pool.is_ready().await;
+    let (before, first, aside) = (pool.worker().pid, directory(), parent.path().join("aside"));
+    fs::rename(&first, &aside).unwrap();
+    fs::create_dir(&first).unwrap();
+    // Something is at the path of each socket.
+    for entry in fs::read_dir(&aside).unwrap() {
+        fs::write(first.join(entry.unwrap().file_name()), "theirs").unwrap();
+    }
+    eventually("it is replaced", || pool.worker().pid.is_some_and(|pid| Some(pid) != before)).await;
+    pool.is_ready().await;
+    assert_ne!(directory(), first);
+    pool.get("/").await;
+    pool.stop().await;
+    assert!(fs::read_dir(&first).unwrap().all(|entry| fs::read(entry.unwrap().path()).unwrap() == b"theirs"));
+}
+
+/// The process of a cluster that serves dies, and the next one comes when more than two looks have found no socket.
+const SLOW_CLUSTER: &str = "const cluster = require('cluster');
+    if (cluster.isPrimary) {
+      cluster.fork();
+      cluster.on('exit', () => setTimeout(() => cluster.fork(), 3500));
+    } else require('http').createServer((req, res) => res.end(String(process.pid))).listen(3000);";
+
+#[tokio::test]
+async fn a_cluster_may_be_without_a_socket_until_its_next_process_has_booted() {
+    let pool = test_pool(SLOW_CLUSTER).started().await;
+    let before = pool.worker();
+    eventually("it is known as a cluster", || pool.log().contains("with Node's cluster")).await;
+    let served: u32 = pool.get("/").await.parse().unwrap();
+    signal(served, Signal::KILL);
+    eventually("it has the next process", || {
+        let children = children_of(before.pid.unwrap());
+        children.first().is_some_and(|child| *child != served)
+    })
+    .await;
+    let now = pool.worker();
+    assert_eq!((now.pid, now.generation), (before.pid, before.generation), "{}", pool.log());
+    assert!(!pool.log().contains("its socket was removed"), "{}", pool.log());
+    pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_that_dies_without_folder_or_preload_boots_again() {
     let parent = tempfile::tempdir().unwrap();
     let (pool, directory) = pool_in(&parent, 1);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use hostler_worker::{NeverReady, WorkerSnapshot, WorkerState};
+use hostler_worker::{NeverReady, WorkerSnapshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::pools::RunningPool;
 
-/// `hostler run` ends when a worker has failed so often in a row, and none has ever worked. One failure may be chance.
+/// A worker that has failed to boot so often in a row does not boot. `hostler run` ends then, if none has ever worked. One failure may be
+/// chance.
 const TRIES: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -44,13 +45,11 @@ pub(super) async fn all_ready(pools: &[&RunningPool]) -> Result<(), String> {
     unless_one_fails(pools, ready).await
 }
 
-/// The pools of which no worker works: none is ready, and one has crashed since it was last ready. Nothing that is new can make them worse.
+/// The pools whose workers do not boot, after some tries: nothing that is new can make them worse. A pool that waits for a crashed worker is
+/// none of them, because its next boot may succeed.
 pub(super) fn broken(pools: &[RunningPool]) -> Vec<String> {
     let is_broken = |pool: &&RunningPool| {
-        let workers = pool.supervisor.as_ref().map(|supervisor| supervisor.snapshot()).unwrap_or_default();
-        let none_works =
-            workers.iter().all(|worker| !matches!(worker.state, WorkerState::Ready | WorkerState::Retiring));
-        none_works && workers.iter().any(|worker| worker.crashes > 0)
+        pool.supervisor.as_ref().is_some_and(|supervisor| supervisor.does_not_boot(TRIES))
     };
     pools.iter().filter(is_broken).map(|pool| pool.name.to_string()).collect()
 }

@@ -130,7 +130,7 @@ async fn serve(
     development::begin(&running)?;
     let announcement = announce::begin(&running);
 
-    let ending = wait_for_stop(&running, &mut signals, &mut commands).await;
+    let ending = wait_for_stop(&running, is_successor, &mut signals, &mut commands).await;
     booting.abort();
     // Commands that arrive from now on get the answer that Hostler is stopping.
     drop(commands);
@@ -203,6 +203,7 @@ impl ServerEnding {
 /// Serves signals and commands until Hostler must stop.
 async fn wait_for_stop(
     running: &Arc<RunningServer>,
+    is_successor: bool,
     signals: &mut Signals,
     commands: &mut mpsc::UnboundedReceiver<PendingCommand>,
 ) -> ServerEnding {
@@ -210,6 +211,8 @@ async fn wait_for_stop(
     let mut until = None;
     let pools = running.pools.load_full();
     let mut never_ready = pin!(boot::never_ready(&pools));
+    // The workers of the predecessor may have worked.
+    let ends_if_never_ready = running.options.ends_if_never_ready && !is_successor;
     loop {
         tokio::select! {
             action = signals.next() => match action {
@@ -225,7 +228,7 @@ async fn wait_for_stop(
                 }
             }
             () = stop::reached(until) => return ServerEnding::Told,
-            never_ready = &mut never_ready, if running.options.ends_if_never_ready => {
+            never_ready = &mut never_ready, if ends_if_never_ready => {
                 let NeverReady { boots, last } = &never_ready;
                 let text = format!("the app was never ready, after {boots} tries: {last}");
                 running.journal.event(Level::Error, &text);

@@ -12,7 +12,7 @@ const RETIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// What differs. The default is `hostler start`.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Hostler ends if no worker has ever worked, after some tries.
+    /// Hostler ends if no worker has ever worked, after some tries. A successor does not.
     pub ends_if_never_ready: bool,
     /// Workers restart when files change.
     pub watch: Option<WatchOptions>,

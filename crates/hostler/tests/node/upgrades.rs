@@ -198,11 +198,55 @@ async fn a_pool_that_did_not_work_before_does_not_hold_up_an_upgrade() {
     );
     let site = configured(&text).start().await;
     site.get("/").await.assert_status(200);
-    site.logged("bad/1: died (pid ").await;
+    site.logged("(crash loop: 3 in a row)").await;
     let said = site.command(&["upgrade"]).await.assert_exit(0).stdout.clone();
     assert!(said.contains("has taken over from pid"), "{said}");
     assert!(said.contains("pool bad: no worker was ready, so the upgrade has not waited for it"), "{said}");
     site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
+async fn a_pool_whose_worker_has_crashed_once_is_no_broken_one() {
+    let file =
+        |code: &str| format!("[pools.app]\ncommand = ['node', '-e', \"\"\"{code}\"\"\"]\nworkers = 1\n");
+    let good = "if (require('fs').existsSync(process.env.TEST_FOLDER + '/slow')) setInterval(() => {}, 1000);
+        else require('http').createServer((req, res) => res.end()).listen(3000);";
+    let site = configured(&file(good)).started().await;
+    site.get("/").await.assert_status(200);
+    site.touch("slow");
+    proc::kill(site.pid_of(1).await);
+    eventually("it boots again", async || {
+        let worker = site.workers().await.remove(0);
+        (worker["crashes"] == 1 && worker["state"] == "booting").then_some(())
+    })
+    .await;
+    site.configure(&file("process.exit(3)"));
+    let output = site.command(&["upgrade"]).await;
+    output.assert_exit(1).assert_complains("pool app: worker 1: ").assert_complains("exit code 3");
+}
+
+#[tokio::test]
+async fn a_successor_that_took_over_a_broken_pool_goes_on() {
+    let site = source(
+        "if (require('fs').existsSync(process.env.TEST_FOLDER + '/broken')) process.exit(3);
+        require('http').createServer((req, res) => res.end('mended')).listen(3000);",
+    );
+    let site = site.started().await;
+    site.get("/").await.assert_status(200);
+    site.touch("broken");
+    proc::kill(site.pid_of(1).await);
+    site.logged("(crash loop: 3 in a row)").await;
+    upgraded(&site).await;
+    eventually("more failed boots than a first start may have", async || {
+        site.workers()
+            .await
+            .first()
+            .and_then(|worker| worker["crashes"].as_u64())
+            .filter(|crashes| *crashes > 3)
+    })
+    .await;
+    std::fs::remove_file(site.file("broken")).unwrap();
+    site.get("/").await.assert_ok("mended");
 }
 
 #[tokio::test]
