@@ -165,7 +165,9 @@ pub(super) fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use tokio::time::Instant;
 
     use super::*;
 
