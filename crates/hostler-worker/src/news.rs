@@ -1,12 +1,13 @@
 //! What the tasks around a worker report to its worker task. Knows none of these tasks.
 
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 
 use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
 use super::port_owner::TcpListen;
-use super::running::Absence;
 use super::speaker::Speaker;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
@@ -51,6 +52,15 @@ pub(super) enum WorkerNews {
     Deaf,
     /// Its socket is not at its path any more, or is not its own.
     NoSocket(Absence),
+}
+
+/// What is not there any more.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Absence {
+    /// The folder of the socket. Another user may have made one at its path, and would get the requests.
+    Folder,
+    /// The socket, in all looks of this time. Zero: in one look.
+    Socket(Duration),
 }
 
 /// Sends reports to the worker task for one generation. Reports of an earlier generation are ignored.

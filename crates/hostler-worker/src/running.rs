@@ -34,7 +34,6 @@ use super::speaker::Speaker;
 use super::stranger::{self, StrangerWatch};
 
 pub(super) use port_in_use::PortInUse;
-pub(super) use presence::Absence;
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
 /// left the group and holds them.

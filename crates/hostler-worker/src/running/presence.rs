@@ -7,19 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::RunningProcess;
-use crate::news::WorkerNews;
+use crate::news::{Absence, WorkerNews};
 use crate::settings::WorkerAddress;
 
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What is not there any more.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Absence {
-    /// The folder of the socket. Another user may have made one at its path, and would get the requests.
-    Folder,
-    /// The socket, in all looks of this time. Zero: in one look.
-    Socket(Duration),
-}
 
 impl RunningProcess {
     /// Begins to look, since the address is new. Reports a socket that is gone again and again.
