@@ -8,11 +8,12 @@ export async function openLoop(session, { rate, seconds, ...settings }) {
   return figures(await steppedLoop(session, { steps: [{ rate, seconds }], ...settings }));
 }
 
-/** The same, with how many pages each edge got: [{ short, long }]. */
+/** The same, with how many pages each edge got before the loop ended: [{ short, long }]. After it the queue drains, and the edges do not compete any more. */
 export async function openLoopByEdge(session, { rate, seconds, ...settings }) {
   const report = await steppedLoop(session, { steps: [{ rate, seconds }], ...settings });
   const pages = Array.from({ length: settings.mix.edges }, () => ({ short: 0, long: 0 }));
-  for (const hit of report.hits.filter(ok)) pages[hit[6]][hit[0] === 1 ? 'long' : 'short'] += 1;
+  const isInTime = (hit) => hit[4] + hit[3] <= seconds * 1e6;
+  for (const hit of report.hits.filter((hit) => ok(hit) && isInTime(hit))) pages[hit[6]][hit[0] === 1 ? 'long' : 'short'] += 1;
   return { ...figures(report), pages };
 }
 

@@ -8,7 +8,7 @@ const TIMES_ALONE = 3;
 const JAIN = 0.98;
 
 const EQUALITY = `* The second crawler sends twice as much as the first, the third three times and the fourth four times as much. Each sends more than a quarter of what the people leave, so equal keys have equal shares. The worker time of a crawler is the number
-  of its pages, short and long, times the median time of such a page on one worker without other load. Jain's index of these times is 1 if all are equal, and 0.25 if one crawler has everything. It would be 0.83 if each got the share that it asks for.
+  of its pages before the end of the load, short and long, times the median time of such a page on one worker without other load. Jain's index of these times is 1 if all are equal, and 0.25 if one crawler has everything. It would be 0.83 if each got the share that it asks for.
 `;
 
 export function fairSection(result) {
