@@ -1,29 +1,25 @@
 //! One request over one connection: sends it, reads the answer's head at the same time, then the body. Knows no client protocol.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_dispatch::{Lease, MemberId};
 use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, ResponseHead};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, sleep};
 
 use super::call_settings::CallSettings;
 use super::failure::{Failure, TlsFault};
 use super::forsaken::{Forsaken, forsaken, forsaken_later};
 use super::http2::{Fault, MemberStream};
+use super::leaving::LeavingClient;
 use super::link::{Interims, Link, remove_own_fields};
 use super::live_stream::{self, LiveStream};
 use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
 use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
-
-/// A client that has closed its connection, and one that has only finished sending, look the same. Both get an answer that begins within
-/// this time, and an answer that has begun while it does not pause for longer.
-pub const LEAVING_TIME: Duration = Duration::from_secs(1);
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
 /// Mostly in a `CallBox`.
@@ -41,8 +37,7 @@ pub struct Call {
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
     forsaken: Option<Forsaken>,
-    /// The client has closed its side. Ready when it has left.
-    leaving: Option<Pin<Box<Sleep>>>,
+    leaving: LeavingClient,
     interims: Interims,
     /// Set once the answer is a stream and the slot was returned.
     pub(super) live_stream: Option<Box<LiveStream>>,
@@ -103,7 +98,7 @@ impl Call {
             began,
             thread,
             forsaken: None,
-            leaving: None,
+            leaving: LeavingClient::default(),
             interims: Interims::default(),
             live_stream: None,
             ahead: None,
@@ -142,7 +137,7 @@ impl Call {
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }
-        if self.ends_with_client(exchange) && self.poll_left(cx, client).is_ready() {
+        if self.ends_with_client(exchange) && self.leaving.poll(cx, |cx| client.poll_left(cx)).is_ready() {
             return Poll::Ready(Err(Failure::Body(BodyError::Left)));
         }
         if let Some(forsaken) = &mut self.forsaken
@@ -164,14 +159,6 @@ impl Call {
     /// Whether the member is told at once that the client has left. While the body comes from the client, the upload sees that it leaves.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
         self.settings.hangs_up_at_once && !exchange.is_for_others && !self.is_uploading()
-    }
-
-    /// Ready when the client has left, and has not only finished sending.
-    fn poll_left<D: Downstream>(&mut self, cx: &mut Context<'_>, client: &mut D) -> Poll<()> {
-        if self.leaving.is_none() {
-            ready!(client.poll_left(cx));
-        }
-        self.leaving.get_or_insert_with(|| Box::pin(sleep(LEAVING_TIME))).as_mut().poll(cx)
     }
 
     /// Reads the next head, interim or final.

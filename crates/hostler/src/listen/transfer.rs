@@ -2,15 +2,13 @@
 //! is behind. Takes no piece and sends none.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hostler_cache::CacheStatus;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
-use hostler_engine::proxy::LEAVING_TIME;
+use hostler_engine::proxy::LeavingClient;
 use hostler_wire::{Fields, FilePart, ResponseHead};
-use tokio::time::{Sleep, sleep};
 
 use super::answer_buffer::{
     self, AnswerBuffer, BufferKind, BufferPlace, HeldResource, LEAST, PIECE, Progress,
@@ -151,20 +149,20 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub is_behind: bool,
     /// Whether the member was asked for more, and nothing has come yet.
     pub is_awaited: bool,
-    /// The client has closed its side, and the answer pauses. Ready when the client has left.
-    leaving: Option<Pin<Box<Sleep>>>,
+    /// The wait for a client that has closed its side, while the answer pauses.
+    leaving: LeavingClient,
 }
 
 impl<S: AnswerSink> Transfer<S> {
     pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
         let (chunked, endless, was_full, is_behind, is_awaited) = (false, false, false, false, false);
-        let (trailers, buffer, leaving) = (None, None, None);
+        let (trailers, buffer, leaving) = (None, None, LeavingClient::default());
         Self { head, body, trailers, buffer, chunked, endless, was_full, is_behind, is_awaited, leaving }
     }
 
     /// The answer goes on.
     pub fn went_on(&mut self) {
-        self.leaving = None;
+        self.leaving.reset();
     }
 
     /// Ready when the client has left. Usually the next write shows that, but it comes only when the member goes on, and until then the answer
@@ -173,14 +171,9 @@ impl<S: AnswerSink> Transfer<S> {
         if S::SHOWS_LEAVING || self.endless {
             return sink.poll_gone(cx);
         }
-        if self.leaving.is_none() {
-            let comes = self.body.as_mut().is_some_and(|body| !body.is_uploading());
-            if !comes || sink.unsent() > 0 || self.is_spilling() {
-                return Poll::Pending;
-            }
-            ready!(sink.poll_gone(cx));
-        }
-        self.leaving.get_or_insert_with(|| Box::pin(sleep(LEAVING_TIME))).as_mut().poll(cx)
+        let comes = self.body.as_mut().is_some_and(|body| !body.is_uploading());
+        let may_pause = comes && sink.unsent() == 0 && !self.is_spilling();
+        self.leaving.poll(cx, |cx| if may_pause { sink.poll_gone(cx) } else { Poll::Pending })
     }
 
     /// Whether a part of the answer is in a file.
