@@ -92,11 +92,6 @@ pub(super) struct Queue<G> {
     ended: HashMap<u64, (QueuePosition, WaitOutcome<G>)>,
 }
 
-/// The newcomer at this place.
-fn waiter_at(line: &Line, place: QueuePosition) -> Option<(QueuePosition, &Waiter)> {
-    line.newcomers.get(place).map(|waiter| (place, waiter))
-}
-
 /// Whether a waiting request takes its turn among the keys of a fair pool: it is bound to no member, and has lost none.
 pub(super) fn is_shared(place: QueuePosition, span: QueueSpan) -> bool {
     span.preference.bound.is_none() && !place.returns()
@@ -274,14 +269,14 @@ impl<G> Queue<G> {
             return self.shortest(short, priority);
         }
         let Some(fair) = &self.fair else { return line.first() };
-        let next = || waiter_at(line, fair.first(priority)?);
+        let next = || line.newcomers.get(fair.first(priority)?);
         line.returned.first().or_else(next)
     }
 
     /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
     fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
-        let first = short.first(priority).and_then(|place| waiter_at(line, place));
+        let first = short.first(priority).and_then(|place| line.newcomers.get(place));
         let (place, waiter) = line.returned.first().or(first)?;
         let is_oldest = line.newcomers.first().is_none_or(|(oldest, _)| place <= oldest);
         if is_oldest || short.may_overtake(priority, waiter.span.label().cost) {

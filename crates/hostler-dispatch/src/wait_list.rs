@@ -51,8 +51,8 @@ impl WaitList {
         waiter
     }
 
-    pub fn get(&self, place: QueuePosition) -> Option<&Waiter> {
-        self.order.get(&order(place)).map(|at| &self.waiters[*at].1)
+    pub fn get(&self, place: QueuePosition) -> Option<(QueuePosition, &Waiter)> {
+        self.order.get(&order(place)).map(|at| self.entry(*at))
     }
 
     pub fn get_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {
