@@ -1,5 +1,6 @@
 //! Makes the answer for a file: conditions, ranges and fields. Knows no client protocol.
 
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -13,6 +14,7 @@ use super::conditions::{ConditionOutcome, FileValidators};
 use super::open::{Blocking, Folder};
 use super::request::FileRequest;
 use super::served::{NotServed, ServedFile};
+use super::shared::FileHandle;
 
 /// Caches may keep the file for a year without validation.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
@@ -70,12 +72,7 @@ fn answer(
     head.fields.add(b"Accept-Ranges", b"bytes");
     write_validators(&mut head, &there);
     write_caching(&mut head, &chosen, settings);
-    let length = part.end - part.start;
-    // HEAD reads no bytes of the file.
-    let read = if asked.wants_body { length } else { 0 };
-    let file = chosen.into_handle(&settings.dir);
-    let body = FileBody::begin(file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
-    Ok(ServedFile { head, length, body: Box::new(body) })
+    begin(head, chosen.into_handle(&settings.dir), part, asked, blocking)
 }
 
 /// The page for a missing file. It has no validators: they would be the page's and not those of the requested file.
@@ -88,10 +85,21 @@ fn not_found(
     let mut head = ResponseHead::with_status(404);
     describe_content(&mut head, &chosen);
     write_caching(&mut head, &chosen, settings);
-    let length = chosen.about.len();
+    let whole = 0..chosen.about.len();
+    begin(head, chosen.into_handle(&settings.dir), whole, asked, blocking)
+}
+
+/// Begins the answer with a part of the file. HEAD reads no bytes of it.
+fn begin(
+    head: ResponseHead,
+    file: FileHandle,
+    part: Range<u64>,
+    asked: &FileRequest,
+    blocking: Blocking,
+) -> Result<ServedFile, NotServed> {
+    let length = part.end - part.start;
     let read = if asked.wants_body { length } else { 0 };
-    let file = chosen.into_handle(&settings.dir);
-    let body = FileBody::begin(file, 0, read, blocking).map_err(NotServed::Unreadable)?;
+    let body = FileBody::begin(file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
     Ok(ServedFile { head, length, body: Box::new(body) })
 }
 

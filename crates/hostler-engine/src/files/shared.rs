@@ -1,12 +1,13 @@
 //! The open files of answers: each file is open once, however many clients wait for it, and only so many files are open. Knows no HTTP.
 
-use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use foldhash::HashMap;
 
 use super::open::{Blocking, Folder, Opened};
 
@@ -18,7 +19,7 @@ pub fn limit_open_files(most: usize) {
     OPEN.most.store(most, Ordering::Relaxed);
 }
 
-/// The device and the inode: nobody else has these numbers while the file is open.
+/// The device and the inode: no other file has these numbers while this one is open.
 type FileId = (u64, u64);
 
 fn id_of(about: &Metadata) -> FileId {
