@@ -218,11 +218,11 @@ impl<S: AnswerSink> Transfer<S> {
         if let (BufferPlace::File(_), Some(buffer)) = (place, &mut self.buffer) {
             buffer.took(came);
         }
+        if taken.is_pending() && body.is_uploading() {
+            return Poll::Pending;
+        }
         if taken.is_pending() {
-            self.is_awaited = !body.is_uploading();
-            if !self.is_awaited {
-                return Poll::Pending;
-            }
+            self.is_awaited = true;
             return self.poll_pause(cx, exchange, was_awaited && came == 0);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
@@ -232,9 +232,7 @@ impl<S: AnswerSink> Transfer<S> {
         }
         Poll::Ready(Ok(()))
     }
-}
 
-impl<S: AnswerSink> Transfer<S> {
     /// Ready if the answer has paused for too long. `goes_on`: it has paused already. An answer without end has a limit of its own.
     fn poll_pause(
         &self,
