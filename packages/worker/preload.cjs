@@ -230,7 +230,7 @@ function freeInspectorPort() {
 
 /**
  * Makes this process the holder of the worker's next claim. Claims are numbered, each is a file, and the last one counts. Returns
- * the number, or who holds the last claim. Null: this process can claim nothing.
+ * the number, or the process that holds the last claim. Null: this process can claim nothing.
  */
 function takeClaim(rank) {
   let last = null;
@@ -269,7 +269,7 @@ function readClaim(nth) {
   }
 }
 
-/** `publish` gives the file its name when it is complete, so nobody reads half of it: fs.linkSync fails if there is one, fs.renameSync replaces it. */
+/** `publish` gives the file its name when it is complete, so no process reads half of it: fs.linkSync fails if there is one, fs.renameSync replaces it. */
 function writeClaim(nth, text, publish) {
   const made = `${claimPath}.made-${process.pid}-${require('worker_threads').threadId}`;
   try {
@@ -462,7 +462,7 @@ function shownAddress({ port, host }) {
   return { address: isV6 ? '::1' : '127.0.0.1', family: isV6 ? 'IPv6' : 'IPv4', port: shownPort };
 }
 
-/** A number that is free now. Without a host, listen() binds at once, and the port is closed before anyone is accepted. */
+/** A number that is free now. Without a host, listen() binds at once, and the port is closed before a client is accepted. */
 function freePort() {
   const other = 49_152 + (process.pid % 16_384);
   if (require('cluster').isWorker) return other;

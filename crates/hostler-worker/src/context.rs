@@ -151,13 +151,13 @@ impl SupervisorContext {
         held.folder.write(name, text.as_bytes())
     }
 
-    /// The runtime directory with all its files, for the start of a worker. Whatever was removed is made again: programs that clean up
+    /// The runtime directory with all its files, for the start of a worker. What is missing is made again: programs that clean up
     /// temporary folders do not know that it is in use.
     pub(super) fn folder(&self, log: &WorkerLog) -> io::Result<Arc<RuntimeFolder>> {
         let mut held = self.held();
         if !held.folder.is_there() {
             let lost = held.folder.path().to_owned();
-            // A folder that somebody else has made at this path is not used.
+            // A folder that another program has made at this path is not used.
             let made = RuntimeFolder::make_at(&lost).or_else(|_| {
                 let refused = |why| io::Error::other(SupervisorContextError::NoDirectory(why).to_string());
                 RuntimeFolder::make_in(&self.0.parents).map_err(refused)

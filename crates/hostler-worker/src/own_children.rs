@@ -2,7 +2,7 @@
 //!
 //! In a container Hostler is often process 1. The kernel makes process 1 the parent of each process whose parent has ended, and such a
 //! process stays a zombie until process 1 asks for its status. Of its own children each part of Hostler waits for those that it has started,
-//! so nobody else may ask for theirs.
+//! so no other part may ask for their status.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,7 +1,7 @@
 //! The private folder of one Hostler: the sockets of its workers, and files that it keeps there. Knows no workers.
 //!
 //! A shared lock is held on the folder as long as it is used. systemd-tmpfiles removes nothing from a folder with a lock (tmpfiles.d(5)), and
-//! another Hostler of the same user removes folders whose lock nobody holds any more.
+//! another Hostler of the same user removes a folder when no process holds its lock any more.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -33,7 +33,7 @@ pub(super) type KeptFiles = BTreeMap<&'static str, Vec<u8>>;
 #[derive(Debug)]
 pub(super) struct RuntimeFolder {
     path: PathBuf,
-    /// The folder itself, whatever is at its path. Holds the lock.
+    /// The folder itself, even if another one is at its path now. Holds the lock.
     handle: OwnedFd,
     is_locked: bool,
 }
@@ -76,7 +76,7 @@ impl RuntimeFolder {
         }
         rustix::fs::chmod(path, Mode::RWXU)?;
         let handle = open_folder(path)?;
-        // It is new and private, so nobody holds it for longer than a glance. Some network file systems have no locks.
+        // It is new and private, so no other process holds its lock for longer than a glance. Some network file systems have no locks.
         let is_locked = flock(&handle, FlockOperation::LockShared).is_ok();
         let folder = Self { path: path.to_owned(), handle, is_locked };
         if !folder.is_there() {
@@ -115,7 +115,7 @@ impl RuntimeFolder {
         Ok(())
     }
 
-    /// Writes a file. Who reads it meanwhile finds the old text or the new one.
+    /// Writes a file. A program that reads it meanwhile finds the old text or the new one.
     pub fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
         let (path, new) = (self.path.join(name), self.path.join(format!("{name}.new")));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));

@@ -3,7 +3,7 @@
 //!
 //! One task on the control thread reads the messages. [`registry`] turns a message into changes, and [`pools`] applies these to pools at
 //! once. Changed hosts are published together a moment later, or earlier when a caller reads the table: what the caller gets is already
-//! served. A route that loses its last member gives way at once: whoever looks it up asks for its presence.
+//! served. A route that loses its last member gives way at once: each lookup asks for its presence.
 
 mod facts;
 mod key;

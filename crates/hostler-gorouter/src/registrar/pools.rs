@@ -83,7 +83,7 @@ struct RouteRoom {
     route: Arc<Route>,
     /// The route is bound to a route service.
     has_service: bool,
-    /// Whether it has members, for those who look it up.
+    /// Whether it has members, as a lookup sees it.
     presence: Arc<SharedPresence>,
     members: HashMap<Box<str>, Membership<Endpoint>>,
 }

@@ -37,8 +37,8 @@ impl RunningProcess {
 }
 
 impl PortInUse {
-    /// Who has the port, and what the operator can do. In an upgrade, the workers of the Hostler before this one still run, and this one
-    /// does not see them.
+    /// Says which program has the port, and what the operator can do. In an upgrade, the workers of the Hostler before this one still
+    /// run, and this one does not see them.
     pub fn told(self, standing: Standing, others: bool) -> String {
         let Self { port, whose } = self;
         let holder = match standing {

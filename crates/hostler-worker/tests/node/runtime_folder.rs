@@ -1,4 +1,4 @@
-//! The folder of the workers' sockets is removed while they run, by somebody who does not know that it is in use.
+//! The folder of the workers' sockets is removed while they run, as by a program that does not know that it is in use.
 
 use std::fs;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ async fn a_worker_that_dies_without_folder_or_preload_boots_again() {
     dies_and_returns(&pool).await;
     fs::remove_dir_all(directory()).unwrap();
     dies_and_returns(&pool).await;
-    // What somebody else has made there is not used, and stays.
+    // What another program has made there is not used, and stays.
     let first = directory();
     fs::remove_dir_all(&first).unwrap();
     fs::create_dir(&first).unwrap();

@@ -25,7 +25,7 @@ impl Http1Client {
     }
 
     /// Whether a client that had closed its side before its answer began has left, too. If it has the whole answer, this is its last one,
-    /// so our side is closed: when the connection is gone, the client's kernel has taken all, or has reset it. `by`: who broke it off.
+    /// so our side is closed: when the connection is gone, the client's kernel has taken all, or has reset it. `by`: the side that broke it off.
     pub async fn has_reset(&mut self, delivered: Delivered, by: Option<&str>) -> bool {
         if delivered == Delivered::Aborted {
             return by == Some("client") && self.stream.is_disconnected();

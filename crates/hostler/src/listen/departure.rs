@@ -3,7 +3,7 @@
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
 
-/// Notes for the log that the client has left before its answer began, whatever the answer was.
+/// Notes for the log that the client has left before its answer began, with any answer.
 pub(super) fn note_departure(exchange: &mut Exchange) {
     let Exchange { log_facts, .. } = exchange;
     let left = Refusal::ClientLeft.facts();
