@@ -46,6 +46,11 @@ impl Load {
     pub fn is_in_use(&self) -> bool {
         self.in_use > 0 || self.tunnels > 0 || self.streams > 0
     }
+
+    /// Whether requests wait for a slot, or have had to since this earlier load. Requests that wait for ever show only in the first.
+    pub fn is_short_since(&self, earlier: &Self) -> bool {
+        self.waiting > 0 || self.queued > earlier.queued
+    }
 }
 
 impl<E> Gauge<E> {

@@ -4,10 +4,11 @@
 mod advice;
 mod ceiling;
 mod pool_threads;
+mod sight;
 mod watch;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hostler_dispatch::{EventLoop, Gauge, Membership, Pool};
 
@@ -22,10 +23,10 @@ pub(super) use watch::CapacityWatch;
 #[derive(Debug)]
 pub(super) struct Capacity {
     tuner: Arc<ConcurrencyTuner>,
-    /// The main thread of the process that serves the requests, if it is known and can be observed.
-    main_thread: Option<Arc<MainThread>>,
-    /// Why the main thread cannot be observed, if so.
-    hidden: OnceLock<String>,
+    /// The main thread of the process that serves the requests, or why it is not known.
+    main_thread: Result<Arc<MainThread>, String>,
+    /// The kernel does not show where the main thread waits, so it cannot be observed.
+    hidden: AtomicBool,
     /// With an observed event loop: the present limit of requests at once.
     ceiling: AtomicUsize,
     /// What was noticed about a number of slots that was set.
@@ -35,19 +36,13 @@ pub(super) struct Capacity {
 impl Capacity {
     /// The capacity of the worker whose requests this process serves. `None`: the process is not known.
     pub fn of(pid: Option<u32>, tuner: Arc<ConcurrencyTuner>) -> Self {
-        let (mut main_thread, hidden) = (None, OnceLock::new());
-        let why = match pid.map(MainThread::of) {
-            Some(Ok(thread)) => {
-                main_thread = Some(Arc::new(thread));
-                None
-            }
-            Some(Err(error)) => Some(format!("/proc does not show the event loop ({error})")),
-            None => Some("it is not known which process serves the requests".to_owned()),
+        let main_thread = match pid.map(MainThread::of) {
+            Some(Ok(thread)) => Ok(Arc::new(thread)),
+            Some(Err(error)) => Err(format!("/proc does not show the event loop ({error})")),
+            None => Err("it is not known which process serves the requests".to_owned()),
         };
-        if let Some(why) = why {
-            let _ = hidden.set(why);
-        }
-        Self { tuner, main_thread, hidden, ceiling: AtomicUsize::new(usize::MAX), advice: Mutex::default() }
+        let (ceiling, advice) = (AtomicUsize::new(usize::MAX), Mutex::default());
+        Self { tuner, main_thread, hidden: AtomicBool::new(false), ceiling, advice }
     }
 
     /// Adds the worker to the pool with this capacity.
@@ -56,7 +51,7 @@ impl Capacity {
             Some((most, event_loop)) => pool.join_observed(endpoint, most, event_loop),
             None => pool.join(endpoint, self.slots(slots)),
         };
-        if let Some(main_thread) = self.main_thread.clone() {
+        if let Ok(main_thread) = self.main_thread.clone() {
             membership.measure(main_thread);
         }
         membership
@@ -72,12 +67,28 @@ impl Capacity {
 
     /// The main thread, while it can be observed.
     pub fn main_thread(&self) -> Option<&MainThread> {
-        self.main_thread.as_deref().filter(|_| self.hidden.get().is_none())
+        self.known_main_thread().filter(|_| !self.hidden.load(Ordering::Relaxed))
     }
 
-    /// The main thread cannot be observed after all.
-    pub fn hide(&self, why: impl Into<String>) {
-        let _ = self.hidden.set(why.into());
+    /// The main thread, whether it can be observed or not.
+    fn known_main_thread(&self) -> Option<&MainThread> {
+        self.main_thread.as_deref().ok()
+    }
+
+    /// Sets whether the kernel hides where the main thread waits. Returns whether that has changed.
+    fn set_hidden(&self, hidden: bool) -> bool {
+        self.hidden.swap(hidden, Ordering::Relaxed) != hidden
+    }
+
+    /// Why the main thread cannot be observed, if so.
+    fn why_not_observed(&self) -> Option<&str> {
+        match &self.main_thread {
+            Err(why) => Some(why),
+            Ok(_) if self.hidden.load(Ordering::Relaxed) => {
+                Some("the kernel does not show where the process waits")
+            }
+            Ok(_) => None,
+        }
     }
 
     /// Sets the limit of requests at once for an observed event loop. Returns whether it has changed.
@@ -95,7 +106,7 @@ impl Capacity {
     pub fn reason(&self, slots: Slots, vitals: &Vitals) -> Option<String> {
         let busy =
             || vitals.utilisation().map_or("idle".to_owned(), |share| format!("{:.0} % busy", share * 100.0));
-        match (slots, self.hidden.get()) {
+        match (slots, self.why_not_observed()) {
             (Slots::Fixed(_), _) => self.advice.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             (Slots::Auto { .. }, None) => {
                 let most = self.slots(slots);
@@ -124,7 +135,7 @@ impl Capacity {
 
     fn observed(&self, slots: Slots) -> Option<(usize, Arc<dyn EventLoop>)> {
         self.main_thread()?;
-        let event_loop: Arc<dyn EventLoop> = self.main_thread.clone()?;
+        let event_loop: Arc<dyn EventLoop> = self.main_thread.clone().ok()?;
         matches!(slots, Slots::Auto { .. }).then(|| (self.slots(slots), event_loop))
     }
 }

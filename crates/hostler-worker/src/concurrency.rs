@@ -16,7 +16,7 @@ use tokio::time::Instant;
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 
 /// The most slots that are tried.
-const MOST: usize = 64;
+const MOST: usize = 1000;
 /// A loop less busy than this can do much more, so the slots grow at once. Too many slots do no harm here.
 const PLENTY: f64 = 0.5;
 /// A loop less busy than this can do more ...

@@ -115,7 +115,7 @@ impl HeartbeatReport {
         (span <= LONG && active + idle > 0.0).then(|| Round {
             utilisation: active / (active + idle),
             leases: leases.as_secs_f64() / span.as_secs_f64(),
-            short: self.load.queued > last.load.queued,
+            short: self.load.is_short_since(&last.load),
         })
     }
 }

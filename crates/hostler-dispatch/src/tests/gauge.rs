@@ -36,6 +36,23 @@ fn a_gauge_reads_the_queue_length_and_changes_the_slots() {
 }
 
 #[test]
+fn requests_that_wait_all_the_time_show_that_slots_are_short() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    let gauge = member.gauge();
+    let before = gauge.load().unwrap();
+    let busy = lease(&pool);
+    assert!(!gauge.load().unwrap().is_short_since(&before));
+    let mut next = waiting(&pool);
+    let waits = gauge.load().unwrap();
+    assert!(waits.is_short_since(&before) && waits.is_short_since(&waits));
+    drop(busy);
+    next.assert_served();
+    let served = gauge.load().unwrap();
+    assert!(served.is_short_since(&before) && !served.is_short_since(&waits), "it has waited since `before`");
+}
+
+#[test]
 fn a_gauge_of_a_removed_member_reads_nothing() {
     let pool = pool(10);
     let member = pool.join("a", 1);

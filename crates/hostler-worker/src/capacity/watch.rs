@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hostler_dispatch::{EventLoop as _, Gauge, Load};
+use hostler_dispatch::{Gauge, Load};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::advice::{Advice, AdviceRound};
 use super::ceiling::{Ceiling, CeilingRound};
 use super::pool_threads::PoolThreads;
+use super::sight::Sight;
 use super::{Capacity, Slots};
 use crate::concurrency::BEAT;
 use crate::log::WorkerLog;
@@ -20,7 +21,7 @@ use crate::settings::WorkerSettings;
 use crate::snapshot::resident_bytes;
 use crate::vitals::Vitals;
 
-/// How often the threads of the thread pool are looked at in one round.
+/// How often the threads are looked at in one round.
 const LOOKS: u32 = 10;
 /// libuv's number of threads, unless `UV_THREADPOOL_SIZE` sets another.
 const POOL_THREADS: usize = 4;
@@ -62,21 +63,21 @@ struct ProcessRound {
 }
 
 impl<E: Send + Sync + 'static> CapacityWatch<E> {
-    /// Runs until the member has left and its last lease has ended, or until the main thread turns out to be hidden.
+    /// Runs until the member has left and its last lease has ended.
     pub async fn run(self) {
-        let (mut ceiling, mut advice) = (Ceiling::default(), Advice::default());
-        let (mut last, mut seen): (Option<ProcessSample>, bool) = (None, false);
+        let (mut ceiling, mut advice, mut sight) = (Ceiling::default(), Advice::default(), Sight::default());
+        let mut last: Option<ProcessSample> = None;
         loop {
-            let busy_threads = self.beat(last.is_some()).await;
+            let busy_threads = self.beat(last.is_some(), &mut sight).await;
             let Some(load) = self.gauge.load() else { return };
             self.gauge.settle_idle();
-            let Some(main_thread) = self.capacity.main_thread() else { return };
-            seen = seen || main_thread.cpu_if_waiting().is_some();
-            if !seen && main_thread.is_hidden() {
-                self.capacity.hide("the kernel does not show where the process waits");
+            if self.capacity.set_hidden(sight.is_hidden()) {
                 self.capacity.apply(&self.gauge, self.settings.borrow().slots);
-                return;
             }
+            let Some(main_thread) = self.capacity.main_thread() else {
+                last = None;
+                continue;
+            };
             if !load.is_in_use() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
                 self.rest(&mut last);
                 continue;
@@ -88,17 +89,21 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         }
     }
 
-    /// Waits for the next round. Returns how many threads of the thread pool had work meanwhile, on average.
-    async fn beat(&self, has_work: bool) -> f64 {
-        if !has_work {
+    /// Waits for the next round. Looks at the main thread until it has been seen to wait. Returns how many threads of the thread pool had work
+    /// meanwhile, on average.
+    async fn beat(&self, has_work: bool, sight: &mut Sight) -> f64 {
+        if !has_work && sight.is_seen() {
             sleep(BEAT).await;
             return 0.0;
         }
-        let threads = PoolThreads::of(self.pid);
+        let threads = if has_work { PoolThreads::of(self.pid) } else { PoolThreads::default() };
         let mut busy = 0;
         for _ in 0..LOOKS {
             sleep(BEAT / LOOKS).await;
             busy += threads.busy();
+            if !sight.is_seen() {
+                sight.look(self.capacity.known_main_thread().and_then(MainThread::shows_sleep));
+            }
         }
         busy as f64 / f64::from(LOOKS)
     }
@@ -169,7 +174,7 @@ impl ProcessSample {
             utilisation: share(self.busy, last.busy),
             leases: share(self.load.lease_time, last.load.lease_time),
             granted: self.load.granted - last.load.granted,
-            short: self.load.queued > last.load.queued,
+            short: self.load.is_short_since(&last.load),
         }
     }
 }

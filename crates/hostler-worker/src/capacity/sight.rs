@@ -1,0 +1,63 @@
+//! Whether the kernel shows where the main thread of a worker waits. Pure: knows no process.
+
+/// The kernel hides it if this many looks at a sleeping thread in a row have not shown it. One look proves nothing on a busy machine.
+const UNSEEN: u32 = 10;
+
+/// What the looks at one thread have shown so far.
+#[derive(Debug, Default)]
+pub(super) struct Sight {
+    /// A look has shown where the thread waits. This stays so.
+    seen: bool,
+    /// Looks at a sleeping thread that have not.
+    unseen: u32,
+}
+
+impl Sight {
+    /// Takes in one look. `None`: the thread was running.
+    pub fn look(&mut self, shows_sleep: Option<bool>) {
+        match shows_sleep {
+            Some(true) => self.seen = true,
+            Some(false) => self.unseen = self.unseen.saturating_add(1),
+            None => {}
+        }
+    }
+
+    /// No more looks are needed.
+    pub fn is_seen(&self) -> bool {
+        self.seen
+    }
+
+    /// The thread cannot be observed, as far as is known now.
+    pub fn is_hidden(&self) -> bool {
+        !self.seen && self.unseen >= UNSEEN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(looks: impl IntoIterator<Item = Option<bool>>) -> Sight {
+        let mut sight = Sight::default();
+        looks.into_iter().for_each(|look| sight.look(look));
+        sight
+    }
+
+    #[test]
+    fn a_thread_is_hidden_only_after_many_looks_at_its_sleep() {
+        let unseen = UNSEEN as usize;
+        assert!(!after([Some(false)].repeat(unseen - 1)).is_hidden(), "a busy machine");
+        assert!(!after([None].repeat(99)).is_hidden(), "a thread that computes");
+        assert!(after([None, Some(false), None].repeat(unseen)).is_hidden());
+    }
+
+    #[test]
+    fn a_hidden_thread_that_is_seen_once_can_be_observed_from_then_on() {
+        let mut sight = after([Some(false)].repeat(99));
+        assert!(sight.is_hidden());
+        sight.look(Some(true));
+        assert!(sight.is_seen() && !sight.is_hidden());
+        (0..99).for_each(|_| sight.look(Some(false)));
+        assert!(sight.is_seen() && !sight.is_hidden());
+    }
+}
