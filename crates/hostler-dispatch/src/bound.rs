@@ -50,6 +50,18 @@ pub(super) fn has_free_slot<E>(roster: &Roster<E>, claim: &MemberPreference, now
     Some(roster.state(id).is_some_and(|state| state.has_bound_slot(now)))
 }
 
+/// The member with the fewest tunnels and streams of those that have room for one more, with or without a free slot.
+pub(super) fn with_room<E>(
+    roster: &Roster<E>,
+    kind: LongLived,
+    settings: &PoolSettings,
+    now: Instant,
+) -> Option<MemberId> {
+    let has_room = |state: &&MemberState<E>| state.takes(kind, settings) && !state.is_lost(now);
+    let fewest = roster.states().iter().filter(has_room).min_by_key(|state| state.all_long_lived());
+    fewest.map(|state| state.member.id)
+}
+
 /// Requests that wait for a member that is lost wait for any member from now on.
 pub(super) fn unbind_lost<E, G>(roster: &Roster<E>, queue: &mut Queue<G>, now: Instant) {
     for id in queue.awaited() {

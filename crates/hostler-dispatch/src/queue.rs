@@ -186,6 +186,15 @@ impl<G> Queue<G> {
         }
     }
 
+    /// The request waits for this member from now on, at its place.
+    pub fn bind(&mut self, place: QueuePosition, member: MemberId) {
+        if let Some(mut waiter) = self.remove(place) {
+            waiter.span.preference.bound = Some(member);
+            self.lines[place.priority.index()].bound.insert(member, place, waiter);
+            self.len += 1;
+        }
+    }
+
     /// What the requests of a class cost that wait for any member.
     pub fn work_of(&self, priority: Priority) -> Duration {
         self.lines[priority.index()].work

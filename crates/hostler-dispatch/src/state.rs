@@ -99,14 +99,17 @@ impl<E> PoolState<E> {
         if preference.only.is_some() && !self.pause.is_on() {
             return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
         }
-        // If the limit of tunnels or streams is the reason, waiting for a slot would not help, and would hold up the
-        // requests behind.
+        // If the limit of tunnels or streams is the reason, the request waits for a member with room. At its place in the queue it would hold up
+        // the requests behind it.
         if let Some(kind) = claim.long_lived
             && self.queue.is_empty_for(&preference)
             && bound::has_free_slot(&self.roster, &preference, now.real)
                 .unwrap_or_else(|| self.has_free_slot(now))
         {
-            return Poll::Ready(Err(self.counters.refuse(kind)));
+            preference.bound = bound::with_room(&self.roster, kind, &self.settings, now.real);
+            if preference.bound.is_none() {
+                return Poll::Ready(Err(self.counters.refuse(kind)));
+            }
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
         let work = self.work_of(claim);
@@ -138,8 +141,8 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// The request that gets the next slot. On the way it refuses requests that are too late, and claims for a
-    /// tunnel or a stream if no free member has room for it.
+    /// The request that gets the next slot. On the way it refuses requests that are too late. Claims for a tunnel or a stream that no free
+    /// member has room for wait for a member that has, and are refused if there is none.
     fn next(&mut self, now: Now, woken: &mut Wakers) -> Option<(QueuePosition, QueueSpan)> {
         if self.pause.is_on() {
             return None;
@@ -159,6 +162,10 @@ impl<E> PoolState<E> {
                 if span.preference.bound.is_some() {
                     // Its member has the most tunnels or streams allowed, and another one may have room.
                     self.queue.unbind(place);
+                    continue;
+                }
+                if let Some(id) = bound::with_room(&self.roster, kind, &self.settings, now.real) {
+                    self.queue.bind(place, id);
                     continue;
                 }
                 self.counters.refuse(kind)

@@ -78,8 +78,36 @@ fn a_tunnel_that_must_wait_blocks_no_request_behind_it() {
     let mut behind = waiting(&pool);
     drop(full);
     behind.assert_served();
-    wants_tunnel.assert_refused(AcquireError::TooManyTunnels);
+    wants_tunnel.assert_waits();
+    let name = *other;
     drop(other);
+    assert_eq!(*wants_tunnel.lease().tunnel_guard(), name, "the member that has room");
+    for_tunnel(&pool).assert_served();
+    let _second = for_tunnel(&pool).lease().tunnel_guard();
+    for_tunnel(&pool).assert_refused(AcquireError::TooManyTunnels);
+}
+
+#[test]
+fn a_tunnel_waits_for_the_member_with_room_while_others_have_free_slots() {
+    let pool = pool_of(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let first = tunnel(&pool);
+    let [free, busy] = {
+        let mut both = [lease(&pool), lease(&pool)];
+        both.sort_by_key(|lease| **lease != *first);
+        both
+    };
+    drop(free);
+    let mut wants_tunnel = for_tunnel(&pool);
+    wants_tunnel.assert_waits();
+    request(&pool).assert_served();
+    // The room is taken while it waits for it, and comes free elsewhere.
+    let mut other = for_tunnel(&pool);
+    other.assert_waits();
+    drop(busy);
+    let second = wants_tunnel.lease().tunnel_guard();
+    assert_ne!(*second, *first);
+    other.assert_refused(AcquireError::TooManyTunnels);
 }
 
 #[test]
