@@ -55,7 +55,7 @@ impl MainThread {
     /// Whether the kernel shows where the thread sleeps. `None`: the thread runs, so this look cannot tell. The kernel does not show it if
     /// Hostler may not trace the process, or if it was built without symbols. Since Linux 6.12 it also does not show it for some milliseconds
     /// on a busy machine: a thread that has used more than its share of a CPU stays in the run queue after it has fallen asleep.
-    pub fn shows_sleep(&self) -> Option<bool> {
+    pub fn shows_place(&self) -> Option<bool> {
         // The thread may fall asleep between two reads.
         let (slept, place) = (self.sleeps(), self.place());
         match place {
@@ -247,7 +247,7 @@ mod tests {
         let main_thread = MainThread::of(node.0.id()).unwrap();
         let waits = || (0..1_000_000).any(|_| main_thread.cpu_if_waiting().is_some());
         assert!(waits());
-        assert!((0..1_000_000).any(|_| main_thread.shows_sleep() == Some(true)));
+        assert!((0..1_000_000).any(|_| main_thread.shows_place() == Some(true)));
         for busy in [
             "for (const end = Date.now() + 1000; Date.now() < end;);",
             "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)",
@@ -256,7 +256,7 @@ mod tests {
             let seen = (0..100).filter(|_| main_thread.cpu_if_waiting().is_some()).count();
             assert_eq!(seen, 0, "{busy}");
             let blocks = busy.starts_with("Atomics");
-            assert_eq!((0..100).any(|_| main_thread.shows_sleep() == Some(true)), blocks, "{busy}");
+            assert_eq!((0..100).any(|_| main_thread.shows_place() == Some(true)), blocks, "{busy}");
             node.expect("done");
             assert!(waits(), "after {busy}");
         }

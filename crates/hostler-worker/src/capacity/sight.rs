@@ -14,8 +14,8 @@ pub(super) struct Sight {
 
 impl Sight {
     /// Takes in one look. `None`: the thread was running.
-    pub fn look(&mut self, shows_sleep: Option<bool>) {
-        match shows_sleep {
+    pub fn look(&mut self, shows_place: Option<bool>) {
+        match shows_place {
             Some(true) => self.seen = true,
             Some(false) => self.unseen = self.unseen.saturating_add(1),
             None => {}
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_hidden_only_after_many_looks_at_its_sleep() {
+    fn a_thread_is_hidden_only_after_many_looks_that_do_not_show_where_it_waits() {
         let unseen = UNSEEN as usize;
         assert!(!after([Some(false)].repeat(unseen - 1)).is_hidden(), "a busy machine");
         assert!(!after([None].repeat(99)).is_hidden(), "a thread that computes");

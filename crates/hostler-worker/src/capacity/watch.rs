@@ -102,7 +102,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             sleep(BEAT / LOOKS).await;
             busy += threads.busy();
             if !sight.is_seen() {
-                sight.look(self.capacity.known_main_thread().and_then(MainThread::shows_sleep));
+                sight.look(self.capacity.known_main_thread().and_then(MainThread::shows_place));
             }
         }
         busy as f64 / f64::from(LOOKS)
