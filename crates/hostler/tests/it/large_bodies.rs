@@ -81,14 +81,14 @@ async fn a_client_of_http_1_0_gets_a_large_file_and_then_the_end_of_the_connecti
 
 #[tokio::test]
 async fn a_slow_client_gets_all_of_a_large_file_and_one_that_reads_nothing_is_cut_off() {
-    let (site, _) = files(&[8 * MIB], "[server]\nsend_timeout = '2s'").await;
+    let (site, _) = files(&[8 * MIB], "[server]\nsend_timeout = '4s'").await;
     let path = format!("/{}", 8 * MIB);
     let mut slow = client_with_window(4096, site.address()).await;
     slow.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
     slow.next_head().await.unwrap();
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     let mut read = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..60 {
         ticks.tick().await;
         read.extend(slow.read_exactly(16_384).await);
     }

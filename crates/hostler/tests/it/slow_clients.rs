@@ -113,7 +113,7 @@ async fn reads_steadily(client: &mut Client, size: usize) -> Vec<u8> {
 async fn a_steady_slow_reader_gets_all_of_its_answer() {
     let size = 8 * MIB;
     let app = app_with_large(size).await;
-    let site = in_front_of(&app, "server.send_timeout = '2s'").await;
+    let site = in_front_of(&app, "server.send_timeout = '4s'").await;
     let mut client = client_with_window(16_384, site.address()).await;
     client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.next_head().await.unwrap();
@@ -125,7 +125,7 @@ async fn a_steady_slow_reader_over_tls_gets_all_of_its_answer() {
     // So few bytes that TLS soon has all of the rest.
     let size = 5 * MIB;
     let (trust, app) = (authority(), app_with_large(size).await);
-    let site = started(&trust, &format!("server.send_timeout = '3s'\n{ONE}"), &app).await;
+    let site = started(&trust, &format!("server.send_timeout = '4s'\n{ONE}"), &app).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16_384).unwrap();
     let stream = socket.connect(site.tls_address()).await.unwrap();
