@@ -17,6 +17,13 @@ fn tunnel(pool: &Pool<&'static str>) -> TunnelGuard<&'static str> {
     for_tunnel(pool).lease().tunnel_guard()
 }
 
+/// A lease of each of two members, that of `first` first.
+fn two_leases(pool: &Pool<&'static str>, first: &str) -> [Lease<&'static str>; 2] {
+    let mut both = [lease(pool), lease(pool)];
+    both.sort_by_key(|lease| **lease != first);
+    both
+}
+
 fn is_ready(future: Pin<&mut impl Future<Output = ()>>) -> bool {
     future.poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
@@ -70,9 +77,7 @@ fn a_tunnel_that_must_wait_blocks_no_request_behind_it() {
     let pool = pool_of(1);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
     let tunnel_guard = tunnel(&pool);
-    let mut both = [lease(&pool), lease(&pool)];
-    both.sort_by_key(|lease| **lease != *tunnel_guard);
-    let [full, other] = both;
+    let [full, other] = two_leases(&pool, *tunnel_guard);
     let mut wants_tunnel = for_tunnel(&pool);
     wants_tunnel.assert_waits();
     let mut behind = waiting(&pool);
@@ -92,11 +97,7 @@ fn a_tunnel_waits_for_the_member_with_room_while_others_have_free_slots() {
     let pool = pool_of(1);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));
     let first = tunnel(&pool);
-    let [free, busy] = {
-        let mut both = [lease(&pool), lease(&pool)];
-        both.sort_by_key(|lease| **lease != *first);
-        both
-    };
+    let [free, busy] = two_leases(&pool, *first);
     drop(free);
     let mut wants_tunnel = for_tunnel(&pool);
     wants_tunnel.assert_waits();

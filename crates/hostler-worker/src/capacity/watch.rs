@@ -63,21 +63,22 @@ struct ProcessRound {
 }
 
 impl<E: Send + Sync + 'static> CapacityWatch<E> {
-    /// Runs until the member has left and its last lease has ended.
+    /// Runs until the member has left and its last lease has ended. Without a main thread there is nothing to watch.
     pub async fn run(self) {
+        let Some(main_thread) = self.capacity.known_main_thread() else { return };
         let (mut ceiling, mut advice, mut sight) = (Ceiling::default(), Advice::default(), Sight::default());
         let mut last: Option<ProcessSample> = None;
         loop {
-            let busy_threads = self.beat(last.is_some(), &mut sight).await;
+            let busy_threads = self.beat(main_thread, last.is_some(), &mut sight).await;
             let Some(load) = self.gauge.load() else { return };
             self.gauge.settle_idle();
             if self.capacity.set_hidden(sight.is_hidden()) {
                 self.capacity.apply(&self.gauge, self.settings.borrow().slots);
             }
-            let Some(main_thread) = self.capacity.main_thread() else {
+            if sight.is_hidden() {
                 last = None;
                 continue;
-            };
+            }
             if !load.is_in_use() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
                 self.rest(&mut last);
                 continue;
@@ -91,7 +92,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
 
     /// Waits for the next round. Looks at the main thread until it has been seen to wait. Returns how many threads of the thread pool had work
     /// meanwhile, on average.
-    async fn beat(&self, has_work: bool, sight: &mut Sight) -> f64 {
+    async fn beat(&self, main_thread: &MainThread, has_work: bool, sight: &mut Sight) -> f64 {
         if !has_work && sight.is_seen() {
             sleep(BEAT).await;
             return 0.0;
@@ -102,7 +103,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             sleep(BEAT / LOOKS).await;
             busy += threads.busy();
             if !sight.is_seen() {
-                sight.look(self.capacity.known_main_thread().and_then(MainThread::shows_place));
+                sight.look(main_thread.shows_place());
             }
         }
         busy as f64 / f64::from(LOOKS)
