@@ -78,7 +78,6 @@ impl Shard {
     pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
         let _listening = Listening::new(&self.connections);
         let mut reserve = DescriptorReserve::new();
-        socket::limit_unsent(&listener);
         loop {
             let stop = self.connections.changed();
             if self.connections.is_ending() {
