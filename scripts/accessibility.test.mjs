@@ -1,4 +1,4 @@
-// The pages of the examples in a browser, light and dark: axe-core finds no fault, and the page follows the colour scheme. Knows no app.
+// The pages of the examples and of the admin listener in a browser, light and dark: axe-core finds no fault, and the page follows the colour scheme. Knows no app.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,6 +10,8 @@ const PATHS = [
   '/', '/homes/', '/homes/?kind=Lighthouse', '/homes/homes/441', '/homes/nowhere', '/stays/', '/stays/6', '/stays/nowhere', '/islands/', '/islands/?broken=1', '/view',
   '/view/unknown', '/chat/', '/places/', '/nowhere',
 ];
+/** The live page, and pages of the documentation: the list, one with tables and code, and the longest. */
+const ADMIN_PATHS = ['/', '/docs/', '/docs/guide/live.md', '/docs/reference/config.md'];
 
 let site;
 let browser;
@@ -21,14 +23,15 @@ before(async () => {
     'pools.islands-page.env.HYPERNOVA_URL': `http://${listen}/batch`,
     'pools.photos.env.FLICKR_URL': `http://${listen}/services/rest/`,
   };
-  [site, browser] = await Promise.all([startHostler({ file: 'examples/hostler.toml', listen, options }), openBrowser()]);
+  site = await startHostler({ file: 'examples/hostler.toml', listen, options });
+  browser = await openBrowser();
 });
 after(async () => {
   await browser?.close();
   await site?.stop();
 });
 
-test('axe-core finds nothing on any page of the examples, light and dark, wide and narrow', async () => {
+test('axe-core finds nothing on any page of the examples and of the admin listener, light and dark, wide and narrow', async () => {
   const faults = [];
   const visit = async (url, scheme, width) => {
     const { violations, background } = await look(url, scheme, width);
@@ -36,7 +39,7 @@ test('axe-core finds nothing on any page of the examples, light and dark, wide a
     const isDark = luminance(background) < 0.2;
     if (isDark !== (scheme === 'dark')) faults.push(`${url} ${scheme}: the background is ${background}`);
   };
-  for (const url of [...PATHS.map((path) => site.url + path), `${site.admin}/`]) {
+  for (const url of [...PATHS.map((path) => site.url + path), ...ADMIN_PATHS.map((path) => site.admin + path)]) {
     await visit(url, 'light', 1280);
     await visit(url, 'dark', 390);
   }

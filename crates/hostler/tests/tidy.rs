@@ -89,6 +89,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("hostler_wire", &[]),
     ("hostler_lookup", &[]),
     ("hostler_address", &[]),
+    ("hostler_docs", &[]),
     ("hostler_testkit", &[]),
 ];
 

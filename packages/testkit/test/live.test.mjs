@@ -40,7 +40,8 @@ hang_timeout = "5s"
 match = "*"
 pool = "web"
 `;
-  [site, browser] = await Promise.all([startHostler({ config }), openBrowser()]);
+  site = await startHostler({ config });
+  browser = await openBrowser();
 });
 after(async () => {
   await browser?.close();
@@ -134,6 +135,11 @@ test('an overloaded pool says so, and each refusal is explained', async () => {
   const dialog = page.locator('#explain');
   await dialog.getByText('what to do').waitFor();
   assert.match(await dialog.textContent(), /too many requests/);
+  const [about] = await Promise.all([page.context().waitForEvent('page'), dialog.getByText('More about this refusal').click()]);
+  await about.waitForLoadState();
+  assert.match(about.url(), /\/docs\/reference\/refusals\.md#(queue_full|overloaded)-503$/);
+  assert.match(await about.locator(':target').textContent(), /queue_full|overloaded/);
+  await about.close();
   await page.keyboard.press('Escape');
   await stop();
   assert.deepEqual(page.complaints, []);
@@ -146,7 +152,9 @@ test('a hung worker turns red and shows where it stands', async () => {
   await page.locator('#oldest td', { hasText: /web\/\d/ }).first().waitFor();
   await page.locator('.labels .bad', { hasText: 'hung' }).waitFor({ timeout: 60_000 });
   await eventually('a red block', async () => (await painted(page, 'error')) > 200);
-  await page.locator('.notice.bad', { hasText: 'neverEnds' }).locator('button').click();
+  const notice = page.locator('.notice.bad', { hasText: 'neverEnds' });
+  assert.equal(await notice.locator('a').getAttribute('href'), '/docs/guide/failures.md#a-worker-hangs');
+  await notice.locator('button').click();
   assert.match(await page.locator('#explain pre').textContent(), /neverEnds/);
   await lost;
   assert.deepEqual(page.complaints, []);

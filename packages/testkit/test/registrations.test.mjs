@@ -17,7 +17,8 @@ before(async () => {
   app = createServer((request, response) => response.end('from a registered member')).listen(0, '127.0.0.1');
   await once(app, 'listening');
   const config = `[registrar]\nnats = ["${nats.url}"]\nstart_delay = "0s"\n`;
-  [site, browser] = await Promise.all([startHostler({ config }), openBrowser()]);
+  site = await startHostler({ config });
+  browser = await openBrowser();
 });
 after(async () => {
   await browser?.close();

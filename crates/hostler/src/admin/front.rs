@@ -14,6 +14,7 @@ GET  /health               200 while clients are welcome and the pools that coun
 GET  /health/ready         the same, with the reason; /health/ready/NAME for one pool
 GET  /health/startup       200 once all of these pools could serve
 GET  /health/live          200 as long as this process works
+GET  /docs/                the documentation of this version: docs/guide/admin.md is /docs/guide/admin.md
 
 Commands, with the field Hostler-Command: 1
 POST /restart              new workers for all pools
@@ -27,8 +28,6 @@ POST /pools/NAME/workers/N/heap     a heap snapshot: use hostler heap
 POST /purge                forget stored answers; ?url= ?prefix= ?tag= (as many as you like), ?all=true
 POST /reload               apply the configuration as it is now
 POST /upgrade              hand over to the program as it is now
-
-Pages such as docs/guide/admin.md are in the packages: below /usr/share/doc/hostler, or in node_modules/hostler
 ";
 
 pub(super) async fn front(fields: HeaderMap) -> Response {

@@ -5,6 +5,7 @@ mod advice;
 mod cache;
 mod commands;
 mod connections;
+mod docs;
 mod front;
 mod health;
 mod http;
@@ -80,7 +81,7 @@ pub async fn serve(
         .route("/health/ready/{pool}", get(health::pool))
         .with_state(sources);
     let check = axum::middleware::from_fn_with_state(access, access::check);
-    let all = questions.merge(commands).merge(live_page).layer(check);
+    let all = questions.merge(commands).merge(live_page).merge(docs::router()).layer(check);
     // The events of the live page have no end of their own.
     let ending = || live.end();
     match listener {

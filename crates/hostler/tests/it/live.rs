@@ -1,7 +1,9 @@
 //! The live page: its files and its stream of events.
 
+use std::io::Read as _;
 use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use hostler_testkit::{Client, Site, client, eventually, upstream};
 use serde_json::Value;
 
@@ -128,6 +130,52 @@ async fn a_file_of_the_page_is_kept_by_browsers_under_its_hash_only() {
     let script = admin.get_of("localhost", file).await;
     script.assert_status(200).assert_field("cache-control", "public, max-age=31536000, immutable");
     admin.get_of("localhost", "/live/000000000000/main.js").await.assert_status(404);
+}
+
+#[tokio::test]
+async fn the_documentation_is_on_the_admin_listener() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut admin = client(site.admin()).await;
+    admin.get_of("localhost", "/docs").await.assert_status(308).assert_field("location", "/docs/");
+    let contents = admin.get_of("localhost", "/docs/").await;
+    contents.assert_status(200).assert_field("content-type", "text/html; charset=utf-8");
+    assert!(contents.text().contains("<a href=\"guide/live.md\">"), "{}", contents.text());
+
+    let page = admin.get_of("localhost", "/docs/guide/live.md").await;
+    page.assert_status(200).assert_field("vary", "accept-encoding");
+    let policy = page.head.field("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("script"), "{policy}");
+    admin
+        .send("GET /docs/guide/live.md HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip, br\r\n\r\n")
+        .await;
+    let compressed = admin.answer().await;
+    compressed.assert_status(200).assert_field("content-encoding", "gzip");
+    let mut text = String::new();
+    GzDecoder::new(&*compressed.body).read_to_string(&mut text).unwrap();
+    assert_eq!(text, page.text());
+
+    let picture = admin.get_of("localhost", "/docs/lanes.svg").await;
+    picture.assert_status(200).assert_field("content-type", "image/svg+xml");
+    for path in ["/docs/guide", "/docs/guide/nothing.md", "/docs/../Cargo.toml", "/docs/%2e%2e/Cargo.toml"] {
+        admin.get_of("localhost", path).await.assert_status(404);
+    }
+}
+
+#[tokio::test]
+async fn every_refusal_links_to_its_explanation() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut admin = client(site.admin()).await;
+    let refusals: Value =
+        serde_json::from_str(&admin.get_of("localhost", "/live/refusals").await.text()).unwrap();
+    let page = admin.get_of("localhost", "/docs/reference/refusals.md").await.text();
+    let refusals = refusals.as_object().unwrap();
+    assert!(refusals.len() > 20, "{refusals:?}");
+    for (reason, about) in refusals {
+        let heading = about["page"].as_str().unwrap().strip_prefix("reference/refusals.md#").unwrap();
+        assert!(page.contains(&format!("id=\"{heading}\"")), "{reason}: {heading}");
+    }
 }
 
 #[tokio::test]

@@ -79,4 +79,26 @@ mod tests {
         }
         assert!(!PAGE.contains("://"));
     }
+
+    #[test]
+    fn every_page_that_the_live_page_links_to_is_there() {
+        let is_of_link = |c: char| c.is_ascii_alphanumeric() || "/.#_-".contains(c);
+        let mut links = Vec::new();
+        for (_, _, text) in FILES.iter().chain([&("page.html", "", PAGE)]) {
+            let words = text.split(|c| !is_of_link(c));
+            links.extend(
+                words.filter(|word| word.contains(".md")).map(|word| word.trim_start_matches("/docs/")),
+            );
+        }
+        assert!(links.len() > 10, "{links:?}");
+        for link in links {
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let page = hostler_docs::file(path).unwrap_or_else(|| panic!("{link}: no such page"));
+            let text = String::from_utf8(page.content()).unwrap();
+            assert!(
+                heading.is_empty() || text.contains(&format!(" id=\"{heading}\"")),
+                "{link}: no such heading"
+            );
+        }
+    }
 }

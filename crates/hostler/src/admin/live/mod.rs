@@ -97,8 +97,10 @@ async fn refusals() -> Response {
             RefusalCause::Operator => "the configuration or the machine",
             RefusalCause::Overload => "too many requests",
         };
-        let text =
-            json!({ "status": facts.status, "cause": cause, "when": facts.when, "remedy": facts.remedy });
+        let page = format!("reference/refusals.md#{}-{}", facts.reason, facts.status);
+        let text = json!({
+            "status": facts.status, "cause": cause, "when": facts.when, "remedy": facts.remedy, "page": page,
+        });
         (facts.reason, text)
     });
     let explained: serde_json::Map<_, _> =

@@ -14,6 +14,11 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** A link to a page of the documentation, which Hostler serves too. It opens beside the live page. */
+export function pageLink(page, text) {
+  return element('a', { href: `/docs/${page}`, target: '_blank' }, text);
+}
+
 /** Sets the text only if it has changed. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;

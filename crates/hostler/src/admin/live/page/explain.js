@@ -1,5 +1,5 @@
 // Explanations of refusals and workers in a dialog. The texts on refusals are those of the reference.
-import { at, element } from './elements.js';
+import { at, element, pageLink } from './elements.js';
 import { bytes, micros, millis, percent } from './format.js';
 import { ask } from './stream.js';
 import { askPool, askWorker } from './actions.js';
@@ -22,9 +22,9 @@ let refusals = null;
 export async function explainRefusal(reason) {
   refusals ??= await (await ask('/live/refusals')).json().catch(() => null);
   const about = refusals?.[reason];
-  if (!about) return open(`Refusal: ${reason}`, [element('p', {}, 'See docs/reference/refusals.md.')]);
+  if (!about) return open(`Refusal: ${reason}`, [more('reference/refusals.md', 'All refusals')]);
   const facts = [['status', about.status], ['when', about.when], ['whose fault', about.cause], ['what to do', about.remedy]];
-  open(`Refusal: ${reason}`, [list(facts.filter(([, text]) => text)), element('p', { class: 'quiet' }, 'All refusals: docs/reference/refusals.md')]);
+  open(`Refusal: ${reason}`, [list(facts.filter(([, text]) => text)), more(about.page, 'More about this refusal')]);
 }
 
 /** Says what a worker does, why, and where it hung last. */
@@ -58,6 +58,7 @@ export function explainWorker(pool, name, about) {
   const turn = worker.drained_ms == null ? 'drain' : 'undrain';
   const act = element('button', { type: 'button', onclick: () => (at('explain').close(), askWorker(turn, pool, name)) }, `${turn === 'drain' ? 'Drain' : 'Undrain'} ${pool}/${name}`);
   parts.push(element('div', { class: 'buttons' }, act, element('button', { type: 'button', onclick: () => (at('explain').close(), askPool('restart', pool)) }, `Restart the workers of ${pool}`)));
+  parts.push(more(worker.hung_ago_ms != null ? 'guide/failures.md#a-worker-hangs' : 'guide/seeing.md#workers', 'More about workers'));
   open(`Worker ${pool}/${name}`, parts);
 }
 
@@ -65,7 +66,7 @@ function explainMember(pool, name, about) {
   const check = about?.health_checks?.find(({ member }) => member === name);
   const facts = [['pool', pool], ['health checks', check && `${check.passed} passed, ${check.failed} failed`], ['last failure', check?.last_failure]];
   const text = about?.workers ? 'This worker has gone.' : 'Another program serves this address. Hostler sends it requests and does not start it.';
-  open(`Member ${name}`, [element('p', {}, text), list(facts.filter(([, value]) => value))]);
+  open(`Member ${name}`, [element('p', {}, text), list(facts.filter(([, value]) => value)), more(about?.workers ? 'guide/seeing.md#workers' : 'guide/members.md', 'More about members')]);
 }
 
 function list(facts) {
@@ -76,4 +77,8 @@ function open(title, parts) {
   at('explain-title').textContent = title;
   at('explain-body').replaceChildren(...parts);
   if (!at('explain').open) at('explain').showModal();
+}
+
+function more(page, text) {
+  return element('p', {}, pageLink(page, text));
 }

@@ -1,5 +1,5 @@
 // The live page: connects the events of Hostler with the sections. Knows which section takes which event.
-import { at, element, say } from './elements.js';
+import { at, element, pageLink, say } from './elements.js';
 import { askPurge, askToken, forgetToken } from './actions.js';
 import { bytes, count, millis } from './format.js';
 import { explainWorker } from './explain.js';
@@ -64,34 +64,35 @@ function facts(status) {
   shown.forEach(([, text], index) => say(place.children[index].lastChild, text));
 }
 
-/** What needs attention, the most urgent first. */
+/** What needs attention, the most urgent first: kind, text, page about it, and the worker it is about with what its name does. */
 function notices(status) {
   const all = [];
   for (const pool of status.pools) {
     for (const worker of (pool.workers ?? []).filter(pools.isHung)) {
       const where = worker.stack?.[0] ? ` in ${worker.stack[0]}` : '';
-      all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
+      all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, 'guide/failures.md#a-worker-hangs', `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
     }
-    if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Requests that would wait long are refused. Add workers, or make the slowest route faster.`]);
-    if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`]);
-    if (pool.rollout?.running_ms != null) all.push(['warn', `${pool.name} restarts: ${pool.rollout.done} of ${pool.rollout.total} workers are new.`]);
-    if (pool.rollout?.last?.succeeded === false) all.push(['bad', `The last restart of ${pool.name} failed ${millis(pool.rollout.last.ago_ms)} ago: ${pool.rollout.last.result}`]);
-    for (const kept of pool.kept_off) all.push(['warn', `${pool.name}: requests like ${kept.request} are refused for ${millis(kept.for_ms)}, because workers died over them.`]);
+    if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Requests that would wait long are refused. Add workers, or make the slowest route faster.`, 'concepts/overload.md']);
+    if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`, 'guide/failures.md#a-pool-is-paused']);
+    if (pool.rollout?.running_ms != null) all.push(['warn', `${pool.name} restarts: ${pool.rollout.done} of ${pool.rollout.total} workers are new.`, 'guide/failures.md#a-pool-restarts']);
+    if (pool.rollout?.last?.succeeded === false) all.push(['bad', `The last restart of ${pool.name} failed ${millis(pool.rollout.last.ago_ms)} ago: ${pool.rollout.last.result}`, 'guide/failures.md#a-restart-fails-because-the-new-version-does-not-boot']);
+    for (const kept of pool.kept_off) all.push(['warn', `${pool.name}: requests like ${kept.request} are refused for ${millis(kept.for_ms)}, because workers died over them.`, 'guide/failures.md#the-same-request-kills-workers-again-and-again']);
   }
-  if (status.state === 'draining') all.push(['warn', 'Hostler stops: it finishes what it has accepted.']);
-  if (status.last_reload?.ok === false) all.push(['bad', `The last reload failed: ${status.last_reload.text.join('; ')}`]);
-  if (status.log.stuck_ms != null) all.push(['warn', `The reader of the log has read nothing for ${millis(status.log.stuck_ms)}.`]);
-  for (const { severity, text, action, page } of status.advice ?? []) all.push([severity === 'critical' ? 'bad' : 'warn', `${text}${/[.?]$/.test(text) ? '' : '.'} ${action} (docs/${page})`]);
+  if (status.state === 'draining') all.push(['warn', 'Hostler stops: it finishes what it has accepted.', 'guide/failures.md#hostler-is-stopped-sigterm-sigint']);
+  if (status.last_reload?.ok === false) all.push(['bad', `The last reload failed: ${status.last_reload.text.join('; ')}`, 'guide/failures.md#a-reload-has-a-bad-configuration']);
+  if (status.log.stuck_ms != null) all.push(['warn', `The reader of the log has read nothing for ${millis(status.log.stuck_ms)}.`, 'guide/failures.md#hostler-writes-its-log-to-a-pipe-that-is-full']);
+  for (const { severity, text, action, page } of status.advice ?? []) all.push([severity === 'critical' ? 'bad' : 'warn', `${text}${/[.?]$/.test(text) ? '' : '.'} ${action}`, page]);
   const place = at('notices');
   // A rebuilt button would lose the focus.
-  const key = all.map(([kind, text, name]) => `${kind} ${name ?? ''} ${text.replace(/\d+(\.\d+)? (µs|ms|s|min)/g, '')}`).join('\n');
+  const key = all.map(([kind, text, page, name]) => `${kind} ${name ?? ''} ${page} ${text.replace(/\d+(\.\d+)? (µs|ms|s|min)/g, '')}`).join('\n');
   if (place.dataset.key !== key) {
     place.dataset.key = key;
-    place.replaceChildren(...all.map(([kind, , name]) => element('p', { class: `notice ${kind}` }, ...(name ? [element('button', { type: 'button', class: 'words' }, name), ' '] : []), element('span'))));
+    place.replaceChildren(...all.map(([kind, , page, name]) => element('p', { class: `notice ${kind}` },
+      ...(name ? [element('button', { type: 'button', class: 'words' }, name), ' '] : []), element('span'), ' ', pageLink(page, 'More about this'))));
   }
-  all.forEach(([, text, , act], index) => {
+  all.forEach(([, text, , , act], index) => {
     const node = place.children[index];
-    say(node.lastChild, text);
+    say(node.querySelector('span'), text);
     if (act) node.querySelector('button').onclick = act;
   });
 }
