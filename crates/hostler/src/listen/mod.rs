@@ -60,6 +60,9 @@ pub use shard::Shard;
 use socket::BACKLOG;
 pub use socket::bind;
 
+/// How many bytes the kernel may hold beyond the client's window. The socket is writable again when half of them are sent.
+const UNSENT: u32 = 32 * 1024;
+
 /// What follows the last HTTP/1.1 exchange of a connection.
 enum AfterHttp1 {
     /// The connection is closed.
@@ -131,6 +134,7 @@ impl Shard {
         if stream.set_nodelay(true).is_err() {
             return;
         }
+        limit_unsent(&stream);
         let Ok(local) = stream.local_addr() else { return };
         let mut origin = ConnectionOrigin::new(peer, local);
         if uses_last_descriptors(&stream, settings.descriptor_limit) {
@@ -268,6 +272,17 @@ impl Shard {
         }
         outcome
     }
+}
+
+/// Limits the unsent bytes that the kernel holds for a connection (`TCP_NOTSENT_LOWAT`). Otherwise the kernel takes megabytes for a client
+/// that does not read, and a slow client looks stalled for a long time. A listener would pass the option on, but not to a connection that
+/// came before it had the option: a client of systemd's socket, or one that connects while Hostler starts.
+fn limit_unsent(stream: &TcpStream) {
+    // On a system without this option, slow clients only look slower than they are.
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (stream, UNSENT);
 }
 
 fn is_transient(error: &std::io::Error) -> bool {

@@ -26,26 +26,11 @@ pub fn bind(mut address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener
         let socket = socket(address, true)?;
         // The first socket finds the free port and keeps it, so that no other process can take it.
         address = socket.local_addr()?.as_socket().unwrap_or(address);
-        limit_unsent(&socket);
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         listeners.push(socket.into());
     }
     Ok(listeners)
-}
-
-/// How many bytes the kernel may hold beyond the client's window. The socket is writable again when half of them are sent.
-const UNSENT: u32 = 32 * 1024;
-
-/// Limits the unsent bytes that the kernel holds for each connection of the listener (`TCP_NOTSENT_LOWAT`). Otherwise the kernel takes
-/// megabytes for a client that does not read, and a slow client looks stalled for a long time. A connection has the limit only if the
-/// listener had it when the connection came.
-fn limit_unsent(listener: &Socket) {
-    // On a system without this option, slow clients only look slower than they are.
-    #[cfg(target_os = "linux")]
-    let _ = listener.set_tcp_notsent_lowat(UNSENT);
-    #[cfg(not(target_os = "linux"))]
-    let _ = (listener, UNSENT);
 }
 
 fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
@@ -59,20 +44,4 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     socket.set_reuse_port(reuse_port)?;
     socket.bind(&address.into())?;
     Ok(socket)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpStream;
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_first_connection_has_the_limit_of_unsent_bytes_before_it_is_accepted() {
-        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 1).unwrap().remove(0);
-        listener.set_nonblocking(false).unwrap();
-        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (accepted, _) = listener.accept().unwrap();
-        assert_eq!(socket2::SockRef::from(&accepted).tcp_notsent_lowat().unwrap(), UNSENT);
-    }
 }

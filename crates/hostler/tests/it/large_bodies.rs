@@ -1,5 +1,6 @@
 //! Large bodies: files that are sent by the kernel, answers and uploads that come fast, and what is left when one side ends early.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -101,6 +102,33 @@ async fn a_slow_client_gets_all_of_a_large_file_and_one_that_reads_nothing_is_cu
     let line = site.access(&format!("{path}?idle")).await;
     assert_eq!(line["aborted"], "client stalled", "{line}");
     assert!(line["bytes_out"].as_u64().unwrap() < 8 * MIB as u64, "{line}");
+}
+
+/// Its connection is older than all settings of the listener, as with systemd's socket activation.
+#[tokio::test]
+async fn a_slow_client_that_came_before_hostler_is_not_taken_for_stalled() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let plan = site(&format!(
+        "[server]\nlisten = '{address}'\nsend_timeout = '2s'\n[[routes]]\nmatch = '*'\nstatic = 'public'"
+    ))
+    .given([socket], "hostler.socket");
+    let folder = plan.folder().join("public");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("file"), patterned(8 * MIB)).unwrap();
+    let mut slow = client_with_window(4096, address).await;
+    slow.send("GET /file HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let site = plan.start().await;
+    slow.next_head().await.unwrap();
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    let mut read = Vec::new();
+    for _ in 0..30 {
+        ticks.tick().await;
+        read.extend(slow.read_exactly(16_384).await);
+    }
+    read.extend(slow.read_exactly(8 * MIB - read.len()).await);
+    assert!(read == patterned(8 * MIB));
+    assert_eq!(site.access("/file").await["bytes_out"], 8 * MIB);
 }
 
 #[tokio::test]
