@@ -2,7 +2,7 @@
 //! trust.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -29,6 +29,19 @@ pub struct ClientsView {
     pub refused_connections: u64,
     /// Requests that were refused because the client had reached its limit.
     pub refused_requests: u64,
+    /// Requests and tunnels that are under way, of clients whose requests have a limit.
+    pub requests: usize,
+    /// The client that has the most of them. None while there are none.
+    pub busiest: Option<BusiestClient>,
+}
+
+/// The client with the most requests under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BusiestClient {
+    /// Its address. The first address of its network for IPv6.
+    pub client: IpAddr,
+    /// Its requests and tunnels that are under way.
+    pub requests: usize,
 }
 
 /// What counts as one client: an IPv4 address, or an IPv6 network of 64 bits, which a provider's customer has (RFC 6177).
@@ -43,6 +56,13 @@ impl Network {
         match ip.to_canonical() {
             IpAddr::V4(ip) => Self::V4(ip.to_bits()),
             IpAddr::V6(ip) => Self::V6((ip.to_bits() >> 64) as u64),
+        }
+    }
+
+    fn first_address(self) -> IpAddr {
+        match self {
+            Self::V4(bits) => Ipv4Addr::from_bits(bits).into(),
+            Self::V6(bits) => Ipv6Addr::from_bits(u128::from(bits) << 64).into(),
         }
     }
 
@@ -86,11 +106,24 @@ impl Clients {
     }
 
     pub fn view(&self) -> ClientsView {
-        ClientsView {
-            counted: self.tables.iter().map(|table| lock(table).len()).sum(),
+        let mut view = ClientsView {
             refused_connections: self.refused_connections.load(Relaxed),
             refused_requests: self.refused_requests.load(Relaxed),
+            ..ClientsView::default()
+        };
+        for table in &self.tables {
+            // The last owner of an entry takes the lock when it drops it, so none is dropped under the lock.
+            let loads: Vec<_> = lock(table).values().filter_map(Weak::upgrade).collect();
+            view.counted += loads.len();
+            for load in loads {
+                let requests = load.requests.load(Relaxed);
+                view.requests += requests;
+                if requests > view.busiest.map_or(0, |busiest| busiest.requests) {
+                    view.busiest = Some(BusiestClient { client: load.network.first_address(), requests });
+                }
+            }
         }
+        view
     }
 
     fn table(&self, network: Network) -> MutexGuard<'_, HashMap<Network, Weak<ClientLoad>>> {
@@ -211,8 +244,24 @@ mod tests {
         assert!(ClientRequest::new(load.clone(), 1).is_err());
         drop(request);
         assert!(ClientRequest::new(load.clone(), 1).is_ok());
-        assert_eq!(clients.view(), ClientsView { counted: 1, refused_connections: 1, refused_requests: 1 });
+        let seen =
+            ClientsView { counted: 1, refused_connections: 1, refused_requests: 1, ..Default::default() };
+        assert_eq!(clients.view(), seen);
         assert!(load.is_first_refusal() && !load.is_first_refusal());
+    }
+
+    #[test]
+    fn the_client_with_the_most_requests_is_told() {
+        let clients = Arc::new(Clients::default());
+        let begin = |text: &str, count: usize| -> Vec<_> {
+            (0..count).map(|_| ClientRequest::new(clients.find(ip(text)), 100).ok().unwrap()).collect()
+        };
+        let held = [begin("192.0.2.1", 3), begin("2001:db8:1:2::9", 5), begin("192.0.2.2", 1)];
+        let view = clients.view();
+        let busiest = BusiestClient { client: ip("2001:db8:1:2::"), requests: 5 };
+        assert_eq!((view.counted, view.requests, view.busiest), (3, 9, Some(busiest)));
+        drop(held);
+        assert_eq!(clients.view(), ClientsView::default());
     }
 
     #[test]

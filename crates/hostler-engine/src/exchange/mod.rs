@@ -42,7 +42,7 @@ use hostler_coding::EncodingPlan;
 
 pub use body::{Body, BodyError, BodySource, Downstream, InMemory, NoClient};
 pub use buckets::{BucketCharge, Empty, Left, MOST_KEYS, Refill, TokenBuckets};
-pub use clients::{ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
+pub use clients::{BusiestClient, ClientConnection, ClientLoad, ClientRequest, Clients, ClientsView};
 pub use clock::Clocked;
 pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTunnel};
 pub use costs::{BySpan, LedgerRow};

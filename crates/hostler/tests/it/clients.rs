@@ -44,6 +44,31 @@ async fn a_client_with_too_many_connections_gets_a_refusal_and_others_are_served
 }
 
 #[tokio::test]
+async fn the_status_names_the_client_with_the_most_requests() {
+    let app = upstream().holds_requests().start().await;
+    // By default there is no limit for a loopback address, so its requests are not counted.
+    let site = in_front_of(&app, "server.client_requests = 100\npools.app.concurrency = 1").await;
+    let mut waiting = Vec::new();
+    for client in ["127.0.0.1", "127.0.0.2", "127.0.0.2"] {
+        let mut connection = site.connect_from(client).await;
+        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        waiting.push(connection);
+    }
+    site.settles("app", 1, 2).await;
+    let clients = &site.status().await["connections"]["clients"];
+    assert_eq!((&clients["counted"], &clients["requests"]), (&2.into(), &3.into()), "{clients}");
+    assert_eq!(clients["busiest"], serde_json::json!({ "client": "127.0.0.2", "requests": 2 }));
+    app.release_all();
+    for mut connection in waiting {
+        connection.answer().await.assert_status(200);
+    }
+    eventually("no request under way", async || {
+        (site.status().await["connections"]["clients"]["busiest"].is_null()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_client_that_goes_on_connecting_cannot_use_up_all_connections() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.client_connections = 5\nserver.max_connections = 40").await;

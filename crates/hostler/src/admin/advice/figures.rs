@@ -98,6 +98,7 @@ pub struct PoolFigures {
     pub kept_off: Vec<Arc<str>>,
     /// The key of a fair pool that has cost the most in the last minute. None if there are no two keys.
     pub dearest: Option<KeyFigures>,
+    pub is_fair: bool,
 }
 
 /// A key under which requests share the slots of a fair pool.
@@ -248,6 +249,7 @@ impl PoolFigures {
             boots: pool.boots.unwrap_or_default(),
             kept_off: pool.kept_off.iter().map(|kept_off| kept_off.request.clone()).collect(),
             dearest: pool.fair.as_ref().and_then(KeyFigures::of),
+            is_fair: pool.fair.is_some(),
         }
     }
 }

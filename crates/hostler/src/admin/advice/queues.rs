@@ -5,7 +5,7 @@ use std::time::Duration;
 use hostler_worker::WorkerState;
 
 use super::figures::{Figures, MemberOut, PoolFigures};
-use super::finding::{Finding, line, sentences, time};
+use super::finding::{Finding, line, percent, sentences, time};
 use super::history::View;
 use super::table;
 
@@ -19,6 +19,7 @@ pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
         refused(pool, before, found);
         long_wait(view, pool, before, found);
         dear_key(pool, before, found);
+        one_client(view, pool, found);
         standing(pool, found);
         members(pool, found);
     }
@@ -95,6 +96,22 @@ fn dear_key(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) 
         key.share.floor(),
     );
     found.push(Finding::of_pool(table::DEAR_KEY, &pool.name, &text));
+}
+
+/// In order of arrival, requests of other clients wait behind those of one client.
+fn one_client(view: View<'_>, pool: &PoolFigures, found: &mut Vec<Finding>) {
+    const MANY: usize = 20;
+    let clients = &view.now.clients;
+    let Some(busiest) = clients.busiest.filter(|busiest| busiest.requests >= MANY) else { return };
+    let has_most = percent(busiest.requests as u64, clients.requests as u64) >= 60;
+    if pool.is_fair || pool.paused || pool.queue_length < MANY || !has_most || clients.counted < 2 {
+        return;
+    }
+    let text = format!(
+        "client {} has {} of {} requests under way, and {} requests wait",
+        busiest.client, busiest.requests, clients.requests, pool.queue_length,
+    );
+    found.push(Finding::of_pool(table::ONE_CLIENT, &pool.name, &text));
 }
 
 /// The share of the usable CPUs that was busy.

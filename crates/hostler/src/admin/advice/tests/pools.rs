@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hostler_engine::exchange::{BusiestClient, ClientsView};
 use hostler_worker::{HeapUse, WorkerState};
 
 use super::super::figures::KeyFigures;
@@ -28,6 +29,14 @@ fn not_ready(scene: &mut Scene) {
 fn one_worker(scene: &mut Scene) {
     scene.web().workers.as_mut().unwrap().truncate(1);
     scene.died(&[30], None, false);
+}
+
+/// One client has so many of a hundred requests, and a pool has a queue.
+fn crowded(scene: &mut Scene, requests: usize) {
+    let client = "203.0.113.7".parse().unwrap();
+    let busiest = Some(BusiestClient { client, requests });
+    scene.now.clients = ClientsView { counted: 12, requests: 100, busiest, ..ClientsView::default() };
+    scene.web().queue_length = 30;
 }
 
 pub(super) const QUEUES: &[AdviceCase] = &[
@@ -73,6 +82,30 @@ pub(super) const QUEUES: &[AdviceCase] = &[
                 scene.web().dearest = Some(KeyFigures { key: "crawler GPTBot".into(), share: 59.0 });
             },
             |scene| scene.web().counters.queued = 40,
+        ],
+    },
+    AdviceCase {
+        row: table::ONE_CLIENT,
+        raised: |scene| crowded(scene, 80),
+        text: "web: client 203.0.113.7 has 80 of 100 requests under way, and 30 requests wait",
+        quiet: &[
+            |scene| crowded(scene, 59),
+            |scene| {
+                crowded(scene, 80);
+                scene.web().queue_length = 19;
+            },
+            |scene| {
+                crowded(scene, 80);
+                scene.now.clients.counted = 1;
+            },
+            |scene| {
+                crowded(scene, 80);
+                scene.web().is_fair = true;
+            },
+            |scene| {
+                crowded(scene, 19);
+                scene.now.clients.requests = 20;
+            },
         ],
     },
     AdviceCase {
