@@ -135,6 +135,7 @@ test('an overloaded pool says so, and each refusal is explained', async () => {
   const dialog = page.locator('#explain');
   await dialog.getByText('what to do').waitFor();
   assert.match(await dialog.textContent(), /too many requests/);
+  assert.match((await dialog.locator('code').allTextContents()).join(), /queue\.(limit|policy)/);
   const [about] = await Promise.all([page.context().waitForEvent('page'), dialog.getByText('More about this refusal').click()]);
   await about.waitForLoadState();
   assert.match(about.url(), /\/docs\/reference\/refusals\.md#(queue_full|overloaded)-503$/);

@@ -23,8 +23,8 @@ export async function explainRefusal(reason) {
   refusals ??= await (await ask('/live/refusals')).json().catch(() => null);
   const about = refusals?.[reason];
   if (!about) return open(`Refusal: ${reason}`, [more('reference/refusals.md', 'All refusals')]);
-  const facts = [['status', about.status], ['when', about.when], ['whose fault', about.cause], ['what to do', about.remedy]];
-  open(`Refusal: ${reason}`, [list(facts.filter(([, text]) => text)), more(about.page, 'More about this refusal')]);
+  const facts = [['status', [about.status]], ['when', withCode(about.when)], ['whose fault', [about.cause]], ['what to do', withCode(about.remedy)]];
+  open(`Refusal: ${reason}`, [list(facts.filter(([, parts]) => parts.some(Boolean))), more(about.page, 'More about this refusal')]);
 }
 
 /** Says what a worker does, why, and where it hung last. */
@@ -70,7 +70,12 @@ function explainMember(pool, name, about) {
 }
 
 function list(facts) {
-  return element('dl', {}, ...facts.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, String(text))]));
+  return element('dl', {}, ...facts.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, ...[text].flat())]));
+}
+
+/** A text of the reference: what stands between backticks is code. */
+function withCode(text) {
+  return text.split('`').map((part, at) => (at % 2 === 1 ? element('code', {}, part) : part));
 }
 
 function open(title, parts) {
