@@ -27,7 +27,7 @@ ${table(['part', 'targets', ''], met)}
 
 ${sitting(parts.map(({ result }) => result))}${missing(parts, names)}
 
-${table(['part', 'commit', 'measured', 'rounds', 'took'], parts.map(({ result }) => where(result)))}
+${table(['part', 'commit', 'processor', 'measured', 'rounds', 'took'], parts.map(({ result }) => where(result)))}
 `;
 }
 
@@ -56,8 +56,10 @@ function counted(all) {
 /** Says whether the parts can be read together: one run, one commit, a clean tree. */
 function sitting(results) {
   const commits = new Set(results.map(({ commit }) => commit));
+  const processors = new Set(results.map(({ machine }) => machine.cpu));
   const sittings = new Set(results.map((result) => result.sitting ?? result.date));
   const marks = [
+    processors.size > 1 && `**These parts were measured on ${processors.size} different processors.**`,
     commits.size > 1 && `**These parts were measured at ${commits.size} different commits.**`,
     results.some(({ dirty }) => dirty) && '**Some parts were measured with uncommitted changes.**',
     results.some(({ binary }) => binary) && '**Some parts were measured with a program that `HOSTLER_BIN` named.** Its commit is not known.',
@@ -68,7 +70,7 @@ function sitting(results) {
   return [one, ...marks].join(' ');
 }
 
-function where({ scenario, commit, dirty, binary, date, settings, took_s: seconds }) {
+function where({ scenario, commit, machine, dirty, binary, date, settings, took_s: seconds }) {
   const marks = [dirty && 'with uncommitted changes', binary && 'HOSTLER_BIN'].filter(Boolean);
-  return [scenario, `\`${commit.slice(0, 12)}\`${marks.length > 0 ? ` (${marks.join(', ')})` : ''}`, date.slice(0, 16).replace('T', ' '), String(settings.rounds), seconds === undefined ? '–' : duration(seconds)];
+  return [scenario, `\`${commit.slice(0, 12)}\`${marks.length > 0 ? ` (${marks.join(', ')})` : ''}`, machine.cpu, date.slice(0, 16).replace('T', ' '), String(settings.rounds), seconds === undefined ? '–' : duration(seconds)];
 }

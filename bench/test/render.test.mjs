@@ -80,9 +80,9 @@ test('the first page says where each part was measured, and marks what makes a f
   Object.assign(one, { sitting: 'a', took_s: 400 });
   Object.assign(two, { sitting: 'a', took_s: 260 });
   assert.match(first(), /in one sitting of 11 min\./);
-  Object.assign(two, { sitting: 'b', commit: 'f'.repeat(40), dirty: true, binary: '/tmp/hostler' });
-  assert.match(first(), /in 2 sittings\. \*\*These parts were measured at 2 different commits\.\*\*.*uncommitted changes.*HOSTLER_BIN/);
-  assert.match(first(), /tail \| `ffffffffffff` \(with uncommitted changes, HOSTLER_BIN\) \|/);
+  Object.assign(two, { sitting: 'b', commit: 'f'.repeat(40), dirty: true, binary: '/tmp/hostler', machine: { ...two.machine, cpu: 'another' } });
+  assert.match(first(), /in 2 sittings\. .*on 2 different processors.*\*\*These parts were measured at 2 different commits\.\*\*.*uncommitted changes.*HOSTLER_BIN/);
+  assert.match(first(), /tail \| `ffffffffffff` \(with uncommitted changes, HOSTLER_BIN\) \| another \|/);
 });
 
 test('a run without Hostler has no verdict', () => {
