@@ -79,7 +79,7 @@ export function render(results) {
   return `<!-- Rendered by bench/render.mjs from bench/results/*.json. Do not edit: run \`npm run bench\`. -->
 # Bench results
 
-Absolute times are valid for the machine named beside them. Ratios of runs side by side depend less on the machine, but they do, above all on what its kernel takes for a system call.
+Absolute times are valid for the machine named beside them. Ratios of runs side by side depend less on the machine, but they do.
 
 \`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: ${names.slice(0, -1).join(', ')} or ${names.at(-1)}.
 [README.md](README.md) describes the method and its limits.

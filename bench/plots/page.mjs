@@ -40,7 +40,7 @@ function page(parts) {
 
 ${counted(parts.flatMap(({ targets }) => targets))}
 [All figures](../bench/RESULTS.md) has the machine, the versions, the method and every number. [The method](../bench/README.md) says what each part measures.
-Absolute times are valid for that machine. Ratios of runs side by side depend less on the machine, but they do, above all on what its kernel takes for a system call.
+Absolute times are valid for that machine. Ratios of runs side by side depend less on the machine, but they do.
 
 ## What is not met
 

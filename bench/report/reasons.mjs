@@ -49,7 +49,7 @@ export const reasons = {
   },
   render: {
     'batches/s, a list of 16 homes (243 elements)': 'Most of the time is React\'s, which is the same on both sides.',
-    'batches/s, a button (1 element)': 'The way there and back counts here, and it depends on the processor: on an Intel Xeon the rounds were 1.44 to 1.51 (commit d6de9a02).',
+    'batches/s, a button (1 element)': 'The way there and back counts here. On an Intel Xeon the rounds were 1.44 to 1.51 (commit d6de9a02); whether the processor or the program makes the difference was not measured.',
   },
   cache: {
     '100 kB, one page: CPU of a hit / the better cache': 'nginx sends the page from a file by sendfile, so the server copies no body. Hostler has it in memory, and the kernel copies it into its buffers.',

@@ -31,6 +31,18 @@ async fn get(client: &mut Client, path: &str, fields: &str) -> Vec<u8> {
     client.answer().await.body
 }
 
+/// Reads so many pieces of 16 KiB, ten in a second, and then the rest at once.
+async fn read_slowly(client: &mut Client, bytes: usize, pieces: usize) -> Vec<u8> {
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    let mut read = Vec::new();
+    for _ in 0..pieces {
+        ticks.tick().await;
+        read.extend(client.read_exactly(16_384).await);
+    }
+    read.extend(client.read_exactly(bytes - read.len()).await);
+    read
+}
+
 #[tokio::test]
 async fn files_of_all_sizes_arrive_as_they_are_on_one_connection() {
     let sizes =
@@ -87,14 +99,7 @@ async fn a_slow_client_gets_all_of_a_large_file_and_one_that_reads_nothing_is_cu
     let mut slow = client_with_window(4096, site.address()).await;
     slow.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
     slow.next_head().await.unwrap();
-    let mut ticks = tokio::time::interval(Duration::from_millis(100));
-    let mut read = Vec::new();
-    for _ in 0..60 {
-        ticks.tick().await;
-        read.extend(slow.read_exactly(16_384).await);
-    }
-    read.extend(slow.read_exactly(8 * MIB - read.len()).await);
-    assert!(read == patterned(8 * MIB));
+    assert!(read_slowly(&mut slow, 8 * MIB, 60).await == patterned(8 * MIB));
     assert_eq!(site.access(&path).await["bytes_out"], 8 * MIB);
     let mut idle = client_with_window(4096, site.address()).await;
     idle.send(format!("GET {path}?idle HTTP/1.1\r\nHost: a\r\n\r\n")).await;
@@ -120,14 +125,7 @@ async fn a_slow_client_that_came_before_hostler_is_not_taken_for_stalled() {
     slow.send("GET /file HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let site = plan.start().await;
     slow.next_head().await.unwrap();
-    let mut ticks = tokio::time::interval(Duration::from_millis(100));
-    let mut read = Vec::new();
-    for _ in 0..30 {
-        ticks.tick().await;
-        read.extend(slow.read_exactly(16_384).await);
-    }
-    read.extend(slow.read_exactly(8 * MIB - read.len()).await);
-    assert!(read == patterned(8 * MIB));
+    assert!(read_slowly(&mut slow, 8 * MIB, 30).await == patterned(8 * MIB));
     assert_eq!(site.access("/file").await["bytes_out"], 8 * MIB);
 }
 

@@ -65,6 +65,7 @@ pub async fn file(Path((hash, name)): Path<(String, String)>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::docs::objection;
 
     #[test]
     fn the_page_with_all_its_files_is_below_150_kilobytes() {
@@ -92,13 +93,7 @@ mod tests {
         }
         assert!(links.len() > 10, "{links:?}");
         for link in links {
-            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
-            let page = hostler_docs::file(path).unwrap_or_else(|| panic!("{link}: no such page"));
-            let text = String::from_utf8(page.content()).unwrap();
-            assert!(
-                heading.is_empty() || text.contains(&format!(" id=\"{heading}\"")),
-                "{link}: no such heading"
-            );
+            assert_eq!(objection(link), None);
         }
     }
 }

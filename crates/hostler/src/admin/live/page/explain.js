@@ -23,8 +23,9 @@ export async function explainRefusal(reason) {
   refusals ??= await (await ask('/live/refusals')).json().catch(() => null);
   const about = refusals?.[reason];
   if (!about) return open(`Refusal: ${reason}`, [more('reference/refusals.md', 'All refusals')]);
-  const facts = [['status', [about.status]], ['when', withCode(about.when)], ['whose fault', [about.cause]], ['what to do', withCode(about.remedy)]];
-  open(`Refusal: ${reason}`, [list(facts.filter(([, parts]) => parts.some(Boolean))), more(about.page, 'More about this refusal')]);
+  const facts = [['status', about.status], ['when', about.when], ['whose fault', about.cause], ['what to do', about.remedy]];
+  const shown = facts.filter(([, text]) => text).map(([name, text]) => [name, withCode(String(text))]);
+  open(`Refusal: ${reason}`, [list(shown), more(about.page, 'More about this refusal')]);
 }
 
 /** Says what a worker does, why, and where it hung last. */
