@@ -112,7 +112,10 @@ fn menu(summary: &str) -> Vec<Line> {
     for line in lines.into_iter().rev() {
         let has_page = match (&line, kept.last()) {
             (Line::Page { .. }, _) => true,
-            (Line::Group { depth, .. }, Some(Line::Page { depth: inner, .. })) => inner > depth,
+            (
+                Line::Group { depth, .. },
+                Some(Line::Page { depth: inner, .. } | Line::Group { depth: inner, .. }),
+            ) => inner > depth,
             (Line::Part(_), Some(next)) => !matches!(next, Line::Part(_)),
             _ => false,
         };
@@ -130,7 +133,7 @@ fn contents(menu: &[Line]) -> String {
     for line in menu {
         let (depth, content) = match line {
             Line::Part(title) => {
-                let _ = writeln!(list, "<h2>{}</h2>", escaped(title));
+                let _ = writeln!(list, "<h2>{}</h2>", markdown(title));
                 continue;
             }
             Line::Group { depth, title } => (depth, markdown(title)),

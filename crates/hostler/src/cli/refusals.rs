@@ -19,7 +19,7 @@ pub(super) fn markdown() -> String {
             format_args!(
                 "| [`{}`](#{}) | {} | {} | {later} | {fallback} | {connection} |",
                 row.reason,
-                anchor(row),
+                row.anchor(),
                 row.status,
                 name(row.cause)
             ),
@@ -38,14 +38,10 @@ fn all() -> impl Iterator<Item = &'static RefusalFacts> {
     refusal::ALL.iter().chain(OBJECTIONS)
 }
 
+/// GitHub makes [`RefusalFacts::anchor`] of the heading.
 fn describe(row: &RefusalFacts, text: &mut String) {
     line(text, format_args!("\n### `{}` ({})", row.reason, row.status));
     line(text, format_args!("\n{}\n\n*What to do:* {}", row.when, row.remedy));
-}
-
-/// Where GitHub puts the heading of [`describe`].
-fn anchor(row: &RefusalFacts) -> String {
-    format!("{}-{}", row.reason, row.status)
 }
 
 fn name(cause: RefusalCause) -> &'static str {

@@ -38,6 +38,11 @@ impl RefusalFacts {
         Self { cause, when, remedy, ..self }
     }
 
+    /// Where its description begins on the page of refusals: the name of the heading there, without `#`.
+    pub fn anchor(&self) -> String {
+        format!("{}-{}", self.reason, self.status)
+    }
+
     const fn for_a_moment(self) -> Self {
         Self { retry_after: Some(1), ..self }
     }

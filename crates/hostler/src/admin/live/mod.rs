@@ -97,7 +97,7 @@ async fn refusals() -> Response {
             RefusalCause::Operator => "the configuration or the machine",
             RefusalCause::Overload => "too many requests",
         };
-        let page = format!("reference/refusals.md#{}-{}", facts.reason, facts.status);
+        let page = format!("reference/refusals.md#{}", facts.anchor());
         let text = json!({
             "status": facts.status, "cause": cause, "when": facts.when, "remedy": facts.remedy, "page": page,
         });
