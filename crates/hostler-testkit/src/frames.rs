@@ -72,9 +72,18 @@ impl Frame {
 
 /// Fields as literals without indexing and without Huffman coding (RFC 7541 section 6.2.2).
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    literals(0, fields)
+}
+
+/// Fields as literals that enter the dynamic table, without Huffman coding (RFC 7541 section 6.2.1). The last one has index 62 then.
+pub fn indexed_block(fields: &[(&str, &str)]) -> Vec<u8> {
+    literals(0x40, fields)
+}
+
+fn literals(kind: u8, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
-        block.push(0);
+        block.push(kind);
         for text in [name, value] {
             write_length(&mut block, text.len());
             block.extend_from_slice(text.as_bytes());

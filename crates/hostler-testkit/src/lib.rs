@@ -41,7 +41,7 @@ pub use answer::{ConnectionEnding, ReceivedAnswer};
 pub use authority::{Authority, IssuedCertificate, authority};
 pub use client::{Client, client, client_from, client_with_window, try_client, try_client_from};
 pub use eventually::{WAIT_LIMIT, eventually, within};
-pub use frames::{Frame, FrameClient, block, frame_client, frame_client_that_reads_late};
+pub use frames::{Frame, FrameClient, block, frame_client, frame_client_that_reads_late, indexed_block};
 pub use meddler::{Meddler, Meddling, meddler};
 pub use memcached::{memcached, memcached_at};
 pub use message::{MessageHead, chunked, request};

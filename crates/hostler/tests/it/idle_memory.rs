@@ -1,7 +1,11 @@
 //! Idle connections: they give back the memory of their last request, serve the next one all the same, and leave none when they close.
 
-use hostler_testkit::{Client, Site, authority, eventually, tls_clients, upstream};
+use hostler_testkit::{
+    Client, Frame, FrameClient, Site, authority, block, eventually, frame_client, indexed_block, tls_clients,
+    upstream,
+};
 
+use crate::in_front_of;
 use crate::tls::{ONE, started};
 
 const PLAIN: usize = 400;
@@ -57,4 +61,75 @@ async fn an_idle_connection_gives_its_memory_back_and_serves_its_next_requests()
     }
     drop(clients);
     eventually("memory as before", async || (memory(&site).await < before + MIB).then_some(())).await;
+}
+
+const END: u8 = Frame::END_HEADERS | Frame::END_STREAM;
+const METHOD_AND_SCHEME: [(&str, &str); 2] = [(":method", "GET"), (":scheme", "http")];
+
+/// Sends a request, and waits for the end of its answer.
+async fn ask(client: &mut FrameClient, stream: u32, head: Vec<u8>) {
+    client.send(&[Frame::new(Frame::HEADERS, END, stream, head)]).await;
+    let ends = |frame: &Frame| frame.stream == stream && frame.flags & Frame::END_STREAM != 0;
+    while !ends(&client.next().await.unwrap()) {}
+}
+
+async fn http2_clients_with_one_request_each(site: &Site, count: usize) -> Vec<FrameClient> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let mut client = frame_client(site.address()).await;
+        let table = indexed_block(&[(":authority", "a.test"), (":path", "/first")]);
+        ask(&mut client, 1, [block(&METHOD_AND_SCHEME), table].concat()).await;
+        clients.push(client);
+    }
+    clients
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_gives_its_buffers_back_and_serves_its_next_requests() {
+    const CONNECTIONS: usize = 400;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    drop(http2_clients_with_one_request_each(&site, CONNECTIONS).await);
+    eventually("no connection", async || (site.status().await["connections"]["open"] == 0).then_some(()))
+        .await;
+    let before = memory(&site).await;
+    let mut clients = http2_clients_with_one_request_each(&site, CONNECTIONS).await;
+    // With the buffers of `h2` it is about 23 KiB for each connection.
+    let most = before + CONNECTIONS as u64 * 12 * 1024;
+    eventually("memory to be given back", async || (memory(&site).await < most).then_some(())).await;
+    for (n, client) in clients.iter_mut().enumerate() {
+        if n % 2 == 0 {
+            client.send(&[Frame::new(Frame::PING, 0, 0, [7; 8])]).await;
+            assert_eq!(client.next_of(Frame::PING).await.payload, [7; 8]);
+        }
+        // 62 and 63 are the fields of the first request in the dynamic table.
+        ask(client, 3, [block(&METHOD_AND_SCHEME), vec![0x80 | 62, 0x80 | 63]].concat()).await;
+    }
+    assert_eq!(app.requests().len(), 3 * CONNECTIONS);
+    assert!(app.requests().iter().all(|seen| seen.target() == "/first"));
+}
+
+/// A client whose table has the paths of 100 requests: 40 bytes each, in frames of 15,000.
+async fn http2_client_with_a_full_table(site: &Site) -> FrameClient {
+    let (mut client, filler) = (frame_client(site.address()).await, "f".repeat(15_000));
+    for request in 0..100 {
+        let path = indexed_block(&[(":path", &format!("/{request}"))]);
+        let rest = block(&[(":authority", "a.test"), ("filler", &filler)]);
+        ask(&mut client, 2 * request + 1, [block(&METHOD_AND_SCHEME), path, rest].concat()).await;
+    }
+    client
+}
+
+#[tokio::test]
+async fn fields_in_the_table_of_a_client_do_not_keep_the_frames_that_brought_them() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    drop(http2_client_with_a_full_table(&site).await);
+    let before = memory(&site).await;
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(http2_client_with_a_full_table(&site).await);
+    }
+    // The frames have 30 MB.
+    eventually("memory as before", async || (memory(&site).await < before + 10 * MIB).then_some(())).await;
 }

@@ -15,6 +15,9 @@ use super::continuations::ContinuationJoiner;
 use super::flood::{Flood, FloodMeter};
 use crate::listen::Settings;
 
+/// The most bytes that are read at once for a connection at rest.
+const FIRST_READ: usize = 16 * 1024;
+
 /// Why a connection must end. `MeteredIo` sets it, and the session above reads it in the same task.
 #[derive(Default)]
 pub(super) struct EndReason(AtomicU8, OnceLock<Slow>);
@@ -154,6 +157,20 @@ impl MeteredIo {
             ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Waits for bytes while `h2` has no buffer to read them into. It reads them next.
+    pub fn poll_first_bytes(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match read_some(&mut self.stream, cx, FIRST_READ, <[u8]>::to_vec) {
+            Poll::Ready(Ok(bytes)) => self.early = bytes,
+            // `h2` gets the error, or the end of the stream, when it reads.
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => {
+                self.poll_slow(cx);
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
     }
 
     /// Ends the connection if a head is not complete in time.

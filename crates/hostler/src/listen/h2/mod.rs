@@ -27,6 +27,7 @@ use hostler_wire::Stream;
 use metered_io::{EndReason, MeteredIo};
 
 use super::Settings;
+use super::idle::ShortSilence;
 use super::shard::{ConnectionOrigin, Shard};
 use send_buffer::{SendPiece, SharedSendBuffer};
 pub use stream_tasks::StreamTasks;
@@ -84,6 +85,10 @@ struct Session {
     /// The deadline for what the connection waits for, depending on the phase.
     phase_deadline: Deadline,
     phase: ConnectionPhase,
+    /// The silence in the phase `Idle`.
+    silence: ShortSilence,
+    /// Whether the memory that only frames need is freed. Then `h2` is not polled before bytes come, because it would allocate its read buffer.
+    at_rest: bool,
     /// Whether the client was told that no more streams are accepted (GOAWAY).
     leaving: bool,
     /// Whether the connection was ended because of a flood or a slow client.
@@ -156,6 +161,8 @@ impl Shard {
             common,
             phase_deadline,
             phase: ConnectionPhase::Busy,
+            silence: ShortSilence::default(),
+            at_rest: false,
             leaving: false,
             is_aborted: false,
         })
@@ -200,6 +207,9 @@ async fn handshake(
 impl Session {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.common.waker.register(cx.waker());
+        if self.at_rest && !self.ends_rest(cx) {
+            return Poll::Pending;
+        }
         loop {
             match self.connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
@@ -248,8 +258,28 @@ impl Session {
             if self.phase != ConnectionPhase::Idle {
                 return Poll::Ready(());
             }
+            if self.silence.end(&self.phase_deadline, self.common.settings.idle_timeout)
+                && self.phase_deadline.poll_due(cx).is_pending()
+            {
+                // `poll_accept` has registered this task for the next bytes.
+                self.at_rest = self.connection.release_memory();
+                return Poll::Pending;
+            }
             self.leave();
         }
+    }
+
+    /// Whether a connection at rest has something to do: bytes have come, or it must end.
+    fn ends_rest(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.connection.io_mut().poll_first_bytes(cx).is_ready() {
+            self.at_rest = false;
+            self.silence.begin_again(&self.phase_deadline);
+        } else {
+            self.at_rest = self.common.end_reason.flood().is_none()
+                && !self.common.shard.connections.is_ending()
+                && self.phase_deadline.poll_due(cx).is_pending();
+        }
+        !self.at_rest
     }
 
     /// Tells the client that no more streams are accepted: first with the highest stream number, then with that of the last stream (RFC 9113
@@ -291,7 +321,9 @@ impl Session {
             match phase {
                 ConnectionPhase::Busy => self.phase_deadline.clear(),
                 ConnectionPhase::Sending => self.phase_deadline.set_after(settings.send_limits.send_timeout),
-                ConnectionPhase::Idle => self.phase_deadline.set_after(settings.idle_timeout),
+                ConnectionPhase::Idle => {
+                    self.silence = ShortSilence::begin(&self.phase_deadline, settings.idle_timeout);
+                }
                 ConnectionPhase::Leaving => self.phase_deadline.set_after(settings.linger_timeout),
             }
             self.phase = phase;
