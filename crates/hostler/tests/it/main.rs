@@ -41,6 +41,7 @@ mod rate_limits;
 mod whole;
 // Members
 mod cache_flights;
+mod cache_for_one;
 mod cache_forms;
 mod cache_hits;
 mod cache_keys;

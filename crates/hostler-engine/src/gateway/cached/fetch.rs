@@ -71,7 +71,10 @@ impl Fetch {
         thread: usize,
     ) -> Result<Answer, Refusal> {
         let wait_budget = self.wait_budget.unwrap_or_else(WaitBudget::begin);
+        let edits = exchange.to_client.own.len();
         loop {
+            // The client does not see an answer after which the request was sent again, nor the cookie of its member.
+            exchange.to_client.own.truncate(edits);
             self.note(exchange, None, false);
             let mark = exchange.to_member.own.len();
             let validates = self.prepare(exchange);
@@ -106,7 +109,11 @@ impl Fetch {
                     None => continue,
                 }
             }
-            return self.received(exchange, call, asked, target);
+            match self.received(exchange, call, asked, target) {
+                Some(answer) => return answer,
+                // The answer is for this client alone, so the member gets the client's own range.
+                None => continue,
+            }
         }
     }
 
@@ -116,7 +123,8 @@ impl Fetch {
         let validators = stale.as_ref().map(Validators::of).unwrap_or_default();
         let validates = validators != Validators::default();
         // As far as we know, the answer cannot be shared: the client's own conditions stay.
-        if self.flight.is_none() && !validates {
+        self.hides_conditions = self.flight.is_some() || validates;
+        if !self.hides_conditions {
             return false;
         }
         let own = &mut exchange.to_member.own;
@@ -131,24 +139,45 @@ impl Fetch {
         validates
     }
 
+    /// None if the request is to be sent again.
     fn received(
         &mut self,
         exchange: &mut Exchange,
         call: CallBox,
         asked: FetchMark,
         target: &PoolTarget,
-    ) -> Result<Answer, Refusal> {
+    ) -> Option<Result<Answer, Refusal>> {
         let Some(arrival) = self.arrival(exchange, &call, asked) else {
             self.settle_unshared(call.answer().status);
-            return Ok(call.into());
+            return self.for_one_client(exchange, call).map(Ok);
         };
-        match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
+        Some(match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
             Err(BrokenOff { refusal, flight }) => {
                 self.flight = flight;
                 self.failed(exchange, refusal)
             }
+        })
+    }
+
+    /// An answer that is neither stored nor shared. If the member has not seen the client's conditions, they are evaluated here: otherwise a
+    /// client with a valid copy would get it once more. A range is not cut here, because a member that has ranges finds it faster: the
+    /// request is sent again as the client has sent it, and None is returned.
+    fn for_one_client(&mut self, exchange: &mut Exchange, call: CallBox) -> Option<Answer> {
+        if !std::mem::take(&mut self.hides_conditions) {
+            return Some(call.into());
         }
+        if let Some(not_modified) = show::if_not_modified(exchange, &self.asks, call.answer()) {
+            call.abandon(exchange);
+            return Some(Answer::Whole(not_modified));
+        }
+        if !show::is_range_missing(exchange, &self.asks, call.answer()) {
+            return Some(call.into());
+        }
+        call.abandon(exchange);
+        // It is older than the answer that has just come.
+        self.stale = None;
+        None
     }
 
     /// How to read an answer that is stored or that others wait for. None if it is for this client alone.

@@ -31,6 +31,8 @@ pub(in crate::gateway) struct Fetch {
     pub(super) flight: Option<Flight<FetchOutcome>>,
     /// A stored answer that needs validation. It is also served if the member fails.
     pub(super) stale: Option<Arc<Entry>>,
+    /// The member does not see the client's own conditions and range.
+    pub(super) hides_conditions: bool,
     /// None: the wait has not begun.
     pub(super) wait_budget: Option<WaitBudget>,
 }
@@ -59,6 +61,7 @@ impl Fetch {
             selection: Vec::new(),
             flight: None,
             stale,
+            hides_conditions: false,
             wait_budget: None,
         })
     }

@@ -22,6 +22,8 @@ pub(super) fn begin(
     (key, stale): (Box<[u8]>, Arc<Entry>),
     thread: usize,
 ) {
+    // The client has got its answer. What is fetched now is whole.
+    let asks = RequestDirectives { conditional: false, ranged: false, ..asks };
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
     fetch.select(exchange, &stale.head);
     let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Moment::now())

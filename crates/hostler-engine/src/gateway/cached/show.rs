@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hostler_cache::{Condition, Method, Moment, Ranged, RequestDirectives, conditions, range, write_key};
+use hostler_cache::{
+    Condition, Head, Kept, Method, Moment, Ranged, RequestDirectives, conditions, range, write_key,
+};
 use hostler_coding::{self as coding, EncodingDecision};
-use hostler_wire::{BodyLength, Name, ResponseHead, Version, Whole};
+use hostler_wire::{BodyLength, Name, ResponseHead, Version, Whole, tokens};
 
 use super::request;
 use crate::cache::{
@@ -95,6 +97,33 @@ pub(super) fn coming(
         }
         Share::Nothing => Answer::Whole(not_modified(exchange, head, known)),
     })
+}
+
+/// The 304 for an answer that is for this client alone, if the client has it already. `head`: as it came from the member.
+pub(super) fn if_not_modified(
+    exchange: &Exchange,
+    asks: &RequestDirectives,
+    head: &ResponseHead,
+) -> Option<Whole> {
+    let (sent, lines, now) = (request::sent(exchange), HeadLines(&head.fields), Moment::now());
+    // Without a date of its last change, an answer that is not stored has changed now (RFC 9110 section 13.1.3).
+    let has = |head: &HeadLines<'_>, name| head.lines(name).next().is_some();
+    let is_comparable = has(&sent, "if-none-match") || has(&lines, "last-modified");
+    let is_known = asks.conditional
+        && is_comparable
+        && conditions(&sent, head.status, &lines, now) == Condition::NotModified;
+    is_known.then(|| not_modified(exchange, &cache::stored(head, &Kept::default(), now), None))
+}
+
+/// Whether the client wants a part of an answer of which all comes, from a member that has ranges.
+pub(super) fn is_range_missing(exchange: &Exchange, asks: &RequestDirectives, head: &ResponseHead) -> bool {
+    let units = head.fields.all(Name::AcceptRanges).flat_map(tokens);
+    let has_ranges = || units.into_iter().any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+    let lines = HeadLines(&head.fields);
+    // The length does not matter: the member says whether there is such a part.
+    asks.ranged
+        && has_ranges()
+        && range(&request::sent(exchange), head.status, &lines, u64::MAX) != Ranged::Whole
 }
 
 fn share(

@@ -1,0 +1,117 @@
+//! Answers of a route with a cache that are neither stored nor shared: what their one client gets for its own conditions and ranges.
+
+use hostler_testkit::{Seen, Step, text, upstream};
+
+use crate::cache_hits::{answer, asked, assert_cache, with_cache};
+use crate::site;
+
+/// More than `max_entry`.
+const FILM: usize = 9 << 20;
+
+/// A member that knows no conditions.
+fn page(fields: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
+    move |_| text(answer(fields, "hello"))
+}
+
+#[tokio::test]
+async fn a_client_that_has_an_answer_for_it_alone_already_gets_a_304() {
+    let fields = "Cache-Control: private\r\nETag: W/\"v1\"\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n\
+        Set-Cookie: n=1\r\nX-Other: 1\r\n";
+    let app = upstream().script(page(fields)).start().await;
+    let site = with_cache(&app).await;
+    for (path, condition) in [
+        ("/a", "If-None-Match: \"v0\", W/\"v1\"\r\n"),
+        ("/b", "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT\r\n"),
+    ] {
+        let known = asked(&site, "GET", path, condition).await;
+        known.assert_status(304).assert_says("").assert_no_field("x-other");
+        known.assert_field("etag", "W/\"v1\"").assert_field("cache-control", "private");
+        known.assert_field("set-cookie", "n=1");
+        assert_cache(&known, "fwd=uri-miss; fwd-status=200");
+    }
+    for (path, condition) in [
+        ("/c", "If-None-Match: \"v0\"\r\n"),
+        ("/d", "If-Modified-Since: Sun, 31 Dec 2023 23:59:59 GMT\r\n"),
+        ("/e", ""),
+    ] {
+        asked(&site, "GET", path, condition).await.assert_ok("hello").assert_field("x-other", "1");
+    }
+    assert_eq!(app.targets().len(), 5);
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn without_a_date_of_change_a_date_of_the_client_is_no_condition() {
+    let app = upstream().script(page("Cache-Control: private\r\n")).start().await;
+    let site = with_cache(&app).await;
+    let late = "If-Modified-Since: Fri, 01 Jan 2038 00:00:00 GMT\r\n";
+    asked(&site, "GET", "/", late).await.assert_ok("hello");
+}
+
+/// A member that answers a range with its first two bytes, and `If-None-Match` with a 304.
+fn film(fields: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
+    let whole = answer(fields, &"x".repeat(FILM));
+    move |seen| match (seen.field("if-none-match"), seen.field("range")) {
+        (Some(_), _) => text("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n"),
+        (None, Some(_)) => text(format!(
+            "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\nContent-Range: bytes 0-1/{FILM}\r\n{fields}\r\nxx"
+        )),
+        (None, None) => text(&whole),
+    }
+}
+
+#[tokio::test]
+async fn a_range_of_an_answer_that_is_too_large_to_store_comes_from_the_member() {
+    let fields = "Cache-Control: max-age=60\r\nAccept-Ranges: bytes\r\nETag: \"v1\"\r\n";
+    let app = upstream().script(film(fields)).start().await;
+    let site = with_cache(&app).await;
+    for range in ["Range: bytes=0-1\r\n", "Range: bytes=0-1\r\nIf-Range: \"v1\"\r\n"] {
+        let part = asked(&site, "GET", "/film", range).await;
+        part.assert_status(206).assert_says("xx").assert_field("content-range", &format!("bytes 0-1/{FILM}"));
+        assert_cache(&part, "fwd=uri-miss; fwd-status=206");
+    }
+    let ranges: Vec<_> = app.requests().iter().map(|seen| seen.field("range").is_some()).collect();
+    assert_eq!(ranges, [false, true, true], "the first answer shows that there is nothing to store");
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn the_whole_of_an_answer_that_is_not_stored_is_sent_where_no_part_is_wanted_or_known() {
+    let private = "Cache-Control: private\r\nETag: \"v1\"\r\n";
+    let with_ranges = "Cache-Control: private\r\nAccept-Ranges: bytes\r\nETag: \"v1\"\r\n";
+    for (fields, range) in [
+        (private, "Range: bytes=0-1\r\n"),
+        (with_ranges, "Range: bytes=0-1\r\nIf-Range: \"v0\"\r\n"),
+        (with_ranges, "Range: lines=0-1\r\n"),
+    ] {
+        let app = upstream().script(page(fields)).start().await;
+        let site = with_cache(&app).await;
+        asked(&site, "GET", "/", range).await.assert_ok("hello");
+        assert_eq!(app.targets().len(), 1, "{fields} {range}");
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_in_the_background_asks_for_no_range() {
+    let app = upstream().in_turn([
+        text(answer("Cache-Control: max-age=0, stale-while-revalidate=60\r\n", "hello")),
+        text(answer("Cache-Control: private\r\nAccept-Ranges: bytes\r\n", "mine")),
+    ]);
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("hello");
+    asked(&site, "GET", "/", "Range: bytes=0-1\r\n").await.assert_status(206).assert_says("he");
+    app.has_seen(2).await;
+    site.settles("app", 0, 0).await;
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_twice_gets_one_cookie_of_a_sticky_pool() {
+    let app = upstream().script(film("Cache-Control: private\r\nAccept-Ranges: bytes\r\n")).start().await;
+    let config = "pools.app.sticky = 'cookie'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = site(config).with("app", &app).start().await;
+    let part = asked(&site, "GET", "/film", "Range: bytes=0-1\r\n").await;
+    assert_eq!(part.assert_status(206).head.all("set-cookie").len(), 1, "{part:?}");
+    assert_eq!(app.targets().len(), 2);
+}
