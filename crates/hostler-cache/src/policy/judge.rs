@@ -96,9 +96,14 @@ pub fn is_failure(status: u16) -> bool {
 
 /// Whether a response with this status, which is not stored, takes the place of the stored one all the same. Most errors
 /// are about one client or one moment (400, 401, 403, 429, 500): RFC 9111 section 4.3.3 leaves it to the cache whether they
-/// replace the stored response, and one client could void it for all others.
+/// replace the stored response, and one client could void it for all others. So it could with a range or a condition of
+/// its own: 206 and 304.
 pub fn replaces_stored(status: u16) -> bool {
-    status < 400 || matches!(status, 404 | 410 | 451)
+    match status {
+        206 | 304 => false,
+        404 | 410 | 451 => true,
+        status => status < 400,
+    }
 }
 
 /// Whether a response that was not stored for this reason may still be given to the requests that wait for it, on a route

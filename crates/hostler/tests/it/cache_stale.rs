@@ -150,6 +150,24 @@ async fn an_error_of_one_client_leaves_the_stale_entry_for_all_others() {
 }
 
 #[tokio::test]
+async fn an_answer_to_the_range_or_the_credentials_of_one_client_leaves_the_stale_entry_for_all_others() {
+    let part = "HTTP/1.1 206 Part\r\nContent-Range: bytes 0-0/3\r\nContent-Length: 1\r\nCache-Control: public\r\n\r\no";
+    let app = upstream().in_turn([
+        text(answer("Cache-Control: public, max-age=0, stale-if-error=60\r\n", "old")),
+        text(part),
+        text(answer("", "mine")),
+        text("HTTP/1.1 503 No\r\nContent-Length: 3\r\n\r\nno!"),
+    ]);
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("old");
+    asked(&site, "GET", "/", "Authorization: me\r\nRange: bytes=0-0\r\n").await.assert_status(206);
+    asked(&site, "GET", "/", "Authorization: me\r\n").await.assert_ok("mine");
+    site.get("/").await.assert_ok("old");
+    assert_eq!(app.targets().len(), 4);
+}
+
+#[tokio::test]
 async fn a_page_that_is_gone_leaves_no_stale_entry() {
     for status in [404, 410] {
         let no = |status| {

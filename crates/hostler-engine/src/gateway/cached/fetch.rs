@@ -195,9 +195,11 @@ impl Fetch {
         if !is_shared {
             self.settle_unshared(head.status);
         }
-        if freshness.is_err() {
-            // The member no longer allows that the old answer is stored. Most error statuses keep it: it may stand in for a later failure.
-            if let Some(stale) = self.stale.as_ref().filter(|_| replaces_stored(head.status)) {
+        if let Err(why) = freshness {
+            // The member no longer allows that the old answer is stored. Most error statuses keep it: it may stand in for a later failure. So
+            // does an answer for the credentials of one client.
+            let replaces = why != NotStored::Authorized && replaces_stored(head.status);
+            if let Some(stale) = self.stale.as_ref().filter(|_| replaces) {
                 self.caching.shared_cache.remove(&self.key, stale);
             }
             self.flight.as_ref()?;
