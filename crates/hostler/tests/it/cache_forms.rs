@@ -114,3 +114,21 @@ async fn a_revalidated_entry_keeps_its_compressed_form() {
     assert_gzip(hit.assert_field("x-new", "1"), &page());
     assert_eq!((app.targets().len(), encoded(&site).await), (2, 1.into()));
 }
+
+#[tokio::test]
+async fn a_date_does_not_say_of_which_form_a_client_has_a_part() {
+    let date = "Mon, 01 Jan 2024 00:00:00 GMT";
+    let fields = format!("Last-Modified: {date}\r\nCache-Control: max-age=60\r\n");
+    let app = upstream().script(move |_| html(&fields, &page())).start().await;
+    let site = with_compression(&app).await;
+    site.get("/").await.assert_ok(&page());
+    let part = "Range: bytes=0-3\r\n";
+    let guarded = format!("{part}If-Range: {date}\r\n");
+    // The client of the gzip form would put bytes of the plain one behind it.
+    asked(&site, "GET", "/", &format!("{GZIP}{guarded}"))
+        .await
+        .assert_status(200)
+        .assert_no_field("content-range");
+    asked(&site, "GET", "/", &guarded).await.assert_status(206).assert_says("<li>");
+    asked(&site, "GET", "/", &format!("{GZIP}{part}")).await.assert_status(206).assert_says("<li>");
+}

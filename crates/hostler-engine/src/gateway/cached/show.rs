@@ -140,6 +140,9 @@ fn share(
     let Some(length) = length.filter(|_| asks.ranged && asks.method == Method::Get) else {
         return Ok(Share::All);
     };
+    if is_of_other_form(exchange, head, length) {
+        return Ok(Share::All);
+    }
     match range(&sent, head.status, &lines, length) {
         Ranged::Whole => Ok(Share::All),
         Ranged::Part(part) => Ok(Share::Part(part)),
@@ -148,6 +151,15 @@ fn share(
         Ranged::Parts(parts) => Ok(Share::Parts(parts)),
         Ranged::Unsatisfiable => Err(Refusal::Range(length)),
     }
+}
+
+/// Whether the parts that the client has may be of an encoded form, which parts of the plain one do not fit. The tags of the forms differ, but
+/// not the date in `If-Range`.
+fn is_of_other_form(exchange: &Exchange, head: &ResponseHead, length: u64) -> bool {
+    let Some(plan) = &exchange.compress else { return false };
+    let fields = &exchange.head.fields;
+    fields.first(Name::IfRange).is_some_and(|validator| !validator.starts_with(b"\""))
+        && matches!(plan.verdict(fields, head, Some(length)), EncodingDecision::Encode(_))
 }
 
 /// None if the client gets all of it.
