@@ -84,6 +84,16 @@ impl Edits {
         })
     }
 
+    /// The value of the line that is added if there is none with this name.
+    pub fn default_of(&self, name: &str) -> Option<&[u8]> {
+        self.iter().enumerate().find_map(|(at, edit)| match edit {
+            Edit::Default(other, value) if other.eq_ignore_ascii_case(name) => {
+                (!self.is_undone(name, at)).then_some(&**value)
+            }
+            _ => None,
+        })
+    }
+
     /// Whether there is a line with this name before the change at `end`.
     fn has(&self, fields: &Fields, name: &str, end: usize) -> bool {
         let mut has = is_there(fields, name);

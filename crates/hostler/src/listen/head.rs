@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hostler_cache::CacheStatus;
 use hostler_wire::{
-    BodyLength, Field, Fields, Name, ResponseHead, Version, write_body_length, write_field, write_head_end,
-    write_number_field, write_status_line,
+    BodyLength, Field, Fields, Name, ResponseHead, Version, tokens, write_body_length, write_field,
+    write_head_end, write_number_field, write_status_line,
 };
 
 use hostler_engine::exchange::{Edits, Exchange};
@@ -56,6 +56,9 @@ pub(super) fn write_answer(
         for (name, value) in edits.lines(&head.fields) {
             write_field(out, name.as_bytes(), value);
         }
+        if let Some(names) = more_vary(head, exchange) {
+            write_field(out, b"Vary", names);
+        }
     }
     if head.fields.first(Name::Date).is_none() {
         // RFC 9110 section 6.6.1: a recipient with a clock adds a missing date.
@@ -94,6 +97,26 @@ pub(super) fn new_age(exchange: &Exchange) -> Option<u64> {
 /// What our cache did, as the last member of `Cache-Status` (RFC 9211), unless the route removes that field.
 pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
     exchange.log_facts.cache.filter(|_| exchange.to_client.keeps(CACHE_STATUS.as_bytes()))
+}
+
+/// What `Vary` must name besides, if the route changes that field and encodes answers. The name of ours is no answer of the app: it neither
+/// takes the place of the route's default nor goes with the app's. Without it a cache in front would give an encoded answer to any client.
+pub(super) fn more_vary<'a>(head: &'a ResponseHead, exchange: &'a Exchange) -> Option<&'a [u8]> {
+    const OURS: &str = "Accept-Encoding";
+    let edits = &exchange.to_client;
+    let is_ours = |name: &[u8]| name.eq_ignore_ascii_case(OURS.as_bytes());
+    let mut names = head.fields.all(Name::Vary).flat_map(tokens).peekable();
+    if exchange.compress.is_none() || edits.is_empty() || names.peek().is_none() {
+        return None;
+    }
+    if edits.keeps(b"vary") {
+        return edits.default_of("vary").filter(|_| names.all(is_ours));
+    }
+    let set = edits.lines(&head.fields).filter(|(name, _)| name.eq_ignore_ascii_case("vary"));
+    let mut set = set.flat_map(|(_, names)| tokens(names)).peekable();
+    let is_lost =
+        set.peek().is_some() && !set.any(|name| is_ours(name) || name == b"*") && names.any(is_ours);
+    is_lost.then_some(OURS.as_bytes())
 }
 
 /// Whether a field of a final head is sent to the client.

@@ -4,6 +4,7 @@ use compression_codecs::core::util::{PartialBuffer, WriteBuffer};
 use compression_codecs::{BrotliDecoder, DecodeV2, GzipDecoder, ZstdDecoder};
 use hostler_testkit::{Client, ReceivedAnswer, Step, Upstream, eventually, text, upstream};
 
+use crate::http2::talk;
 use crate::in_front_of;
 
 const ON: &str = "[server]\ncompress = true\n";
@@ -295,6 +296,31 @@ async fn a_route_has_its_own_compression_and_fixed_answers_are_compressed_too() 
     .await;
     head.assert_field("content-encoding", "gzip").assert_no_field("content-length");
     get(&mut client, "/fixed", "").await.assert_ok(&page).assert_field("vary", "Accept-Encoding");
+}
+
+#[tokio::test]
+async fn a_route_that_changes_vary_does_not_hide_that_answers_are_compressed() {
+    let answers = |vary: &'static str| upstream().script(move |_| html(vary, &page()));
+    let cases: [(&str, &str, &[&str]); 7] = [
+        ("", "set = { Vary = 'Origin' }", &["Origin", "Accept-Encoding"]),
+        ("Vary: Cookie, accept-encoding\r\n", "set = { Vary = 'Origin' }", &["Origin", "Accept-Encoding"]),
+        ("", "set = { Vary = 'accept-encoding, Origin' }", &["accept-encoding, Origin"]),
+        ("", "default = { Vary = 'Origin' }", &["Accept-Encoding", "Origin"]),
+        ("Vary: Cookie\r\n", "default = { Vary = 'Origin' }", &["Cookie, Accept-Encoding"]),
+        ("", "add = { Vary = 'Origin' }", &["Accept-Encoding", "Origin"]),
+        ("", "remove = ['Vary']", &[]),
+    ];
+    for (vary, change, expected) in cases {
+        let app = answers(vary).start().await;
+        let config =
+            format!("{ON}[[routes]]\nmatch = '*'\npool = 'app'\nresponse_headers = {{ {change} }}\n");
+        let site = in_front_of(&app, &config).await;
+        let answer = get(&mut site.connect().await, "/", "Accept-Encoding: gzip\r\n").await;
+        assert_eq!(answer.assert_status(200).head.all("vary"), expected, "{vary:?} {change}");
+        let (answer, _) = talk(&site).await.ask(crate::http2::get("/")).await;
+        let seen: Vec<_> = answer.headers().get_all("vary").iter().collect();
+        assert_eq!(seen, expected, "{vary:?} {change}");
+    }
 }
 
 #[tokio::test]

@@ -5,13 +5,14 @@ use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
 use hostler_wire::{BodyLength, Limits, RequestHead, ResponseHead};
 use http::header::{
-    AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_KEY, VARY,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::websocket::WebSocketKey;
 use crate::listen::check;
-use crate::listen::head::{CACHE_STATUS, Framing, cache_status, is_kept, new_age, with_date};
+use crate::listen::head::{CACHE_STATUS, Framing, cache_status, is_kept, more_vary, new_age, with_date};
 
 /// Up to this size, one copy of a head is shared by all its values, and lives as long as any of them.
 const MOST_SHARED: usize = 1024;
@@ -111,6 +112,9 @@ fn edited(head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Respons
     }
     for (name, value) in edits.lines(&head.fields) {
         append(&mut fields, name.as_bytes(), HeaderValue::from_bytes(value));
+    }
+    if let Some(names) = more_vary(head, exchange) {
+        append(&mut fields, VARY.as_str().as_bytes(), HeaderValue::from_bytes(names));
     }
     if !fields.contains_key(DATE) {
         with_date(exchange, |date| {
