@@ -73,7 +73,9 @@ fn parts(range: &[u8], length: u64) -> Ranged {
         return Ranged::Whole;
     }
     let mut parts: Vec<Range<u64>> = Vec::new();
+    let mut wants_end = false;
     for (nth, spec) in specs.enumerate() {
+        wants_end |= is_suffix(spec);
         let Some(next) = one(spec, length).filter(|_| nth < MOST_PARTS) else { return Ranged::Whole };
         match parts.last_mut() {
             // A part beyond the end is left out.
@@ -86,10 +88,17 @@ fn parts(range: &[u8], length: u64) -> Ranged {
         }
     }
     match parts.len() {
+        // The last bytes of an empty body are a satisfiable range (section 14.1.2), but no `Content-Range` can say that it is empty.
+        0 if length == 0 && wants_end => Ranged::Whole,
         0 => Ranged::Unsatisfiable,
         1 => Ranged::Part(parts.swap_remove(0)),
         _ => Ranged::Parts(parts),
     }
+}
+
+/// Whether a valid range is about the last bytes of the body, at least one.
+fn is_suffix(spec: &[u8]) -> bool {
+    spec.strip_prefix(b"-").and_then(parse_digits).is_some_and(|bytes| bytes > 0)
 }
 
 /// The bytes of one range. Empty if it begins beyond the end.

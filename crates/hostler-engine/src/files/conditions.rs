@@ -211,6 +211,7 @@ mod tests {
             assert_eq!(judged(&format!("Range: {range}")), expected, "{range}");
         }
         assert_eq!(judged_at("Range: bytes=0-", 0, MODIFIED), OutOfRange);
+        assert_eq!(judged_at("Range: bytes=-5", 0, MODIFIED), Whole);
     }
 
     #[test]

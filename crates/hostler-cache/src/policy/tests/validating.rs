@@ -76,8 +76,17 @@ fn a_range_request_gets_a_partial_answer() {
             "{value}"
         );
     }
+    for (value, of_nothing) in [
+        ("bytes=0-", Unsatisfiable),
+        ("bytes=-0", Unsatisfiable),
+        ("bytes=-1", Whole),
+        ("bytes=0-0, -5", Whole),
+        ("bytes=--5", Whole),
+    ] {
+        let asked = Lines::of(&format!("Range: {value}"));
+        assert_eq!(range(&asked, 200, &Lines::default(), 0), of_nothing, "{value}");
+    }
     let asked = Lines::of("Range: bytes=0-");
-    assert_eq!(range(&asked, 200, &Lines::default(), 0), Unsatisfiable);
     assert_eq!(range(&asked, 404, &Lines::default(), 100), Whole);
     assert_eq!(range(&Lines::default(), 200, &Lines::default(), 100), Whole);
 }
