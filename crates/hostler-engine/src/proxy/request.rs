@@ -157,7 +157,7 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
         write_field(out, TRACEPARENT.as_bytes(), trace.for_member().as_bytes());
     }
     // RFC 9110 section 7.6.3 requires that a gateway adds `Via`.
-    write_field(out, b"Via", via::value(exchange.protocol));
+    write_field(out, b"Via", via::value(exchange.protocol, exchange.head.version));
 }
 
 /// The values that Hostler writes under this name, for an exchange whose client has sent a `Host`. `passes`: lines of the client with this
@@ -175,7 +175,7 @@ pub fn writes<'e>(
         Name::XForwardedProto => own = our_scheme(exchange, passes()),
         Name::XForwardedHost => own = our_host(exchange, passes()),
         Name::XRequestId => own = Some(exchange.id.as_bytes()),
-        Name::Via => own = Some(via::value(exchange.protocol)),
+        Name::Via => own = Some(via::value(exchange.protocol, exchange.head.version)),
         _ => {}
     }
     hops.into_iter().flatten().chain(own)

@@ -236,6 +236,9 @@ async fn a_request_gets_via_and_an_answer_gets_date() {
     let seen = seen_from("127.0.0.1", &site, &app, "Via: 1.0 before\r\n").await;
     let via = seen.head.all("via");
     assert!(via.len() == 2 && via[0] == "1.0 before" && via[1].starts_with("1.1 hostler-"), "{via:?}");
+    site.send("GET / HTTP/1.0\r\n\r\n").await.assert_ok("ok");
+    let via = app.requests().pop().unwrap().field("via").unwrap();
+    assert!(via.starts_with("1.0 hostler-"), "{via}");
     let date = site.get("/").await.field("date").unwrap();
     assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
 }
