@@ -44,3 +44,13 @@ test('a copy stays as it is while requests go on', () => {
   assert.deepEqual(copy, before);
   assert.notDeepEqual(blocks.copy(), before);
 });
+
+test('another process of Hostler begins with empty lanes, whatever its members are called', () => {
+  const blocks = new Blocks();
+  const refusal = { pool: 'web', lane: null, since: null, hold: null, ended: 3600 * SECOND, status: 503, refusal: 'queue_full', aborted: false };
+  blocks.take({ waiting: [], lanes: [lane(7, [[3600 * SECOND, 0]])] }, [refusal], 3601 * SECOND, ['/']);
+  blocks.take({ waiting: [], lanes: [lane(7, [[SECOND, 0]])] }, [], 2 * SECOND, ['/']);
+  const [{ blocks: held }] = blocks.sorted;
+  assert.deepEqual(held.map(({ since }) => since), [SECOND]);
+  assert.deepEqual(blocks.refused, []);
+});

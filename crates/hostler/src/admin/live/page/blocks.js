@@ -17,9 +17,14 @@ export class Blocks {
   refused = [];
   waiting = [];
   routes = [];
+  /** The moment of the last picture. */
+  #seen = 0;
 
   /** Takes the pool's part of a picture. */
   take(pool, ended, now, routes) {
+    // Another process of Hostler counts its time from 0: what is known has moments of a clock that is gone.
+    if (now < this.#seen) [this.lanes, this.refused] = [new Map(), []];
+    this.#seen = now;
     this.waiting = pool.waiting.map(([since, route]) => ({ since, route: routes[route] }));
     const ids = new Set(pool.lanes.map(({ id }) => id));
     // First the lanes that have gone: a worker can be started again between two pictures, and then goes on in its lane.
