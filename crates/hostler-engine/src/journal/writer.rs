@@ -99,9 +99,10 @@ impl Writer {
         }
     }
 
-    /// Further lines go to this file.
+    /// Further lines go to this file. The one before is closed at once: it may be removed, and keep its room on the disk until then.
     pub fn replace(&self, out: File) {
         self.shared.lock().replacement = Some(out);
+        self.shared.changed.notify_all();
     }
 
     pub fn usage(&self) -> WriterUsage {
@@ -247,7 +248,7 @@ impl WriterInner {
 
     fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool, Option<File>, Option<Arc<str>>) {
         let mut state = self.lock();
-        while state.waiting.is_empty() && !state.ended {
+        while state.waiting.is_empty() && !state.ended && state.replacement.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         std::mem::swap(&mut state.waiting, writing);
@@ -266,6 +267,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
+    use rustix::event::Timespec;
     use rustix::pipe::{PipeFlags, pipe_with};
 
     /// A real pipe of 64 KiB, and a writer to it.
@@ -326,6 +328,16 @@ mod tests {
         let read = reading.join().unwrap();
         assert!(read.ends_with(&format!("x\n{dropped} dropped\n")), "{dropped}");
         assert_eq!(read.lines().count() as u64, 20_000 - dropped + 1);
+    }
+
+    #[test]
+    fn a_file_is_closed_when_another_takes_its_place() {
+        let (reader, writer) = piped(PipeFlags::CLOEXEC);
+        writer.replace(tempfile::tempfile().unwrap());
+        let minute = Timespec { tv_sec: 60, tv_nsec: 0 };
+        let mut ended = [PollFd::new(&reader, PollFlags::IN)];
+        assert_eq!(poll(&mut ended, Some(&minute)), Ok(1), "the pipe has no other end");
+        drop(writer);
     }
 
     #[test]
