@@ -78,8 +78,8 @@ pub struct Poison {
     /// A turn has ended, or a suspicion has.
     changed: Notify,
     waiting: AtomicUsize,
-    refused: AtomicU64,
-    convicted: AtomicU64,
+    refused: Arc<AtomicU64>,
+    convicted: Arc<AtomicU64>,
 }
 
 /// The turn of one suspect. Until it is dropped, similar requests wait.
@@ -134,9 +134,14 @@ impl Poison {
             suspects: Mutex::default(),
             changed: Notify::new(),
             waiting: AtomicUsize::new(0),
-            refused: AtomicU64::new(0),
-            convicted: AtomicU64::new(0),
+            refused: Arc::default(),
+            convicted: Arc::default(),
         }
+    }
+
+    /// Goes on with the counts of the same pool before a reload. Its suspects are not those of other settings.
+    pub fn counting_on(self, before: &Self) -> Self {
+        Self { refused: before.refused.clone(), convicted: before.convicted.clone(), ..self }
     }
 
     /// The convicted requests that are refused now, at most a hundred.
@@ -389,5 +394,21 @@ impl Poison {
         let value = act(&mut suspects);
         self.known.store(suspects.len(), Ordering::Relaxed);
         value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::journal;
+    use super::*;
+
+    #[test]
+    fn a_reload_that_changes_the_settings_keeps_the_counts() {
+        let poison = || Poison::new("app".into(), PoisonSettings::OFF, journal());
+        let before = poison();
+        before.convicted.fetch_add(2, Ordering::Relaxed);
+        let changed = poison().counting_on(&before);
+        changed.convicted.fetch_add(1, Ordering::Relaxed);
+        assert_eq!((before.view().convicted, changed.view().convicted), (3, 3));
     }
 }

@@ -73,7 +73,7 @@ impl RunningPool {
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
-            poison: poison(&name, written, pool_context),
+            poison: Arc::new(poison(&name, written, pool_context)),
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
             costs: ExpectedCosts::new(written.queue.short_first, None),
@@ -115,7 +115,10 @@ impl RunningPool {
         let before = &self.settings;
         let same_poison = (&before.poison, before.slots()) == (&written.poison, written.slots());
         can.then(|| Self {
-            poison: if same_poison { self.poison.clone() } else { poison(&self.name, written, pool_context) },
+            poison: match same_poison {
+                true => self.poison.clone(),
+                false => Arc::new(poison(&self.name, written, pool_context).counting_on(&self.poison)),
+            },
             sticky: match before.sticky == written.sticky {
                 true => self.sticky.clone(),
                 false => sticky(&self.name, written, pool_context, self.sticky.as_deref()),
@@ -261,8 +264,8 @@ impl Joined {
     }
 }
 
-fn poison(name: &Arc<str>, written: &config::Pool, pool_context: &PoolContext) -> Arc<Poison> {
-    Arc::new(Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone()))
+fn poison(name: &Arc<str>, written: &config::Pool, pool_context: &PoolContext) -> Poison {
+    Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone())
 }
 
 fn sticky(

@@ -20,12 +20,18 @@ use budget::HedgeBudget;
 pub struct Hedging {
     settings: config::Hedge,
     budget: HedgeBudget,
+    counts: Arc<HedgeCounts>,
+    /// How long the answers of each route took. The routes own them, so those of a route that a reload has removed go with it.
+    times: Mutex<BTreeMap<Arc<str>, Weak<AnswerTimes>>>,
+}
+
+/// What stays when a reload changes the settings.
+#[derive(Default)]
+struct HedgeCounts {
     sent: AtomicU64,
     won: AtomicU64,
     no_budget: AtomicU64,
     no_slot: AtomicU64,
-    /// How long the answers of each route took. The routes own them, so those of a route that a reload has removed go with it.
-    times: Mutex<BTreeMap<Arc<str>, Weak<AnswerTimes>>>,
 }
 
 /// The second tries of a pool, for the Status. The counters only grow.
@@ -57,10 +63,10 @@ impl Hedging {
         if let Some(same) = before.filter(|before| before.settings == *settings) {
             return Some(same.clone());
         }
-        let [sent, won, no_budget, no_slot] = Default::default();
+        let counts = before.map(|before| before.counts.clone()).unwrap_or_default();
         let (budget, times) = (HedgeBudget::new(settings.budget.0), Mutex::default());
         let settings = settings.clone();
-        Some(Arc::new(Self { settings, budget, sent, won, no_budget, no_slot, times }))
+        Some(Arc::new(Self { settings, budget, counts, times }))
     }
 
     /// Those of the route with this pattern.
@@ -85,10 +91,10 @@ impl Hedging {
             .filter_map(|(route, of_route)| Some((route.clone(), of_route.upgrade()?)))
             .filter_map(|(route, of_route)| Some((route, self.after(&of_route)?.as_micros() as f64 / 1e3)));
         HedgeView {
-            sent: count(&self.sent),
-            won: count(&self.won),
-            no_budget: count(&self.no_budget),
-            no_slot: count(&self.no_slot),
+            sent: count(&self.counts.sent),
+            won: count(&self.counts.won),
+            no_budget: count(&self.counts.no_budget),
+            no_slot: count(&self.counts.no_slot),
             after_ms: after.collect(),
         }
     }
@@ -119,22 +125,22 @@ impl Hedge {
 
     /// A slot for a second try, if the budget allows it.
     pub(super) fn spend<L>(&self, slot: impl FnOnce() -> Option<L>) -> Option<L> {
-        let Hedging { budget, sent, no_budget, no_slot, .. } = &*self.hedging;
+        let Hedging { budget, counts, .. } = &*self.hedging;
         if !budget.spend() {
-            count(no_budget);
+            count(&counts.no_budget);
             return None;
         }
         let slot = slot();
         if slot.is_none() {
             budget.give_back();
         }
-        count(if slot.is_some() { sent } else { no_slot });
+        count(if slot.is_some() { &counts.sent } else { &counts.no_slot });
         slot
     }
 
     /// The second member has answered first.
     pub(super) fn won(&self) {
-        count(&self.hedging.won);
+        count(&self.hedging.counts.won);
     }
 }
 
@@ -156,5 +162,18 @@ mod tests {
         assert!(Arc::ptr_eq(&stays.times, &again.times));
         drop((stays, goes));
         assert_eq!(hedging.view().after_ms.into_keys().collect::<Vec<_>>(), ["/stays".into()]);
+    }
+
+    #[test]
+    fn a_reload_that_changes_the_settings_keeps_the_counts() {
+        let after = |millis| {
+            let after = HedgeAfter::Time(Duration::from_millis(millis));
+            config::Hedge { after, ..config::Hedge::default() }
+        };
+        let before = Hedging::new(Some(&after(5)), None).unwrap();
+        before.of_route("/x").won();
+        let changed = Hedging::new(Some(&after(6)), Some(&before)).unwrap();
+        changed.of_route("/x").won();
+        assert_eq!((before.view().won, changed.view().won), (2, 2));
     }
 }

@@ -51,6 +51,12 @@ pub struct RateLimiter {
     requests: Option<TokenBuckets>,
     /// In microseconds.
     worker_time: Option<Arc<TokenBuckets>>,
+    counts: Arc<LimitCounts>,
+}
+
+/// What a limit has refused. A reload that changes the rule goes on with the counts: metrics only grow.
+#[derive(Debug, Default)]
+struct LimitCounts {
     refused: AtomicU64,
     would_refuse: AtomicU64,
 }
@@ -89,7 +95,8 @@ struct Spent {
 }
 
 impl RateLimiter {
-    /// The limit of the route or pool with this name. `before`: that of the same one before a reload. Its buckets stay if the rule does.
+    /// The limit of the route or pool with this name. `before`: that of the same one before a reload. Its counts stay, and its buckets if the
+    /// rule does.
     pub fn new(
         scope: LimitScope,
         name: &Arc<str>,
@@ -116,8 +123,7 @@ impl RateLimiter {
             hasher: RandomState::new(),
             requests,
             worker_time,
-            refused: AtomicU64::new(0),
-            would_refuse: AtomicU64::new(0),
+            counts: before.map(|before| before.counts.clone()).unwrap_or_default(),
         }))
     }
 
@@ -127,8 +133,8 @@ impl RateLimiter {
         RateLimitView {
             limit: self.rule.to_string(),
             keys: self.requests.as_ref().map_or(of_time, |buckets| buckets.len().max(of_time)),
-            refused: self.refused.load(Ordering::Relaxed),
-            would_refuse: self.would_refuse.load(Ordering::Relaxed),
+            refused: self.counts.refused.load(Ordering::Relaxed),
+            would_refuse: self.counts.would_refuse.load(Ordering::Relaxed),
         }
     }
 
@@ -169,7 +175,7 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
         match limit.take(key) {
             Ok(left) => passed[at] = Some(Passed { key, left }),
             Err(_) if limit.rule.dry_run => {
-                limit.would_refuse.fetch_add(1, Ordering::Relaxed);
+                limit.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
                 let detail = limit.detail(&limit.from.words(&part, key));
                 exchange.log_facts.would_refuse = Some(REASON);
                 exchange.log_facts.detail = Some(detail);
@@ -177,7 +183,7 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
                 // would not have.
             }
             Err(spent) => {
-                limit.refused.fetch_add(1, Ordering::Relaxed);
+                limit.counts.refused.fetch_add(1, Ordering::Relaxed);
                 let detail = limit.detail(&limit.from.words(&part, key));
                 for (limit, passed) in limits.iter().zip(&passed) {
                     if let Some(Passed { key, left: Some(_) }) = passed {

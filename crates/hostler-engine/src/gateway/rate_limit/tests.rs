@@ -234,6 +234,19 @@ async fn a_reload_that_does_not_change_the_rule_keeps_the_buckets() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reload_that_changes_the_rule_keeps_the_counts() {
+    let dry = limiter(&RateLimit { dry_run: true, ..rule(10, &["client"]) });
+    assert_eq!(passing(std::slice::from_ref(&dry), "192.0.2.1", ""), 1000);
+    let limit =
+        |before| RateLimiter::new(LimitScope::Route, &"/x".into(), Some(&rule(10, &["client"])), before);
+    let strict = limit(Some(&dry)).unwrap();
+    assert_eq!(passing(std::slice::from_ref(&strict), "192.0.2.1", ""), 10);
+    let counts = |limit: &RateLimiter| (limit.view().refused, limit.view().would_refuse);
+    assert_eq!(counts(&strict), (990, 990));
+    assert_eq!(counts(&limit(None).unwrap()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_ledger_and_the_key_count_a_request_that_is_refused() {
     let fair = FairKeys::new(&[FairBy::Client], None).unwrap();
     let target = PoolTarget { fair: Some(fair.clone()), ..target() };
