@@ -354,7 +354,8 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                     let reason: Option<Reason> = recycling::reason(
                         limits,
                         Wear {
-                            requests: member.map_or(0, |member| member.figures.granted),
+                            requests: place.earlier_requests
+                                + member.map_or(0, |member| member.figures.granted),
                             age: place.started.map_or(Duration::ZERO, |started| started.elapsed()),
                             memory: place
                                 .pid

@@ -155,6 +155,9 @@ pub struct WorkerSnapshot {
     pub memory: Option<u64>,
     /// The number of its member in the pool.
     pub member: Option<MemberId>,
+    /// Requests that its process got as members that have left the pool. A drain and a heap snapshot end a member, and not the process.
+    #[serde(skip)]
+    pub earlier_requests: u64,
 }
 
 /// The state of a pool's restart, or the result of the last one. JSON has durations in milliseconds.
@@ -267,6 +270,8 @@ pub(super) struct WorkerStatus {
     /// The settings to which the capacity belongs.
     pub slots: Slots,
     pub member: Option<MemberId>,
+    /// Requests that its process got as members that have left the pool.
+    pub earlier_requests: u64,
 }
 
 impl WorkerStatus {
@@ -299,6 +304,7 @@ impl WorkerStatus {
             cpus: None,
             slots: Slots::default(),
             member: None,
+            earlier_requests: 0,
         }
     }
 
@@ -337,6 +343,7 @@ impl WorkerStatus {
             collecting: (collections > 0).then_some(collecting),
             memory: self.pid.and_then(resident_bytes),
             member: self.member,
+            earlier_requests: self.earlier_requests,
         }
     }
 }

@@ -110,6 +110,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                     turn.is_of(running.pid());
                 }
                 self.running = Some(running);
+                self.status.earlier_requests = 0;
                 self.status.share = recycling::share(&mut fastrand::Rng::new());
                 None
             }
@@ -196,6 +197,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     fn note_service(&mut self) {
         let load = self.membership.as_ref().and_then(|membership| membership.gauge().load());
         self.served |= load.is_some_and(|load| load.granted > 0 || load.tunnels > 0 || load.streams > 0);
+        self.status.earlier_requests += load.map_or(0, |load| load.granted);
     }
 
     fn withdraw(&mut self) {

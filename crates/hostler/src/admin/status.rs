@@ -326,7 +326,9 @@ impl PoolSource {
                 in_use: member.map_or(0, |member| member.in_use),
                 tunnels: member.map_or(0, |member| member.tunnels),
                 streams: member.map_or(0, |member| member.streams),
-                requests: member.map_or(0, |member| member.granted),
+                // Those of a member that has left are among the earlier ones.
+                requests: worker.earlier_requests
+                    + member.filter(|member| !member.left).map_or(0, |member| member.granted),
                 worker,
             }
         };
