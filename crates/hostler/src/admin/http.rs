@@ -33,6 +33,7 @@ pub struct Answered {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Pausing {
     timeout: Option<String>,
 }
@@ -64,6 +65,7 @@ pub async fn resume(State(commands): State<CommandSender>, Path(pool): Path<Stri
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Draining {
     #[serde(rename = "for")]
     length: Option<String>,

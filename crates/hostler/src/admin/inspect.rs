@@ -69,6 +69,7 @@ pub(super) fn routes(sources: Arc<Sources>) -> Router {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Profiling {
     seconds: Option<f64>,
     /// Microseconds.
@@ -76,6 +77,7 @@ struct Profiling {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Snapping {
     wait: Option<String>,
     #[serde(default)]

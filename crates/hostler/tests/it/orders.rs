@@ -84,6 +84,16 @@ async fn an_invalid_admin_command_gets_an_explanation() {
     site.command(&["resume", "app"]).await.assert_exit(1).assert_complains("not paused");
     site.command(&["pause", "app", "--timeout", "2h"]).await.assert_exit(2).assert_complains("at most 1h");
     site.command(&["pause", "app", "--timeout", "soon"]).await.assert_exit(2).assert_complains("--timeout");
+    // A misspelt parameter is not taken for one that is missing: the pause or the drain would last longer than it was meant to.
+    for (path, known) in [
+        ("/pools/app/pause?tiemout=5s", "timeout"),
+        ("/pools/app/workers/1/drain?length=5s", "for"),
+        ("/pools/app/profile?second=1", "seconds"),
+        ("/pools/app/workers/1/heap?forced=true", "force"),
+    ] {
+        order(&site, path, OURS).await.assert_status(400).assert_says("unknown field").assert_says(known);
+    }
+    assert_eq!(site.pool("app").await["paused"], false);
 }
 
 #[tokio::test]
