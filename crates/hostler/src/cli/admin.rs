@@ -17,6 +17,8 @@ use crate::admin::note::{self, NotedHostler};
 pub(super) const BAD_REQUEST: u16 = 400;
 /// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// Each Hostler that is alive answers this at once, also without the token.
+const ALIVE: &str = "/health/live";
 
 /// The admin listener of a running Hostler, for one command.
 pub(super) struct Admin {
@@ -87,7 +89,15 @@ impl Admin {
         let authorization = self.authorization();
         let mut fields = fields(authorization.as_deref());
         fields.push((COMMAND_FIELD, "1"));
-        self.ask(async { post(&self.address(), path, &fields, time_limit).await })
+        self.ask(async {
+            self.is_alive().await?;
+            post(&self.address(), path, &fields, time_limit).await
+        })
+    }
+
+    /// An order may take long. So a Hostler that hangs is found before the order is sent, which it would carry out when it no longer hangs.
+    async fn is_alive(&self) -> Result<(), String> {
+        self.look(ALIVE, TIME_LIMIT).await.map(drop)
     }
 
     /// Sends POST with the token, and reads the answer as it arrives.
@@ -100,6 +110,7 @@ impl Admin {
         let mut fields = fields(authorization.as_deref());
         fields.push((COMMAND_FIELD, "1"));
         self.ask(async {
+            self.is_alive().await?;
             let answer = ArrivingAnswer::post(&self.address(), path, &fields).await?;
             Ok(reading(answer).await)
         })?

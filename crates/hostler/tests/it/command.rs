@@ -1,5 +1,7 @@
 //! The command line from outside: exit codes and error texts. The meaning of configurations is tested beside their code.
 
+use std::io::Read;
+
 use hostler_testkit::{no_upstream, run, upstream};
 
 use crate::{in_front_of, site};
@@ -137,5 +139,23 @@ async fn a_check_finds_files_that_a_start_could_not_make() {
         let text = format!("{setting}\n[[routes]]\nmatch = '*'\nrespond = 'a'\n");
         std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
         run(HOSTLER, &["check"], folder.path()).await.assert_exit(2).assert_complains(complaint);
+    }
+}
+
+#[tokio::test]
+async fn an_order_is_not_sent_to_a_hostler_that_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    // The kernel accepts, and nothing answers.
+    let hung = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let admin = hung.local_addr().unwrap().to_string();
+    let order = async |order: &[&str]| {
+        let ended = run(HOSTLER, &[order, &["--admin", &admin]].concat(), folder.path()).await;
+        ended.assert_exit(1).assert_complains("no answer within 5s");
+    };
+    tokio::join!(order(&["pause", "web"]), order(&["profile", "web"]));
+    for _ in 0..2 {
+        let mut sent = String::new();
+        hung.accept().unwrap().0.read_to_string(&mut sent).unwrap();
+        assert!(sent.starts_with("GET "), "{sent}");
     }
 }
