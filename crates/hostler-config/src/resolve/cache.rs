@@ -5,7 +5,7 @@ use hostler_cache::TierSettings;
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::file;
-use crate::resolved::{Cache, Route};
+use crate::resolved::Cache;
 use crate::value::{MemcachedAddress, ShowSize};
 
 /// A key in memcached has at most 250 bytes, and the namespace is only its beginning.
@@ -50,14 +50,5 @@ impl Resolver<'_> {
             servers.push(server.into());
         }
         servers
-    }
-
-    /// Warns about servers that no route uses.
-    pub(super) fn warn_of_unused_cache(&mut self, cache: &Cache, routes: &[Route]) {
-        if cache.tier.is_some() && !routes.iter().any(|route| route.caching.is_some()) {
-            let path = KeyPath::of("cache.memcached");
-            let place = self.document.place_of_key(&path);
-            self.report.warn(place, "cache.memcached: no route has cache".to_owned());
-        }
     }
 }

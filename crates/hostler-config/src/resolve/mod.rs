@@ -12,6 +12,7 @@ mod fallback;
 mod files;
 mod geo;
 mod health_check;
+mod idle_keys;
 mod log;
 mod lookups;
 mod member_tls;
@@ -61,7 +62,6 @@ impl Resolver<'_> {
         let cache = self.cache(&file.cache);
         let log = self.log(&file.log);
         let traces = self.traces(&file.traces);
-        self.warn_of_unused_cache(&cache, &routes);
         let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
         let registrar = self.registrar(&file, &server);
         let platform = match &file.platform {
@@ -87,6 +87,7 @@ impl Resolver<'_> {
             warnings,
         };
         self.fit_into_descriptors(&mut config);
+        self.warn_of_idle_keys(&file, &config);
         config
     }
 

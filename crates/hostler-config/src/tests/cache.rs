@@ -55,5 +55,5 @@ fn impossible_values_are_reported_with_their_line() {
 #[test]
 fn servers_that_no_route_uses_are_reported() {
     site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n")
-        .says(expect!["hostler.toml:2:1: cache.memcached: no route has cache"]);
+        .says(expect!["hostler.toml:2:1: cache.memcached: changes nothing, because no route has cache"]);
 }

@@ -8,6 +8,7 @@ mod cpus;
 mod difference;
 mod errors;
 mod hedge;
+mod idle_keys;
 mod lookups;
 mod meaning;
 mod member_tls;

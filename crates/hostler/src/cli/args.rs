@@ -62,8 +62,8 @@ pub enum Command {
     Start(Start),
     /// Check a configuration file, and show what it means or what is wrong with it.
     ///
-    /// Prints a summary and exits with 0. If the file has errors, prints each error with file, line and key, and exits
-    /// with 2.
+    /// Prints a summary and exits with 0. Warns about what is probably a mistake, such as a key that changes nothing. If the
+    /// file has errors, prints each error with file, line and key, and exits with 2.
     Check(Check),
     /// Print the JSON schema of the configuration file.
     ///
