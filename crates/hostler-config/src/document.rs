@@ -100,8 +100,11 @@ impl Document {
     pub fn parse(name: &str, text: &str, report: &mut Report) -> Option<Self> {
         let lines = LineIndex::new(name, text);
         let mut refuse = |error: &toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start);
-            report.error(lines.place(at), format!("not valid TOML: {}", error.message().replace('\n', "; ")));
+            let span = error.span().unwrap_or_default();
+            let name = text.get(span.clone()).filter(|_| error.message() == "duplicate key");
+            let which = name.map_or(String::new(), |name| format!(" \"{}\"", name.trim_matches('"')));
+            let message = error.message().replace('\n', "; ");
+            report.error(lines.place(span.start), format!("not valid TOML: {message}{which}"));
         };
         let (spans, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {

@@ -149,12 +149,15 @@ fn every_syntax_error_is_reported_with_its_line() {
         hostler.toml:3:13: not valid TOML: unexpected key or value, expected newline, `#`
         hostler.toml:4:11: not valid TOML: unclosed table, expected `]`"#]],
     );
-    check("[server]\nthreads = 1\nthreads = 2\n", expect!["hostler.toml:3:1: not valid TOML: duplicate key"]);
+    check(
+        "[server]\nthreads = 1\nthreads = 2\n",
+        expect![[r#"hostler.toml:3:1: not valid TOML: duplicate key "threads""#]],
+    );
     check(
         "[server]\nthreads = 1\n[server]\nthreads = 2\n[log]\nsample = 1\nsample = 2\n",
         expect![[r#"
-            hostler.toml:3:2: not valid TOML: duplicate key
-            hostler.toml:7:1: not valid TOML: duplicate key"#]],
+            hostler.toml:3:2: not valid TOML: duplicate key "server"
+            hostler.toml:7:1: not valid TOML: duplicate key "sample""#]],
     );
     check(
         "listen = 1\nsample = 2\n[[routes]]\nmatch = \"*\"\nrespond = \"a\"\n",
