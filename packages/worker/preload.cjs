@@ -7,6 +7,7 @@
 const CMD = 'NODE_HOSTLER'; // Node delivers messages with NODE_ as 'internalMessage', so the app never sees them
 const END_GRACE_MS = 5_000;
 const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.duration
+const BACKLOG = 65_535; // as long as the kernel allows: a full one refuses a connection of Hostler at once
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
 const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_FOREBEARS'];
 // How sure it is that a listen is the app's. A plain TCP server may be for MQTT, and port 0 is for those that the app tells it.
@@ -83,7 +84,7 @@ function patchListen(prototype) {
     } catch {
       // If this side has a problem, the app's own listen still works.
     }
-    return target === null ? original.apply(this, args) : original.call(this, target, args[args.length - 1]);
+    return target === null ? original.apply(this, args) : original.call(this, target, BACKLOG, args[args.length - 1]);
   };
 }
 
@@ -327,10 +328,7 @@ function mistaken({ shown }, { address }, app) {
     `To rule this out, set the app's port: ${how}.`;
 }
 
-/**
- * Lets the server listen on Hostler's socket. Of the app's options only the signal is passed on. The backlog is Hostler's queue
- * (a full backlog refuses a Unix connect at once), and the other options are for TCP.
- */
+/** Lets the server listen on Hostler's socket. Of the app's options only the signal is passed on: the others are for TCP, or for its backlog. */
 function hold(server, asked, where) {
   const held = claim;
   held.isHeld = () => true;

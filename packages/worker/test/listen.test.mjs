@@ -1,5 +1,6 @@
 // Which listen() is the app's, its possible forms, and what happens to the others.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
@@ -346,6 +347,18 @@ test('a server that closes and opens again is found on the path', async (t) => {
   assert.equal(body.port, 3000);
   assert.deepEqual(worker.tcpPorts(), []);
 });
+
+for (const listen of ['listen(80)', "listen(80, '127.0.0.1', 8)", 'listen({ port: 80, backlog: 8 })']) {
+  test(`while the app of ${listen} is busy, Hostler can connect for each of many slots`, async (t) => {
+    const worker = await startWorker(t, 'plain-http', ['node', '-e', `require('http').createServer().${listen}`]);
+    const { socketPath } = await worker.address();
+    process.kill(worker.child.pid, 'SIGSTOP');
+
+    const sockets = Array.from({ length: 600 }, () => net.connect(socketPath));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    sockets.forEach((socket) => socket.destroy());
+  });
+}
 
 test('an error in the app\'s listen() reaches the app', async (t) => {
   const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'env'], { env: { PORT: '70000' } });
