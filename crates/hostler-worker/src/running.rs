@@ -72,6 +72,8 @@ pub(super) struct RunningProcess {
     folder: Arc<RuntimeFolder>,
     /// Looks whether its socket is still there.
     presence: Option<AbortHandle>,
+    /// Asks for its health path or its warm-up paths, before it is ready.
+    asking: Option<AbortHandle>,
     /// The log says that it does not listen any more.
     pub deafness_told: bool,
     /// The process that listens on the PORT that Hostler has set, once it is known.
@@ -154,6 +156,7 @@ impl RunningProcess {
             deaf: None,
             folder: Arc::clone(spawn.folder),
             presence: None,
+            asking: None,
             deafness_told: false,
             port_owner: None,
             strangers,
@@ -326,6 +329,14 @@ impl RunningProcess {
     pub fn is_gone(&mut self, pid: u32) -> bool {
         self.claim_lost |= self.listener == Some(pid);
         self.listener == Some(pid)
+    }
+
+    /// Asks whether it is ready, or prepares it. What was asked before, perhaps at another address, ends.
+    pub fn ask(&mut self, asking: impl Future<Output = ()> + Send + 'static) {
+        let asking = self.tasks.spawn(asking);
+        if let Some(before) = self.asking.replace(asking) {
+            before.abort();
+        }
     }
 
     /// Waits for the end. The future can be dropped and made again.

@@ -141,6 +141,13 @@ impl Lifecycle {
         self.deaths
     }
 
+    /// It has an address, and its health path is asked.
+    pub fn awaits_health(&self) -> bool {
+        self.listening
+            && self.settings.health.is_some()
+            && matches!(self.state, LifecycleState::Booting { .. })
+    }
+
     /// The deadline of the warm-up.
     pub fn warm_by(&self) -> Option<Instant> {
         if let LifecycleState::Warming { until } = self.state { Some(until) } else { None }

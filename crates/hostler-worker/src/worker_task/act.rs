@@ -145,18 +145,18 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         choice
     }
 
-    fn check_health(&mut self) {
+    pub(super) fn check_health(&mut self) {
         let path = self.settings.borrow().health.clone();
         if let (Some(running), Some(path)) = (&mut self.running, path)
             && let Some(address) = running.address.clone()
         {
             let (probe, wire) =
                 (Arc::clone(&self.shared.probe), self.wire.of_generation(self.status.generation));
-            running.tasks.spawn(health::until_healthy(probe, address, path, wire));
+            running.ask(health::until_healthy(probe, address, path, wire));
         }
     }
 
-    fn warm_up(&mut self) {
+    pub(super) fn warm_up(&mut self) {
         let Some(until) = self.life.warm_by() else { return };
         let at_once = self.warmups_at_once();
         if let Some(running) = &mut self.running
@@ -164,7 +164,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         {
             let (probe, paths) = (Arc::clone(&self.shared.probe), self.settings.borrow().warmup.clone());
             let ways = (self.log.clone(), self.wire.of_generation(self.status.generation));
-            running.tasks.spawn(health::warm_up(probe, address, (paths, at_once), until, ways));
+            running.ask(health::warm_up(probe, address, (paths, at_once), until, ways));
         }
     }
 

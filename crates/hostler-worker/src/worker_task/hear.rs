@@ -294,9 +294,20 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if is_new {
             running.watch_socket();
         }
-        if is_new && self.membership.is_some() {
-            self.join();
+        if is_new {
+            self.is_at_a_new_address();
         }
         Some(LifecycleEvent::Listening)
+    }
+
+    /// What has begun at its address before begins again at the new one: the server there may be another one, or closed.
+    fn is_at_a_new_address(&mut self) {
+        if self.membership.is_some() {
+            self.join();
+        } else if self.life.awaits_health() {
+            self.check_health();
+        } else {
+            self.warm_up();
+        }
     }
 }

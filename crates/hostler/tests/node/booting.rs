@@ -97,6 +97,29 @@ async fn a_worker_with_a_health_path_is_ready_when_it_is_healthy() {
 }
 
 #[tokio::test]
+async fn the_health_path_is_asked_of_the_server_that_gets_the_requests() {
+    let app = "http.createServer((req, res) => res.end(req.url === '/healthz' ? 'fine' : 'app')).listen(process.env.PORT);";
+    for (other, before) in [
+        // Metrics on a port of their own.
+        ("404", "setTimeout(serve, 300);"),
+        // A server that answers until the app is ready.
+        ("503", "setTimeout(() => other.close(serve), 300);"),
+    ] {
+        let text = format!(
+            "const http = require('http'); const serve = () => {app}
+            const other = http.createServer((req, res) => {{ res.statusCode = {other}; res.end('other'); }});
+            other.listen(Number(process.env.OTHER), '127.0.0.1', () => {{ {before} }});"
+        );
+        let port = hostler_testkit::held_port();
+        let plan = source(&text).env("OTHER", &port.address().port().to_string());
+        let site = plan.option("pools.app.health=/healthz").start().await;
+        site.get("/").await.assert_ok("app");
+        assert_eq!(site.workers().await[0]["restarts"], 0);
+        site.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn each_worker_renders_the_warm_up_paths_before_it_gets_requests() {
     let plan = app("diary.cjs").workers(2).option("pools.app.warmup=[\"/a\", \"/wait?until=warm\"]");
     let site = plan.start().await;
