@@ -142,3 +142,13 @@ pub enum RestartError {
     #[error("the workers are being stopped")]
     Stopping,
 }
+
+impl RestartError {
+    /// Whether some workers are new, and others are old.
+    pub fn has_replaced_some(&self) -> bool {
+        match self {
+            Self::Boot { reached, .. } | Self::Unstable { reached, .. } => reached.replaced > 0,
+            Self::Stopping => false,
+        }
+    }
+}

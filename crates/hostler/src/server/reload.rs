@@ -249,15 +249,24 @@ async fn renew_workers(
         }
         let Some(supervisor) = &pool.supervisor else { continue };
         if let Err(error) = supervisor.restart().await {
+            let (supervisor, is_mixed) = (supervisor.clone(), error.has_replaced_some());
             let problem = format!("pool {}: {error}", pool.name);
-            return Err(take_back(running, older, change, problem));
+            let told = take_back(running, older, change, problem);
+            if !is_mixed {
+                return Err(told);
+            }
+            // Begins with the call. The next reload would not find the workers with settings that are in no file.
+            drop(supervisor.restart());
+            return Err(format!(
+                "{told}; all workers of the pool are being replaced by ones with the old settings"
+            ));
         }
         change.renewed.push(pool.name.clone());
     }
     Ok(())
 }
 
-/// Restores the old settings of pools that were not renewed.
+/// Restores the old settings of pools that were not renewed. Of the others only the workers are new, and not the queue, for example.
 fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
     for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
         pool.settle_workers(older, &running.pool_context);
@@ -268,8 +277,9 @@ fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, prob
     let is_renewed = |pool: &RunningPool| change.renewed.contains(&pool.name);
     let pools = running.pools.load();
     let pools = pools.iter().map(|old| {
-        let new = change.pools.iter().find(|new| new.name == old.name);
-        new.filter(|_| is_renewed(old)).unwrap_or(old).clone()
+        let new = change.pools.iter().find(|new| new.name == old.name && is_renewed(new));
+        let taken = new.and_then(|new| old.with_workers_of(new, &running.pool_context));
+        taken.unwrap_or_else(|| old.clone())
     });
     let pools: Vec<RunningPool> = pools.collect();
     let written = pools.iter().map(|pool| pool.settings.clone()).collect();

@@ -168,6 +168,56 @@ async fn new_settings_with_which_workers_do_not_boot_change_nothing() {
     site.stop().await;
 }
 
+/// An app whose answers name its settings. With `V=v2`, no third worker boots.
+const TWO_OF_THREE: &str =
+    "if (process.env.V === 'v2' && process.env.HOSTLER_WORKER === '3') throw new Error('no room');
+    require('http').createServer((req, res) => res.end(process.env.V)).listen(3000);";
+
+fn of_version(name: &str, app: &str, workers: usize, version: &str) -> String {
+    let command = serde_json::to_string(&["node", "-e", app]).unwrap();
+    format!("[pools.{name}]\ncommand = {command}\nworkers = {workers}\nenv = {{ V = '{version}' }}\n")
+}
+
+#[tokio::test]
+async fn a_reload_that_fails_half_way_gives_all_workers_the_old_settings() {
+    let file = |version: &str| of_version("app", TWO_OF_THREE, 3, version) + "choice = 'round_robin'\n";
+    let site = configured(&file("v1")).started().await;
+    site.configure(&file("v2"));
+    let output = site.command(&["reload"]).await;
+    output
+        .assert_exit(1)
+        .assert_complains(
+            "no room; 2 of 3 workers were replaced, the others stay; nothing else has changed; ",
+        )
+        .assert_complains("all workers of the pool are being replaced by ones with the old settings");
+    site.logged("app: restart: 3 workers replaced").await;
+    for _ in 0..6 {
+        site.get("/").await.assert_ok("v1");
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_pool_that_was_renewed_before_a_reload_failed_gets_its_other_settings_with_the_next_reload() {
+    let serves = "require('http').createServer((req, res) => res.end(process.env.V)).listen(3000);";
+    let file = |version: &str, limit: usize, other: &str| {
+        let routes = "[[routes]]\nmatch = '/other'\npool = 'other'\n[[routes]]\nmatch = '*'\npool = 'app'\n";
+        let (app, other) = (of_version("app", serves, 1, version), of_version("other", other, 1, "v1"));
+        format!("{app}queue.limit = {limit}\n{other}{routes}")
+    };
+    let site = configured(&file("v1", 11, serves)).started().await;
+    site.configure(&file("v2", 22, "process.exit(3)"));
+    let output = site.command(&["reload"]).await;
+    output.assert_exit(1).assert_complains("renewed before: app; nothing else has changed");
+    site.get("/").await.assert_ok("v2");
+    assert_eq!(site.pool("app").await["queue_limit"], 11);
+    // The other pool is as it was, so nothing else differs.
+    site.configure(&file("v2", 22, serves));
+    site.command(&["reload"]).await.assert_exit(0);
+    assert_eq!(site.pool("app").await["queue_limit"], 22);
+    site.stop().await;
+}
+
 /// A worker that is booted after the file `restarted` exists ends at POSTs, up to this many in all.
 fn of_the_version_on_disk(crashes: usize) -> String {
     format!(
