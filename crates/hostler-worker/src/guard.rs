@@ -200,7 +200,8 @@ pub fn run() -> ExitCode {
         let _inside = runtime.enter();
         // The guard ends only when its input ends. A signal is meant for Hostler, so the guard listens for signals and
         // ignores them.
-        [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal)
+        [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()]
+            .map(signal)
     };
     let mut groups = BTreeSet::new();
     let mut directory = None;

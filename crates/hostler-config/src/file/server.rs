@@ -105,7 +105,7 @@ pub struct Server {
     /// Over it, Hostler closes the connection. It does so between requests, so that no request is lost. If a load
     /// balancer is in front of Hostler, use a longer time than the idle timeout of the load balancer.
     pub idle_timeout: Period,
-    /// The time for accepted requests to finish after a stop (SIGTERM, SIGINT).
+    /// The time for accepted requests to finish after a stop (SIGTERM, SIGINT, SIGQUIT).
     ///
     /// Over it, or at a second signal, Hostler cuts off the requests that are left. Raise it if requests take
     /// longer, such as large downloads.

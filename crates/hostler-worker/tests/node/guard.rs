@@ -78,7 +78,7 @@ async fn killing_hostler_ends_a_worker_in_an_infinite_loop_and_its_children() {
 async fn a_guard_ignores_termination_signals_and_is_replaced_after_sigkill() {
     let mut hostler = hostler();
     let guard = hostler.guard().unwrap();
-    for harmless in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for harmless in [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP] {
         signal(guard, harmless);
     }
     signal(hostler.workers[0], Signal::KILL);

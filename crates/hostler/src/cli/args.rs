@@ -57,7 +57,7 @@ pub enum Command {
     Run(Run),
     /// Start Hostler with a configuration file.
     ///
-    /// Serves until SIGTERM or SIGINT. Then it finishes the accepted requests and stops the workers. A second signal
+    /// Serves until SIGTERM, SIGINT or SIGQUIT. Then it finishes the accepted requests and stops the workers. A second signal
     /// stops at once.
     Start(Start),
     /// Check a configuration file, and show what it means or what is wrong with it.

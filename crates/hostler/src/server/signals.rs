@@ -13,12 +13,12 @@ const REPEAT_WINDOW: Duration = Duration::from_millis(250);
 /// How many requests may wait to be read.
 const MAX_WAITING: usize = 64;
 
-/// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, in the order in which they arrive.
+/// SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2, in the order in which they arrive.
 pub(super) struct Signals(mpsc::Receiver<SignalAction>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalAction {
-    /// SIGTERM or SIGINT.
+    /// SIGTERM, SIGINT or SIGQUIT. With SIGQUIT, operators of nginx ask for a stop that finishes requests.
     Stop,
     /// SIGHUP, unless it was sent because a terminal was closed.
     Reload,
@@ -32,6 +32,7 @@ pub(super) enum SignalAction {
 struct SignalStream {
     terminate: Signal,
     interrupt: Signal,
+    quit: Signal,
     hang_up: Signal,
     drain: Signal,
     upgrade: Signal,
@@ -49,6 +50,7 @@ impl Signals {
         let ear = SignalStream {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
             hang_up: signal(SignalKind::hangup())?,
             drain: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
@@ -86,6 +88,7 @@ impl SignalStream {
         tokio::select! {
             _ = self.terminate.recv() => SignalAction::Stop,
             _ = self.interrupt.recv() => SignalAction::Stop,
+            _ = self.quit.recv() => SignalAction::Stop,
             _ = self.hang_up.recv() => self.hung_up(),
             _ = self.drain.recv() => SignalAction::Drain,
             _ = self.upgrade.recv() => SignalAction::Upgrade,

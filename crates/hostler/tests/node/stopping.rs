@@ -84,6 +84,20 @@ async fn a_second_signal_stops_at_once() {
     all_gone(&crowd).await;
 }
 
+#[tokio::test]
+async fn sigquit_stops_without_loss() {
+    let mut site = app("diary.cjs").started().await;
+    let crowd = crowd(&site).await;
+    let running = site.ask("/wait?until=released");
+    site.settles_at(1, 0).await;
+    proc::signal(site.pid(), Signal::QUIT);
+    site.logged("stopping").await;
+    site.touch("released");
+    running.await.unwrap().assert_status(200);
+    assert_eq!(site.exit().await, 0);
+    all_gone(&crowd).await;
+}
+
 async fn stops_as_asked(plan: Plan) {
     let mut site = plan.started().await;
     let crowd = crowd(&site).await;
