@@ -126,7 +126,7 @@ pub struct WorkerSnapshot {
     pub restarts_in: Option<Duration>,
     /// How its process ended the last time.
     pub last_exit: Option<String>,
-    /// The last error.
+    /// What went wrong then: why its boot failed, or why Hostler killed it. `None`: neither.
     pub last_error: Option<String>,
     /// Why a worker of this number was recycled the last time.
     pub recycled: Option<Arc<str>>,

@@ -103,6 +103,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             if let Some(when) = when {
                 let line = running.tail.most_useful_line().map_or(String::new(), |line| format!(": {line}"));
                 self.status.last_error = Some(format!("{how} {when}{line}"));
+            } else if !matches!(self.life.state(), LifecycleState::Killed { .. }) {
+                // The error of an earlier process does not explain this end.
+                self.status.last_error = None;
             }
             self.note_end(exit, &how, &running);
             if running.unused_server.is_some() {

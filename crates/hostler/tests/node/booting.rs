@@ -97,6 +97,26 @@ async fn a_worker_with_a_health_path_is_ready_when_it_is_healthy() {
 }
 
 #[tokio::test]
+async fn the_error_of_an_earlier_boot_is_not_told_of_a_later_death() {
+    let site = source(
+        "const fs = require('fs'), tried = process.env.TEST_FOLDER + '/tried';
+        if (!fs.existsSync(tried)) { fs.writeFileSync(tried, ''); throw new Error('no database'); }
+        require('http').createServer((req, res) => res.end()).listen(3000);",
+    );
+    let site = site.started().await;
+    let error = site.workers().await[0]["last_error"].clone();
+    assert!(error.as_str().is_some_and(|error| error.contains("no database")), "{error}");
+    proc::kill(site.pid_of(1).await);
+    let worker = eventually("its death", async || {
+        let worker = site.workers().await[0].clone();
+        worker["last_exit"].as_str()?.starts_with("signal 9").then_some(worker)
+    })
+    .await;
+    assert!(worker["last_error"].is_null(), "{worker}");
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn the_health_path_is_asked_of_the_server_that_gets_the_requests() {
     let app = "http.createServer((req, res) => res.end(req.url === '/healthz' ? 'fine' : 'app')).listen(process.env.PORT);";
     for (other, before) in [
