@@ -8,7 +8,7 @@ use crate::document::KeyPath;
 use crate::resolved::{Config, PoolMembers};
 
 /// Options of `node` that the next word belongs to.
-const WITH_VALUE: [&str; 13] = [
+const WITH_VALUE: [&str; 19] = [
     "-r",
     "--require",
     "--import",
@@ -22,6 +22,12 @@ const WITH_VALUE: [&str; 13] = [
     "--icu-data-dir",
     "--openssl-config",
     "--input-type",
+    "--trace-event-categories",
+    "--trace-event-file-pattern",
+    "--experimental-default-type",
+    "--experimental-specifier-resolution",
+    "--experimental-policy",
+    "--experimental-config-file",
 ];
 
 /// Options after which `node` runs no file.
@@ -121,6 +127,11 @@ mod tests {
                 Some("dist/main"),
             ),
             ("node --import tsx --no-warnings src/x.ts", Some("src/x.ts")),
+            ("node --trace-event-categories v8,node server.js", Some("server.js")),
+            (
+                "node --experimental-specifier-resolution node --trace-warnings dist/index.js",
+                Some("dist/index.js"),
+            ),
             ("node -e 1+1", None),
             ("node --unheard-of value server.js", None),
             ("node", None),
