@@ -7,6 +7,9 @@ use super::settings::Recycling;
 
 /// How often workers are checked.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
+/// A younger worker is not recycled for its memory. If a new worker has more than the limit, replacing it does not help, and would go on
+/// without a pause.
+const LEAST_AGE_FOR_MEMORY: Duration = Duration::from_secs(10);
 
 /// What a worker has done and uses so far.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +51,9 @@ pub(super) fn share(chance: &mut fastrand::Rng) -> f64 {
 
 /// Why the worker is due for recycling, if it is. The limit of memory has no random part: a worker below the limit stays.
 pub(super) fn reason(limits: Recycling, wear: Wear) -> Option<Reason> {
-    let memory = wear.memory.filter(|&memory| limits.max_memory.is_some_and(|limit| memory > limit));
+    let is_old = wear.age >= LEAST_AGE_FOR_MEMORY;
+    let memory =
+        wear.memory.filter(|&memory| is_old && limits.max_memory.is_some_and(|limit| memory > limit));
     let requests = limits.max_requests.is_some_and(|limit| wear.requests as f64 >= limit as f64 * wear.share);
     let age = limits.max_age.is_some_and(|limit| wear.age >= limit.mul_f64(wear.share));
     memory
@@ -88,14 +93,17 @@ mod tests {
             (Wear { requests: 80, share: 0.8, ..FRESH }, Some("80 requests")),
             (Wear { age: 9 * second, ..FRESH }, None),
             (Wear { age: 9 * second, share: 0.9, ..FRESH }, Some("9 s old")),
-            (Wear { memory: Some(1 << 20), share: 0.8, ..FRESH }, None),
-            (Wear { memory: Some(3 << 19), ..FRESH }, Some("1.5 MiB resident")),
+            (Wear { memory: Some(3 << 19), age: 9 * second, ..FRESH }, None),
+            (Wear { memory: Some(3 << 19), age: 10 * second, ..FRESH }, Some("1.5 MiB resident")),
             (Wear { memory: None, ..FRESH }, None),
         ];
         for (wear, expected) in cases {
             let reason = reason(limits, wear).map(|reason| reason.to_string());
             assert_eq!(reason.as_deref(), expected, "{wear:?}");
         }
+        let only_memory = Recycling { max_memory: Some(1 << 20), ..Recycling::default() };
+        let full = Wear { memory: Some(1 << 20), age: Duration::MAX, share: 0.8, ..FRESH };
+        assert_eq!(reason(only_memory, full), None, "the limit of memory has no random part");
         let worn = Wear { requests: u64::MAX, age: Duration::MAX, memory: Some(u64::MAX), share: 1.0 };
         assert_eq!(reason(Recycling::default(), worn), None);
     }

@@ -227,7 +227,7 @@ section! {
         /// GiB"`.
         ///
         /// Node alone takes about 45 MiB. The limit is for apps that leak memory. It does not protect the machine: for
-        /// a moment the old and the new worker exist side by side.
+        /// a moment the old and the new worker exist side by side. It does not count in the first 10 s of a worker.
         #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
         pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>> = None => worker.recycling.max_memory,
         /// Whether Hostler asks workers to collect garbage while they have no requests.
