@@ -89,6 +89,13 @@ pub(super) struct WatchedGroup {
     group: i32,
 }
 
+impl WatchedGroup {
+    /// Another group that the guard ends.
+    pub fn watch_also(&self, group: Pid) -> Self {
+        self.guard.watch(group)
+    }
+}
+
 impl Drop for WatchedGroup {
     fn drop(&mut self) {
         self.guard.0.tell(&format!("-{}\n", self.group), |held| {

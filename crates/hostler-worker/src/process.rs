@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgid, kill_process_group, test_kill_process_group, waitpgid,
+    Pid, Signal, WaitOptions, getpgid, getpgrp, kill_process_group, test_kill_process_group, waitpgid,
 };
 use tokio::process::Child;
 use tokio::time::sleep;
@@ -28,8 +28,15 @@ pub(super) struct Process {
     exit: Option<Exit>,
     /// How many processes the kernel had killed for want of memory at the start.
     pub kills_before: Option<u64>,
-    _watched: WatchedGroup,
+    watched: WatchedGroup,
     _own: OwnChild,
+}
+
+/// The group of an app that is not in the group of its worker: `dumb-init` and `setsid` start their program in a new session.
+pub(super) struct OtherGroup {
+    group: Pid,
+    /// The guard ends it, too.
+    _watched: WatchedGroup,
 }
 
 /// How a process ended.
@@ -43,7 +50,7 @@ impl Process {
         let group = group.ok_or_else(|| io::Error::other("a process without a number"))?;
         let kills_before = MemoryGroups::own().kills();
         let watched = context.guard().watch(group);
-        Ok(Self { child, group, exit: None, kills_before, _watched: watched, _own: own })
+        Ok(Self { child, group, exit: None, kills_before, watched, _own: own })
     }
 
     /// The process that Hostler started. The process that listens may be another.
@@ -54,6 +61,15 @@ impl Process {
     /// Whether this process belongs to the group.
     pub fn includes(&self, pid: u32) -> bool {
         Pid::from_raw(pid.cast_signed()).is_some_and(|pid| getpgid(Some(pid)) == Ok(self.group))
+    }
+
+    /// The group of this process, if it is not the worker's own. Only of a process that the worker has started: one in another PID namespace
+    /// knows itself by the number of a stranger.
+    pub fn other_group_of(&self, pid: u32) -> Option<OtherGroup> {
+        let group = getpgid(Pid::from_raw(pid.cast_signed())).ok()?;
+        let is_other = group != self.group && group != getpgrp() && group != Pid::INIT;
+        let is_other = is_other && descends_from(pid, self.pid());
+        is_other.then(|| OtherGroup { group, _watched: self.watched.watch_also(group) })
     }
 
     pub fn terminate(&self) {
@@ -86,6 +102,12 @@ impl Process {
     }
 }
 
+impl OtherGroup {
+    pub fn kill(&self) {
+        let _ = kill_process_group(self.group, Signal::KILL);
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         if self.exit.is_none() {
@@ -105,6 +127,23 @@ async fn reap(group: Pid) {
         }
         sleep(GLANCE).await;
     }
+}
+
+/// Whether the second process has started the first one, or one that has.
+fn descends_from(mut pid: u32, ancestor: u32) -> bool {
+    // No number of a process is 0, so this ends at the first one.
+    while let Some(parent) = parent_of(pid).filter(|parent| *parent != 0) {
+        if parent == ancestor {
+            return true;
+        }
+        pid = parent;
+    }
+    false
+}
+
+/// Field 4 of the stat file.
+fn parent_of(pid: u32) -> Option<u32> {
+    stat_after_name(pid)?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The CPU time of a living process: fields 14 and 15 of its stat file, in clock ticks.

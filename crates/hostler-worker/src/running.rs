@@ -26,7 +26,7 @@ use super::inspector::{self, Diagnosis, Notices};
 use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{ListenClaim, Report, ToWorker};
 use super::news::{Wire, WorkerNews};
-use super::process::{Exit, Process, cpu_time};
+use super::process::{Exit, OtherGroup, Process, cpu_time};
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
@@ -60,6 +60,8 @@ pub(super) struct RunningProcess {
     shown_pid: Arc<AtomicU32>,
     /// The process that listens, once it is known.
     listener: Option<u32>,
+    /// The group of the process that listens, if it is not that of the worker.
+    other_group: Option<OtherGroup>,
     /// The claim of the server that gets the requests.
     claim: Option<ListenClaim>,
     /// A helper of the app, perhaps: it waits whether the app itself listens.
@@ -150,6 +152,7 @@ impl RunningProcess {
             output,
             shown_pid,
             listener: None,
+            other_group: None,
             claim: None,
             waiting: None,
             claim_lost: false,
@@ -315,7 +318,8 @@ impl RunningProcess {
     /// Begins to find out where the worker is stuck. False if that is not possible: only the preload can tell which
     /// process is Node.
     pub fn diagnose(&mut self) -> bool {
-        let listener = self.listener.filter(|pid| self.process.includes(*pid));
+        let is_ours = |pid: &u32| self.process.includes(*pid) || self.other_group.is_some();
+        let listener = self.listener.filter(is_ours);
         if let Some(pid) = listener {
             let (notices, wire) = (self.notices.clone(), self.wire.clone());
             self.tasks.spawn(async move {
@@ -327,8 +331,17 @@ impl RunningProcess {
 
     /// A process has ended. Returns whether it was the one that listens.
     pub fn is_gone(&mut self, pid: u32) -> bool {
-        self.claim_lost |= self.listener == Some(pid);
-        self.listener == Some(pid)
+        let is_listener = self.listener == Some(pid);
+        self.claim_lost |= is_listener;
+        // The number of its group may soon be that of another one.
+        self.other_group.take_if(|_| is_listener);
+        is_listener
+    }
+
+    /// Kills the processes that Hostler knows of it.
+    pub fn kill(&self) {
+        self.process.kill();
+        self.other_group.iter().for_each(OtherGroup::kill);
     }
 
     /// Asks whether it is ready, or prepares it. What was asked before, perhaps at another address, ends.

@@ -82,7 +82,11 @@ impl RunningProcess {
             task.abort();
         }
         self.shown_pid.store(claim.pid, Ordering::Relaxed);
-        if self.listener.replace(claim.pid) != Some(claim.pid) && claim.pid != self.process.pid() {
+        let is_other_process = self.listener.replace(claim.pid) != Some(claim.pid);
+        if is_other_process {
+            self.other_group = self.process.other_group_of(claim.pid);
+        }
+        if is_other_process && claim.pid != self.process.pid() {
             // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
             self.tasks.spawn(tell_end(claim.pid, self.wire.clone()));
         }

@@ -232,6 +232,6 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         } else {
             running.exit_notifier.dismiss();
         }
-        running.process.kill();
+        running.kill();
     }
 }

@@ -166,6 +166,43 @@ async fn a_worker_in_an_infinite_loop_does_not_outlive_a_killed_hostler() {
     nothing_outlives_it(site).await;
 }
 
+/// As `dumb-init` and `setsid` do, a script starts the app in a session of its own. `/spin` never ends.
+fn in_a_session_of_its_own() -> Plan {
+    source(
+        "if (process.argv[2] === 'app') {
+            require('http').createServer((req, res) => {
+                while (req.url === '/spin');
+                res.end(String(process.pid));
+            }).listen(process.env.PORT);
+        } else {
+            require('child_process').spawn(process.execPath, [__filename, 'app'], { stdio: 'inherit', detached: true });
+        }",
+    )
+}
+
+#[tokio::test]
+async fn a_hung_app_in_a_session_of_its_own_is_killed_too() {
+    let plan = in_a_session_of_its_own().option("pools.app.request_timeout=500ms");
+    let site = plan.option("pools.app.hang_timeout=1s").started().await;
+    let hung: u32 = site.get("/").await.assert_status(200).text().parse().unwrap();
+    site.get("/spin").await.assert_refused(504, "answer_timeout");
+    all_gone(&[hung]).await;
+    eventually("its successor answers", async || {
+        let answer = site.get("/").await;
+        (answer.status == 200 && answer.text() != hung.to_string()).then_some(())
+    })
+    .await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_in_a_session_of_its_own_does_not_outlive_a_killed_hostler() {
+    let site = in_a_session_of_its_own().started().await;
+    let _request = site.ask("/spin");
+    site.settles_at(1, 0).await;
+    nothing_outlives_it(site).await;
+}
+
 #[tokio::test]
 async fn an_app_behind_npm_does_not_outlive_a_killed_hostler() {
     nothing_outlives_it(fixture("npm-start").runs("npm start").started().await).await;
