@@ -9,6 +9,7 @@
 //! of a new worker that was ready end a restart only when it has died [`MOST_LOSSES`] times more often than all old
 //! workers together.
 
+mod place;
 mod spares;
 mod words;
 
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
+use place::WorkerPlace;
 use spares::{Reserve, Workers};
 pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
@@ -36,19 +38,6 @@ const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
 const DOUBLINGS: u32 = 5;
 /// The pause for a worker that answers nobody, so it cannot wait longer.
 const PAUSE_WHILE_DEAF: Duration = Duration::from_secs(10);
-
-/// One wanted worker. Its number is its index.
-#[derive(Clone, Debug)]
-struct WorkerPlace {
-    task: WorkerTaskId,
-    /// How many restarts had been ordered when it was started.
-    release: u64,
-    ready: bool,
-    /// It has been ready.
-    was_ready: bool,
-    /// How many times it has died after it was ready, since the replacement began.
-    losses: u32,
-}
 
 /// A replacement in progress.
 #[derive(Clone, Debug)]
@@ -98,6 +87,7 @@ impl Plan {
             RolloutEvent::Heard(task, WorkerReport::Ended { how }) => self.ended(task, how, now),
             RolloutEvent::Heard(task, WorkerReport::Ready) => self.seen(task, true),
             RolloutEvent::Heard(task, WorkerReport::Left) => self.seen(task, false),
+            RolloutEvent::Heard(task, WorkerReport::Aside) => self.aside(task),
             RolloutEvent::Heard(task, WorkerReport::Died { failed_boots, how }) => {
                 self.died(task, failed_boots, how, now)
             }
@@ -171,7 +161,7 @@ impl Plan {
             self.restarting = false;
         } else if self.replacement.is_none()
             // If a new worker has died since, wait for it, so that a bad generation does not replace all workers.
-            && self.places.iter().all(|place| place.ready || place.release == oldest)
+            && self.places.iter().all(|place| place.ready || place.aside || place.release == oldest)
             && let Some(place) = self.places.iter().position(|place| place.release == oldest)
         {
             if planted!(OldLeavesFirst) {
@@ -205,7 +195,7 @@ impl Plan {
         };
         let Some(place) = self.places.get_mut(replacement.place) else { return vec![] };
         let Replacement { release, losses, .. } = replacement;
-        let new = WorkerPlace { task, release, ready: true, was_ready: true, losses };
+        let new = WorkerPlace { ready: true, was_ready: true, losses, ..WorkerPlace::new(task, release) };
         let old = std::mem::replace(place, new);
         let why = match replacement.cause {
             ReplaceCause::Restart => "replaced by a restart".into(),
@@ -263,8 +253,17 @@ impl Plan {
         if let Some(place) = self.places.iter_mut().find(|place| place.task == task) {
             place.ready = ready;
             place.was_ready |= ready;
+            place.aside = false;
         }
         self.reserve.seen(task, ready);
+        vec![]
+    }
+
+    /// An operator decides when it comes back, which may be never.
+    fn aside(&mut self, task: WorkerTaskId) -> Vec<RolloutAction> {
+        self.seen(task, false);
+        let place = self.places.iter_mut().find(|place| place.task == task);
+        place.into_iter().for_each(|place| place.aside = true);
         vec![]
     }
 
@@ -353,7 +352,7 @@ impl Plan {
         while self.places.len() < count {
             let task = self.new_task();
             let release = self.release;
-            self.places.push(WorkerPlace { task, release, ready: false, was_ready: false, losses: 0 });
+            self.places.push(WorkerPlace::new(task, release));
             actions.push(RolloutAction::Hire { task, index: self.places.len(), role: WorkerRole::Regular });
         }
         let why: Arc<str> = "fewer workers are wanted".into();

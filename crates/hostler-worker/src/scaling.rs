@@ -167,6 +167,7 @@ impl Scaler {
             WorkerReport::Ready
             | WorkerReport::Died { .. }
             | WorkerReport::Left
+            | WorkerReport::Aside
             | WorkerReport::Deaf(_)
             | WorkerReport::TookOver => {}
         }

@@ -100,6 +100,15 @@ fn a_restart_replaces_one_worker_after_the_other() {
 }
 
 #[test]
+fn a_new_worker_that_is_drained_does_not_hold_up_the_restart_and_one_that_died_does() {
+    let aside = RolloutEvent::Heard(WorkerTaskId(3), WorkerReport::Aside);
+    let pool = || pool(2).on(RolloutEvent::Restart).takes_over(3).does(&[retire(1)]);
+    pool().on(aside.clone()).ends(1).does(&[hire(4, 2)]);
+    // It dies meanwhile, and boots again.
+    pool().on(aside).dies(3).ends(1).does(&[]).ready(3).does(&[hire(4, 2)]);
+}
+
+#[test]
 fn a_restart_with_newer_code_dismisses_the_worker_that_boots_with_older_code() {
     let newer = |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "there is newer code".into() };
     let pool = pool(1).on(RolloutEvent::RestartAnew).does(&[hire(2, 1)]);

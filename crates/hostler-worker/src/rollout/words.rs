@@ -18,6 +18,8 @@ pub(crate) enum WorkerReport {
     Ready,
     /// It has left the pool, or does not stand by any more.
     Left,
+    /// It has left the pool, because it is drained or a heap snapshot is taken of it.
+    Aside,
     /// It died although Hostler had not asked for it: after this many failed boots in a row or, if that is 0, after it
     /// was ready.
     Died { failed_boots: u32, how: String },

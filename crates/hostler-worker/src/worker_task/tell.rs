@@ -94,7 +94,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let failed_boots = self.life.failed_boots();
             self.report(WorkerReport::Died { failed_boots, how: self.how_it_went() });
         } else if can_serve(before) && !can_serve(state) {
-            self.report(WorkerReport::Left);
+            let is_aside = state == WorkerState::OutOfRotation;
+            self.report(if is_aside { WorkerReport::Aside } else { WorkerReport::Left });
         }
         if can_serve(state) && !can_serve(before) {
             self.report(WorkerReport::Ready);

@@ -61,6 +61,28 @@ async fn a_drained_worker_gets_no_request_and_comes_back() {
 }
 
 #[tokio::test]
+async fn a_new_worker_that_is_drained_does_not_hold_up_the_restart() {
+    let site = source(
+        "const fs = require('fs'), { HOSTLER_WORKER, HOSTLER_GENERATION, TEST_FOLDER } = process.env;
+        const serve = () => require('http').createServer((req, res) => res.end()).listen(3000);
+        const waits = HOSTLER_WORKER === '2' && HOSTLER_GENERATION === '2';
+        const look = () => (!waits || fs.existsSync(TEST_FOLDER + '/go') ? serve() : setTimeout(look, 10));
+        look();",
+    );
+    let site = site.workers(3).started().await;
+    site.is_ready().await;
+    let drained = async {
+        site.logged("app/1: ends (pid").await;
+        hostler(&site, &["drain", "app/1"]).await.assert_exit(0);
+        site.touch("go");
+    };
+    let (restart, ()) = tokio::join!(hostler(&site, &["restart"]), drained);
+    restart.assert_exit(0);
+    is(&site, 1, "out of rotation").await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_with_a_running_request_gets_no_second_one_when_it_comes_back() {
     let site = plan(1).started().await;
     let held = site.ask("/held");

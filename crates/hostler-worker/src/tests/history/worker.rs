@@ -293,7 +293,8 @@ impl World<'_> {
             let failed_boots = worker.life.failed_boots();
             self.report(task, WorkerReport::Died { failed_boots, how: how_it_went(worker) });
         } else if can_serve(before) && !can_serve(state) {
-            self.report(task, WorkerReport::Left);
+            let is_aside = state == WorkerState::OutOfRotation;
+            self.report(task, if is_aside { WorkerReport::Aside } else { WorkerReport::Left });
         }
         if can_serve(state) && !can_serve(before) {
             self.report(task, WorkerReport::Ready);
