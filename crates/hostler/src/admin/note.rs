@@ -1,8 +1,9 @@
 //! Where a running Hostler notes its admin address, so that a command without an address finds it. Knows no commands.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hostler_config::{ListenAddress, Surroundings};
 
@@ -30,10 +31,16 @@ impl fmt::Display for NotedHostler {
     }
 }
 
+/// The user's folder for sockets. A path that is not absolute counts as missing, as its specification says: an empty one would be the folder in
+/// which Hostler was started.
+pub fn runtime_dir(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let folder = environment.get("XDG_RUNTIME_DIR").map(Path::new);
+    folder.filter(|folder| folder.is_absolute()).map(Path::to_owned)
+}
+
 /// The Hostlers of this user that have workers. During an upgrade two of them have the same address and count once.
 pub fn read(surroundings: &Surroundings) -> Vec<NotedHostler> {
-    let runtime = surroundings.environment.get("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let parents = runtime.into_iter().chain([surroundings.temp_dir.clone()]);
+    let parents = runtime_dir(&surroundings.environment).into_iter().chain([surroundings.temp_dir.clone()]);
     let entries = parents.filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
     let own = rustix::process::geteuid().as_raw();
     let directories = entries.filter(|entry| {
@@ -54,4 +61,16 @@ pub fn read(surroundings: &Surroundings) -> Vec<NotedHostler> {
     notes.sort();
     notes.dedup();
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_folder_that_is_not_absolute_counts_as_missing() {
+        let of = |value: &str| runtime_dir(&[("XDG_RUNTIME_DIR".into(), value.into())].into());
+        assert_eq!(of("/run/user/1000"), Some("/run/user/1000".into()));
+        assert_eq!((of(""), of("run"), runtime_dir(&BTreeMap::new())), (None, None, None));
+    }
 }

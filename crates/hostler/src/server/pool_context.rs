@@ -1,7 +1,7 @@
 //! What all pools of workers share: environment, threads, log and supervisor context. Knows no pool.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use hostler_config::{Config, Invocation, Server};
@@ -14,6 +14,7 @@ use hostler_worker::{
 
 use super::environment::{Environment, for_apps};
 use super::start_error::StartError;
+use crate::admin::note;
 
 /// The script that every worker preloads: packages/worker/preload.cjs.
 const PRELOAD: &str = include_str!("../../../../packages/worker/preload.cjs");
@@ -85,7 +86,7 @@ impl PoolContext {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());
         }
-        let runtime_dir = self.environment.get("XDG_RUNTIME_DIR").map(|path| Path::new(path).to_owned());
+        let runtime_dir = note::runtime_dir(&self.environment);
         let journal = self.journal.clone();
         let made = SupervisorContext::new(SupervisorContextSettings {
             parents: runtime_dir.into_iter().chain([server.temp_dir.clone()]).collect(),
