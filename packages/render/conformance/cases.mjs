@@ -80,6 +80,14 @@ export const EXCHANGES = [
   { what: '`PUT /batch`', method: 'PUT', body: '{}' },
 ];
 
+/** Requests to a service with its own Express 4 application, with compression and body parsers of other types. */
+export const IN_EXPRESS = [
+  { what: 'in an Express 4 application', body: body({ a: job('Greeting.js'), b: job('Missing.js') }) },
+  { what: 'in an Express 4 application, compressed', headers: { ...JSON_TYPE, 'accept-encoding': 'gzip' }, body: body({ a: job('Greeting.js') }) },
+  { what: 'in an Express 4 application, with a second parser of JSON', headers: { ...JSON_TYPE, 'x-parse-again': '1' }, body: body({ a: job('Greeting.js') }) },
+  { what: 'in an Express 4 application, bad JSON', body: '{"a":' },
+];
+
 const FAILED = 'only the job fails; in Hypernova the worker ends, with all requests that it is rendering';
 
 /** Requests that end the process of the reference. */

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { createGunzip } from 'node:zlib';
 
 /** Headers that depend on the time, on the connection, or on Express only. */
 const NOT_COMPARED = ['date', 'content-length', 'connection', 'keep-alive', 'transfer-encoding', 'x-powered-by'];
@@ -21,7 +22,7 @@ export async function raw(url, { method = 'POST', path = '/batch', headers = { '
   else asked.end(body);
   try {
     const [answer] = await once(asked, 'response');
-    const content = await text(answer);
+    const content = await text(answer.headers['content-encoding'] === 'gzip' ? answer.pipe(createGunzip()) : answer);
     const headers = Object.entries(answer.headers).filter(([name]) => !NOT_COMPARED.includes(name)).sort();
     const body = parsed(answer.headers['content-type'], content);
     return { status: answer.statusCode, reason: answer.statusMessage, headers: Object.fromEntries(headers), continued, body };

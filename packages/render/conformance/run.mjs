@@ -1,9 +1,9 @@
 // Runs all cases with both services and puts the results side by side. Does not decide which results are right.
-import { AWAY, BINDINGS, DEADLY, EXCHANGES, PAGES } from './cases.mjs';
+import { AWAY, BINDINGS, DEADLY, EXCHANGES, IN_EXPRESS, PAGES } from './cases.mjs';
 import { hypernovaClient, pyramidHypernova, raw } from './clients.mjs';
 import { normalise } from './normalise.mjs';
 import { installPeers } from './peers.mjs';
-import { startEdge, startOurs, startReference } from './targets.mjs';
+import { OWN_EXPRESS, startEdge, startOurs, startReference } from './targets.mjs';
 
 /** `{ peers, rows, away }`. Each row has the case, the normalised `reference` and `ours`, and the unchanged `answers`. */
 export async function runAll() {
@@ -17,16 +17,22 @@ export async function runAll() {
   try {
     const reference = await start(startReference(peers));
     const ours = await start(startOurs(peers));
-    const rows = [...(await exchanges(reference, ours)), ...(await deaths(peers, ours, start)), ...(await pages(peers, reference, ours))];
+    const withExpress = [await start(startReference(peers, OWN_EXPRESS)), await start(startOurs(peers, OWN_EXPRESS))];
+    const rows = [
+      ...(await exchanges(reference, ours, [...EXCHANGES, ...BINDINGS])),
+      ...(await exchanges(...withExpress, IN_EXPRESS)),
+      ...(await deaths(peers, ours, start)),
+      ...(await pages(peers, reference, ours)),
+    ];
     return { peers, rows, away: await away(peers, await start(startEdge())) };
   } finally {
     await Promise.all(services.map((service) => service.stop()));
   }
 }
 
-async function exchanges(reference, ours) {
+async function exchanges(reference, ours, cases) {
   const rows = [];
-  for (const { what, differs, alike, ...exchange } of [...EXCHANGES, ...BINDINGS]) {
+  for (const { what, differs, alike, ...exchange } of cases) {
     const [theirs, own] = [await raw(reference.url, exchange), await raw(ours.url, exchange)];
     rows.push(row('HTTP', { what, differs, alike }, theirs, own));
   }

@@ -4,10 +4,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { eventually, freePort, startHostler } from '@hostler/testkit';
 
-/** npm hypernova alone, started as in its documentation. `died`: its exit code after its end. */
-export async function startReference({ folder }) {
+/** npm hypernova alone, started as in its documentation. `died`: its exit code after its end. `more`: variables for the service. */
+export async function startReference({ folder }, more = {}) {
   const port = await freePort();
-  const env = { ...process.env, ...service('hypernova/server', 'hypernova-react'), PORT: String(port) };
+  const env = { ...process.env, ...service('hypernova/server', 'hypernova-react'), ...more, PORT: String(port) };
   const child = spawn(process.execPath, ['service.cjs'], { cwd: folder, env, stdio: 'ignore' });
   const exit = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;
@@ -23,7 +23,7 @@ export async function startReference({ folder }) {
 }
 
 /** Hostler, with @hostler/render in its workers. */
-export function startOurs({ folder }) {
+export function startOurs({ folder }, more = {}) {
   return startHostler({
     config: `
       [pools.render]
@@ -31,7 +31,7 @@ export function startOurs({ folder }) {
       cwd = ${JSON.stringify(folder)}
       workers = 2
       queue.timeout = "60s" # a worker that has ended is replaced, however slow this machine is
-      env = ${inline(service('@hostler/render/server', '@hostler/render/react'))}
+      env = ${inline({ ...service('@hostler/render/server', '@hostler/render/react'), ...more })}
       [[routes]]
       match = "*"
       pool = "render"
@@ -52,6 +52,9 @@ export async function startEdge() {
       fallback = "hypernova"`,
   });
 }
+
+/** The service with its own Express application. */
+export const OWN_EXPRESS = { OWN_EXPRESS: '1' };
 
 function service(server, bindings) {
   return { SERVER: server, BINDINGS: bindings, NODE_ENV: 'production' };

@@ -1,4 +1,5 @@
-// A rendering service as an application of Hypernova writes it. A variable of its environment names the server to use.
+// A rendering service as an application of Hypernova writes it. Variables of its environment name the server to use, and
+// say whether it brings its own Express application.
 const hypernova = require(process.env.SERVER);
 const { renderReact: renderWithAirbnbs, renderReactStatic } = require('hypernova-react');
 const { createElement } = require('react');
@@ -43,4 +44,18 @@ function getComponent(name, context) {
   return components[name];
 }
 
-hypernova({ devMode: true, host: '127.0.0.1', port: Number(process.env.PORT ?? 3030), getComponent });
+/** Express 4 with other middleware before that of the service. */
+function createApplication() {
+  const [express, compression] = [require('express'), require('compression')];
+  return express().use(compression(), express.urlencoded({ extended: false }), express.text());
+}
+
+/** A second parser of JSON, for requests that ask for it. */
+function parseAgain() {
+  const json = require('express').json();
+  return (request, response, next) => (request.get('x-parse-again') ? json(request, response, next) : next());
+}
+
+const config = { devMode: true, host: '127.0.0.1', port: Number(process.env.PORT ?? 3030), getComponent };
+if (process.env.OWN_EXPRESS) hypernova({ ...config, createApplication }, (app) => app.use(parseAgain()));
+else hypernova(config);

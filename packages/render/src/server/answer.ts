@@ -1,4 +1,5 @@
-// Writes responses with the headers of Express. Knows no jobs.
+// Writes responses with the headers of Express. Knows no jobs. Headers are objects and never flat arrays, of which middleware
+// such as compression before 1.8.1 makes headers named `C` and `a`.
 import { createHash, hash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -9,12 +10,12 @@ const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;'
 export function answerJson(response: ServerResponse, statusCode: number, text: string): void {
   const length = Buffer.byteLength(text);
   const tag = length <= SHORT ? weakTag(text, length) : uniqueTag(length);
-  response.writeHead(statusCode, ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(length), 'ETag', tag]);
+  response.writeHead(statusCode, { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': length, ETag: tag });
   response.end(text); // as text, which Node writes together with the head
 }
 
 export function answerEmpty(response: ServerResponse, statusCode: number): void {
-  response.writeHead(statusCode, ['Content-Length', '0']);
+  response.writeHead(statusCode, { 'Content-Length': 0 });
   response.end();
 }
 

@@ -9,7 +9,8 @@ import { Plugins } from './plugins.js';
 import type { Job, RendererConfig } from './types.js';
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
-type Parsed = IncomingMessage & { body?: unknown };
+/** `_body`: the body parsers of Express 4 read a body only if it is not set. */
+type Parsed = IncomingMessage & { body?: unknown; _body?: boolean };
 
 /** The limit of Hypernova: 1,024,000 bytes, not a megabyte. */
 const BODY_LIMIT = 1024 * 1000;
@@ -60,10 +61,11 @@ export function renderer(config: RendererConfig): Renderer {
     plugins,
     endpoint,
     parse(request, response, next) {
-      if (request.body !== undefined) return next(); // earlier middleware has read it
+      if (isRead(request)) return next();
       readJson(request, limit).then(
         (body) => {
           request.body = body;
+          request._body ||= request.readableDidRead;
           next();
         },
         (error) => refuse(error, { request, response, log, plugins }),
@@ -76,6 +78,14 @@ export function renderer(config: RendererConfig): Renderer {
       });
     },
   };
+}
+
+/**
+ * Whether earlier middleware has read the body. `body` alone does not tell: the body parsers of Express 4 set it to `{}` also for
+ * requests that they do not read.
+ */
+function isRead(request: Parsed): boolean {
+  return request.body !== undefined && request.readableDidRead !== false;
 }
 
 async function answer(core: Core, request: Parsed, response: ServerResponse): Promise<void> {
