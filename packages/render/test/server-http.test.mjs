@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { createRenderer } from '@hostler/render/server';
-import { JSON_TYPE, serve } from './support/renderer.mjs';
+import { client, JSON_TYPE, serve } from './support/renderer.mjs';
 
 const components = { Hello: ({ who }) => `<p>${who}</p>`, 'a/b c.js': () => 'dots and slashes' };
 const hello = { a: { name: 'Hello', data: { who: 'Ada' } } };
@@ -137,6 +139,22 @@ test('the limit may be in megabytes, holds for chunked bodies too, and a wrong o
   assert.match(await raw(url, `${head}${chunk}2\r\n{}\r\n0\r\n\r\n`), /^HTTP\/1\.1 200 /);
   const getComponent = () => undefined;
   assert.throws(() => createRenderer({ getComponent, bodyParser: { limit: 'much' } }), /^TypeError: bodyParser\.limit must be .* not "much"$/);
+});
+
+test('a body that other code has read is used if it is in request.body, and is refused otherwise', async (t) => {
+  const lines = [];
+  const listener = createRenderer({ getComponent: (name) => components[name], loggerInstance: { log: (level, message) => lines.push(message) } });
+  const server = createServer(async (request, response) => {
+    const read = await json(request);
+    if (request.headers['x-keep']) request.body = read;
+    listener(request, response);
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { post, results } = client(`http://127.0.0.1:${server.address().port}`);
+  assert.equal((await results(hello, { headers: { ...JSON_TYPE, 'x-keep': '1' } })).a.success, true);
+  assert.equal((await post(hello)).status, 500);
+  assert.match(lines.at(-1), /with 500: other code has read the body/);
 });
 
 test('a client that sends Expect: 100-continue gets a 100', async (t) => {

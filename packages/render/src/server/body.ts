@@ -5,7 +5,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 
 /** `status` is for the response, the text is for the log. */
 export class BadBody extends Error {
-  constructor(readonly status: 400 | 413 | 415, message: string) {
+  constructor(readonly status: 400 | 413 | 415 | 500, message: string) {
     super(message);
   }
 }
@@ -17,6 +17,8 @@ const UTF16 = { 'utf-16': 'utf-16le', 'utf-16le': 'utf-16le', 'utf-16be': 'utf-1
 export async function readJson(request: IncomingMessage, limit: number): Promise<object> {
   const { type, charset } = contentType(request.headers['content-type']);
   if (type !== 'application/json' || !hasBody(request)) return {};
+  // Its end has been told already, and would never come here.
+  if (request.readableEnded) throw new BadBody(500, 'other code has read the body, and has not put it into request.body');
   const decode = decoder(charset);
   const inflateBody = inflater(request.headers['content-encoding']);
   if (!inflateBody) {
