@@ -1,11 +1,18 @@
 // The options that must be the same on the server and in the browser, so that React can hydrate the markup. Knows neither
 // side.
-import { createElement, type ComponentType, type ReactElement } from 'react';
-import type { RootOptions } from 'react-dom/client';
+import { createElement, type Component, type ComponentType, type ReactElement } from 'react';
 
 export interface Island {
   name: string;
   id: string;
+}
+
+/** Of React's `RootOptions`, in our own words, because the types of React 16 and 17 do not have them. */
+export interface RootOptions {
+  /** When the markup does not match. */
+  onRecoverableError?(error: unknown, info: { componentStack?: string }): void;
+  onUncaughtError?(error: unknown, info: { componentStack?: string | undefined }): void;
+  onCaughtError?(error: unknown, info: { componentStack?: string | undefined; errorBoundary?: Component<unknown> | undefined }): void;
 }
 
 export interface ReactOptions {
@@ -21,8 +28,8 @@ export interface ReactOptions {
    * before the job's own end.
    */
   timeLimit?: number;
-  /** In the browser, React 18 and 19: options of the root, for example onRecoverableError, which is called when markup does not match. */
-  root?: Omit<RootOptions, 'identifierPrefix'>;
+  /** In the browser, React 18 and 19: options of the root. */
+  root?: RootOptions;
 }
 
 export function elementOf<Props extends object>(Component: ComponentType<Props>, data: unknown, island: Island, options: ReactOptions): ReactElement {

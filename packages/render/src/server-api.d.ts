@@ -6,12 +6,12 @@ declare const server: typeof parts.hypernova & typeof parts;
 declare namespace server {
   type Application = parts.Application;
   type BatchContext = parts.BatchContext;
-  type Config = parts.Config;
+  type Config<App extends Application = Application> = parts.Config<App>;
   type GetComponent = parts.GetComponent;
   type Job = parts.Job;
   type JobContext = parts.JobContext;
   type Logger = parts.Logger;
-  type OnServer = parts.OnServer;
+  type OnServer<App extends Application = Application> = parts.OnServer<App>;
   type Plugin = parts.Plugin;
   type RenderContext = parts.RenderContext;
   type RendererConfig = parts.RendererConfig;

@@ -4,17 +4,31 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-const FILES = ['types/module.mts', 'types/require.cts'].map((name) => fileURLToPath(new URL(name, import.meta.url)));
 const TSC = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url));
+// Bundlers do not support `import = require()`.
+const WAYS = {
+  'as Node resolves them': { files: ['module.mts', 'require.cts'], options: ['--module', 'nodenext'] },
+  'as bundlers resolve them': { files: ['module.mts'], options: ['--module', 'esnext', '--moduleResolution', 'bundler'] },
+  'as TypeScript 5 resolves them for CommonJS': { files: ['require.cts'], options: ['--module', 'commonjs', '--moduleResolution', 'node10', '--ignoreDeprecations', '6.0'] },
+};
 
-for (const [how, options] of Object.entries({
-  'as Node resolves them': ['--module', 'nodenext'],
-  'as bundlers resolve them': ['--module', 'esnext', '--moduleResolution', 'bundler'],
-})) {
-  // Bundlers do not support `import = require()`.
-  const files = how.includes('bundlers') ? FILES.slice(0, 1) : FILES;
+for (const [how, { files, options }] of Object.entries(WAYS)) {
   test(`the package's types fit, ${how}`, () => {
-    const { status, stdout } = spawnSync(process.execPath, [TSC, '--ignoreConfig', '--noEmit', '--strict', '--target', 'es2022', '--types', 'node', ...options, ...files], { encoding: 'utf8' });
+    const { status, stdout } = compile(files, options);
     assert.equal(status, 0, stdout);
   });
+}
+
+test('the types for React 16 and 17 need no types that those do not have', () => {
+  const { status, stdout } = compile(['legacy.mts'], ['--module', 'nodenext', '--listFiles']);
+  assert.equal(status, 0, stdout);
+  const read = stdout.split('\n');
+  assert.ok(read.some((file) => file.endsWith('/dist/react.d.ts')));
+  assert.deepEqual(read.filter((file) => file.endsWith('/react-dom/client.d.ts')), []);
+});
+
+function compile(files, options) {
+  const paths = files.map((name) => fileURLToPath(new URL(`types/${name}`, import.meta.url)));
+  const common = ['--ignoreConfig', '--noEmit', '--strict', '--target', 'es2022', '--types', 'node'];
+  return spawnSync(process.execPath, [TSC, ...common, ...options, ...paths], { encoding: 'utf8' });
 }

@@ -6,20 +6,20 @@ import { listenerOf, renderer, type Renderer } from './renderer.js';
 import { catchStrayErrors } from './stray.js';
 import type { Application, Config } from './types.js';
 
-export type OnServer = (app: Application, process: NodeJS.Process) => void;
+export type OnServer<App extends Application = Application> = (app: App, process: NodeJS.Process) => void;
 
 /** How long running requests may take after the process was told to stop, in milliseconds. */
 const FAREWELL = 30_000;
 const EXPRESS_ONLY = ['use', 'post', 'get', 'put', 'delete', 'all', 'set', 'enable', 'disable', 'engine', 'route'];
 
 /** Starts the server and returns the application, as Hypernova does. */
-export function hypernova(config: Config, onServer?: OnServer): Application {
+export function hypernova<App extends Application = Application>(config: Config<App>, onServer?: OnServer<App>): App {
   const parts = renderer(config);
   const { log } = parts;
   if (config.getCPUs || config.devMode !== undefined) {
     log.info('getCPUs and devMode have no effect: this is one process, and its supervisor decides how many there are');
   }
-  const app = config.createApplication ? checked(config.createApplication()) : plainApplication(parts);
+  const app = config.createApplication ? checked(config.createApplication()) : (plainApplication(parts) as App);
   if (config.createApplication) app.use(parts.parse);
   onServer?.(app, process);
   if (config.createApplication) app.post(parts.endpoint, parts.render);
@@ -106,8 +106,8 @@ class Service {
   }
 }
 
-function checked(app: Application): Application {
-  const complete = typeof app === 'function' && ['use', 'post', 'listen'].every((name) => typeof app[name as keyof Application] === 'function');
+function checked<App extends Application>(app: App): App {
+  const complete = typeof app === 'function' && ['use', 'post', 'listen'].every((name) => typeof (app as Application)[name as keyof Application] === 'function');
   if (!complete) {
     throw new TypeError('`createApplication` must return a valid express instance with `use`, `post`, and `listen` methods');
   }

@@ -104,7 +104,8 @@ export interface RendererConfig {
   jobTimeout?: number;
 }
 
-export interface Config extends RendererConfig {
+/** `App`: what `createApplication` returns. */
+export interface Config<App extends Application = Application> extends RendererConfig {
   /** Default: 8080. */
   port?: number;
   /** Default: '0.0.0.0'. */
@@ -112,7 +113,7 @@ export interface Config extends RendererConfig {
   /** Instead of port and host: the arguments of `listen`. `['/path/to.sock']` is a Unix socket. */
   listenArgs?: unknown[] | null;
   /** For example `() => express()`: an application that gets the endpoint and listens. */
-  createApplication?: () => Application;
+  createApplication?: () => App;
   /** Not used: Hostler sets the number of workers. */
   getCPUs?: (count: number) => number;
   /** Not used: there is always one process. */
