@@ -1,5 +1,6 @@
 // Hypernova's markup and encoding, byte for byte, and data that tries to break out of it.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import hypernova, { DATA_ID, DATA_KEY, decode, encode, keyOf, newId, serialize, toScript } from '@hostler/render';
@@ -80,6 +81,13 @@ test('require returns the function with all properties, as npm hypernova does, a
   assert.equal(required.default({ server: () => 1, client: () => 2 }), 1);
   assert.deepEqual([required.DATA_KEY, required.DATA_ID], [DATA_KEY, DATA_ID]);
   for (const name of ['serialize', 'toScript', 'fromScript', 'load']) assert.equal(typeof hypernova[name], 'function');
+});
+
+test('CommonJS for the browser, as Jest runs it with jsdom, gets CommonJS', () => {
+  const script = `for (const name of ['react', 'react-legacy'])
+    console.log(typeof require('@hostler/render/' + name).hydrate, /\\/dist\\/[^/]*-browser\\.js$/.test(require.resolve('@hostler/render/' + name)))`;
+  const said = execFileSync(process.execPath, ['--conditions', 'browser', '-e', script], { cwd: import.meta.dirname, encoding: 'utf8' });
+  assert.equal(said, 'function true\nfunction true\n');
 });
 
 test('a bundle contains only its imports', async () => {
