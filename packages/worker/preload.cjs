@@ -275,12 +275,14 @@ function writeClaim(nth, text, publish) {
   const made = `${claimPath}.made-${process.pid}-${require('worker_threads').threadId}`;
   try {
     fs.writeFileSync(made, text, { mode: 0o600 });
-    publish(made, `${claimPath}.${nth}.claim`);
+    try {
+      publish(made, `${claimPath}.${nth}.claim`);
+    } finally {
+      fs.rmSync(made, { force: true });
+    }
     return true;
   } catch {
-    return false;
-  } finally {
-    fs.rmSync(made, { force: true });
+    return false; // Node's permission model (--permission) forbids all of it, even to remove what is not there
   }
 }
 
@@ -495,12 +497,9 @@ function dress(server, shown) {
 /** Own properties instead of getters, because they must stay valid after the socket is closed (a log line at the end reads req.ip). */
 function dressSocket(socket, shown) {
   const values = {
-    remoteAddress: '127.0.0.1',
-    remotePort: 0,
-    remoteFamily: 'IPv4',
-    localAddress: shown.address,
-    localPort: shown.port,
-    localFamily: shown.family,
+    remoteAddress: '127.0.0.1', remotePort: 0, remoteFamily: 'IPv4',
+    localAddress: shown.address, localPort: shown.port, localFamily: shown.family,
+    address: () => ({ ...shown }),
   };
   for (const name of Object.keys(values)) {
     Object.defineProperty(socket, name, { value: values[name], configurable: true, enumerable: true, writable: true });

@@ -34,6 +34,11 @@ for (const { name, app, command, ip, proto } of apps) {
   });
 }
 
+test('a connection has the address of the server', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs', 'host']);
+  assert.deepEqual((await worker.get()).body.local, { address: '::1', family: 'IPv6', port: 3000 });
+});
+
 test('Fastify resolves its listen() with the address that it asked for', async (t) => {
   const worker = await startWorker(t, 'fastify-cjs', ['node', 'server.cjs']);
   await worker.printed(/listening at http:\/\/(127\.0\.0\.1|localhost):3000/);

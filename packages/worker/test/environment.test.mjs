@@ -74,6 +74,13 @@ test('an app whose Hostler folder is gone listens by itself', async (t) => {
   assert.deepEqual(worker.tcpPorts(), [Number(port)]);
 });
 
+test('an app under the permission model of Node, which may write no file, is served', async (t) => {
+  const option = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
+  const worker = await startWorker(t, 'plain-http', ['node', option, '--allow-fs-read=*', 'server.mjs']);
+  assert.equal((await worker.get()).body.app, 'http');
+  assert.deepEqual(worker.tcpPorts(), []);
+});
+
 test('without the variables of Hostler the preload changes nothing', () => {
   const preload = new URL('../preload.cjs', import.meta.url).pathname;
   const script = 'const { listen } = require("net").Server.prototype; console.log(listen.toString().includes("redirect"))';

@@ -4,7 +4,7 @@ import http from 'node:http';
 const server = http.createServer((req, res) => {
   const { remoteAddress: ip, localPort } = req.socket;
   res.setHeader('content-type', 'application/json');
-  res.end(JSON.stringify({ app: 'http', ip, localPort, pid: process.pid, ...server.address() }));
+  res.end(JSON.stringify({ app: 'http', ip, localPort, local: req.socket.address(), pid: process.pid, ...server.address() }));
 });
 const listening = () => console.log(`listening on ${JSON.stringify(server.address())}`);
 
