@@ -75,8 +75,9 @@ test('an app whose Hostler folder is gone listens by itself', async (t) => {
 });
 
 test('an app under the permission model of Node, which may write no file, is served', async (t) => {
-  const option = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
-  const worker = await startWorker(t, 'plain-http', ['node', option, '--allow-fs-read=*', 'server.mjs']);
+  const known = (option) => process.allowedNodeEnvironmentFlags.has(option);
+  const options = [known('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...(known('--allow-net') ? ['--allow-net'] : [])];
+  const worker = await startWorker(t, 'plain-http', ['node', ...options, 'server.mjs']);
   assert.equal((await worker.get()).body.app, 'http');
   assert.deepEqual(worker.tcpPorts(), []);
 });
