@@ -12,6 +12,7 @@ pub mod chunked;
 pub mod compose;
 pub mod connection;
 pub mod date;
+mod dial;
 pub mod direct;
 pub mod field;
 pub mod grammar;

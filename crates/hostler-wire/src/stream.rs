@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
+use crate::dial::dial;
 use crate::turn;
 
 /// Where a member listens.
@@ -71,7 +72,7 @@ impl Stream {
         match address {
             Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
             Address::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                let stream = dial(host, *port).await?;
                 stream.set_nodelay(true)?;
                 Ok(Self::Tcp(stream))
             }

@@ -1,0 +1,80 @@
+//! Opens a TCP connection to a host. Its name may stand for several addresses. Sets no deadline.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// How long an address may be silent before the next one is tried as well (RFC 8305 section 5).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Connects to a host. A name is looked up first.
+pub(crate) async fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
+    let addresses: Vec<_> = lookup_host((host, port)).await?.collect();
+    match addresses[..] {
+        [only] => TcpStream::connect(only).await,
+        _ => first_of(addresses).await,
+    }
+}
+
+/// Connects to the address that answers first. The attempts begin one after the other, in this order, and all of them go on.
+async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut addresses = addresses.into_iter();
+    let mut attempts = JoinSet::new();
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    loop {
+        if let Some(address) = addresses.next() {
+            attempts.spawn(TcpStream::connect(address));
+        }
+        tokio::select! {
+            ended = attempts.join_next() => match ended {
+                Some(Ok(Ok(stream))) => return Ok(stream),
+                Some(Ok(Err(error))) => failure = error,
+                Some(Err(error)) => failure = error.into(),
+                None => return Err(failure),
+            },
+            () = sleep(HEAD_START), if addresses.len() > 0 => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::{TcpListener, TcpSocket};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+    #[tokio::test]
+    async fn an_address_that_is_silent_does_not_keep_the_next_one_from_being_tried() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(ANY).unwrap();
+        let full = socket.listen(0).unwrap();
+        let silent = full.local_addr().unwrap();
+        // While this connection waits to be accepted, the kernel answers no other.
+        let _waits = TcpStream::connect(silent).await.unwrap();
+        let listener = TcpListener::bind(ANY).await.unwrap();
+        let open = listener.local_addr().unwrap();
+        let stream = timeout(Duration::from_secs(30), first_of(vec![silent, silent, open])).await;
+        assert_eq!(stream.expect("it is tried").unwrap().peer_addr().unwrap(), open);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_refuses_is_followed_by_the_next_and_the_last_error_counts() {
+        let closed = TcpListener::bind(ANY).await.unwrap().local_addr().unwrap();
+        let listener = TcpListener::bind(ANY).await.unwrap();
+        let open = listener.local_addr().unwrap();
+        let stream = first_of(vec![closed, open]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), open);
+        let error = first_of(vec![closed, closed]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(first_of(Vec::new()).await.is_err());
+    }
+}
