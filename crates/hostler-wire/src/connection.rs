@@ -85,6 +85,7 @@ pub struct MemberConnection {
     answered: bool,
     /// The protocols to which the member may switch, as a list. Usually empty.
     offer: Vec<u8>,
+    opened: Instant,
     idle_since: Instant,
     keep_alive: Option<Duration>,
 }
@@ -97,6 +98,7 @@ impl MemberConnection {
 
     /// A connection over a connected stream.
     pub fn new(stream: Stream) -> Self {
+        let now = Instant::now();
         Self {
             stream,
             inbox: Vec::new(),
@@ -111,7 +113,8 @@ impl MemberConnection {
             length: BodyLength::Known(0),
             answered: false,
             offer: Vec::new(),
-            idle_since: Instant::now(),
+            opened: now,
+            idle_since: now,
             keep_alive: None,
         }
     }
@@ -312,6 +315,11 @@ impl MemberConnection {
         most.is_none_or(|most| idle <= most)
             && hinted.is_none_or(|hint| idle < hint)
             && self.stream.is_quiet()
+    }
+
+    /// How long ago the connection was opened.
+    pub fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.opened)
     }
 
     /// Asks the kernel whether the member has closed the connection. See [`Stream::is_quiet_now`].

@@ -1,6 +1,7 @@
 //! How to connect to a member, and which protocol to speak. Knows no existing connections.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,11 @@ impl From<Address> for Connector {
 }
 
 impl Connector {
+    /// Whether the member is given by a name, which may lead to another address at any time.
+    pub fn has_name(&self) -> bool {
+        matches!(&self.address, Address::Tcp(host, _) if host.parse::<IpAddr>().is_err())
+    }
+
     /// Opens a new connection for this protocol, within `time_limit`.
     pub async fn connect(&self, protocol: MemberProtocol, time_limit: Duration) -> Result<Stream, Failure> {
         let until = Instant::now() + time_limit;

@@ -38,6 +38,8 @@ pub struct MemberNews {
 pub struct Endpoint {
     /// How to connect to it.
     pub connector: Connector,
+    /// How long a connection to it is used. None: as long as it lasts.
+    max_age: Option<Duration>,
     /// Its name in logs and status: a worker's number, or an address.
     pub label: Arc<str>,
     /// Where its times are recorded.
@@ -70,6 +72,8 @@ impl Endpoint {
     const SAFE_IDLE: Duration = Duration::from_secs(1);
     /// An idle connection above this age is closed: it would often fail.
     const MAX_IDLE: Duration = Duration::from_secs(60);
+    /// A connection to a name is used for this long. Then the name is looked up again, because it may lead to another address by now.
+    const MAX_AGE: Duration = Duration::from_secs(60);
 
     /// An endpoint for this many data-plane threads.
     pub fn new(
@@ -81,11 +85,13 @@ impl Endpoint {
     ) -> Self {
         let idle = (0..threads).map(|_| Mutex::default()).collect();
         let sharing = if connector.protocol == MemberProtocol::Http2 { threads } else { 0 };
-        let http2_connections = (0..sharing).map(|_| Http2Connections::new()).collect();
+        let max_age = connector.has_name().then_some(Self::MAX_AGE);
+        let http2_connections = (0..sharing).map(|_| Http2Connections::new(max_age)).collect();
         let checked = OnceLock::new();
         let (instance, process, news, release) = (None, None, None, 0);
         Self {
             connector,
+            max_age,
             label,
             meter,
             instance,
@@ -122,7 +128,7 @@ impl Endpoint {
         while let Some(Parked(mut connection)) = idle.pop() {
             // A request that must not be sent twice must not go over a connection that the member has just closed.
             let sure = idempotent || self.is_ours() || connection.is_quiet_now();
-            if sure && connection.is_fresh(now, most) {
+            if sure && self.is_of_use(&mut connection, now, most) {
                 return Some(connection);
             }
         }
@@ -133,10 +139,14 @@ impl Endpoint {
     /// request.
     pub fn prune(&self, thread: usize) {
         let (now, most) = (Instant::now(), self.max_idle());
-        self.idle(thread).retain_mut(|Parked(connection)| connection.is_fresh(now, most));
+        self.idle(thread).retain_mut(|Parked(connection)| self.is_of_use(connection, now, most));
         if let Some(http2_connections) = self.http2_connections.get(thread) {
             http2_connections.prune(Self::MAX_IDLE);
         }
+    }
+
+    fn is_of_use(&self, connection: &mut MemberConnection, now: Instant, most: Option<Duration>) -> bool {
+        self.max_age.is_none_or(|max_age| connection.age(now) <= max_age) && connection.is_fresh(now, most)
     }
 
     /// Connections to our own workers have no limit.
@@ -200,7 +210,7 @@ impl fmt::Debug for Endpoint {
 #[cfg(test)]
 mod tests {
     use hostler_wire::Address;
-    use tokio::net::UnixListener;
+    use tokio::net::{TcpListener, TcpStream, UnixListener};
 
     use super::*;
 
@@ -224,5 +234,29 @@ mod tests {
         }
         assert_eq!(endpoint.idle(0).len(), 1);
         drop(kept);
+    }
+
+    #[tokio::test]
+    async fn a_connection_to_a_name_is_used_for_a_minute_and_one_to_an_address_for_longer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        for (host, is_used) in [("localhost", false), ("127.0.0.1", true)] {
+            let address = Address::Tcp(host.into(), port);
+            let opened = MemberConnection::new(TcpStream::connect(("127.0.0.1", port)).await.unwrap().into());
+            let endpoint = Endpoint::new(address.into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+            let mut connection = Box::new(opened);
+            for (later, expected) in [(minute / 2, true), (2 * minute, is_used)] {
+                // A call has just ended on it.
+                connection.is_reusable(now + later);
+                endpoint.checkin(0, connection);
+                let Some(again) = endpoint.checkout(0, true, now + later) else {
+                    assert!(!expected, "{host} after {later:?}");
+                    break;
+                };
+                assert!(expected, "{host} after {later:?}");
+                connection = again;
+            }
+        }
     }
 }

@@ -24,11 +24,14 @@ pub(in crate::proxy) struct Http2Connections {
     open: Mutex<Vec<Http2Connection>>,
     /// Only one task at a time opens a connection: the others then find room on it.
     turn: Semaphore,
+    /// How long a connection gets new streams. None: as long as it lasts.
+    max_age: Option<Duration>,
 }
 
 struct Http2Connection {
     requests: SendRequest<Bytes>,
     load: Arc<Mutex<ConnectionLoad>>,
+    opened: Instant,
 }
 
 /// The load of one connection.
@@ -44,8 +47,8 @@ pub(in crate::proxy) struct StreamPermit {
 }
 
 impl Http2Connections {
-    pub fn new() -> Self {
-        Self { open: Mutex::default(), turn: Semaphore::new(1) }
+    pub fn new(max_age: Option<Duration>) -> Self {
+        Self { open: Mutex::default(), turn: Semaphore::new(1), max_age }
     }
 
     /// Room for a stream. Opens a new connection if the open ones are full.
@@ -68,7 +71,7 @@ impl Http2Connections {
         let stream = connector.connect(MemberProtocol::Http2, left).await?;
         let requests = handshake(stream, limits).await.map_err(Failure::Unreachable)?;
         let load = Arc::new(Mutex::new(ConnectionLoad { streams: 0, idle_since: Instant::now() }));
-        let http2_connection = Http2Connection { requests, load };
+        let http2_connection = Http2Connection { requests, load, opened: Instant::now() };
         let permit = http2_connection.take();
         self.open().push(http2_connection);
         Ok(permit)
@@ -77,8 +80,10 @@ impl Http2Connections {
     /// Room on an open connection. Drops connections that have failed.
     fn find(&self) -> Option<StreamPermit> {
         let mut open = self.open();
-        open.retain_mut(|http2_connection| http2_connection.is_of_use());
-        open.iter().find(|http2_connection| http2_connection.has_room()).map(Http2Connection::take)
+        open.retain_mut(|http2_connection| http2_connection.is_of_use(self.max_age));
+        open.iter()
+            .find(|http2_connection| http2_connection.has_room(self.max_age))
+            .map(Http2Connection::take)
     }
 
     /// A call on this connection got no answer in time, so the connection may be dead. New calls no longer use it; calls that are already
@@ -91,7 +96,7 @@ impl Http2Connections {
     pub fn prune(&self, max_idle: Duration) {
         let is_idle = |load: &ConnectionLoad| load.streams == 0 && load.idle_since.elapsed() > max_idle;
         self.open().retain_mut(|http2_connection| {
-            http2_connection.is_of_use() && !is_idle(&lock(&http2_connection.load))
+            http2_connection.is_of_use(self.max_age) && !is_idle(&lock(&http2_connection.load))
         });
     }
 
@@ -101,15 +106,22 @@ impl Http2Connections {
 }
 
 impl Http2Connection {
-    /// False if it has failed, or if the member takes no new streams on it: after a GOAWAY, or because it allows none.
-    fn is_of_use(&mut self) -> bool {
+    /// False if it has failed, or if it has no streams and gets no new ones: after a GOAWAY, because the member allows none, or because it is
+    /// too old.
+    fn is_of_use(&mut self, max_age: Option<Duration>) -> bool {
         let ready = self.requests.poll_ready(&mut Context::from_waker(Waker::noop()));
         let is_open = !matches!(ready, Poll::Ready(Err(_)));
-        is_open && (self.requests.current_max_send_streams() > 0 || lock(&self.load).streams > 0)
+        is_open && (self.most_streams(max_age) > 0 || lock(&self.load).streams > 0)
     }
 
-    fn has_room(&self) -> bool {
-        lock(&self.load).streams < self.requests.current_max_send_streams()
+    fn has_room(&self, max_age: Option<Duration>) -> bool {
+        lock(&self.load).streams < self.most_streams(max_age)
+    }
+
+    /// How many streams it may have.
+    fn most_streams(&self, max_age: Option<Duration>) -> usize {
+        let is_old = max_age.is_some_and(|max_age| self.opened.elapsed() > max_age);
+        if is_old { 0 } else { self.requests.current_max_send_streams() }
     }
 
     fn take(&self) -> StreamPermit {
@@ -147,4 +159,38 @@ async fn handshake(stream: Stream, limits: &Limits) -> std::io::Result<SendReque
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::Address;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_old_connection_gets_no_new_streams_and_stays_until_its_last_one_has_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut serving = h2::server::handshake(stream).await.unwrap();
+                    while serving.accept().await.is_some() {}
+                });
+            }
+        });
+        let address = Address::Tcp("127.0.0.1".into(), port);
+        let connector = Connector { protocol: MemberProtocol::Http2, ..address.into() };
+        let limits = Limits::default();
+        for (max_age, connections) in [(None, 1), (Some(Duration::ZERO), 2)] {
+            let all = Http2Connections::new(max_age);
+            let permit = async || all.permit(&connector, &limits, Duration::from_secs(30)).await.unwrap();
+            let [first, second] = [permit().await, permit().await];
+            assert_eq!(all.open().len(), connections, "{max_age:?}");
+            drop((first, second));
+            all.prune(Duration::from_secs(60));
+            assert_eq!(all.open().len(), if max_age.is_some() { 0 } else { 1 }, "{max_age:?}");
+        }
+    }
 }
