@@ -68,7 +68,8 @@ impl Connector {
         match (stream, &self.tls) {
             (stream, None) => Ok(stream),
             (Stream::Tcp(stream), Some(tls)) => {
-                let shaking = timeout_at(until, tls.handshake(stream, protocol)).await;
+                let is_for_tunnel = protocol != self.protocol;
+                let shaking = timeout_at(until, tls.handshake(stream, protocol, is_for_tunnel)).await;
                 shaking.unwrap_or_else(|_| Err(TlsFault::Handshake.with("no handshake in time")))
             }
             (_, Some(_)) => Err(TlsFault::Handshake.with("TLS to a member is possible only over TCP")),
@@ -100,7 +101,13 @@ async fn open(address: &Address) -> io::Result<Stream> {
 }
 
 impl MemberTls {
-    async fn handshake(&self, stream: TcpStream, protocol: MemberProtocol) -> Result<Stream, Failure> {
+    /// `is_for_tunnel`: HTTP/1.1 with a member that otherwise speaks HTTP/2. That the member has no HTTP/1.1 is no failure of it.
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        protocol: MemberProtocol,
+        is_for_tunnel: bool,
+    ) -> Result<Stream, Failure> {
         // A server that speaks several protocols chooses by ALPN.
         let alpn = match protocol {
             MemberProtocol::Http1 => &b"http/1.1"[..],
@@ -109,7 +116,11 @@ impl MemberTls {
         let connector = TlsConnector::from(self.config.clone());
         let connected =
             connector.with_alpn(vec![alpn.to_vec()]).connect(self.name.clone(), Metered::from(stream)).await;
-        let stream = connected.map_err(TlsFault::of_handshake)?;
+        let stream =
+            connected.map_err(|error| match is_for_tunnel && TlsFault::is_other_protocol(&error) {
+                true => Failure::Unspeakable,
+                false => TlsFault::of_handshake(error),
+            })?;
         if protocol == MemberProtocol::Http2 && stream.get_ref().1.alpn_protocol() != Some(alpn) {
             return Err(TlsFault::Handshake.with("it does not offer HTTP/2 (ALPN)"));
         }

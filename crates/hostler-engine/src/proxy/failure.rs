@@ -99,6 +99,11 @@ impl TlsFault {
         }
     }
 
+    /// The member speaks none of the protocols that were offered to it (ALPN).
+    pub(super) fn is_other_protocol(error: &io::Error) -> bool {
+        matches!(inner(error), Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
+    }
+
     /// Why the member sent no answer. In TLS 1.3 our handshake ends before the member has checked our certificate.
     pub(super) fn of_silence(error: &io::Error) -> Option<Failure> {
         let inner = inner(error)?;

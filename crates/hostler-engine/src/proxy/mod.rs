@@ -136,6 +136,11 @@ async fn on_new_connection<D: Downstream>(
             let call = CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now));
             call.head(exchange, client).await.map_err(end_lease)
         }
+        // The member speaks only HTTP/2. `Upgrade` may be ignored (RFC 9110 section 7.8), so the request goes to it as an ordinary one.
+        Err(Failure::Unspeakable) => {
+            exchange.offer = None;
+            http2::forward(exchange, client, lease, settings, thread).await
+        }
         Err(failure) => Err(end_lease((failure, Some(lease)))),
     }
 }

@@ -363,3 +363,27 @@ async fn a_websocket_to_a_member_in_http2_uses_http_1_1() {
     assert_eq!(client.read_exactly(5).await, b"hello");
     crate::tunnels::has_tunnels(&site, 1).await;
 }
+
+#[tokio::test]
+async fn a_websocket_to_a_member_that_speaks_only_http2_is_an_ordinary_request_and_harms_no_other() {
+    let trust = authority();
+    let mut config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let member = Http2Plan { tls: Some(config), ..Http2Plan::default() }.start(echo).await;
+    let plan = site("pools.app.protocol = \"http2\"\n[pools.app.tls]\nca = \"ca.pem\"\n");
+    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+    let site = plan.with_member("app", member.address()).start().await;
+    for n in 1..=3 {
+        let mut client = site.connect().await;
+        client
+            .send(format!(
+                "GET /{n} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+            ))
+            .await;
+        client.answer().await.assert_ok("");
+        let (_, fields) = member.seen().pop().unwrap();
+        assert!(!fields.contains_key("upgrade"), "{fields:?}");
+    }
+    let counters = site.pool("app").await["counters"].clone();
+    assert_eq!(counters["member_failures"], 0, "{counters}");
+}
