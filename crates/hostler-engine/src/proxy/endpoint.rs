@@ -67,7 +67,7 @@ pub struct Endpoint {
 struct Parked(Box<MemberConnection>);
 
 impl Endpoint {
-    /// An idle connection to a member that may close it is used for a non-idempotent request only below this age. That is well under the
+    /// An idle connection to a member that may close it is used for a request that cannot be repeated only below this age. That is well under the
     /// shortest keep-alive timeout in common use (Node's 5 s), so the race between close and request does not occur.
     const SAFE_IDLE: Duration = Duration::from_secs(1);
     /// An idle connection above this age is closed: it would often fail.
@@ -121,13 +121,13 @@ impl Endpoint {
         self.ours.is_some()
     }
 
-    /// The idle connection of this thread that was used last, if one is fit.
-    pub fn checkout(&self, thread: usize, idempotent: bool, now: Instant) -> Option<Box<MemberConnection>> {
-        let most = if idempotent { self.max_idle() } else { self.max_idle().map(|_| Self::SAFE_IDLE) };
+    /// The idle connection of this thread that was used last, if one is fit. `repeatable`: the request can be sent again on another one.
+    pub fn checkout(&self, thread: usize, repeatable: bool, now: Instant) -> Option<Box<MemberConnection>> {
+        let most = if repeatable { self.max_idle() } else { self.max_idle().map(|_| Self::SAFE_IDLE) };
         let mut idle = self.idle(thread);
         while let Some(Parked(mut connection)) = idle.pop() {
             // A request that must not be sent twice must not go over a connection that the member has just closed.
-            let sure = idempotent || self.is_ours() || connection.is_quiet_now();
+            let sure = repeatable || self.is_ours() || connection.is_quiet_now();
             if sure && self.is_of_use(&mut connection, now, most) {
                 return Some(connection);
             }

@@ -80,7 +80,7 @@ pub async fn forward<D: Downstream>(
     }
     // The slot was granted just now, so its time is the current time.
     let now = lease.since();
-    if let Some(idle) = lease.checkout(thread, exchange.is_idempotent(), now) {
+    if let Some(idle) = lease.checkout(thread, is_repeatable(exchange), now) {
         let call = CallBox::new(Call::begin(exchange, lease, idle, settings, thread, now));
         match call.head(exchange, client).await {
             // A member that is not a worker of ours may close a kept-alive connection at the moment in which it is reused. That is not the

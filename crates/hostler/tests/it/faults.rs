@@ -3,6 +3,8 @@
 
 use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
 
+use tokio::time::Instant;
+
 use crate::{in_front_of, site};
 
 const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
@@ -137,6 +139,20 @@ async fn a_post_is_never_sent_twice() {
         "{:?}",
         app.targets()
     );
+}
+
+#[tokio::test]
+async fn a_streamed_put_does_not_go_over_a_connection_that_its_member_may_be_closing() {
+    let app = upstream().script(|seen| second_on_its_connection(seen, Step::Close)).start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'").await;
+    let mut client = site.connect().await;
+    client.get("/first").await.assert_ok("/first");
+    let idle = Instant::now();
+    eventually("the connection to be old", async || (idle.elapsed().as_millis() > 1500).then_some(())).await;
+    // It could not be sent again.
+    client.send(hostler_testkit::request("PUT /put", "", b"body")).await;
+    client.answer().await.assert_ok("/put");
+    assert_eq!(app.connections(), 2);
 }
 
 #[tokio::test]
