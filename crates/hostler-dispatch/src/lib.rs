@@ -105,7 +105,7 @@ pub use gauge::{Gauge, Hold, Load};
 pub use kinds::WorkKind;
 pub use lease::{Lease, LeaseEnding};
 pub use member::HeldSlot;
-pub use membership::Membership;
+pub use membership::{LeftTunnels, Membership};
 pub use occupancy::{MemberOccupancy, Occupancy, WaitingRequest};
 pub use order::Order;
 pub use pool::{Acquire, Pool};

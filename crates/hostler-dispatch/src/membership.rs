@@ -1,6 +1,6 @@
 //! The members of a pool: how an endpoint joins it and leaves it, and which members there are. Knows nothing of the leases.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -192,9 +192,28 @@ impl<E> Membership<E> {
         member.forsake(true);
     }
 
-    /// Removes the member from the pool: it gets no new leases. Its leases and tunnels end normally.
-    pub fn leave_tunnels(mut self) {
+    /// Removes the member from the pool: it gets no new leases. Its leases and tunnels end normally, unless the tunnels are told to end by
+    /// what this returns.
+    pub fn leave_tunnels(mut self) -> LeftTunnels<E> {
         self.keeps_tunnels = true;
+        LeftTunnels(Arc::downgrade(&self.member))
+    }
+}
+
+/// The tunnels and streams of a member that has left its pool without them. Dropping this changes nothing.
+pub struct LeftTunnels<E>(Weak<Member<E>>);
+
+impl<E> LeftTunnels<E> {
+    /// Whether there are any, or leases.
+    pub fn are_open(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Tells them to end.
+    pub fn dismiss(&self) {
+        if let Some(member) = self.0.upgrade() {
+            member.dismiss_tunnels();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy};
-use hostler_dispatch::{EjectSettings, MemberId, Membership, Order, Pool, PoolSettings};
+use hostler_dispatch::{EjectSettings, LeftTunnels, MemberId, Membership, Order, Pool, PoolSettings};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
     Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
@@ -85,7 +85,14 @@ struct RouteRoom {
     has_service: bool,
     /// Whether it has members, as a lookup sees it.
     presence: Arc<SharedPresence>,
-    members: HashMap<Box<str>, Membership<Endpoint>>,
+    members: HashMap<Box<str>, RoomMember>,
+}
+
+/// A member of one route.
+struct RoomMember {
+    membership: Membership<Endpoint>,
+    /// The tunnels of earlier registrations of its address. They end with it.
+    earlier: Vec<LeftTunnels<Endpoint>>,
 }
 
 impl Pools {
@@ -163,13 +170,13 @@ impl Pools {
 
     pub fn address(&self, key: &RouteKey, member: MemberId) -> Option<Box<str>> {
         let members = &self.rooms.get(key)?.members;
-        members.iter().find(|(_, membership)| membership.id() == member).map(|(address, _)| address.clone())
+        members.iter().find(|(_, known)| known.membership.id() == member).map(|(address, _)| address.clone())
     }
 
     /// Checks each pool. The data plane does the same for configured pools.
     pub fn prune(&self, thread: usize) {
         for room in self.rooms.values() {
-            room.members.values().for_each(|membership| membership.endpoint().prune(thread));
+            room.members.values().for_each(|member| member.membership.endpoint().prune(thread));
         }
     }
 
@@ -194,30 +201,29 @@ impl Pools {
         endpoint.news =
             Some(MemberNews { journal: self.template.journal.clone(), pool: room.route.pattern.clone() });
         let was_empty = room.members.is_empty();
-        let joined = match is_near {
+        let membership = match is_near {
             true => room.pool.join_near(endpoint, slots),
             false => room.pool.join(endpoint, slots),
         };
         room.presence.set(RoutePresence::Served);
-        if let Some(former) = room.members.insert(facts.address.clone(), joined) {
-            // The same process under another name: its tunnels can stay open.
-            former.leave_tunnels();
-        }
+        // The same process under another name: its tunnels can stay open.
+        let earlier = room.members.remove(&facts.address).map(RoomMember::leave_tunnels).unwrap_or_default();
+        room.members.insert(facts.address.clone(), RoomMember { membership, earlier });
         was_empty
     }
 
     fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
         let Some(room) = self.rooms.get_mut(key) else { return false };
-        let Some(membership) = room.members.remove(address) else { return false };
+        let Some(member) = room.members.remove(address) else { return false };
         if room.members.is_empty() && room.presence.get() == RoutePresence::Served {
             // Before the pool is empty: no lookup may find it from then on if another route of the host matches.
             room.presence.set(RoutePresence::Empty);
         }
         match gone {
-            Gone::Unregistered => drop(membership),
+            Gone::Unregistered => member.leave(),
             // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
-            Gone::Silent => membership.give_up(),
-            Gone::Failed => membership.leave_tunnels(),
+            Gone::Silent => member.membership.give_up(),
+            Gone::Failed => drop(member.leave_tunnels()),
         }
         room.members.is_empty()
     }
@@ -345,6 +351,21 @@ impl Pools {
         let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.template.threads, None);
         endpoint.instance = Some(facts.instance.clone());
         endpoint
+    }
+}
+
+impl RoomMember {
+    /// Its tunnels are told to end.
+    fn leave(self) {
+        drop(self.membership);
+        self.earlier.iter().for_each(LeftTunnels::dismiss);
+    }
+
+    /// Its tunnels stay open. Returns them.
+    fn leave_tunnels(mut self) -> Vec<LeftTunnels<Endpoint>> {
+        self.earlier.retain(LeftTunnels::are_open);
+        self.earlier.push(self.membership.leave_tunnels());
+        self.earlier
     }
 }
 

@@ -61,7 +61,7 @@ async fn replay(client: &Client, messages: impl IntoIterator<Item = (String, Str
 }
 
 /// Waits until gorouter's `/routes` is as expected.
-async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
+pub(super) async fn lists(site: &Site, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
     eventually(what, async || {
         let mut admin = http_client(site.admin()).await;
         admin.send("GET /routes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;

@@ -1,8 +1,10 @@
-//! What clients get at the moment when the last member of a registered route leaves.
+//! What clients get at the moment when a member of a registered route leaves.
 
 use hostler_testkit::{client as http_client, nats, ok, upstream, within};
+use serde_json::json;
 
-use crate::registrar::{answers, client, registration, say, site_on};
+use crate::registrar::{answers, client, lists, registration, say, site_on};
+use crate::tunnels::{GOING_AWAY, Member, tunnel};
 
 #[tokio::test]
 async fn a_route_that_loses_its_last_member_gives_way_without_a_refusal() {
@@ -36,5 +38,31 @@ async fn a_route_that_loses_its_last_member_gives_way_without_a_refusal() {
             })
             .await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_unregisters_ends_the_tunnels_of_its_earlier_registrations_too() {
+    let Some(nats) = nats().start().await else { return };
+    let (site, member) = (site_on(&nats, "").await, Member::start().await);
+    let (client, port) = (client(&nats).await, member.0.local_addr().unwrap().port());
+    let mut tunnels = Vec::new();
+    // route-registrar has another id after each of its restarts.
+    for id in ["first", "second", "third"] {
+        let message = json!({
+            "host": "127.0.0.1", "port": port, "uris": ["a.test"], "private_instance_id": id,
+        });
+        say(&client, "router.register", &message).await;
+        lists(&site, "the registration", |routes| routes["a.test"][0]["private_instance_id"] == id).await;
+        tunnels.push(tunnel(&site, &member, "websocket").await);
+    }
+    for (visitor, end) in &mut tunnels {
+        end.send([0x82, 1, b'x']).await;
+        assert_eq!(visitor.read_exactly(3).await, [0x82, 1, b'x'], "it is open");
+    }
+    let message = json!({ "host": "127.0.0.1", "port": port, "uris": ["a.test"] });
+    say(&client, "router.unregister", &message).await;
+    for (visitor, _end) in &mut tunnels {
+        assert_eq!(visitor.read_exactly(4).await, GOING_AWAY);
     }
 }

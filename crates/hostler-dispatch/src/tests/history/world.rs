@@ -275,7 +275,7 @@ impl<'a> World<'a> {
             Parting::Lost => drop(member),
             Parting::Drains => drop(member.leave()),
             Parting::GivenUp => member.give_up(),
-            Parting::KeepsTunnels => member.leave_tunnels(),
+            Parting::KeepsTunnels => drop(member.leave_tunnels()),
         }
     }
 
