@@ -63,10 +63,11 @@ impl RegistrarLog {
         self.counts
     }
 
-    /// Logs a message that cannot be parsed.
-    pub fn invalid(&mut self, subject: &str, why: &Invalid) {
+    /// Logs a message that cannot be parsed. Only its text tells which program has sent it.
+    pub fn invalid(&mut self, subject: &str, why: &Invalid, payload: &[u8]) {
         self.counts.invalid += 1;
-        self.tell(format!("a message to {subject} is dropped: {why}"));
+        let text = String::from_utf8_lossy(payload);
+        self.tell(format!("a message to {subject} is dropped: {why}: {text}"));
     }
 
     /// Logs a registration that is refused.
@@ -110,8 +111,9 @@ impl RegistrarLog {
     }
 
     fn tell(&mut self, text: String) {
+        let text: String = text.chars().take(MAX_TEXT).collect();
         if self.told.len() < MAX_LOGGED && !self.told.contains(&text) {
-            self.event(Level::Warn, &text.chars().take(MAX_TEXT).collect::<String>());
+            self.event(Level::Warn, &text);
             self.told.insert(text);
         }
     }

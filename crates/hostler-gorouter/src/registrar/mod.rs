@@ -263,7 +263,7 @@ impl RegistrarState {
     fn take(&mut self, payload: &[u8]) {
         let message = match Registration::parse(payload) {
             Ok(message) => message,
-            Err(why) => return self.log.invalid("router.register", &why),
+            Err(why) => return self.log.invalid("router.register", &why, payload),
         };
         if message.uris.len() > self.limits.uris {
             let host = message.host.clone();
@@ -291,7 +291,7 @@ impl RegistrarState {
                 let outcome = self.registry.unregister(&message, Instant::now());
                 self.apply(outcome);
             }
-            Err(why) => self.log.invalid("router.unregister", &why),
+            Err(why) => self.log.invalid("router.unregister", &why, payload),
         }
     }
 

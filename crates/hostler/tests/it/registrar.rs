@@ -189,7 +189,9 @@ async fn registrations_recorded_for_gorouter_give_the_same_routes() {
     assert_eq!(routes["rs2.example.test"][0]["route_service_url"], "https://x");
     assert_eq!(routes["app.example.test"][0]["ttl"], 20);
     assert_eq!(site.status().await["registrar"]["messages"]["invalid"], 2);
-    site.says("a message to router.register is dropped: route_service_url does not begin with https").await;
+    let dropped = "a message to router.register is dropped: route_service_url does not begin with https";
+    let line = site.says(dropped).await;
+    assert!(line.contains("rs.example.test"), "it shows which message: {line}");
 }
 
 #[tokio::test]
