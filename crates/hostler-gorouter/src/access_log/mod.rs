@@ -103,14 +103,20 @@ fn protocol(exchange: &Exchange) -> &str {
     }
 }
 
-/// The error of the line: what `X-Cf-RouterError` said in a refusal. A request that a member answered has none, even if an earlier attempt
-/// failed.
+/// gorouter's error for a request whose client has left.
+const CANCELED: &str = "endpoint_failure (context canceled)";
+
+/// The error of the line: what `X-Cf-RouterError` said in a refusal, or would have said to a client that has left. A request that a member
+/// answered has none, even if an earlier attempt failed.
 fn error<'a>(exchange: &'a Exchange, registered: Option<&'a Registered>) -> &'a str {
     let Some(registered) = registered else {
         return exchange.log_facts.refusal.unwrap_or_default();
     };
+    let facts = &exchange.log_facts;
     match &registered.error {
-        Some(error) if exchange.log_facts.refusal.is_some() => error,
+        // An app may answer 499 itself.
+        _ if facts.status == 499 && facts.refusal.is_some() && facts.member.is_some() => CANCELED,
+        Some(error) if facts.refusal.is_some() => error,
         _ if memchr::memchr(b';', exchange.head.target()).is_some() => "deprecated-semicolon-params",
         _ => "",
     }
@@ -118,7 +124,22 @@ fn error<'a>(exchange: &'a Exchange, registered: Option<&'a Registered>) -> &'a 
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use hostler_engine::exchange::Sweep;
+
     use super::*;
+
+    #[test]
+    fn a_request_whose_client_has_left_has_gorouters_error_if_a_member_got_it() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+        exchange.registered = Some(Registered::new(true));
+        (exchange.log_facts.status, exchange.log_facts.refusal) = (499, Some("client_left"));
+        assert_eq!(values(&exchange).x_cf_routererror, "");
+        exchange.log_facts.member = Some("10.0.0.7:3000".into());
+        assert_eq!(values(&exchange).x_cf_routererror, "endpoint_failure (context canceled)");
+    }
 
     #[test]
     fn the_time_of_other_hops_does_not_count() {
