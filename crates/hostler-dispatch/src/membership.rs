@@ -183,13 +183,13 @@ impl<E> Membership<E> {
         self.shared.set_health(self.member.id, healthy)
     }
 
-    /// Removes a member that seems lost: it gets no new leases, and requests that wait for its answer are told. Its
-    /// tunnels are not told to end, because the endpoint may still serve them.
-    pub fn give_up(mut self) {
-        self.keeps_tunnels = true;
+    /// Removes a member that seems lost, as [`Self::leave_tunnels`] does, and requests that wait for its answer are told. The endpoint may
+    /// still serve its tunnels.
+    pub fn give_up(self) -> LeftTunnels<E> {
         let member = Arc::clone(&self.member);
-        drop(self);
+        let tunnels = self.leave_tunnels();
         member.forsake(true);
+        tunnels
     }
 
     /// Removes the member from the pool: it gets no new leases. Its leases and tunnels end normally, unless the tunnels are told to end by

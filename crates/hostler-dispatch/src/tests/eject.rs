@@ -99,7 +99,7 @@ async fn requests_at_an_ejected_unhealthy_or_lost_member_are_notified() {
     waiting[0].strike().unwrap();
     assert!(unfit.set_health(false));
     assert!(!unfit.set_health(false), "no news");
-    lost.give_up();
+    drop(lost.give_up());
     assert_eq!(told.each_mut().map(is_ready), [true, true, true, false]);
     // A request that begins to wait later learns it at once.
     assert!(is_ready(&mut Box::pin(waiting[1].forsaken())));

@@ -85,14 +85,9 @@ struct RouteRoom {
     has_service: bool,
     /// Whether it has members, as a lookup sees it.
     presence: Arc<SharedPresence>,
-    members: HashMap<Box<str>, RoomMember>,
-}
-
-/// A member of one route.
-struct RoomMember {
-    membership: Membership<Endpoint>,
-    /// The tunnels of earlier registrations of its address. They end with it.
-    earlier: Vec<LeftTunnels<Endpoint>>,
+    members: HashMap<Box<str>, Membership<Endpoint>>,
+    /// The tunnels of earlier registrations, by address. They end when the member unregisters.
+    left: HashMap<Box<str>, Vec<LeftTunnels<Endpoint>>>,
 }
 
 impl Pools {
@@ -154,9 +149,10 @@ impl Pools {
         paths.collect()
     }
 
-    /// Frees the routes that were removed and have no requests any more.
+    /// Frees what has ended: tunnels of earlier registrations, and routes that were removed and have no requests any more.
     pub fn sweep(&mut self) {
         let rooms = &mut self.rooms;
+        rooms.values_mut().for_each(RouteRoom::sweep);
         self.leaving.retain(|key| {
             let Some(room) = rooms.get(key) else { return false };
             let figures = room.pool.snapshot();
@@ -170,13 +166,13 @@ impl Pools {
 
     pub fn address(&self, key: &RouteKey, member: MemberId) -> Option<Box<str>> {
         let members = &self.rooms.get(key)?.members;
-        members.iter().find(|(_, known)| known.membership.id() == member).map(|(address, _)| address.clone())
+        members.iter().find(|(_, membership)| membership.id() == member).map(|(address, _)| address.clone())
     }
 
     /// Checks each pool. The data plane does the same for configured pools.
     pub fn prune(&self, thread: usize) {
         for room in self.rooms.values() {
-            room.members.values().for_each(|member| member.membership.endpoint().prune(thread));
+            room.members.values().for_each(|membership| membership.endpoint().prune(thread));
         }
     }
 
@@ -201,29 +197,33 @@ impl Pools {
         endpoint.news =
             Some(MemberNews { journal: self.template.journal.clone(), pool: room.route.pattern.clone() });
         let was_empty = room.members.is_empty();
-        let membership = match is_near {
+        let joined = match is_near {
             true => room.pool.join_near(endpoint, slots),
             false => room.pool.join(endpoint, slots),
         };
         room.presence.set(RoutePresence::Served);
-        // The same process under another name: its tunnels can stay open.
-        let earlier = room.members.remove(&facts.address).map(RoomMember::leave_tunnels).unwrap_or_default();
-        room.members.insert(facts.address.clone(), RoomMember { membership, earlier });
+        if let Some(former) = room.members.insert(facts.address.clone(), joined) {
+            // The same process under another name: its tunnels can stay open.
+            room.keep(&facts.address, former.leave_tunnels());
+        }
         was_empty
     }
 
     fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
         let Some(room) = self.rooms.get_mut(key) else { return false };
-        let Some(member) = room.members.remove(address) else { return false };
+        let Some(membership) = room.members.remove(address) else { return false };
         if room.members.is_empty() && room.presence.get() == RoutePresence::Served {
             // Before the pool is empty: no lookup may find it from then on if another route of the host matches.
             room.presence.set(RoutePresence::Empty);
         }
         match gone {
-            Gone::Unregistered => member.leave(),
+            Gone::Unregistered => {
+                drop(membership);
+                room.left.remove(address).iter().flatten().for_each(LeftTunnels::dismiss);
+            }
             // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
-            Gone::Silent => member.membership.give_up(),
-            Gone::Failed => drop(member.leave_tunnels()),
+            Gone::Silent => room.keep(address, membership.give_up()),
+            Gone::Failed => room.keep(address, membership.leave_tunnels()),
         }
         room.members.is_empty()
     }
@@ -256,7 +256,7 @@ impl Pools {
         let pool = Pool::new(key.to_string(), self.pool_settings(&RouteOptions::default()));
         let presence: Arc<SharedPresence> = Arc::default();
         let route = self.route(key, (pool.clone(), presence.clone()), Arc::default(), false);
-        RouteRoom { pool, route, has_service: false, presence, members: HashMap::new() }
+        RouteRoom { pool, route, has_service: false, presence, members: HashMap::new(), left: HashMap::new() }
     }
 
     fn route(
@@ -354,18 +354,20 @@ impl Pools {
     }
 }
 
-impl RoomMember {
-    /// Its tunnels are told to end.
-    fn leave(self) {
-        drop(self.membership);
-        self.earlier.iter().for_each(LeftTunnels::dismiss);
+impl RouteRoom {
+    /// The tunnels stay open.
+    fn keep(&mut self, address: &str, tunnels: LeftTunnels<Endpoint>) {
+        if tunnels.are_open() {
+            self.left.entry(address.into()).or_default().push(tunnels);
+        }
     }
 
-    /// Its tunnels stay open. Returns them.
-    fn leave_tunnels(mut self) -> Vec<LeftTunnels<Endpoint>> {
-        self.earlier.retain(LeftTunnels::are_open);
-        self.earlier.push(self.membership.leave_tunnels());
-        self.earlier
+    /// Forgets tunnels that have ended.
+    fn sweep(&mut self) {
+        self.left.retain(|_, tunnels| {
+            tunnels.retain(LeftTunnels::are_open);
+            !tunnels.is_empty()
+        });
     }
 }
 

@@ -44,24 +44,28 @@ async fn a_route_that_loses_its_last_member_gives_way_without_a_refusal() {
 #[tokio::test]
 async fn a_member_that_unregisters_ends_the_tunnels_of_its_earlier_registrations_too() {
     let Some(nats) = nats().start().await else { return };
-    let (site, member) = (site_on(&nats, "").await, Member::start().await);
+    let (site, member) = (site_on(&nats, "prune_interval = \"100ms\"").await, Member::start().await);
     let (client, port) = (client(&nats).await, member.0.local_addr().unwrap().port());
+    let named =
+        |id| json!({ "host": "127.0.0.1", "port": port, "uris": ["a.test"], "private_instance_id": id });
     let mut tunnels = Vec::new();
     // route-registrar has another id after each of its restarts.
     for id in ["first", "second", "third"] {
-        let message = json!({
-            "host": "127.0.0.1", "port": port, "uris": ["a.test"], "private_instance_id": id,
-        });
-        say(&client, "router.register", &message).await;
+        say(&client, "router.register", &named(id)).await;
         lists(&site, "the registration", |routes| routes["a.test"][0]["private_instance_id"] == id).await;
         tunnels.push(tunnel(&site, &member, "websocket").await);
     }
+    let mut brief = named("third");
+    brief["stale_threshold_in_seconds"] = json!(1);
+    say(&client, "router.register", &brief).await;
+    lists(&site, "the member to be pruned", |routes| routes["a.test"] == json!([])).await;
     for (visitor, end) in &mut tunnels {
         end.send([0x82, 1, b'x']).await;
         assert_eq!(visitor.read_exactly(3).await, [0x82, 1, b'x'], "it is open");
     }
-    let message = json!({ "host": "127.0.0.1", "port": port, "uris": ["a.test"] });
-    say(&client, "router.unregister", &message).await;
+    // Only its client had lost NATS.
+    say(&client, "router.register", &named("third")).await;
+    say(&client, "router.unregister", &named("third")).await;
     for (visitor, _end) in &mut tunnels {
         assert_eq!(visitor.read_exactly(4).await, GOING_AWAY);
     }

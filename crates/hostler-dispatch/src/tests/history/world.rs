@@ -274,7 +274,7 @@ impl<'a> World<'a> {
         match how {
             Parting::Lost => drop(member),
             Parting::Drains => drop(member.leave()),
-            Parting::GivenUp => member.give_up(),
+            Parting::GivenUp => drop(member.give_up()),
             Parting::KeepsTunnels => drop(member.leave_tunnels()),
         }
     }
