@@ -2,7 +2,7 @@
 //
 // node scripts/vendor.mjs [VERSION]  writes the folder again, for another version if one is given
 // node scripts/vendor.mjs --save     writes the patch, after a change in the folder
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -13,6 +13,7 @@ export const FOLDER = join(root, 'vendor/h2');
 const PATCH = join(root, 'vendor/h2.patch');
 /** What of the published crate is copied. Its examples and benchmarks are not. */
 const PARTS = ['Cargo.toml', 'LICENSE', 'src'];
+const TEXT = { encoding: 'utf8', maxBuffer: 64 << 20 };
 
 /** The version of the crate in `vendor/h2`. */
 export function version() {
@@ -23,7 +24,7 @@ export function version() {
 export async function make(target, wanted = version()) {
   await publish(target, wanted);
   // Without a repository around it, Git applies a patch to the files of the working directory.
-  call('git', ['apply', '-p1', PATCH], { cwd: target, env: { ...process.env, GIT_CEILING_DIRECTORIES: dirname(target) } });
+  execFileSync('git', ['apply', '-p1', PATCH], { cwd: target, env: { ...process.env, GIT_CEILING_DIRECTORIES: dirname(target) } });
 }
 
 /** All files below `folder`, as {path: text}. */
@@ -56,16 +57,10 @@ export async function inFolder(work) {
 async function publish(target, wanted) {
   await inFolder((folder) => {
     const manifest = writeDependent(folder, wanted);
-    const text = call('cargo', ['metadata', '--format-version', '1', '--manifest-path', manifest], { cwd: folder });
+    const text = execFileSync('cargo', ['metadata', '--quiet', '--format-version', '1', '--manifest-path', manifest], { cwd: folder, ...TEXT });
     const source = dirname(JSON.parse(text).packages.find(({ name }) => name === 'h2').manifest_path);
     for (const part of PARTS) cpSync(join(source, part), join(target, part), { recursive: true });
   });
-}
-
-function call(command, args, options) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 64 << 20, ...options });
-  if (error || status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
-  return stdout;
 }
 
 async function save() {
@@ -73,7 +68,7 @@ async function save() {
     await publish(join(folder, 'a'), version());
     cpSync(FOLDER, join(folder, 'b'), { recursive: true });
     // Exit code 1: the folders differ.
-    const { stdout } = spawnSync('git', ['diff', '--no-index', '--no-prefix', 'a', 'b'], { cwd: folder, encoding: 'utf8', maxBuffer: 64 << 20 });
+    const { stdout } = spawnSync('git', ['diff', '--no-index', '--no-prefix', 'a', 'b'], { cwd: folder, ...TEXT });
     writeFileSync(PATCH, stdout);
   });
 }

@@ -49,7 +49,12 @@ impl Frame {
 
     /// The head of a request without a body.
     pub fn request(stream: u32, fields: &[(&str, &str)]) -> Self {
-        Self::new(Self::HEADERS, Self::END_HEADERS | Self::END_STREAM, stream, block(fields))
+        Self::request_of(stream, block(fields))
+    }
+
+    /// The same with encoded fields.
+    pub fn request_of(stream: u32, block: impl AsRef<[u8]>) -> Self {
+        Self::new(Self::HEADERS, Self::END_HEADERS | Self::END_STREAM, stream, block)
     }
 
     /// The head of a request with a body.

@@ -18,11 +18,11 @@ use hostler_wire::{
 use tokio::io::AsyncWrite;
 use tokio::task::coop;
 
-use super::idle::{IdleConnection, NextHead, ShortSilence};
+use super::idle::{IdleConnection, NextHead};
 use super::request_body::ReceivedBody;
 use super::shard::Shard;
 use super::transfer::AnswerSink;
-use super::{Settings, head};
+use super::{Settings, head, silence::ShortSilence};
 
 /// How many bytes are read ahead while a request waits: enough to notice that the client leaves, and for a few pipelined requests.
 const READ_AHEAD: usize = 16 * 1024;

@@ -24,6 +24,7 @@ mod respond;
 mod response_body;
 mod settings;
 mod shard;
+mod silence;
 mod socket;
 mod spill;
 mod stream;

@@ -65,7 +65,7 @@ async fn a_flood_of_reset_streams_ends_the_connection() {
     let head = get();
     let rapid = |round: u32| {
         let stream = 2 * round + 1;
-        let open = Frame::new(Frame::HEADERS, Frame::END_HEADERS | Frame::END_STREAM, stream, &head);
+        let open = Frame::request_of(stream, &head);
         vec![open, Frame::new(Frame::RST_STREAM, 0, stream, [0, 0, 0, 8])]
     };
     assert_eq!(flood(&mut client, rapid).await.code(), CALM);

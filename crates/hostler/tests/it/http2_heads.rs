@@ -103,10 +103,7 @@ async fn a_malformed_field_takes_its_place_in_the_table() {
     let site = in_front_of(&app, "").await;
     let mut client = frame_client(site.address()).await;
     let pseudo = block(&with(&[]));
-    let head = |stream, fields: &[u8]| {
-        let flags = Frame::END_HEADERS | Frame::END_STREAM;
-        Frame::new(Frame::HEADERS, flags, stream, [&pseudo, fields].concat())
-    };
+    let head = |stream, fields: &[u8]| Frame::request_of(stream, [&pseudo, fields].concat());
     // Indices 64, 63 and 62 then.
     let fields = indexed_block(&[("first", "1"), ("second", "a\0b"), ("third", "3")]);
     client.send(&[head(1, &fields)]).await;

@@ -63,12 +63,11 @@ async fn an_idle_connection_gives_its_memory_back_and_serves_its_next_requests()
     eventually("memory as before", async || (memory(&site).await < before + MIB).then_some(())).await;
 }
 
-const END: u8 = Frame::END_HEADERS | Frame::END_STREAM;
 const METHOD_AND_SCHEME: [(&str, &str); 2] = [(":method", "GET"), (":scheme", "http")];
 
 /// Sends a request, and waits for the end of its answer.
 async fn ask(client: &mut FrameClient, stream: u32, head: Vec<u8>) {
-    client.send(&[Frame::new(Frame::HEADERS, END, stream, head)]).await;
+    client.send(&[Frame::request_of(stream, head)]).await;
     let ends = |frame: &Frame| frame.stream == stream && frame.flags & Frame::END_STREAM != 0;
     while !ends(&client.next().await.unwrap()) {}
 }

@@ -14,9 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::continuations::ContinuationJoiner;
 use super::flood::{Flood, FloodMeter};
 use crate::listen::Settings;
-
-/// The most bytes that are read at once for a connection at rest.
-const FIRST_READ: usize = 16 * 1024;
+use crate::listen::silence::FIRST_READ;
 
 /// Why a connection must end. `MeteredIo` sets it, and the session above reads it in the same task.
 #[derive(Default)]

@@ -27,8 +27,8 @@ use hostler_wire::Stream;
 use metered_io::{EndReason, MeteredIo};
 
 use super::Settings;
-use super::idle::ShortSilence;
 use super::shard::{ConnectionOrigin, Shard};
+use super::silence::ShortSilence;
 use send_buffer::{SendPiece, SharedSendBuffer};
 pub use stream_tasks::StreamTasks;
 
@@ -271,15 +271,16 @@ impl Session {
 
     /// Whether a connection at rest has something to do: bytes have come, or it must end.
     fn ends_rest(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.connection.io_mut().poll_first_bytes(cx).is_ready() {
-            self.at_rest = false;
+        let has_bytes = self.connection.io_mut().poll_first_bytes(cx).is_ready();
+        if has_bytes {
             self.silence.begin_again(&self.phase_deadline);
-        } else {
-            self.at_rest = self.common.end_reason.flood().is_none()
-                && !self.common.shard.connections.is_ending()
-                && self.phase_deadline.poll_due(cx).is_pending();
         }
-        !self.at_rest
+        let ends = has_bytes
+            || self.common.end_reason.flood().is_some()
+            || self.common.shard.connections.is_ending()
+            || self.phase_deadline.poll_due(cx).is_ready();
+        self.at_rest = !ends;
+        ends
     }
 
     /// Tells the client that no more streams are accepted: first with the highest stream number, then with that of the last stream (RFC 9113
