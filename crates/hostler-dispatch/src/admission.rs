@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{Policy, Priority};
+use super::claim::{MemberPreference, Policy, Priority};
 use super::kinds::{KindTimes, WorkKind};
 use super::member::Grant;
 use super::overload::{Judgement, NewWait, OverloadDetector, ServedWait};
@@ -24,7 +24,10 @@ const STUCK_HOLDINGS: f64 = 16.0;
 pub(super) struct AdmissionControl {
     service: Service,
     kinds: KindTimes,
+    /// By class: of the requests that wait for any member ...
     detectors: [OverloadDetector; Priority::COUNT],
+    /// ... and of those that wait for one. These go past the others, so the wait of one sort says nothing about that of the other.
+    bound: [OverloadDetector; Priority::COUNT],
     /// How many members there were when the detectors last judged.
     members_judged: usize,
     last_grant: Option<Instant>,
@@ -49,7 +52,7 @@ impl AdmissionControl {
         let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace(pool.roster)) else {
             return Judgement::Waits;
         };
-        let (detector, now) = (&mut self.detectors[priority.index()], span.since);
+        let (detector, now) = (self.detector(priority, &span.preference), span.since);
         let (wait, wait_of_all) = match span.preference.bound {
             None => {
                 let wait = detector.expected_wait(pool.queue.work_before(place, span), &pace, now);
@@ -83,10 +86,25 @@ impl AdmissionControl {
             && pool.queue.newcomers() >= slots(pool.roster)
     }
 
-    /// A request arrives, and no other of its class waits.
-    pub fn found_empty(&mut self, priority: Priority, now: Instant) {
-        self.service.begins_to_wait(now);
-        self.detectors[priority.index()].found_empty(now);
+    /// A request is about to wait.
+    pub fn arrives<G>(
+        &mut self,
+        queue: &Queue<G>,
+        priority: Priority,
+        preference: &MemberPreference,
+        now: Instant,
+    ) {
+        let is_bound = preference.bound.is_some();
+        let waiting = if is_bound { queue.bound_of(priority) } else { queue.len_of(priority) };
+        if waiting == 0 {
+            self.service.begins_to_wait(now);
+            self.detector(priority, preference).found_empty(now);
+        }
+    }
+
+    fn detector(&mut self, priority: Priority, preference: &MemberPreference) -> &mut OverloadDetector {
+        let detectors = if preference.bound.is_some() { &mut self.bound } else { &mut self.detectors };
+        &mut detectors[priority.index()]
     }
 
     /// A request got a slot.
@@ -114,7 +132,7 @@ impl AdmissionControl {
             waited: now.saturating_duration_since(span.since),
             time_limit: span.time_limit(),
         };
-        self.detectors[place.priority.index()].served(served, &pace, now)
+        self.detector(place.priority, &span.preference).served(served, &pace, now)
     }
 
     /// A request of this kind held its slot for this time.
@@ -137,9 +155,11 @@ impl AdmissionControl {
 
     /// Whether any class is overloaded.
     pub fn has_overload<E>(&self, queue: &Queue<Grant<E>>, now: Instant) -> bool {
-        Priority::ALL
-            .into_iter()
-            .any(|priority| self.detectors[priority.index()].is_overload(queue.len_of(priority) == 0, now))
+        Priority::ALL.into_iter().any(|priority| {
+            let class = priority.index();
+            self.detectors[class].is_overload(queue.len_of(priority) == 0, now)
+                || self.bound[class].is_overload(queue.bound_of(priority) == 0, now)
+        })
     }
 
     /// A member has joined or left since: what was measured holds no more.
@@ -152,12 +172,12 @@ impl AdmissionControl {
 
     /// Slots do not come free, or will soon, for a reason other than load.
     pub fn interrupt(&mut self, now: Instant) {
-        self.detectors.iter_mut().for_each(|detector| detector.interrupt(now));
+        self.detectors.iter_mut().chain(&mut self.bound).for_each(|detector| detector.interrupt(now));
     }
 
     /// The queue's way to serve has changed: nothing is known of overload.
     pub fn forget_overload(&mut self) {
-        self.detectors = Default::default();
+        (self.detectors, self.bound) = Default::default();
     }
 
     fn pace<E>(&self, roster: &Roster<E>) -> Option<Pace> {

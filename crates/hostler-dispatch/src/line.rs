@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::bound_line::BoundLine;
+use super::claim::MemberId;
 use super::place::QueuePosition;
 use super::wait_list::{WaitList, Waiter};
 
@@ -17,7 +18,7 @@ pub(super) struct Line {
     pub bound: BoundLine<Waiter>,
     /// The sum of what the requests cost that wait for any member.
     pub work: Duration,
-    /// How many slots in a row went to other classes while a request waited here.
+    /// How many slots in a row went to other classes that a request could use which waited here.
     pub passed_over: u32,
 }
 
@@ -29,6 +30,16 @@ impl Line {
     /// Whether no request waits here for any member. Requests that are bound to one member do not count.
     pub fn is_empty(&self) -> bool {
         self.newcomers.is_empty() && self.returned.is_empty()
+    }
+
+    /// Whether a request waits here, for any member or for one.
+    pub fn has_waiting(&self) -> bool {
+        !self.is_empty() || !self.bound.is_empty()
+    }
+
+    /// Whether a request waits here that can use a slot of this member.
+    pub fn can_use(&self, member: MemberId) -> bool {
+        !self.is_empty() || self.bound.has(member)
     }
 
     pub fn insert(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {

@@ -295,13 +295,17 @@ impl<G> Queue<G> {
         }
     }
 
-    /// Hands a grant to a waiting request, which [`charge`](Self::charge) has charged. The caller wakes the returned waker after unlocking.
-    pub fn hand(&mut self, place: QueuePosition, grant: G) -> Option<Waker> {
+    /// Hands a grant of this member to a waiting request, which [`charge`](Self::charge) has charged. The caller wakes the returned waker
+    /// after unlocking.
+    pub fn hand(&mut self, place: QueuePosition, member: MemberId, grant: G) -> Option<Waker> {
         let waiter = self.take_out(place)?;
         for priority in Priority::ALL {
             let line = &mut self.lines[priority.index()];
-            let passed_over = priority != place.priority && !line.is_empty();
-            line.passed_over = if passed_over && !planted!(StarvedClass) { line.passed_over + 1 } else { 0 };
+            if priority == place.priority || !line.has_waiting() || planted!(StarvedClass) {
+                line.passed_over = 0;
+            } else {
+                line.passed_over += u32::from(line.can_use(member));
+            }
         }
         self.ended.insert(place.serial, (place, WaitOutcome::Handed(grant, waiter.span)));
         Some(waiter.waker).filter(|_| !planted!(LostWake))

@@ -88,9 +88,7 @@ impl<E> PoolState<E> {
             self.dispatch(now, woken);
         }
         let now = self.at(now);
-        if self.queue.len_of(place.priority) == 0 {
-            self.admission.found_empty(place.priority, now.served);
-        }
+        self.admission.arrives(&self.queue, place.priority, &preference, now.served);
         if self.queue.is_empty_for(&preference)
             && let Some(grant) = self.grant_at_once(claim, &preference, now)
         {
@@ -135,7 +133,7 @@ impl<E> PoolState<E> {
         {
             grant.charge = self.queue.charge(place, span);
             self.queue.begin_turn(place, span, grant.slot());
-            woken.extend(self.queue.hand(place, grant));
+            woken.extend(self.queue.hand(place, grant.member.id, grant));
             let (admission, counters, pool) = self.judged();
             counters.overloads += u64::from(admission.served(&pool, place, span, now.served));
         }

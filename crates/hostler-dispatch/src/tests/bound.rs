@@ -75,6 +75,51 @@ fn bound_requests_of_one_member_are_served_in_their_order_and_by_class() {
 }
 
 #[test]
+fn a_waiting_class_is_skipped_at_most_eight_times_if_its_requests_are_bound() {
+    let pool = pool(100);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let mut busy = hold(&pool, a.id());
+    let of_class = |priority| {
+        let mut request = of(pool.acquire(Claim { priority, ..bound_to(a.id()) }));
+        request.assert_waits();
+        request
+    };
+    let mut low: Vec<_> = (0..2).map(|_| of_class(Priority::Low)).collect();
+    let mut high: Vec<_> = (0..20).map(|_| of_class(Priority::High)).collect();
+    let mut order = String::new();
+    while order.len() < 20 {
+        drop(busy);
+        let (name, class) =
+            if low.first().is_some_and(Request::woken) { ('l', &mut low) } else { ('h', &mut high) };
+        order.push(name);
+        busy = class.remove(0).lease();
+    }
+    assert_eq!(order, "hhhhhhhhlhhhhhhhhlhh");
+}
+
+#[test]
+fn a_slot_that_a_bound_class_cannot_use_is_none_that_it_was_denied() {
+    let pool = pool(100);
+    let [a, b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let (on_a, mut on_b) = (hold(&pool, a.id()), hold(&pool, b.id()));
+    let of_class = |priority, claim| {
+        let mut request = of(pool.acquire(Claim { priority, ..claim }));
+        request.assert_waits();
+        request
+    };
+    let low = of_class(Priority::Low, bound_to(a.id()));
+    for _ in 0..20 {
+        let mut high = of_class(Priority::High, Claim::default());
+        drop(on_b);
+        on_b = high.lease();
+    }
+    let mut high = of_class(Priority::High, Claim::default());
+    drop(on_a);
+    assert!(!low.woken());
+    assert_eq!(*high.lease(), "a", "the first slot that both can use goes to the higher class");
+}
+
+#[test]
 fn a_request_that_is_unbound_takes_any_slot_at_its_old_place() {
     let pool = pool(10);
     let [a, b] = ["a", "b"].map(|name| pool.join(name, 1));

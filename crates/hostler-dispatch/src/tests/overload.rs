@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::simulation::{Holding, World};
 use super::*;
-use crate::{MemberPreference, Membership, Policy, Priority, WorkKind};
+use crate::{MemberPreference, Membership, Policy, PoolSnapshot, Priority, WorkKind};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -315,4 +315,45 @@ async fn requests_that_wait_for_their_own_member_are_judged_by_its_queue() {
     all.iter_mut().for_each(Request::assert_waits);
     bound().assert_refused(AcquireError::Overloaded);
     of_kind(&pool, 1).assert_waits();
+}
+
+/// One request in 10 ms waits for its own member, which serves one in 20 ms, or in 9 ms.
+async fn of_one_member(service: Duration) -> (PoolSnapshot<()>, Duration) {
+    let (world, _) = measured().await;
+    let (pool, began) = (&world.pool, tokio::time::Instant::now());
+    let preference = MemberPreference { bound: Some(pool.rank(|()| 0).first.unwrap()), ..Default::default() };
+    let (mut waiting, mut busy, mut longest) = (std::collections::VecDeque::new(), None, Duration::ZERO);
+    let mut free_at = began;
+    for number in 0..1500 {
+        let comes = began + 10 * MS * number;
+        while free_at <= comes {
+            tokio::time::advance(free_at.saturating_duration_since(tokio::time::Instant::now())).await;
+            busy = None;
+            let Some((mut next, since)) = waiting.pop_front() else { break };
+            let next: &mut Request<()> = &mut next;
+            busy = Some(next.lease());
+            longest = longest.max(free_at.saturating_duration_since(since));
+            free_at += service;
+        }
+        tokio::time::advance(comes.saturating_duration_since(tokio::time::Instant::now())).await;
+        let mut request =
+            of(pool.acquire(Claim { preference, deadline: Some(comes + TIME_LIMIT), ..Claim::default() }));
+        match request.poll() {
+            std::task::Poll::Pending => waiting.push_back((request, comes)),
+            std::task::Poll::Ready(Ok(lease)) => (busy, free_at) = (Some(lease), comes + service),
+            std::task::Poll::Ready(Err(error)) => assert_eq!(error, AcquireError::Overloaded),
+        }
+    }
+    drop(busy);
+    (pool.snapshot(), longest)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overload_of_requests_that_wait_for_their_own_member_begins_before_they_are_too_late() {
+    let (figures, longest) = of_one_member(20 * MS).await;
+    assert_eq!(figures.counters.overloads, 1);
+    assert!(figures.counters.refused_overload > 500, "{}", figures.counters.refused_overload);
+    assert!(longest < TIME_LIMIT / 3, "{longest:?}");
+    let (figures, _) = of_one_member(9 * MS).await;
+    assert_eq!((figures.counters.overloads, figures.counters.refused_overload), (0, 0));
 }
