@@ -44,6 +44,11 @@ pub(super) struct FairShares {
     now: VirtualTime,
     /// What a key that always waited has been served since the beginning.
     served: VirtualTime,
+    /// The virtual time of a key that has had a request ever since the pool last rested, if all got the same. New keys that only begin at
+    /// `now` would hold it back: a key with a small debt would wait until no new ones come.
+    flow: VirtualTime,
+    /// The keys with a request.
+    active: usize,
     /// Up to when it is known whether a request waited.
     rested: Instant,
     /// How much `now` was brought forward because no request waited.
@@ -68,7 +73,7 @@ struct Debtor {
 /// The keys that wait in one class.
 #[derive(Default)]
 struct FairLine {
-    /// Keys without a debt are appended: they begin at the virtual time of the pool.
+    /// Keys without a debt are appended: they begin at or behind the virtual time of the pool.
     next: SortedRow<KeyRank, FairKey>,
     /// By the virtual time after all their waiting requests. Only a full queue needs it: `None` until then, and when the line is empty.
     ends: Option<BTreeSet<(VirtualTime, FairKey)>>,
@@ -101,14 +106,14 @@ impl KeyPlace {
 }
 
 impl FairLine {
-    fn change(&mut self, key: FairKey, from: Option<KeyPlace>, to: Option<KeyPlace>, now: VirtualTime) {
+    fn change(&mut self, key: FairKey, from: Option<KeyPlace>, to: Option<KeyPlace>, begin: VirtualTime) {
         let keeps_its_rank = from.map(|from| from.rank) == to.map(|to| to.rank);
         if let Some(from) = from.filter(|_| !keeps_its_rank) {
             self.next.remove(&from.rank);
         }
         if let Some(to) = to.filter(|_| !keeps_its_rank) {
             match to.rank {
-                (time, _) if time == now => self.next.append(to.rank, key),
+                (time, _) if time == begin => self.next.append(to.rank, key),
                 _ => self.next.insert(to.rank, key),
             };
         }
@@ -153,6 +158,8 @@ impl FairShares {
             shares: HashMap::new(),
             now: 0,
             served: 0,
+            flow: 0,
+            active: 0,
             rested: now,
             #[cfg(test)]
             forgiven: 0,
@@ -163,17 +170,23 @@ impl FairShares {
 
     /// A request waits from now on.
     pub fn insert(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
-        self.edit(key, |share, now| {
+        let begin = self.begin_of_newcomers();
+        self.edit(key, |share| {
             if !share.is_waiting() {
-                share.time = share.time.max(now);
+                share.time = share.time.max(begin);
             }
             share.waiting[place.priority.index()].insert(place, work);
         });
     }
 
+    /// The virtual time of a key that begins to wait and has no debt.
+    fn begin_of_newcomers(&self) -> VirtualTime {
+        self.now.max(self.flow)
+    }
+
     /// A request waits no more, and gets no slot.
     pub fn remove(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
-        self.edit(key, |share, _| share.waiting[place.priority.index()].remove(place, work));
+        self.edit(key, |share| share.waiting[place.priority.index()].remove(place, work));
         self.forget();
     }
 
@@ -204,8 +217,8 @@ impl FairShares {
         change: impl FnOnce(&mut KeyShare),
     ) -> (Charge, VirtualTime) {
         let micros = u32::try_from(estimate.max(LEAST_COST).as_micros()).unwrap_or(u32::MAX);
-        let mut began = 0;
-        self.edit(key, |share, now| {
+        let (mut began, now) = (0, self.now);
+        self.edit(key, |share| {
             began = share.time.max(now);
             share.time = began + if planted!(LateCharge) { 0 } else { virtual_time(micros) };
             share.running += 1;
@@ -218,7 +231,8 @@ impl FairShares {
     pub fn settle(&mut self, charge: Charge, cost: Duration) {
         let waiting: usize = self.lines.iter().map(|line| line.next.len()).sum();
         self.served += cost.as_nanos().checked_div(waiting as u128).unwrap_or_default();
-        self.edit(charge.key, |share, _| {
+        self.flow += cost.as_nanos() / self.active.max(1) as u128;
+        self.edit(charge.key, |share| {
             if !planted!(LostCorrection) {
                 share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
             }
@@ -235,6 +249,7 @@ impl FairShares {
             let work = now.saturating_duration_since(self.rested).as_nanos() * slots.max(1) as u128;
             self.served += work;
             self.now += work;
+            self.flow = self.now;
             #[cfg(test)]
             {
                 self.forgiven += work;
@@ -254,7 +269,8 @@ impl FairShares {
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
         let is_new = share.is_none_or(|share| share.waiting[priority.index()].is_empty());
         let keys = self.lines[priority.index()].next.len() + usize::from(is_new);
-        let owed = share.filter(|_| !is_new).map_or(0, |share| share.time.saturating_sub(self.now));
+        let begin = self.begin_of_newcomers();
+        let owed = share.filter(|_| !is_new).map_or(0, |share| share.time.saturating_sub(begin));
         let until_its_end = owed + (own + work).as_nanos();
         let ahead = (until_its_end * keys as u128).saturating_sub(work.as_nanos());
         if ahead >= all.as_nanos() {
@@ -269,7 +285,8 @@ impl FairShares {
     pub fn dearest(&mut self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
         self.sort_ends(priority);
         let share = self.shares.get(&key);
-        let begin = share.map_or(self.now, |share| share.time_at(self.now, self.served).max(self.now));
+        let newest = self.begin_of_newcomers();
+        let begin = share.map_or(newest, |share| share.time_at(self.now, self.served).max(newest));
         let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
         let end = begin + (own + work.max(LEAST_COST)).as_nanos();
         let (last_end, dearest) = *self.lines[priority.index()].ends.as_ref()?.last()?;
@@ -305,6 +322,7 @@ impl FairShares {
             }
             assert!(line.ends.as_ref().is_none_or(|ends| ends.len() == keys && keys > 0));
         }
+        assert_eq!(self.active, self.shares.values().filter(|share| !share.is_idle()).count());
         let debtors = self.shares.values().filter(|share| share.is_debtor);
         assert_eq!(debtors.count(), self.debtors.len());
         let idle = self.shares.values().filter(|share| share.is_idle());
@@ -340,19 +358,21 @@ impl FairShares {
         }
     }
 
-    /// Changes a share, and keeps it where it belongs by its virtual time. The function also gets that of the pool.
-    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, VirtualTime)) {
-        let Self { shares, now, served, lines, debtors, .. } = self;
+    /// Changes a share, and keeps it where it belongs by its virtual time.
+    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare)) {
+        let begin = self.begin_of_newcomers();
+        let Self { shares, now, served, active, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        let before = share.places();
+        let (before, was_idle) = (share.places(), share.is_idle());
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
-        change(share, *now);
+        change(share);
         for (line, (from, to)) in lines.iter_mut().zip(before.into_iter().zip(share.places())) {
             if from != to {
-                line.change(key, from, to, *now);
+                line.change(key, from, to, begin);
             }
         }
+        *active = *active + usize::from(was_idle) - usize::from(share.is_idle());
         if !share.is_idle() {
             return;
         }

@@ -297,6 +297,33 @@ async fn after_a_dear_request_a_key_among_thousands_does_not_wait_for_all_of_the
     assert!(longest <= 80, "{longest}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_key_that_comes_again_gets_its_turn_while_ever_new_keys_come() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    let mut running = take(&pool, 0);
+    let mut waiting: Vec<_> = (1..=40).map(|key| ask(&pool, key)).collect();
+    let mut again: Option<(u64, Request<_>)> = None;
+    let (mut longest, mut times) = (0, 0);
+    for turn in 0..20_000 {
+        advance(ms(1)).await;
+        drop(running);
+        if let Some((since, mut request)) = again.take_if(|(_, request)| request.woken()) {
+            (longest, times) = (longest.max(turn - since), times + 1);
+            running = request.lease();
+        } else {
+            let next = waiting.iter().position(Request::woken).unwrap();
+            running = waiting.swap_remove(next).lease();
+            waiting.push(ask(&pool, 1_000 + turn));
+        }
+        if again.is_none() && turn % 30 == 0 {
+            again = Some((turn, ask(&pool, 1)));
+        }
+    }
+    println!("the longest wait: {longest} turns, {times} times; in order of arrival: 40");
+    assert!(times > 50 && longest <= 200, "{times}, {longest}");
+}
+
 /// Its debt goes only while it has no request, and no faster than the others are served.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_comes_back_at_once_pays_its_debt() {
