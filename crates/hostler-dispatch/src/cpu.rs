@@ -231,18 +231,24 @@ impl CpuShares {
         let shown = new.main.saturating_sub(before.main).saturating_sub(owed);
         let missing = ran.saturating_sub(shown);
         let may_be_a_tick = (LEAST_AHEAD..=MOST_AHEAD).contains(&missing);
-        if may_be_a_tick && new.turns.saturating_sub(before.turns) <= 1 && !waits() {
+        let turns = new.turns.saturating_sub(before.turns);
+        if may_be_a_tick && turns <= 1 && !waits() {
+            // A thread that was put on a CPU was off it before, and then its clock was complete. What is still paid ahead has not been used.
+            let most = if turns == 0 { MOST_AHEAD } else { missing };
+            let missing = missing.min(most.saturating_sub(self.ahead));
             request.share += missing;
             self.ahead += missing;
         }
     }
 
-    /// A request ends soon after a reading: it pays as much as usual.
+    /// A request ends soon after a reading: it pays as much as usual. In all, no more is paid ahead than the time since the reading.
+    /// Otherwise many requests that use less than usual would pay more and more that the member has not used.
     fn estimate(&mut self, key: usize, now: Instant) {
         let (at, rate) = (self.at, self.rate);
+        let most = now.saturating_duration_since(at).saturating_sub(self.ahead);
         let Some(request) = self.under_way.get_mut(key) else { return };
         let held = now.saturating_duration_since(request.since.max(at));
-        let cost = held.mul_f64(rate);
+        let cost = held.mul_f64(rate).min(most);
         request.share += cost;
         self.ahead += cost;
     }

@@ -222,6 +222,41 @@ fn the_sum_of_many_short_requests_is_what_the_clock_shows() {
 }
 
 #[test]
+fn short_requests_that_use_less_than_usual_pay_in_all_what_the_clock_shows() {
+    let (member, all) = (Member::new(), Arc::new(TestPayer::default()));
+    let (mut now, mut used) = (1_000, 0);
+    // Before, requests computed all the time.
+    for (count, cost, held) in [(100, 5_000, 5_000), (10_000, 100, 400)] {
+        for _ in 0..count {
+            let key = member.begin(now);
+            member.used(cost);
+            used += cost;
+            now += held;
+            member.end(key, now, &all);
+            now += 10_000;
+        }
+    }
+    let paid = micros(&all.paid) + micros(&member.idle.unowned);
+    assert!(paid.abs_diff(used) < 1_000, "{paid} of {used}");
+}
+
+/// The thread of Hostler gets a CPU late on a busy machine, so the request is under way for 2 ms, and the worker is still writing at its end.
+#[test]
+fn requests_that_reach_their_member_late_pay_in_all_what_the_clock_shows() {
+    for turns in [0, 1] {
+        let (member, all) = (Member::new(), Arc::new(TestPayer::default()));
+        for number in 1..=10_000 {
+            let key = member.begin(number * 10_000);
+            member.clock.all.fetch_add(200, Ordering::SeqCst);
+            member.clock.turns.fetch_add(turns, Ordering::SeqCst);
+            member.end(key, number * 10_000 + 2_000, &all);
+        }
+        let (paid, used) = (micros(&all.paid) + micros(&member.idle.unowned), 2_000_000);
+        assert!(paid.abs_diff(used) <= 10_000, "{paid} of {used}");
+    }
+}
+
+#[test]
 fn the_clock_is_not_read_for_each_of_many_short_requests() {
     struct Counted(AtomicU64);
     impl CpuClock for Counted {
