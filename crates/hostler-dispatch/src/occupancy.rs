@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use slab::Slab;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
@@ -77,7 +78,7 @@ impl<E> Occupancy<Arc<Member<E>>> {
             streams: member_state.streams.open,
             left: member_state.left,
             out: member_state.is_out(now),
-            held: member_state.held.iter().take(most_slots).map(|(_, held)| *held).collect(),
+            held: oldest(&member_state.held, most_slots),
             endpoint: Arc::clone(&member_state.member),
         });
         let waiting = state.queue.first_arrivals(most_waiting).into_iter();
@@ -105,4 +106,14 @@ impl<E> Occupancy<Arc<Member<E>>> {
         let members = members.collect();
         Occupancy { now, paused, overloaded, queue_length, queue_limit, waiting, member_count, members }
     }
+}
+
+/// The slots that have been in use longest. Slots are used again in any order, so the slab says nothing about their age.
+fn oldest(held: &Slab<HeldSlot>, most: usize) -> Vec<HeldSlot> {
+    let mut all: Vec<_> = held.iter().map(|(_, held)| *held).collect();
+    if all.len() > most {
+        all.select_nth_unstable_by_key(most, |held| held.since);
+        all.truncate(most);
+    }
+    all
 }

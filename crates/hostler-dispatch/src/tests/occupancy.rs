@@ -56,3 +56,18 @@ async fn long_lists_are_cut_and_the_counts_are_whole() {
     assert_eq!((picture.members.len(), picture.member_count), (1, 2));
     assert_eq!((picture.members[0].held.len(), picture.members[0].in_use), (3, 5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_many_slots_those_in_use_longest_are_shown() {
+    let pool = pool(10);
+    let _member = pool.join("a", 10);
+    let began = Instant::now();
+    let early: Vec<_> = (0..4).map(|_| lease(&pool)).collect();
+    let _long = lease(&pool);
+    drop(early);
+    advance(Duration::from_secs(1)).await;
+    let _late: Vec<_> = (0..4).map(|_| lease(&pool)).collect();
+    let picture = pool.occupancy((0, 1, 2), |_| ());
+    let since = picture.members[0].held.iter().map(|held| (held.since - began).as_secs());
+    assert_eq!(since.min(), Some(0), "the long request is among them");
+}
