@@ -216,6 +216,11 @@ impl<E> MemberState<E> {
         self.ejected_until.is_some_and(|until| now < until)
     }
 
+    /// Whether the last connection to it has failed. False for a member that takes connections and does not answer.
+    pub fn is_out_of_reach(&self) -> bool {
+        self.member.is_doubted() && self.ejections == 0
+    }
+
     /// Whether it can begin a request now that is bound to it.
     pub fn has_bound_slot(&self, now: Instant) -> bool {
         self.has_room(now) && self.can_begin(now)

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{Claim, Priority, Ticket};
+use super::claim::{Claim, MemberId, Priority, Ticket};
 use super::fair_key::FairKey;
 use super::lease::Lease;
+use super::member::MemberState;
 use super::occupancy::Occupancy;
 use super::place::QueuePosition;
 use super::queue::AcquireError;
@@ -110,7 +111,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn is_unreachable(&self) -> bool {
         let state = self.shared.lock();
         let mut members = state.roster.present().peekable();
-        members.peek().is_some() && members.all(|state| state.member.is_doubted() && state.ejections == 0)
+        members.peek().is_some() && members.all(MemberState::is_out_of_reach)
+    }
+
+    /// The same for one member.
+    pub fn cannot_reach(&self, member: MemberId) -> bool {
+        self.shared.lock().roster.state(member).is_some_and(MemberState::is_out_of_reach)
     }
 
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hostler_dispatch::{Claim, Lease, MemberPreference, Priority, Ticket, WorkKind};
+use hostler_dispatch::{Claim, Lease, MemberId, MemberPreference, Priority, Ticket, WorkKind};
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout_at};
 
@@ -148,7 +148,11 @@ impl<'a> QueueWait<'a> {
             acquired = self.within(acquire.as_mut(), exchange, client, asked).await;
         }
         let outcome = acquired.and_then(|acquired| acquired.map_err(Refusal::from));
+        let is_out_of_reach = |only: MemberId| target.pool.cannot_reach(only);
         let outcome = outcome.map_err(|refusal| match refusal {
+            Refusal::MemberBusy if self.preference.only.is_some_and(is_out_of_reach) => {
+                Refusal::Unreachable(io::Error::other("the last connection to this member has failed"))
+            }
             Refusal::QueueTimeout if !target.pool.has_had_members() => Refusal::NotStarted,
             Refusal::QueueTimeout if target.pool.is_unreachable() => {
                 Refusal::Unreachable(io::Error::other("the last connection to each member has failed"))

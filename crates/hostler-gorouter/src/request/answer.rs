@@ -76,6 +76,10 @@ impl Wording {
                 body: String::new(),
                 ..named("max-request-size-exceeded", None, String::new())
             },
+            // There was no attempt: an earlier one has failed.
+            Refusal::Unreachable(why) if registered.error.is_none() => {
+                Self { error: format!("endpoint_failure ({why})").into(), ..Self::failed(status, registered) }
+            }
             Refusal::Unreachable(_) | Refusal::WorkerLost(_) | Refusal::BadAnswer(_) => {
                 Self::failed(status, registered)
             }

@@ -1,6 +1,6 @@
 //! Whether a request that failed at one member goes to another. Knows no members.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use hostler_engine::exchange::{Body, Exchange};
 use hostler_engine::proxy::{self, Failure};
@@ -40,8 +40,8 @@ fn is_repeatable_by_gorouter(exchange: &Exchange) -> bool {
 /// The value of `X-Cf-RouterError` for a failure, in Go's words. The member's address is in it only with `compat`.
 pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
     let what = match failure {
-        Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dial_error(error.kind())),
-        Failure::Unreachable(error) => error.kind().to_string(),
+        Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dial_error(error)),
+        Failure::Unreachable(error) => cause(error),
         Failure::Tls(fault, detail) if compat => format!("{fault}: {detail}"),
         Failure::Tls(fault, _) => fault.to_string(),
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {
@@ -63,11 +63,19 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
     format!("endpoint_failure ({what})")
 }
 
-fn dial_error(kind: ErrorKind) -> String {
-    match kind {
+fn dial_error(error: &io::Error) -> String {
+    match error.kind() {
         ErrorKind::TimedOut => "i/o timeout".into(),
         ErrorKind::HostUnreachable => "connect: no route to host".into(),
-        other => format!("connect: {other}"),
+        _ => format!("connect: {}", cause(error)),
+    }
+}
+
+/// The kind of an error in words. Some errors have none, above all a name that cannot be looked up: they say themselves what they are.
+fn cause(error: &io::Error) -> String {
+    match error.kind().to_string() {
+        kind if kind.starts_with("uncategorized") => error.to_string(),
+        kind => kind,
     }
 }
 
@@ -90,7 +98,7 @@ mod tests {
         exchange
     }
 
-    fn io(kind: ErrorKind) -> std::io::Error {
+    fn io(kind: ErrorKind) -> io::Error {
         kind.into()
     }
 
@@ -135,6 +143,8 @@ mod tests {
         );
         assert_eq!(error(&refused, "127.0.0.1:3999", false), "endpoint_failure (connection refused)");
         assert_eq!(error(&Failure::Unanswered(CallError::Closed), "x", true), "endpoint_failure (EOF)");
+        let unnamed = Failure::Unreachable(io::Error::from_raw_os_error(9999));
+        assert_eq!(error(&unnamed, "x", false), "endpoint_failure (Unknown error 9999 (os error 9999))");
         let many = CallError::Head(HeadError::TooManyFields(100));
         assert_eq!(
             error(&Failure::BadAnswer(many), "x", true),
