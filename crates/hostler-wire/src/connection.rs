@@ -22,6 +22,9 @@ use crate::stream::{Address, Stream, read_some};
 /// About how many bytes of a body are read ahead at a time, and at most.
 const AHEAD: usize = 16 * 1024;
 
+/// Node reads up to 64 KiB at a time, and Linux keeps a write of this size to a Unix socket in one piece. So Node reads all of it or nothing.
+const ONE_READ: usize = 32 * 1024;
+
 /// Why a call got no response, or only a part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -77,6 +80,10 @@ pub struct MemberConnection {
     outbox: Vec<u8>,
     sent: usize,
     send_failed: bool,
+    /// Bytes of this call that the kernel has taken.
+    written: usize,
+    /// Each request so far was one write of at most [`ONE_READ`] bytes.
+    in_one_piece: bool,
     scan: HeadScan,
     head: ResponseHead,
     body: BodyReader,
@@ -106,6 +113,8 @@ impl MemberConnection {
             outbox: Vec::new(),
             sent: 0,
             send_failed: false,
+            written: 0,
+            in_one_piece: true,
             scan: HeadScan::default(),
             head: ResponseHead::default(),
             body: BodyReader::Length(0),
@@ -124,6 +133,7 @@ impl MemberConnection {
         self.outbox.clear();
         spare::take(&mut self.outbox);
         self.sent = 0;
+        self.written = 0;
         self.scan = HeadScan::default();
         self.body = BodyReader::Length(0);
         self.bulk = Bulk::default();
@@ -152,7 +162,11 @@ impl MemberConnection {
     pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.sent < self.outbox.len() && !self.send_failed {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.outbox[self.sent..])) {
-                Ok(n) if n > 0 => self.sent += n,
+                Ok(n) if n > 0 => {
+                    self.in_one_piece &= self.written == 0 && n == self.outbox.len() && n <= ONE_READ;
+                    self.written += n;
+                    self.sent += n;
+                }
                 _ => self.send_failed = true,
             }
         }
@@ -172,6 +186,15 @@ impl MemberConnection {
     /// Whether the member accepts no more of the request.
     pub fn has_send_failed(&self) -> bool {
         self.send_failed
+    }
+
+    /// Whether the member, a Node process behind a Unix socket, has read nothing of this request, as this error shows. On Linux the kernel
+    /// reports `ECONNRESET` if the other side has closed such a socket with bytes in it that it has not read.
+    pub fn has_read_nothing(&self, error: &CallError) -> bool {
+        let is_reset =
+            matches!(error, CallError::Io(error) if error.kind() == io::ErrorKind::ConnectionReset);
+        let is_unread = cfg!(target_os = "linux") && is_reset && self.in_one_piece;
+        matches!(self.stream, Stream::Unix(_)) && !self.answered && (self.written == 0 || is_unread)
     }
 
     /// Reads the head of a response. Then [`head`](Self::head) returns it. After an interim head, call it again. A 101 is

@@ -309,3 +309,25 @@ async fn a_look_ahead_finds_truncated_answers_and_takes_no_complete_one_for_trun
         assert_eq!(ahead(answer).await, None, "{answer}");
     }
 }
+
+/// Whether it shows that a member has read nothing, if it reads so many bytes of this request and closes.
+#[cfg(target_os = "linux")]
+async fn is_shown_unread(request: &[u8], read: usize) -> bool {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let mut connection = MemberConnection::new(Stream::Unix(ours));
+    connection.start().extend_from_slice(request);
+    poll_fn(|cx| connection.poll_send(cx)).await;
+    theirs.read_exact(&mut vec![0; read]).await.unwrap();
+    drop(theirs);
+    let error = poll_fn(|cx| connection.poll_head(cx, &Limits::default(), false)).await.unwrap_err();
+    connection.has_read_nothing(&error)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_request_that_was_not_read_is_recognised_if_it_is_short() {
+    assert!(is_shown_unread(REQUEST, 0).await);
+    assert!(!is_shown_unread(REQUEST, REQUEST.len()).await);
+    let long = [REQUEST, &vec![b'x'; 40 << 10]].concat();
+    assert!(!is_shown_unread(&long, 0).await, "Node may have read the first part of it");
+}

@@ -200,6 +200,12 @@ impl Call {
                 None => {}
             }
         }
+        if let Link::Http1(connection) = &self.link
+            && self.is_by_worker()
+            && connection.has_read_nothing(&error)
+        {
+            return Failure::Unprocessed(format!("the worker ended before it read the request: {error}"));
+        }
         match error {
             CallError::Io(_) | CallError::Closed if !self.link.is_answered() => Failure::Unanswered(error),
             CallError::Io(_) | CallError::Closed | CallError::Cut => Failure::Broken(error),

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use super::proc;
-use super::site::{Plan, Site, app};
+use super::site::{Plan, Site, app, source};
 
 fn workers(count: usize) -> Plan {
     app("diary.cjs").workers(count).option("pools.app.concurrency=1")
@@ -231,5 +231,37 @@ async fn a_request_waits_in_the_queue_while_the_only_worker_is_replaced() {
     assert_eq!(answer.assert_status(200).json()["pid"], site.pid_of(1).await);
     let line = site.access("/wait?until=released").await;
     assert!(line["attempts"].as_u64() <= Some(5), "no tight loop while it boots: {line}");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_post_that_a_worker_has_not_read_before_its_end_goes_to_another() {
+    let app = "const fs = require('fs');
+        const file = (name) => `${process.env.TEST_FOLDER}/${name}`;
+        require('http').createServer((req, res) => {
+            if (req.url === '/exit') {
+                fs.writeFileSync(file('held'), '');
+                while (!fs.existsSync(file('go')));
+                process.exit(1);
+            }
+            fs.appendFileSync(file('seen'), req.url);
+            req.resume().on('end', () => res.end('ok'));
+        }).listen(3000);";
+    let site = source(app).option("pools.app.concurrency=4").started().await;
+    let post = |path: String| {
+        let address = site.address();
+        tokio::spawn(async move { client(address).await.post(&path, "x=1").await })
+    };
+    let exit = post("/exit".into());
+    eventually("the worker is busy", async || site.file("held").exists().then_some(())).await;
+    let others: Vec<_> = (0..3).map(|number| post(format!("/{number}"))).collect();
+    site.settles_at(4, 0).await;
+    site.touch("go");
+    exit.await.unwrap().assert_refused(502, "worker_lost");
+    for other in others {
+        other.await.unwrap().assert_ok("ok");
+    }
+    let seen = std::fs::read_to_string(site.file("seen")).unwrap();
+    assert_eq!(seen.len(), "/0/1/2".len(), "each once: {seen}");
     site.stop().await;
 }
