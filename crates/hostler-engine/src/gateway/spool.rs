@@ -97,3 +97,18 @@ async fn blocking<T: Send + 'static>(
 fn is_full(error: &std::io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT | Errno::MFILE | Errno::NFILE))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::refusal::Refusal;
+
+    #[tokio::test]
+    async fn a_full_disk_is_overload_and_another_failure_of_it_is_not() {
+        for (errno, status, reason) in [(Errno::NOSPC, 503, "spool_full"), (Errno::ACCESS, 500, "storage")] {
+            let failed = blocking::<()>(move || Err(errno.into())).await.unwrap_err();
+            let facts = Refusal::Body(failed).facts();
+            assert_eq!((facts.status, facts.reason), (status, reason));
+        }
+    }
+}

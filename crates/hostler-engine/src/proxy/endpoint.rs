@@ -72,6 +72,10 @@ impl Endpoint {
     const SAFE_IDLE: Duration = Duration::from_secs(1);
     /// An idle connection above this age is closed: it would often fail.
     const MAX_IDLE: Duration = Duration::from_secs(60);
+    /// So many idle connections to a worker of our own have no limit. The descriptors that are kept for workers are enough for them.
+    const KEPT: usize = 32;
+    /// More of them are left from a burst of requests. They are closed when they have been idle for this long, because each takes a descriptor.
+    const SPARE_IDLE: Duration = Duration::from_secs(5);
     /// A connection to a name is used for this long. Then the name is looked up again, because it may lead to another address by now.
     const MAX_AGE: Duration = Duration::from_secs(60);
 
@@ -135,11 +139,19 @@ impl Endpoint {
         None
     }
 
-    /// Drops idle connections that are too old or closed. Without this, one that the member has closed would stay half open until the next
-    /// request.
+    /// Drops idle connections that are too old, closed, or not needed any more. Without this, one that the member has closed would stay half
+    /// open until the next request.
     pub fn prune(&self, thread: usize) {
-        let (now, most) = (Instant::now(), self.max_idle());
-        self.idle(thread).retain_mut(|Parked(connection)| self.is_of_use(connection, now, most));
+        let now = Instant::now();
+        let mut idle = self.idle(thread);
+        // The connection that was used last is the last one.
+        let mut spare = idle.len().saturating_sub(Self::KEPT);
+        idle.retain_mut(|Parked(connection)| {
+            let most = if spare > 0 { self.max_idle().or(Some(Self::SPARE_IDLE)) } else { self.max_idle() };
+            spare = spare.saturating_sub(1);
+            self.is_of_use(connection, now, most)
+        });
+        drop(idle);
         if let Some(http2_connections) = self.http2_connections.get(thread) {
             http2_connections.prune(Self::MAX_IDLE);
         }
@@ -149,7 +161,7 @@ impl Endpoint {
         self.max_age.is_none_or(|max_age| connection.age(now) <= max_age) && connection.is_fresh(now, most)
     }
 
-    /// Connections to our own workers have no limit.
+    /// Connections to our own workers have no limit, except spare ones.
     fn max_idle(&self) -> Option<Duration> {
         if self.is_ours() { None } else { Some(Self::MAX_IDLE) }
     }

@@ -17,7 +17,7 @@ pub enum Failure {
     /// TLS failed. The request was never sent.
     #[error("{0}: {1}")]
     Tls(TlsFault, String),
-    /// The member says that it has not processed the request.
+    /// The member has not processed the request: it says so, or its worker has ended without reading it.
     #[error("{0}")]
     Unprocessed(String),
     /// HTTP/2, the member's protocol, cannot express the request.
@@ -49,7 +49,7 @@ impl Failure {
         matches!(self, Self::Unreachable(_) | Self::Tls(..))
     }
 
-    /// The member got the request, and says that it has not processed it.
+    /// The request was sent, and the member has not processed it.
     pub fn was_unprocessed(&self) -> bool {
         matches!(self, Self::Unprocessed(_))
     }

@@ -9,6 +9,7 @@ mod call_ending;
 mod call_settings;
 mod checked;
 mod connector;
+mod descriptors;
 mod ending;
 mod endpoint;
 mod failure;
@@ -32,10 +33,12 @@ mod upload;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use hostler_dispatch::Lease;
 use hostler_wire::MemberConnection;
-use tokio::time::Instant;
+use rustix::io::Errno;
+use tokio::time::{Instant, sleep};
 
 use crate::exchange::{Body, Downstream, Exchange};
 
@@ -64,6 +67,9 @@ pub use second_try::{FirstHead, SecondTry};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
 use ending::end_lease;
+
+/// How often a request looks whether a descriptor for its connection is free.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Sends the request to the leased member and waits for the head of the answer.
 pub async fn forward<D: Downstream>(
@@ -109,8 +115,8 @@ async fn begin_call(
     let granted = lease.since();
     let (connection, now) = match lease.checkout(thread, true, granted) {
         Some(idle) => (idle, granted),
-        None => match connect(&lease, exchange, settings).await {
-            Ok(connection) => (Box::new(connection), Instant::now()),
+        None => match connect(&lease, exchange, settings, thread).await {
+            Ok(connection) => (connection, Instant::now()),
             Err(failure) => return Err(end_lease((failure, Some(lease)))),
         },
     };
@@ -127,13 +133,13 @@ async fn on_new_connection<D: Downstream>(
 ) -> Result<CallBox, Failure> {
     let began = Instant::now();
     exchange.prepares();
-    let connected = connect(&lease, exchange, settings).await;
+    let connected = connect(&lease, exchange, settings, thread).await;
     exchange.timings.connecting += began.elapsed();
     exchange.awaits();
     match connected {
         Ok(connection) => {
-            let (connection, now) = (Box::new(connection), Instant::now());
-            let call = CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now));
+            let call =
+                CallBox::new(Call::begin(exchange, lease, connection, settings, thread, Instant::now()));
             call.head(exchange, client).await.map_err(end_lease)
         }
         // The member speaks only HTTP/2. `Upgrade` may be ignored (RFC 9110 section 7.8), so the request goes to it as an ordinary one.
@@ -145,16 +151,44 @@ async fn on_new_connection<D: Downstream>(
     }
 }
 
+/// Waits until a descriptor for a new connection is free. Returns an idle connection if there is one earlier. After `connect_timeout` it is
+/// as if the member could not be reached.
+async fn wait_for_descriptor(
+    lease: &Lease<Endpoint>,
+    exchange: &Exchange,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<Option<Box<MemberConnection>>, Failure> {
+    let until = Instant::now() + settings.connect_timeout;
+    while !descriptors::has_room() {
+        if exchange.deadline.is_due() {
+            return Err(Failure::TimedOut);
+        }
+        if Instant::now() >= until {
+            return Err(Failure::Unreachable(Errno::MFILE.into()));
+        }
+        sleep(PAUSE).await;
+        if let Some(idle) = lease.checkout(thread, is_repeatable(exchange), Instant::now()) {
+            return Ok(Some(idle));
+        }
+    }
+    Ok(None)
+}
+
 /// Connects within `connect_timeout` and the request's own deadline. Only the first counts against the member.
 async fn connect(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
-) -> Result<MemberConnection, Failure> {
+    thread: usize,
+) -> Result<Box<MemberConnection>, Failure> {
+    if let Some(idle) = wait_for_descriptor(lease, exchange, settings, thread).await? {
+        return Ok(idle);
+    }
     let mut connecting = pin!(lease.connector.connect(MemberProtocol::Http1, settings.connect_timeout));
     poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
-            return Poll::Ready(connected.map(MemberConnection::new));
+            return Poll::Ready(connected.map(|stream| Box::new(MemberConnection::new(stream))));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     })

@@ -24,6 +24,7 @@ mod reload;
 mod routes;
 mod run_options;
 mod running;
+mod runtime;
 mod settings;
 mod signals;
 mod socket_activation;
@@ -81,7 +82,7 @@ pub fn run(
     predecessor: Option<&Predecessor>,
 ) -> Result<(), StartError> {
     descriptors::raise();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::new()?;
     let journal = journal(&config, &invocation.surroundings.environment)?;
     let admin = config.server.admin.clone();
     runtime.spawn(hostler_worker::reap_orphans());

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::listeners::ListenerShare;
+use super::runtime;
 use crate::admin::Sources;
 use crate::listen::{self, Shard};
 
@@ -48,7 +49,7 @@ impl DataPlane {
             };
             let ending = ending.clone();
             let sources = sources.clone();
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = runtime::new()?;
             let run = move || {
                 runtime.block_on(run(Arc::new(shard), sockets, sources, ending));
                 runtime.shutdown_timeout(Duration::from_millis(100));

@@ -1,8 +1,9 @@
-//! When the system has no more descriptors: connected clients are served, and new ones are refused at once.
+//! When the system has no more descriptors or threads: connected clients are served, and new ones are refused at once or served.
 
-use hostler_testkit::{Client, eventually, upstream};
+use hostler_testkit::{Client, Step, eventually, ok, upstream};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
+use crate::http2::{get, talk, whole};
 use crate::{in_front_of, site};
 
 /// How many further descriptors the program may open.
@@ -88,4 +89,66 @@ async fn a_limit_above_the_descriptors_is_reported_at_the_start_and_by_check() {
     let check = site.command(&["check"]).await;
     let fits = rustix::process::getrlimit(Resource::Nofile).maximum.is_none_or(|most| most > 10_000);
     assert_eq!(check.stderr.contains("lowered"), !fits, "{check:?}");
+}
+
+/// How many threads do blocking work.
+fn blocking_threads(pid: u32) -> usize {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("tokio-")).count()
+}
+
+#[tokio::test]
+async fn a_body_is_stored_in_a_file_although_the_system_refuses_more_threads() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.threads = 1\nserver.body_memory = '1 KiB'").await;
+    site.get("/early").await.assert_ok("ok");
+    eventually("a thread for blocking work of each runtime", async || {
+        (blocking_threads(site.pid()) >= 2).then_some(())
+    })
+    .await;
+    // No room for the stack of another thread. At `pids.max` the system gives the same error.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", site.pid())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let size: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+    let limit = Some(size * 1024 + (1 << 20));
+    let process = Pid::from_raw(site.pid() as i32);
+    prlimit(process, Resource::As, Rlimit { current: limit, maximum: limit }).unwrap();
+    for _ in 0..3 {
+        site.post("/upload", vec![b'x'; 50_000]).await.assert_ok("ok");
+    }
+    assert_eq!(app.requests().len(), 4);
+    assert!(!site.complaints().iter().any(|line| line.contains("panicked")), "{:?}", site.complaints());
+}
+
+#[tokio::test]
+async fn requests_that_wait_in_members_leave_descriptors_for_others() {
+    const FEW: u64 = 256;
+    const HELD: usize = 120;
+    let app = upstream().script(|seen| {
+        let held = seen.target() == "/held";
+        [if held { vec![Step::Hold] } else { vec![] }, ok("ok")].concat()
+    });
+    let app = app.start().await;
+    let config = "pools.app = { concurrency = 1000, queue = { timeout = '60s' }, connect_timeout = '60s', request_timeout = '2m' }";
+    let site = site(config).with("app", &app).with_open_files(FEW, FEW).start().await;
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        let mut client = talk(&site).await;
+        for _ in 0..HELD {
+            answers.push(client.begin(get("/held"), true).await.0);
+        }
+    }
+    eventually("as many requests in the member as it may have connections", async || {
+        (app.running() as u64 > FEW / 2).then_some(())
+    })
+    .await;
+    // The admin listener answers, and a new client is accepted. Its request waits for a connection to the member.
+    site.status().await;
+    let mut late = site.begin("/late").await;
+    app.release_all();
+    late.answer().await.assert_ok("ok");
+    for answer in answers {
+        assert_eq!(whole(answer).await.0.status(), 200);
+    }
 }

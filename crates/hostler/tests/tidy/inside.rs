@@ -37,6 +37,7 @@ const SERVER: Rows = &[
         "signals",
         "file_stamp",
         "run_options",
+        "runtime",
     ],
 ];
 

@@ -1,0 +1,28 @@
+//! Keeps a part of the file descriptors of the process from connections to members. Knows no members.
+
+use std::os::fd::AsRawFd;
+use std::sync::LazyLock;
+
+use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::process::{Resource, getrlimit};
+
+/// The part of all descriptors that is kept, as a divisor: a sixth. New clients, the admin listener, starting workers and files need them.
+const PART: u64 = 6;
+/// The most that are kept.
+const MOST: u64 = 1024;
+
+/// The first number that a connection to a member may not have. None without a limit. Read once: the limit is raised before the first request.
+static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| {
+    let limit = getrlimit(Resource::Nofile).current?;
+    Some(limit - (limit / PART).min(MOST))
+});
+
+/// Whether a connection to a member may be opened. The system always gives the lowest free number, so a socket that is opened and closed
+/// again shows which number the connection would get.
+pub(super) fn has_room() -> bool {
+    let Some(limit) = *LIMIT else { return true };
+    match socket(AddressFamily::UNIX, SocketType::STREAM, None) {
+        Ok(socket) => u64::try_from(socket.as_raw_fd()).is_ok_and(|number| number < limit),
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,31 @@
+//! The runtime of a thread. It keeps one thread for blocking work, because the system may refuse a new one later. Knows no work.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How long a thread for blocking work stays without work.
+const STAYS: Duration = Duration::from_secs(60);
+/// How often one of them gets an empty task, so that one stays.
+const KEPT: Duration = Duration::from_secs(20);
+
+/// A runtime for the thread that calls this. At the limit of threads (`pids.max`, `ulimit -u`) blocking work waits for the thread that is kept.
+/// If there was none, tokio would panic in the task that has the work.
+pub(super) fn new() -> io::Result<Runtime> {
+    let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(STAYS).build()?;
+    runtime.spawn(keep_one_thread());
+    Ok(runtime)
+}
+
+async fn keep_one_thread() {
+    let mut ticks = interval(KEPT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // In a task of its own: if the system refuses even the first thread, only that task panics, and the next one tries again.
+        let _ = tokio::spawn(async { spawn_blocking(|| ()).await }).await;
+    }
+}
