@@ -12,12 +12,15 @@ use std::time::Duration;
 use atomic_waker::AtomicWaker;
 use slab::Slab;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const TICK: Duration = Duration::from_millis(20);
 const NEVER: u64 = u64::MAX;
 /// Deadlines that need not be precise are due at multiples of this many milliseconds.
 const COARSE: u64 = 100;
+/// A tick that comes this many milliseconds after the one before: the process was held up.
+const HELD_UP: u64 = 200;
 
 /// All deadlines of one thread.
 #[derive(Clone)]
@@ -58,6 +61,10 @@ impl Sweep {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
+            if self.was_held_up() {
+                // After a SIGCONT the runtime runs its timers before it looks at its sockets. What has arrived meanwhile is not late.
+                yield_now().await;
+            }
             let now = self.read_clock();
             if now >= self.0.earliest.load(Ordering::Relaxed) {
                 self.due(now).iter().for_each(|entry| entry.waker.wake());
@@ -105,6 +112,11 @@ impl Sweep {
         }
         self.0.earliest.store(earliest, Ordering::Relaxed);
         due
+    }
+
+    /// Whether much time has passed since the clock was last read.
+    fn was_held_up(&self) -> bool {
+        millis(self.0.epoch.elapsed()).saturating_sub(self.millis()) >= HELD_UP
     }
 
     fn read_clock(&self) -> u64 {

@@ -1,8 +1,10 @@
 //! Members that refuse, leave or are slow: the client sees nothing of it where a retry is allowed, else a clear refusal. A POST is never
 //! sent twice.
 
-use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
+use std::time::Duration;
 
+use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
 use crate::{in_front_of, site};
@@ -232,6 +234,37 @@ async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
     site.settles("app", 0, 0).await;
     client.get("/last").await.assert_ok("/last");
     assert_eq!((app.targets(), app.most_running()), (vec!["/slow".to_owned(), "/last".to_owned()], 1));
+}
+
+/// Whether all threads of a process are stopped. One that still runs would get answers that come now.
+fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let states = threads.map(|thread| std::fs::read_to_string(thread.path().join("stat")).unwrap());
+    states.into_iter().all(|state| state.rsplit_once(") ").unwrap().1.starts_with('T'))
+}
+
+#[tokio::test]
+async fn an_answer_that_came_while_hostler_was_stopped_is_not_late() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "pools.app.request_timeout = '2s'").await;
+    let began = Instant::now();
+    let mut clients = Vec::new();
+    for _ in 0..10 {
+        clients.push(site.begin("/held").await);
+    }
+    app.has_seen(10).await;
+    let process = Pid::from_raw(site.pid() as i32).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    eventually("each thread to be stopped", async || is_stopped(site.pid()).then_some(())).await;
+    app.release_all();
+    eventually("the answers and the timeout", async || {
+        (app.running() == 0 && began.elapsed() > Duration::from_millis(2500)).then_some(())
+    })
+    .await;
+    kill_process(process, Signal::CONT).unwrap();
+    for mut client in clients {
+        client.answer().await.assert_ok("/held");
+    }
 }
 
 #[tokio::test]
