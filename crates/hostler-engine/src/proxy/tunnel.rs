@@ -15,7 +15,8 @@ use crate::exchange::Deadline;
 
 /// How long the current frame of an end may take to complete, before the direction is cut.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait for the answer to our Close frame. Other protocols get the same time to end by themselves.
+/// How long to wait for the answer to our Close frame, and for both ends of a WebSocket to close their connections after their Close
+/// frames. Other protocols get the same time to end by themselves.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long both ends may take to close after that.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,6 +76,8 @@ pub struct Tunnel {
     /// Which direction was polled first the last time.
     down_first: bool,
     is_websocket: bool,
+    /// A WebSocket whose Close frames have passed. `idle` then is the time that both ends have to close their connections.
+    is_over: bool,
     idle: Deadline,
     idle_timeout: Duration,
     tunnel_guard: TunnelGuard<Endpoint>,
@@ -96,6 +99,7 @@ impl Tunnel {
             client: client.stream,
             member: member.stream,
             is_websocket: member.is_websocket,
+            is_over: false,
             idle,
             idle_timeout: member.idle_timeout,
             tunnel_guard: member.tunnel_guard,
@@ -163,19 +167,28 @@ impl Tunnel {
             }
             _ => {}
         }
-        if self.up.has_moved() | self.down.has_moved() {
+        let has_moved = self.up.has_moved() | self.down.has_moved();
+        if !self.is_over && self.has_said_all() {
+            self.is_over = true;
+            self.idle.set_after(CLOSE_TIMEOUT);
+        } else if has_moved && !self.is_over {
             self.idle.set_after(self.idle_timeout);
         }
         if self.idle.poll_due(cx).is_ready() {
-            return Poll::Ready(Ended::Idle);
+            return Poll::Ready(if self.is_over { Ended::Whole } else { Ended::Idle });
         }
         dismissed.poll(cx).map(|()| Ended::Dismissed)
     }
 
+    /// Whether a WebSocket has nothing more to say: each side has sent its Close frame, or the member has closed its connection after its own.
+    fn has_said_all(&self) -> bool {
+        self.is_websocket && self.down.has_closed() && (self.up.has_closed() || self.down.has_ended())
+    }
+
     fn judge(&self, broken: LaneError, source: Ended, sink: Ended) -> Ended {
-        let has_said_all = self.is_websocket && self.up.has_closed() && self.down.has_closed();
+        let both_closed = self.is_websocket && self.up.has_closed() && self.down.has_closed();
         match broken {
-            _ if has_said_all => Ended::Whole,
+            _ if both_closed => Ended::Whole,
             LaneError::Source => source,
             LaneError::Sink => sink,
             LaneError::Stalled if sink == Ended::Client => Ended::ClientStalled,

@@ -120,6 +120,24 @@ async fn after_a_member_dies_inside_a_frame_no_close_frame_is_sent() {
 }
 
 #[tokio::test]
+async fn a_websocket_ends_although_the_client_keeps_its_connection_open() {
+    let member = Member::start().await;
+    let site = in_front(&member, "pools.app.tunnel_idle_timeout = \"1h\"").await;
+    for answers in [true, false] {
+        let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+        end.send(GOING_AWAY).await;
+        assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+        if answers {
+            client.send(masked(8, &[3, 0xe9])).await;
+            end.read(8).await;
+        }
+        end.finish_sending().await;
+        has_tunnels(&site, 0).await;
+        assert_eq!(end.rest().await, (vec![], true), "answers: {answers}");
+    }
+}
+
+#[tokio::test]
 async fn a_tunnel_without_a_byte_is_closed_after_its_time() {
     let member = Member::start().await;
     let site = in_front(&member, "pools.app.tunnel_idle_timeout = \"200ms\"").await;
