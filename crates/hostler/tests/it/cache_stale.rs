@@ -82,6 +82,32 @@ async fn a_304_for_another_entry_is_no_confirmation() {
 }
 
 #[tokio::test]
+async fn a_304_that_forbids_storing_removes_its_own_variant_only() {
+    let app = upstream()
+        .script(|seen: &Seen| {
+            let language = seen.field("accept-language").unwrap_or_default();
+            let lifetime = if language == "de" { 60 } else { 0 };
+            match seen.field("if-none-match") {
+                Some(_) => text("HTTP/1.1 304 Not Modified\r\nCache-Control: no-store\r\n\r\n"),
+                None => text(answer(
+                    &format!("Cache-Control: max-age={lifetime}\r\nETag: \"{language}\"\r\nVary: Accept-Language\r\n"),
+                    &language,
+                )),
+            }
+        })
+        .start()
+        .await;
+    let site = with_cache(&app).await;
+    for language in ["de", "en", "en"] {
+        let lines = format!("Accept-Language: {language}\r\n");
+        asked(&site, "GET", "/", &lines).await.assert_ok(language);
+    }
+    assert_cache(&asked(&site, "GET", "/", "Accept-Language: de\r\n").await, "hit");
+    let removed = asked(&site, "GET", "/", "Accept-Language: en\r\n").await;
+    assert!(removed.field("cache-status").unwrap().contains("miss"), "{removed:?}");
+}
+
+#[tokio::test]
 async fn stale_while_revalidate_makes_no_client_wait() {
     let fields = |_: &Seen, number: usize| match number {
         1 => "Cache-Control: max-age=0, stale-while-revalidate=60\r\nETag: \"1\"\r\n".into(),

@@ -47,9 +47,9 @@ impl Fetch {
                     FlightOutcome::Alone
                 });
             }
-            // The new head forbids that it is stored.
+            // The new head forbids that it is stored. It says nothing of the other variants.
             Err(_) => {
-                shared_cache.forget(&self.key);
+                shared_cache.remove(&self.key, &stale);
                 self.settle(FlightOutcome::Alone);
             }
         }
