@@ -137,7 +137,7 @@ impl KeyCostTable {
         if self.keys.len() == MOST_KEYS {
             self.drop_cheapest(now);
         }
-        let mut known = KeyCost { words, spans: Spans::new(now), requests: 0, refused: 0, unanswered: 0 };
+        let mut known = KeyCost { words, spans: self.all.anew(now), requests: 0, refused: 0, unanswered: 0 };
         known.add(cost, is_refused, now);
         self.keys.insert(key, known);
     }
@@ -197,6 +197,12 @@ impl Spans {
         Self { sums, gathered: Cost::default(), since: now }
     }
 
+    /// Empty sums, whose pieces begin when those of `self` do: with other pieces, a part could be more than the whole.
+    fn anew(&self, now: Instant) -> Self {
+        let empty = |sum: SlidingSum| SlidingSum { before: Cost::default(), current: Cost::default(), ..sum };
+        Self { sums: self.sums.map(|sum| empty(sum.moved(now))), gathered: Cost::default(), since: now }
+    }
+
     pub fn add(&mut self, cost: Cost, now: Instant) {
         if now.saturating_duration_since(self.since) >= GATHERED {
             self.sums = [0, 1, 2].map(|span| self.whole(span));
@@ -248,8 +254,9 @@ impl SlidingSum {
             return self;
         }
         let is_next = elapsed < 2 * self.span;
+        let into_piece = elapsed.as_nanos() % self.span.as_nanos();
         Self {
-            began: if is_next { self.began + self.span } else { now },
+            began: now - Duration::from_nanos(u64::try_from(into_piece).unwrap_or_default()),
             before: if is_next { self.current } else { Cost::default() },
             current: Cost::default(),
             ..self
@@ -298,6 +305,8 @@ pub(super) fn millis(time: Duration) -> u64 {
 /// A part of the whole in percent, with one decimal.
 pub(super) fn percent(part: Duration, whole: Duration) -> f64 {
     let share = if whole.is_zero() { 0.0 } else { part.as_secs_f64() / whole.as_secs_f64() };
+    // The figures are gathered for moments of their own, so a part can seem to be a little more than the whole.
+    let share = share.min(1.0);
     (share * 1000.0).round() / 10.0
 }
 
@@ -336,6 +345,26 @@ mod tests {
         assert_eq!(spans(&table), [8, 8, 1008]);
         advance(2 * DAY).await;
         assert_eq!(spans(&table), [0, 0, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_comes_late_has_the_same_sums_as_all() {
+        let mut table = KeyCostTable::new(Instant::now());
+        let seen = |table: &KeyCostTable| {
+            let one = &table.rows(false, Instant::now())[0];
+            (one.slot_hold_ms.minute, table.all(false, Instant::now()).slot_hold_ms.minute)
+        };
+        advance(Duration::from_secs(57)).await;
+        add(&mut table, 1, 6000, "late");
+        advance(Duration::from_secs(33)).await;
+        assert_eq!(seen(&table), (3000, 3000));
+        // Also after a pause.
+        advance(Duration::from_secs(1000)).await;
+        add(&mut table, 2, 600, "other");
+        add(&mut table, 1, 6000, "late");
+        advance(Duration::from_secs(60)).await;
+        let (late, all) = seen(&table);
+        assert_eq!((late * 11).div_ceil(10), all);
     }
 
     #[tokio::test(start_paused = true)]

@@ -44,7 +44,12 @@ pub struct DurationsView {
 #[derive(Debug, Default)]
 pub struct Durations {
     first: Next,
+    /// Those of [`OTHERS`] that are of another kind, by the first digit of the status.
+    of_others: [AtomicU64; 6],
 }
+
+/// Counts all that come when there are too many kinds.
+const OTHERS: RequestKind = RequestKind { scheme: Scheme::Http, method: OTHER_METHOD, status: 0 };
 
 /// A list that only grows, so it needs no lock.
 type Next = OnceLock<Box<Series>>;
@@ -64,6 +69,11 @@ impl RequestKind {
         let known = METHODS.into_iter().find(|known| known.as_bytes() == method);
         Self { scheme, method: known.unwrap_or(OTHER_METHOD), status }
     }
+
+    /// The first digit of the status. 0: without a status. Statuses above 599 count as 5.
+    fn class(self) -> usize {
+        usize::from(self.status / 100).min(5)
+    }
 }
 
 impl Durations {
@@ -71,6 +81,9 @@ impl Durations {
     pub fn record(&self, kind: RequestKind, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let series = self.series(kind);
+        if series.kind != kind {
+            self.of_others[kind.class()].fetch_add(1, Ordering::Relaxed);
+        }
         series.buckets[BOUNDS.partition_point(|bound| *bound < time)].fetch_add(1, Ordering::Relaxed);
         series.sum.fetch_add(time, Ordering::Relaxed);
     }
@@ -85,17 +98,23 @@ impl Durations {
             }
             next = &series.next;
         }
-        let others = RequestKind { scheme: Scheme::Http, method: OTHER_METHOD, status: 0 };
         // Requests of this kind may have come before. Two series of one kind would be one metric twice.
-        let known = self.all().find(|series| series.kind == others);
-        known.unwrap_or_else(|| next.get_or_init(|| Box::new(Series::new(others))))
+        let known = self.all().find(|series| series.kind == OTHERS);
+        known.unwrap_or_else(|| next.get_or_init(|| Box::new(Series::new(OTHERS))))
     }
 
     /// How many requests have ended, by the first digit of the status. 0: without a status. Statuses above 599 count as 5.
     pub fn classes(&self) -> [u64; 6] {
         let mut classes = [0; 6];
-        for series in self.all() {
-            classes[usize::from(series.kind.status / 100).min(5)] += series.count();
+        for series in self.all().filter(|series| series.kind != OTHERS) {
+            classes[series.kind.class()] += series.count();
+        }
+        let of_all_others = self.all().find(|series| series.kind == OTHERS).map_or(0, Series::count);
+        // Read after the count of all others, and counted before it: so these do not pass for requests without a status.
+        let of_others = self.of_others.each_ref().map(|count| count.load(Ordering::Relaxed));
+        classes[OTHERS.class()] += of_all_others.saturating_sub(of_others.iter().sum());
+        for (class, count) in classes.iter_mut().zip(of_others) {
+            *class += count;
         }
         classes
     }
@@ -177,7 +196,7 @@ mod tests {
         let last = views.last().unwrap();
         assert_eq!((last.kind.method, last.kind.status), ("_OTHER", 0));
         assert_eq!(last.buckets[0].1, 200 - (MOST_KINDS as u64 - 1));
-        assert_eq!(durations.classes().iter().sum::<u64>(), 200);
+        assert_eq!(durations.classes(), [0, 100, 100, 0, 0, 0]);
     }
 
     #[test]
@@ -191,5 +210,6 @@ mod tests {
         assert_eq!(views.len(), MOST_KINDS - 1);
         let counted = views.iter().filter(|view| view.kind == others).map(|view| view.buckets[0].1);
         assert_eq!(counted.collect::<Vec<_>>(), [1 + 100 - (MOST_KINDS as u64 - 2)]);
+        assert_eq!(durations.classes(), [1, 0, 0, 0, 100, 0]);
     }
 }
