@@ -39,6 +39,9 @@ pub struct Registrar {
     pub advertise: Option<MemberAddress>,
     /// The time after which Hostler tests a quiet connection to NATS. After two tests without an answer it connects
     /// again.
+    ///
+    /// With `suspend_pruning`, Hostler tests more often if `stale_threshold` is short, so that no member expires before Hostler notices
+    /// that a NATS server hangs: at least four times between `register_interval` and `stale_threshold`.
     pub ping_interval: Period,
     /// The interval at which Hostler asks clients to register (`minimumRegisterIntervalInSeconds`), in whole
     /// seconds.

@@ -1,5 +1,7 @@
 //! The meaning of `[registrar]`. Knows no connections: Hostler looks up servers and reads files when it connects to NATS.
 
+use std::time::Duration;
+
 use super::Resolver;
 use super::pool::QUEUE_LIMIT;
 use crate::client_tls::{ClientTls, TrustedAuthorities};
@@ -7,6 +9,16 @@ use crate::document::KeyPath;
 use crate::file;
 use crate::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
 use crate::value::Secret;
+
+/// A server that hangs is noticed after three tests at the latest. By then no member that registers in time may have become stale:
+/// without a connection members stay, and a member could not register.
+fn longest_ping_interval(written: &file::Registrar) -> Duration {
+    if !written.suspend_pruning {
+        return Duration::MAX;
+    }
+    let stale = written.stale_threshold.0;
+    stale.saturating_sub(written.register_interval.0).max(stale / 2) / 4
+}
 
 impl Resolver<'_> {
     /// The meaning of `[registrar]`. `None` if it is not written.
@@ -76,7 +88,7 @@ impl Resolver<'_> {
             servers,
             login: self.login(path, written),
             tls: written.nats_tls.as_ref().map(|tls| self.nats_tls(&path.key("nats_tls"), tls)),
-            ping_interval: written.ping_interval.0,
+            ping_interval: written.ping_interval.0.min(longest_ping_interval(written)),
         }
     }
 

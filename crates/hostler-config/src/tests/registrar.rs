@@ -22,6 +22,20 @@ fn a_configuration_with_only_a_registrar_is_valid() {
 }
 
 #[test]
+fn nats_is_tested_often_enough_that_no_member_expires_while_it_hangs() {
+    for (keys, milliseconds) in [
+        ("", 20_000),
+        ("register_interval = '5s'\nstale_threshold = '15s'", 2_500),
+        ("register_interval = '5s'\nstale_threshold = '15s'\nping_interval = '1s'", 1_000),
+        ("register_interval = '20s'\nstale_threshold = '20s'", 2_500),
+        ("register_interval = '5s'\nstale_threshold = '15s'\nsuspend_pruning = false", 20_000),
+    ] {
+        let registrar = site(&format!("[registrar]\nnats = 'a'\n{keys}")).config().registrar.unwrap();
+        assert_eq!(registrar.nats.ping_interval.as_millis(), milliseconds, "{keys}");
+    }
+}
+
+#[test]
 fn a_secret_in_a_variable_is_used_and_never_printed() {
     let site = site("registrar.nats = 'a:1'").variable("HOSTLER_REGISTRAR_TOKEN", "s3cret");
     let config = site.config();

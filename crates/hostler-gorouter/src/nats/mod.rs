@@ -5,7 +5,8 @@
 
 mod options;
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_nats::connection::State;
 use async_nats::{Client, Event, ServerInfo, Subscriber};
@@ -52,7 +53,15 @@ impl NatsConnection {
 
     /// Whether there is a connection, as far as we know.
     pub fn is_up(&self) -> bool {
-        self.client().is_some_and(|client| client.connection_state() == State::Connected)
+        self.number().is_some()
+    }
+
+    /// The number of the connection, if there is one as far as we know. Each one has another number.
+    pub fn number(&self) -> Option<u64> {
+        let ConnectionState { client, clients, .. } = self.now.borrow().clone();
+        // The client counts a connection before it says that it is connected.
+        let client = client.filter(|client| client.connection_state() == State::Connected)?;
+        Some((clients << 32) + client.statistics().connects.load(Ordering::Relaxed))
     }
 
     /// Waits for the first connection, without a limit.
@@ -158,9 +167,10 @@ async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>
     while now.receiver_count() > 0 {
         let ended = Arc::new(tokio::sync::Notify::new());
         let connected = {
-            let (now, journal, ended) = (Arc::downgrade(&now), journal.clone(), ended.clone());
+            let (now, ended) = (Arc::downgrade(&now), ended.clone());
+            let log = ConnectionLog { journal: journal.clone(), failure: Mutex::default() };
             options::of(&settings).event_callback(move |event| {
-                log_event(&event, &journal);
+                log.event(&event);
                 match (event, now.upgrade()) {
                     (Event::Connected, Some(now)) => now.send_modify(|now| now.connects += 1),
                     (Event::Closed, _) => ended.notify_one(),
@@ -191,18 +201,42 @@ async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>
     }
 }
 
-fn log_event(event: &Event, journal: &Journal) {
-    let (level, text) = match event {
-        Event::Connected => (Level::Info, "connected".to_owned()),
-        Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),
-        Event::SlowConsumer(_) => {
-            (Level::Error, "messages came faster than they are read; some are lost".to_owned())
-        }
-        Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
-        Event::Closed => (Level::Warn, "the servers have rejected us; trying again".to_owned()),
-        Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
-        // A failed attempt to connect. `keep_connected` logs the first.
-        Event::ClientError(_) | Event::Draining => return,
-    };
-    journal.event(level, &format!("nats: {text}"));
+/// The log lines about one client.
+struct ConnectionLog {
+    journal: Journal,
+    /// Why the last attempt to connect has failed. None while there is a connection.
+    failure: Mutex<Option<String>>,
+}
+
+impl ConnectionLog {
+    fn event(&self, event: &Event) {
+        let (level, text) = match event {
+            Event::Connected => {
+                *self.failure() = None;
+                (Level::Info, "connected".to_owned())
+            }
+            Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),
+            Event::SlowConsumer(_) => {
+                (Level::Error, "messages came faster than they are read; some are lost".to_owned())
+            }
+            Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
+            Event::Closed => (Level::Warn, "the servers have rejected us; trying again".to_owned()),
+            Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
+            // A failed attempt to connect again. There may be several each second, so only a new reason has a line.
+            Event::ClientError(error) => {
+                let error = error.to_string();
+                let error = error.strip_prefix("nats: ").unwrap_or(&error).to_owned();
+                if self.failure().replace(error.clone()).as_ref() == Some(&error) {
+                    return;
+                }
+                (Level::Warn, format!("no connection: {error}; trying again"))
+            }
+            Event::Draining => return,
+        };
+        self.journal.event(level, &format!("nats: {text}"));
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<String>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

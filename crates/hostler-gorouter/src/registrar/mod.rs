@@ -6,35 +6,36 @@
 //! served. A route that loses its last member gives way at once: each lookup asks for its presence.
 
 mod facts;
+mod first_export;
 mod key;
 mod log;
 mod message;
 mod pools;
 mod registry;
 mod start;
+mod state;
 mod view;
 mod words;
 
 use std::collections::{BTreeMap, HashSet};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hostler_address::OwnAddresses;
 use hostler_config::HostPattern;
-use log::{Refused, RegistrarLog};
-use message::Registration;
+use key::RouteKey;
+use log::RegistrarLog;
 use pools::{AddressFailed, Pools};
-use registry::{RegistrationRules, Registry, RouteChange};
+use registry::{RegistrationRules, Registry};
 use serde_json::{Value, json};
 use start::RegistrarStart;
-use tokio::sync::mpsc;
+use state::{RegistrarState, RegistrationLimits};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval, interval_at, sleep_until};
-use words::Oddity;
 
 use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 
 pub use pools::{RouteTemplate, ServedRoute};
+pub use state::Publish;
 
 /// The delay between a change of routes and its publication. It merges many changes into one; a route must be served within 100 ms.
 const PUBLISH_DELAY: Duration = Duration::from_millis(10);
@@ -43,40 +44,24 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// One subscription for register, unregister and greet keeps the messages in the order in which they were published.
 const SUBJECTS: &str = "router.*";
 
-/// Replaces the routes of these hosts. A host without routes is removed.
-pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<ServedRoute>)>) + Send>;
-
 /// A running registrar. Cheap to clone.
 #[derive(Clone)]
 pub struct RegistrarTask {
     connection: NatsConnection,
     state: Arc<Mutex<RegistrarState>>,
-}
-
-/// The limits on one message.
-#[derive(Clone, Copy)]
-struct RegistrationLimits {
-    /// In bytes.
-    message_size: usize,
-    uris: usize,
-}
-
-/// The state of the registrar.
-struct RegistrarState {
-    limits: RegistrationLimits,
-    own: Arc<OwnAddresses>,
-    registry: Registry,
-    pools: Pools,
-    log: RegistrarLog,
-    /// Hosts whose routes have changed since they were published.
-    touched: HashSet<HostPattern>,
-    publish: Publish,
+    /// Whether messages have arrived here from some time on.
+    subscribed: watch::Receiver<bool>,
 }
 
 impl RegistrarTask {
-    /// Subscribes on the connection. `known` is what a predecessor has exported; it is published before this returns. `publish` must not
-    /// call this registrar.
-    pub fn open(connection: NatsConnection, template: RouteTemplate, known: &[u8], publish: Publish) -> Self {
+    /// Subscribes on the connection. `known` is what a predecessor has exported, if there is one; it is published before this returns.
+    /// `publish` must not call this registrar.
+    pub fn open(
+        connection: NatsConnection,
+        template: RouteTemplate,
+        known: Option<&[u8]>,
+        publish: Publish,
+    ) -> Self {
         let settings = &template.settings;
         let rules = RegistrationRules {
             stale_threshold: settings.stale_threshold,
@@ -89,12 +74,14 @@ impl RegistrarTask {
             max_memory: settings.max_memory,
         };
         let (failed, failures) = mpsc::unbounded_channel();
+        let (subscription, subscribed) = watch::channel(false);
         let task = RegistrarLoop {
             listener: connection.listen(SUBJECTS),
             start: RegistrarStart::new(settings.register_interval, settings.stale_threshold),
             prune_interval: settings.prune_interval,
             threads: template.threads,
             failures,
+            subscription,
         };
         let limits = RegistrationLimits { message_size: settings.max_message_size, uris: settings.max_uris };
         let mut state = RegistrarState {
@@ -105,10 +92,12 @@ impl RegistrarTask {
             pools: Pools::new(template, failed),
             touched: HashSet::new(),
             publish,
+            first_export: None,
         };
-        known.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| state.take(line));
-        state.publish();
-        let registrar = Self { connection, state: Arc::new(Mutex::new(state)) };
+        if let Some(known) = known {
+            state.inherit(known);
+        }
+        let registrar = Self { connection, state: Arc::new(Mutex::new(state)), subscribed };
         tokio::spawn(task.run(registrar.clone()));
         registrar
     }
@@ -172,6 +161,16 @@ impl RegistrarTask {
         lines
     }
 
+    /// Waits until messages arrive, without a limit.
+    pub async fn subscribed(&self) {
+        let _ = self.subscribed.clone().wait_for(|subscribed| *subscribed).await;
+    }
+
+    /// Takes what the predecessor has exported after we subscribed. None: it has exported nothing again.
+    pub fn take_over(&self, newest: Option<&[u8]>) {
+        self.state().take_over(newest);
+    }
+
     /// Tells all tunnels to end.
     pub fn dismiss_tunnels(&self) {
         self.state().pools.dismiss_tunnels();
@@ -190,7 +189,7 @@ impl RegistrarTask {
 }
 
 fn name(host: &HostPattern, path: &str) -> String {
-    key::RouteKey { host: host.clone(), path: path.into() }.to_string()
+    RouteKey { host: host.clone(), path: path.into() }.to_string()
 }
 
 /// The task that reads the messages.
@@ -200,6 +199,7 @@ struct RegistrarLoop {
     prune_interval: Duration,
     threads: usize,
     failures: mpsc::UnboundedReceiver<AddressFailed>,
+    subscription: watch::Sender<bool>,
 }
 
 impl RegistrarLoop {
@@ -213,13 +213,18 @@ impl RegistrarLoop {
             }
             tokio::select! {
                 news = self.listener.next() => match news {
-                    NatsEvent::Connected => self.announce(&registrar, "router.start".into()).await,
+                    NatsEvent::Connected => {
+                        registrar.state().connected(registrar.connection.number());
+                        self.announce(&registrar, "router.start".into()).await;
+                        registrar.connection.flush().await;
+                        self.subscription.send_replace(true);
+                    }
                     NatsEvent::Message(message) => self.handle(&registrar, message).await,
                 },
                 Some(failed) = self.failures.recv() => registrar.state().remove_failed(&failed),
                 _ = pruning.tick() => {
-                    let is_connected = registrar.connection.is_up();
-                    registrar.state().prune(is_connected);
+                    let connection = registrar.connection.number();
+                    registrar.state().prune(connection);
                 }
                 _ = sweeping.tick() => registrar.state().sweep(self.threads),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
@@ -248,85 +253,5 @@ impl RegistrarLoop {
     async fn announce(&self, registrar: &RegistrarTask, subject: String) {
         let payload = self.start.payload(registrar.connection.own_address());
         registrar.connection.publish(subject, payload).await;
-    }
-}
-
-impl RegistrarState {
-    /// Takes a registration, unless it is too large.
-    fn register(&mut self, payload: &[u8]) {
-        match payload.len() > self.limits.message_size {
-            true => self.log.refused(&Refused::MessageSize(self.limits.message_size)),
-            false => self.take(payload),
-        }
-    }
-
-    fn take(&mut self, payload: &[u8]) {
-        let message = match Registration::parse(payload) {
-            Ok(message) => message,
-            Err(why) => return self.log.invalid("router.register", &why, payload),
-        };
-        if message.uris.len() > self.limits.uris {
-            let host = message.host.clone();
-            return self.log.refused(&Refused::Uris(host, message.chosen_port(), self.limits.uris));
-        }
-        if let Some(refused) = self.own_address(&message) {
-            return self.log.refused(&refused);
-        }
-        self.log.counts.registered += 1;
-        let outcome = self.registry.register(&message, Instant::now());
-        self.apply(outcome);
-    }
-
-    /// A registration of one of our own addresses would lead requests to the admin listener, or in circles. A host name is checked when
-    /// it is connected to ([`hostler_engine::proxy::Connector`]).
-    fn own_address(&self, message: &Registration) -> Option<Refused> {
-        let address = SocketAddr::new(message.host.parse().ok()?, message.chosen_port());
-        self.own.find(address).map(|ours| Refused::OwnAddress(address, ours))
-    }
-
-    fn unregister(&mut self, payload: &[u8]) {
-        match Registration::parse(payload) {
-            Ok(message) => {
-                self.log.counts.unregistered += 1;
-                let outcome = self.registry.unregister(&message, Instant::now());
-                self.apply(outcome);
-            }
-            Err(why) => self.log.invalid("router.unregister", &why, payload),
-        }
-    }
-
-    fn remove_failed(&mut self, failed: &AddressFailed) {
-        let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
-        let changes = self.registry.failed((*failed.route).clone(), &address, Instant::now());
-        self.apply((changes, Vec::new()));
-    }
-
-    fn prune(&mut self, is_connected: bool) {
-        let was_suspended = self.registry.is_suspended();
-        let changes = self.registry.prune(is_connected, Instant::now());
-        self.log.pruned(was_suspended, self.registry.is_suspended(), &changes);
-        self.apply((changes, Vec::new()));
-    }
-
-    fn apply(&mut self, (changes, odd): (Vec<RouteChange>, Vec<Oddity>)) {
-        odd.iter().for_each(|oddity| self.log.odd(oddity));
-        self.pools.apply(changes, &mut self.touched);
-    }
-
-    fn sweep(&mut self, threads: usize) {
-        (0..threads).for_each(|thread| self.pools.prune(thread));
-        self.pools.sweep();
-    }
-
-    fn publish(&mut self) {
-        if self.touched.is_empty() {
-            return;
-        }
-        let touched = std::mem::take(&mut self.touched);
-        let delta = touched.into_iter().map(|host| {
-            let served = self.pools.served(&self.registry, &host);
-            (host, served)
-        });
-        (self.publish)(delta.collect());
     }
 }

@@ -93,6 +93,8 @@ struct Routes(Vec<(Box<str>, RouteEntry)>);
 pub struct Registry {
     rules: RegistrationRules,
     hosts: HashMap<HostPattern, Routes>,
+    /// The number of the connection over which clients could register until now.
+    connection: Option<u64>,
     suspended: bool,
     pruned: u64,
     routes: usize,
@@ -101,7 +103,15 @@ pub struct Registry {
 
 impl Registry {
     pub fn new(rules: RegistrationRules) -> Self {
-        Self { rules, hosts: HashMap::new(), suspended: false, pruned: 0, routes: 0, bytes: 0 }
+        Self {
+            rules,
+            hosts: HashMap::new(),
+            connection: None,
+            suspended: false,
+            pruned: 0,
+            routes: 0,
+            bytes: 0,
+        }
     }
 
     /// A client registers, for the first time or again.
@@ -182,27 +192,45 @@ impl Registry {
         (changes, odd)
     }
 
-    /// A member could not be reached. A member with TLS leaves at once, because it never becomes stale.
-    pub fn failed(&mut self, key: RouteKey, address: &str, now: Instant) -> Vec<RouteChange> {
+    /// Where a registration puts its member: a route and the address in it, for each URI.
+    pub fn places(&self, message: &Registration) -> Vec<(RouteKey, Box<str>)> {
+        let keys = self.takes(message).then(|| keys(message, self.rules.folds_paths, &mut Vec::new()));
+        let address = facts::address(&message.host, message.chosen_port());
+        keys.into_iter().flatten().map(|key| (key, address.as_str().into())).collect()
+    }
+
+    /// A member leaves although it has sent no message. If it has failed, it leaves only with TLS, because then it never becomes stale.
+    pub fn leave(&mut self, key: RouteKey, address: &str, gone: Gone, now: Instant) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         let member = self.entry(&key).and_then(|entry| entry.member(address));
-        if member.is_some_and(|member| member.facts.tls) {
-            self.remove(key, address, Gone::Failed, now, &mut changes);
+        if member.is_some_and(|member| member.facts.tls || gone != Gone::Failed) {
+            self.remove(key, address, gone, now, &mut changes);
         }
         changes
     }
 
-    /// Removes stale members, unless there is no connection. After a reconnect the time of every member starts again.
-    pub fn prune(&mut self, is_connected: bool, now: Instant) -> Vec<RouteChange> {
-        if self.rules.suspend_pruning && !is_connected {
-            self.suspended = true;
-            return Vec::new();
-        }
-        if std::mem::take(&mut self.suspended) {
+    /// Clients can register over the connection with this number. If it is a new one, the time of every member starts again: between two
+    /// connections no member could register, however short that time was.
+    pub fn connected(&mut self, connection: u64, now: Instant) {
+        let is_new = self.connection.replace(connection) != Some(connection);
+        if is_new && self.rules.suspend_pruning {
             let entries = self.hosts.values_mut().flat_map(|routes| &mut routes.0);
             let members = entries.flat_map(|(_, entry)| &mut entry.members);
             members.for_each(|member| member.updated = now);
         }
+    }
+
+    /// Removes stale members. `connection` is the number of the connection to NATS; without one all stay.
+    pub fn prune(&mut self, connection: Option<u64>, now: Instant) -> Vec<RouteChange> {
+        match connection {
+            Some(connection) => self.connected(connection, now),
+            None if self.rules.suspend_pruning => {
+                self.suspended = true;
+                return Vec::new();
+            }
+            None => {}
+        }
+        self.suspended = false;
         let mut changes = Vec::new();
         let mut freed = 0;
         for (host, routes) in &mut self.hosts {
@@ -238,7 +266,6 @@ impl Registry {
         changes
     }
 
-    /// Whether pruning is suspended.
     pub fn is_suspended(&self) -> bool {
         self.suspended
     }
@@ -259,7 +286,6 @@ impl Registry {
         routes.find(&key.path).ok().map(|at| &routes.0[at].1)
     }
 
-    /// The routes of a host.
     pub fn paths(&self, host: &HostPattern) -> impl Iterator<Item = (&str, &RouteEntry)> {
         self.hosts.get(host).into_iter().flat_map(Routes::iter)
     }

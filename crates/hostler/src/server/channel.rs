@@ -45,7 +45,8 @@ pub(super) enum SuccessorMessage {
     Ready,
     /// The successor cannot take over.
     Failed { reason: String },
-    /// The predecessor tells the successor to accept connections.
+    /// The predecessor tells the successor to accept connections. If it has registered routes, the descriptor of a file with those of now
+    /// is attached. An older version attaches none.
     Begin,
     /// The successor accepts connections.
     Begun,
@@ -110,6 +111,12 @@ impl Channel {
 
     pub async fn hand_over_registrations(&self, file: &OwnedFd) -> io::Result<()> {
         self.send_with(&SuccessorMessage::Registrations, &[file.as_fd()]).await
+    }
+
+    /// Allows the start, with the registered routes of now.
+    pub async fn begin(&self, registrations: Option<&OwnedFd>) -> io::Result<()> {
+        let attached: Vec<_> = registrations.iter().map(|file| file.as_fd()).collect();
+        self.send_with(&SuccessorMessage::Begin, &attached).await
     }
 
     /// The next message and the descriptors that are attached. None if the other end is closed.

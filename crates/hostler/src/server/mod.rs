@@ -263,7 +263,11 @@ async fn wait_until_allowed_to_begin(
         tokio::select! {
             ready = all_ready => {
                 ready.map_err(std::io::Error::other)?;
-                handover.ready().await
+                let registrations = handover.ready().await?;
+                if let Some(registering) = &running.registering {
+                    registering.take_over(registrations, &running.journal);
+                }
+                Ok(())
             }
             error = handover.ends() => Err(error),
         }

@@ -93,11 +93,11 @@ impl Handover {
         }
     }
 
-    /// Reports that all is ready, and waits until the predecessor allows the start.
-    pub async fn ready(&self) -> io::Result<()> {
+    /// Reports that all is ready, and waits until the predecessor allows the start. Returns its registered routes of that time.
+    pub async fn ready(&self) -> io::Result<Option<File>> {
         self.0.send(&SuccessorMessage::Ready).await?;
         match self.0.receive().await? {
-            Some((SuccessorMessage::Begin, _)) => Ok(()),
+            Some((SuccessorMessage::Begin, received)) => Ok(received.into_iter().next().map(File::from)),
             other => Err(unexpected(other.map(|(word, _)| word))),
         }
     }

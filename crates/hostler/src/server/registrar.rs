@@ -74,6 +74,7 @@ pub(super) struct Registering {
     tables: Arc<Tables>,
     pub connection: NatsConnection,
     start_delay: Duration,
+    is_successor: bool,
     temp_dir: PathBuf,
 }
 
@@ -106,24 +107,27 @@ impl Registering {
             compress: config.server.compress.clone(),
             journal: journal.clone(),
         };
-        let known = known.map(read).unwrap_or_else(|| Ok(Vec::new()));
+        let known = known.map(|file| read_or_say(file, journal).unwrap_or_default());
         // A successor gets the registrations from its predecessor and need not wait for them.
         let start_delay = match &known {
-            Ok(lines) if !lines.is_empty() => Duration::ZERO,
+            Some(lines) if !lines.is_empty() => Duration::ZERO,
             _ => start_delay,
         };
-        let known = known.unwrap_or_else(|error| {
-            journal.event(Level::Warn, &format!("the predecessor's routes cannot be read: {error}"));
-            Vec::new()
-        });
         let table = tables.clone();
         let publish = Box::new(move |changed| table.register(changed));
-        let registrar = accept.then(|| RegistrarTask::open(connection.clone(), template, &known, publish));
-        Some(Self { registrar, tables, connection, start_delay, temp_dir: config.server.temp_dir.clone() })
+        let registrar =
+            accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
+        let is_successor = known.is_some();
+        let temp_dir = config.server.temp_dir.clone();
+        Some(Self { registrar, tables, connection, start_delay, is_successor, temp_dir })
     }
 
-    /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register.
+    /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register. A successor
+    /// waits for its subscription: what it cannot hear yet, the predecessor must tell it.
     pub async fn filled(&self) {
+        if let (true, Some(registrar)) = (self.is_successor, &self.registrar) {
+            let _ = tokio::time::timeout(TIME_LIMIT, registrar.subscribed()).await;
+        }
         if self.start_delay.is_zero() {
             return;
         }
@@ -141,6 +145,13 @@ impl Registering {
             Ok(OwnedFd::from(file))
         });
         written.await.map_err(io::Error::other)?
+    }
+
+    /// Takes what the predecessor has exported once this process was subscribed. If that cannot be read, the first export stays.
+    pub fn take_over(&self, newest: Option<File>, journal: &Journal) {
+        if let Some(registrar) = &self.registrar {
+            registrar.take_over(newest.and_then(|file| read_or_say(file, journal)).as_deref());
+        }
     }
 
     pub fn dismiss_tunnels(&self) {
@@ -170,6 +181,14 @@ impl Registering {
             }),
         })
     }
+}
+
+fn read_or_say(file: File, journal: &Journal) -> Option<Vec<u8>> {
+    let lines = read(file);
+    if let Err(error) = &lines {
+        journal.event(Level::Warn, &format!("the predecessor's routes cannot be read: {error}"));
+    }
+    lines.ok()
 }
 
 fn read(mut file: File) -> io::Result<Vec<u8>> {

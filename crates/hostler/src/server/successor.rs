@@ -117,10 +117,15 @@ impl Successor {
             .await
     }
 
-    /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives.
-    pub async fn begin(&mut self, time_limit: Duration) -> Result<(), UpgradeError> {
+    /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives. `registrations`: a file with the
+    /// registered routes of now. The first one may miss messages from before it has subscribed.
+    pub async fn begin(
+        &mut self,
+        registrations: Option<&OwnedFd>,
+        time_limit: Duration,
+    ) -> Result<(), UpgradeError> {
         self.is_free = true;
-        self.channel.send(&SuccessorMessage::Begin).await?;
+        self.channel.begin(registrations).await?;
         match timeout_at(Instant::now() + time_limit, self.channel.receive()).await {
             Ok(Ok(Some((SuccessorMessage::Begun, _)))) => Ok(()),
             Ok(other) => Err(self.explain(other?.map(|(word, _)| word)).await),

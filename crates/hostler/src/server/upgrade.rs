@@ -1,5 +1,7 @@
 //! An upgrade as the old process sees it. Does not know what the new one does.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,14 +31,11 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
     drop(listeners);
-    let registrations = match &running.registering {
-        Some(registering) => Some(registering.export().await.map_err(|error| failed(&error))?),
-        None => None,
-    };
+    let known = registrations(running).await.map_err(|error| failed(&error))?;
     let soft = running.invocation.surroundings.soft_open_files;
     let broken = boot::broken(&running.pools.load());
     let legacy = Legacy {
-        registrations,
+        registrations: known,
         sticky_key: running.pool_context.sticky_key.clone(),
         workers: workers(&running.pools.load()),
         broken: broken.clone(),
@@ -51,7 +50,8 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     }
     let pid = new.pid();
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
-    new.begin(BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
+    let newest = registrations(running).await.map_err(|error| failed(&error))?;
+    new.begin(newest.as_ref(), BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
     running.successor.send_replace(Some(pid));
     if let Some(free_cpus) = free_cpus {
         free_cpus.for_good();
@@ -61,6 +61,14 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
         .iter()
         .map(|pool| format!("pool {pool}: no worker was ready, so the upgrade has not waited for it"));
     Ok(std::iter::once(taken).chain(skipped).collect())
+}
+
+/// A file with the registered routes.
+async fn registrations(running: &RunningServer) -> io::Result<Option<OwnedFd>> {
+    match &running.registering {
+        Some(registering) => registering.export().await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// How many workers each pool has whose number is not fixed, for the successor.

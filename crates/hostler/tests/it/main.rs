@@ -85,6 +85,8 @@ mod orders;
 mod registrar;
 mod registrar_leaving;
 mod registrar_limits;
+mod registrar_outages;
+mod registrar_upgrade;
 mod reloading;
 mod seeing;
 mod sticky;

@@ -70,3 +70,26 @@ async fn a_member_that_unregisters_ends_the_tunnels_of_its_earlier_registrations
         assert_eq!(visitor.read_exactly(4).await, GOING_AWAY);
     }
 }
+
+#[tokio::test]
+async fn a_request_for_an_instance_that_cannot_be_reached_is_told_so_each_time() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let site = site_on(&nats, "").await;
+    let client = client(&nats).await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let guid = "3f2b8c1e-8a44-4f0e-9d56-0c1d2e3f4a5b";
+    let dead = json!({
+        "host": "127.0.0.1", "port": port, "uris": ["a.test"], "app": guid, "private_instance_index": "0",
+    });
+    say(&client, "router.register", &dead).await;
+    say(&client, "router.register", &registration(&app, &["a.test"])).await;
+    lists(&site, "both", |routes| routes["a.test"][1].is_object()).await;
+    let ask = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX-CF-App-Instance: {guid}:0\r\n\r\n");
+    for _ in 0..3 {
+        let answer = site.send(ask.as_str()).await;
+        answer.assert_status(502);
+        let error = answer.field("x-cf-routererror").unwrap();
+        assert!(error.starts_with("endpoint_failure (") && error != "endpoint_failure (EOF)", "{error}");
+    }
+}

@@ -7,6 +7,9 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Told {
     registry: Registry,
     now: Instant,
+    /// The number of the connection, now or until the outage.
+    connection: u64,
+    is_away: bool,
 }
 
 fn rules() -> RegistrationRules {
@@ -23,7 +26,10 @@ fn rules() -> RegistrationRules {
 }
 
 fn told(rules: RegistrationRules) -> Told {
-    Told { registry: Registry::new(rules), now: Instant::now() }
+    let mut told =
+        Told { registry: Registry::new(rules), now: Instant::now(), connection: 1, is_away: false };
+    told.registry.connected(told.connection, told.now);
+    told
 }
 
 impl Told {
@@ -40,7 +46,10 @@ impl Told {
     /// What pruning returns after so many seconds.
     fn after(&mut self, seconds: u32, is_connected: bool) -> Vec<String> {
         self.now += seconds * SECOND;
-        self.registry.prune(is_connected, self.now).iter().map(show).collect()
+        self.connection += u64::from(self.is_away && is_connected);
+        self.is_away = !is_connected;
+        let connection = is_connected.then_some(self.connection);
+        self.registry.prune(connection, self.now).iter().map(show).collect()
     }
 
     fn members(&self, uri: &str) -> Vec<String> {
@@ -160,7 +169,7 @@ fn a_member_with_tls_leaves_only_when_it_unregisters_or_fails() {
     told.register(B);
     let mut fail = |address| {
         let key = RouteKey::parse("a.test", false).unwrap();
-        let changes = told.registry.failed(key, address, told.now);
+        let changes = told.registry.leave(key, address, Gone::Failed, told.now);
         changes.iter().map(show).collect::<Vec<_>>()
     };
     assert_eq!(fail("10.0.0.2:80"), [""; 0]);
@@ -179,6 +188,20 @@ fn no_member_is_pruned_while_nats_is_away_and_all_times_start_again_when_it_is_b
     assert!(!told.registry.is_suspended());
     assert_eq!(told.after(120, true), [""; 0]);
     assert_eq!(told.after(1, true), ["a.test - 10.0.0.1:80 Silent"]);
+}
+
+#[test]
+fn an_outage_between_two_prunings_removes_no_member() {
+    let mut told = told(rules());
+    told.register(A);
+    told.now += 100 * SECOND;
+    told.connection += 1;
+    assert_eq!(told.after(30, true), [""; 0], "pruned before the registrar has noticed the new connection");
+    assert_eq!(told.after(110, true), [""; 0]);
+    told.connection += 1;
+    told.registry.connected(told.connection, told.now);
+    assert_eq!(told.after(110, true), [""; 0], "pruned after it has");
+    assert_eq!(told.after(11, true), ["a.test - 10.0.0.1:80 Silent"]);
 }
 
 #[test]

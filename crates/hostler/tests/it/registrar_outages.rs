@@ -1,0 +1,46 @@
+//! NATS is away, hangs or rejects Hostler: registered routes stay, and the log says why.
+
+use hostler_testkit::{NatsServer, eventually, nats, upstream};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::registrar::{answers, client, registration, say, site_on};
+use crate::site;
+
+fn signal(nats: &NatsServer, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(nats.pid()).unwrap()).unwrap(), signal).unwrap();
+}
+
+#[tokio::test]
+async fn a_nats_server_that_hangs_removes_no_route() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let config = "register_interval = \"1s\"\nstale_threshold = \"9s\"\nprune_interval = \"50ms\"";
+    let site = site_on(&nats, config).await;
+    let client = client(&nats).await;
+    say(&client, "router.register", &registration(&app, &["a.test"])).await;
+    answers(&site, "a.test", "/", "ok").await;
+    signal(&nats, Signal::STOP);
+    eventually("the outage to be noticed", async || {
+        let registrar = &site.status().await["registrar"];
+        assert_eq!(registrar["pruned"], 0, "{registrar}");
+        (registrar["pruning_suspended"] == true).then_some(())
+    })
+    .await;
+    answers(&site, "a.test", "/", "ok").await;
+}
+
+#[tokio::test]
+async fn the_log_says_why_there_is_no_connection_again() {
+    let password = |password: &str| format!("authorization {{ user: edge, password: {password} }}");
+    let plan = nats().config(&password("first"));
+    let file = plan.folder().join("nats.conf");
+    let Some(mut nats) = plan.start().await else { return };
+    let login = "user = \"edge\"\npassword = \"first\"";
+    let site =
+        site(&format!("[registrar]\nnats = \"{}\"\nstart_delay = \"0s\"\n{login}", nats.url())).start().await;
+    site.says("nats: connected").await;
+    nats.stop();
+    std::fs::write(file, password("second")).unwrap();
+    nats.start_again().await;
+    site.says("nats: no connection: authorization violation; trying again").await;
+}

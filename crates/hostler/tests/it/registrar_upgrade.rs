@@ -1,0 +1,43 @@
+//! Registrations that come and go while a successor takes over.
+
+use std::task::Poll;
+
+use hostler_testkit::{nats, upstream};
+
+use crate::registrar::{client, lists, registration, say, site_on};
+
+#[tokio::test]
+async fn no_message_is_lost_while_a_successor_takes_over() {
+    let Some(nats) = nats().start().await else { return };
+    let (app, site) = (upstream().start().await, site_on(&nats, "").await);
+    let client = client(&nats).await;
+    let names = |kind: &str| (0..200).map(|number| format!("{kind}{number}.test")).collect::<Vec<_>>();
+    let (old, new) = (names("old"), names("new"));
+    let all: Vec<&str> = old.iter().map(String::as_str).collect();
+    say(&client, "router.register", &registration(&app, &all)).await;
+    lists(&site, "all hosts", |routes| all.iter().all(|host| routes[host][0].is_object())).await;
+    let mut upgrade = Box::pin(site.command(&["upgrade"]));
+    let mut said = 0;
+    // One by one, each when the one before is listed: so some are said before, while and after the successor subscribes.
+    let output = loop {
+        if said == old.len() {
+            break upgrade.await;
+        }
+        if let Poll::Ready(output) = futures_util::poll!(&mut upgrade) {
+            break output;
+        }
+        let (leaves, comes) = (&old[said], &new[said]);
+        say(&client, "router.unregister", &registration(&app, &[leaves])).await;
+        say(&client, "router.register", &registration(&app, &[comes])).await;
+        lists(&site, "the one that has come", |routes| routes[comes][0].is_object()).await;
+        said += 1;
+    };
+    output.assert_exit(0);
+    lists(&site, "what was said", |routes| {
+        let is_listed = |host: &String| routes[host][0].is_object();
+        let is_right = |(at, (old, new))| is_listed(old) == (at >= said) && is_listed(new) == (at < said);
+        old.iter().zip(&new).enumerate().all(is_right)
+    })
+    .await;
+    assert!(said > 0, "nothing was said during the upgrade");
+}
