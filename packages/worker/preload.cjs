@@ -81,8 +81,10 @@ function patchListen(prototype) {
     let target = null;
     try {
       target = redirect(this, args);
-    } catch {
-      // If this side has a problem, the app's own listen still works.
+    } catch (error) {
+      // The app's own listen still works. A half-made claim would stop its next listen as well.
+      if (claim?.isHeld === null) claim = null;
+      warn(`Hostler cannot use a server of the app, which listens without it: ${String(error?.stack ?? error).split('\n', 2).join('')}`, true);
     }
     return target === null ? original.apply(this, args) : original.call(this, target, BACKLOG, args[args.length - 1]);
   };
@@ -305,7 +307,7 @@ function giveBack(held, tellOf) {
   tellOf(relay);
   held.relay = relay;
   listenOnTcp.call(relay, { ...asked, port: shown.port }); // the app may have read its address already
-  giveTimeoutsBack(server);
+  giveLimitsBack(server);
 }
 
 /** Hostler uses another process or thread of this worker, which has made a better claim. */
@@ -453,13 +455,12 @@ function isThisFile(word = '') {
 // === What the app sees ===
 
 const shownBy = new WeakMap();
-const timeoutsBefore = new WeakMap();
+const limitsBefore = new WeakMap();
 
 /** An address that the app can print and compare. For port 0 it is a free number, because an app may look for one in this way. */
 function shownAddress({ port, host }) {
-  const shownPort = port || freePort();
   const isV6 = require('net').isIPv6(host ?? '');
-  return { address: isV6 ? '::1' : '127.0.0.1', family: isV6 ? 'IPv6' : 'IPv4', port: shownPort };
+  return { address: isV6 ? '::1' : '127.0.0.1', family: isV6 ? 'IPv6' : 'IPv4', port: port || freePort() };
 }
 
 /** A number that is free now. Without a host, listen() binds at once, and the port is closed before a client is accepted. */
@@ -487,7 +488,7 @@ function dress(server, shown) {
   const isUnix = () => server.listening && typeof (address.call(server) ?? '') === 'string';
 
   server.prependListener('listening', () => {
-    if (isUnix() && 'keepAliveTimeout' in server) leaveTimeoutsToHostler(server);
+    if (isUnix() && 'keepAliveTimeout' in server) leaveLimitsToHostler(server);
   });
   server.prependListener('connection', (socket) => {
     if (socket.remoteAddress === undefined && isUnix()) dressSocket(socket, shownBy.get(server));
@@ -509,26 +510,28 @@ function dressSocket(socket, shown) {
 /**
  * Hostler manages idle connections: if Node closed one while a request is on its way, that request would be lost.
  * keepAliveTimeout is very large and not 0, because only then Node removes, between requests, a timeout that the app has set on
- * server, req or res.
+ * server, req or res. Beyond maxConnections Node would accept a connection and close it at once, also with a request in it.
  */
-function leaveTimeoutsToHostler(server) {
-  if (timeoutsBefore.has(server)) return;
-  const fixed = { keepAliveTimeout: NEVER_MS, headersTimeout: 0, requestTimeout: 0, maxRequestsPerSocket: 0 };
+function leaveLimitsToHostler(server) {
+  if (limitsBefore.has(server)) return;
+  const fixed = { keepAliveTimeout: NEVER_MS, headersTimeout: 0, requestTimeout: 0, maxRequestsPerSocket: 0, maxConnections: undefined };
   const before = {};
   for (const name of Object.keys(fixed)) {
     before[name] = server[name];
-    Object.defineProperty(server, name, { get: () => fixed[name], set() {}, configurable: true, enumerable: true });
+    const set = (value) => name === 'maxConnections' && value > 0 && note(`server.${name} = ${value} of the app has no effect; max_concurrency limits its requests`);
+    Object.defineProperty(server, name, { get: () => fixed[name], set, configurable: true, enumerable: true });
+    set(before[name]);
   }
-  timeoutsBefore.set(server, before);
+  limitsBefore.set(server, before);
 }
 
 /** For a server that gets its own TCP port after all. */
-function giveTimeoutsBack(server) {
-  const before = timeoutsBefore.get(server) ?? {};
+function giveLimitsBack(server) {
+  const before = limitsBefore.get(server) ?? {};
   for (const name of Object.keys(before)) {
     Object.defineProperty(server, name, { value: before[name], writable: true, configurable: true, enumerable: true });
   }
-  timeoutsBefore.delete(server);
+  limitsBefore.delete(server);
 }
 
 // === Talking to Hostler ===

@@ -58,3 +58,16 @@ test('a claim leaves no other file, and is free when the server is closed', asyn
   await worker.said('closed');
   await eventually('the claim is free', () => claims().length === 1 && claims()[0][1] === '-');
 });
+
+test('a server that the preload cannot handle listens by itself, is reported, and leaves the next one alone', async (t) => {
+  const port = await freePort();
+  const script = `const { createServer } = require('http');
+    const odd = Object.defineProperty(createServer(), 'setSecureContext', { get() { throw new Error('odd server'); } });
+    odd.listen(${port}, '127.0.0.1', () => createServer((request, response) => response.end('{}')).listen(3000));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script]);
+  const { text, unused } = await worker.said('warning');
+  assert.match(text, /^Hostler cannot use a server of the app, which listens without it: Error: odd server +at /);
+  assert.equal(unused, true);
+  assert.equal((await worker.said('listening')).port, 3000);
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});

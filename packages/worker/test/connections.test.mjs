@@ -40,3 +40,19 @@ test('a connection may be opened long before its first request, and a request ma
   const [answer] = await once(connection, 'data');
   assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
 });
+
+test('the app may limit its connections: Hostler gets as many as it opens, and a note', async (t) => {
+  const source = `const server = require('http').createServer((req, res) => res.end(String(server.maxConnections)));
+    server.maxConnections = 1;
+    server.listen(3000, () => { server.maxConnections = 2; });`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', source]);
+  await worker.saidTimes('note', 2);
+  const { socketPath } = await worker.address();
+  for (let i = 0; i < 3; i += 1) {
+    const connection = net.connect(socketPath);
+    t.after(() => connection.destroy());
+  }
+  assert.deepEqual(await worker.get('/'), { status: 200, body: 'undefined', reused: false });
+  const texts = worker.messages.filter(({ act }) => act === 'note').map(({ text }) => text.split(' of the app')[0]);
+  assert.deepEqual(texts, ['server.maxConnections = 1', 'server.maxConnections = 2']);
+});

@@ -1,6 +1,6 @@
-//! Heads that Hostler accepts are accepted by Node too.
+//! What Hostler lets through passes the limits of Node and of the app's server too, and a burst of requests leaves few connections to the worker.
 
-use hostler_testkit::ReceivedAnswer;
+use hostler_testkit::{ReceivedAnswer, eventually};
 
 use super::site::{Site, app, source};
 
@@ -45,4 +45,44 @@ async fn a_limit_that_the_operator_has_set_for_node_stays() {
     let site = source(COOKIE_LENGTH).env("NODE_OPTIONS", "--max-http-header-size=20000").started().await;
     // The worker's own answer.
     with_cookie(&site, 30 << 10).await.assert_status(431).assert_no_field("hostler-refusal");
+}
+
+#[tokio::test]
+async fn a_limit_of_connections_in_the_app_closes_no_connection_of_hostler() {
+    let app = "const waiting = [];
+        const server = require('http').createServer((req, res) => {
+            waiting.push(res);
+            if (waiting.length === 6) for (const res of waiting) res.end('all are here');
+        });
+        server.maxConnections = 2;
+        server.listen(3000);";
+    let site = source(app).option("pools.app.concurrency=6").started().await;
+    let requests: Vec<_> = (0..6).map(|_| site.ask("/")).collect();
+    for request in requests {
+        request.await.unwrap().assert_ok("all are here");
+    }
+    site.logged("app/1: server.maxConnections = 2 of the app has no effect").await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_a_burst_of_requests_has_opened_to_a_worker_are_closed() {
+    const BURST: usize = 200;
+    let app = format!(
+        "const held = [];
+        require('http').createServer((req, res) => {{
+            held.push(res);
+            if (held.length === {BURST}) held.forEach((res) => res.end('ok'));
+        }}).listen(3000);"
+    );
+    let options = ["server.threads=1", "pools.app.concurrency=auto"];
+    let site = options.iter().fold(source(&app), |plan, option| plan.option(option)).started().await;
+    let descriptors = || std::fs::read_dir(format!("/proc/{}/fd", site.pid())).unwrap().count();
+    let before = descriptors();
+    let asked: Vec<_> = (0..BURST).map(|_| site.ask("/")).collect();
+    for answer in asked {
+        answer.await.unwrap().assert_ok("ok");
+    }
+    assert!(descriptors() > before + BURST / 2, "{before}, then {}", descriptors());
+    eventually("most connections to be closed", async || (descriptors() < before + 40).then_some(())).await;
 }
