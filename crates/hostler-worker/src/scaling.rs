@@ -56,6 +56,10 @@ pub(super) struct Scaler {
     is_blocked: bool,
     granted: u64,
     next_look: Instant,
+    /// Why the number has last changed.
+    changed: Option<ScalingReason>,
+    /// Why it does not grow now, although there are too few workers.
+    held: Option<ScalingReason>,
 }
 
 impl Scaler {
@@ -75,13 +79,15 @@ impl Scaler {
             is_blocked: false,
             granted: 0,
             next_look: now + LOOK,
+            changed: None,
+            held: None,
         };
         if let Some(limits) = scaler.limits {
             let before = shared.context.workers_before(shared.pool.name()).unwrap_or(limits.least);
             scaler.count = before.clamp(limits.least, limits.most);
             scaler.sleep_if_empty(shared);
         }
-        scaler.show(shared, None);
+        scaler.show(shared);
         scaler
     }
 
@@ -132,13 +138,11 @@ impl Scaler {
             ScalingVerdict::Shrink { to, why } => Some(self.scale(shared, to, why)),
             ScalingVerdict::Grow { .. } => {
                 self.policy.hold(ScalingReason::NoRoom);
-                self.show(shared, self.policy.held());
+                self.hold(shared, self.policy.held());
                 None
             }
             ScalingVerdict::Stay => {
-                if let Some(held) = self.policy.held() {
-                    self.show(shared, Some(held));
-                }
+                self.hold(shared, self.policy.held());
                 None
             }
         }
@@ -151,7 +155,7 @@ impl Scaler {
         let least = self.limits.map_or(settings.count, |limits| limits.least);
         let count = self.count.clamp(least, settings.count);
         if count == self.count {
-            self.show(shared, None);
+            self.show(shared);
             return None;
         }
         Some(self.scale(shared, count, ScalingReason::Configured))
@@ -187,12 +191,13 @@ impl Scaler {
         // All requests have left. The next one rings again.
         if self.is_blocked && shared.pool.fall_asleep(&self.bell) {
             self.is_blocked = false;
+            self.hold(shared, None);
             return None;
         }
         self.freed.mark_unchanged();
         self.is_blocked = !self.has_room(1, now);
         if self.is_blocked {
-            self.show(shared, Some(ScalingReason::NoRoom));
+            self.hold(shared, Some(ScalingReason::NoRoom));
             return None;
         }
         self.policy.woken(now);
@@ -220,7 +225,8 @@ impl Scaler {
         if workers == 0 {
             self.tenant.set_idle(None);
         }
-        self.show(shared, Some(why));
+        (self.changed, self.held) = (Some(why), None);
+        self.show(shared);
         if let Some(shown) = board(shared).as_mut() {
             shown.grown += u64::from(is_more);
             shown.shrunk += u64::from(!is_more);
@@ -236,7 +242,15 @@ impl Scaler {
         }
     }
 
-    fn show<E>(&self, shared: &PoolShared<E>, why: Option<ScalingReason>) {
+    /// Why there are not more workers now, although there are too few.
+    fn hold<E>(&mut self, shared: &PoolShared<E>, held: Option<ScalingReason>) {
+        if self.held != held {
+            self.held = held;
+            self.show(shared);
+        }
+    }
+
+    fn show<E>(&self, shared: &PoolShared<E>) {
         let mut shown = board(shared);
         let before = shown.take();
         *shown = self.limits.map(|limits| ScalingSnapshot {
@@ -246,7 +260,7 @@ impl Scaler {
             grown: before.as_ref().map_or(0, |before| before.grown),
             shrunk: before.as_ref().map_or(0, |before| before.shrunk),
             woken: before.as_ref().map_or(0, |before| before.woken),
-            reason: why.map(|why| why.to_string()).or(before.and_then(|before| before.reason)),
+            reason: self.held.or(self.changed).map(|why| why.to_string()),
         });
     }
 }

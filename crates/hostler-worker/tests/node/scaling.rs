@@ -116,6 +116,24 @@ async fn a_pool_grows_while_requests_wait_and_shrinks_afterwards() {
 }
 
 #[tokio::test]
+async fn the_reason_not_to_grow_is_shown_only_while_there_are_too_few_workers() {
+    let slow =
+        "require('http').createServer((req, res) => setTimeout(() => res.end('ok'), 300)).listen(3000);";
+    let (context, records) = context_in(&std::env::temp_dir(), Some(1));
+    let test_pool = sleeper(slow).with(|settings| settings.shrink_after = LONG).start_on(context, records);
+    let reason = || test_pool.workers.scaling().unwrap().reason.unwrap_or_default();
+    let load = test_pool.under_load(8);
+    eventually("it does not grow", || reason().starts_with("no growth: ")).await;
+    load.end().await;
+    eventually("the reason of its last change is back", || {
+        reason() == "a request waits, and the pool is asleep"
+    })
+    .await;
+    assert_eq!(test_pool.pool.members(), 1);
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_restart_and_new_settings_leave_a_sleeping_pool_asleep() {
     let test_pool = sleeper(PLAIN).start();
     let restarted = timeout(TIME_LIMIT, test_pool.workers.restart()).await.unwrap();
