@@ -27,9 +27,29 @@ pub fn folder(path: &Path) -> Result<(), String> {
 pub fn file(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Err(error) => Err(explain(path, &error)),
-        Ok(about) if about.is_dir() => Err(format!("{} is a folder, not a file", path.display())),
+        Ok(about) if about.is_dir() => Err(folder_for_file(path)),
         Ok(_) => may(path, Access::READ_OK, "read"),
     }
+}
+
+/// What is wrong with a folder where a file is expected.
+pub fn folder_for_file(path: &Path) -> String {
+    format!("{} is a folder, not a file", path.display())
+}
+
+/// A file that may be written, or made.
+pub fn writable(path: &Path) -> Result<(), String> {
+    match path.exists() {
+        true => may(path, Access::WRITE_OK, "written"),
+        false => makeable(path),
+    }
+}
+
+/// A file that may be made.
+pub fn makeable(path: &Path) -> Result<(), String> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    folder(parent)?;
+    may(parent, Access::WRITE_OK | Access::EXEC_OK, "written")
 }
 
 /// A script, as `node` finds it: `dist/main` is also `dist/main.js`, or a folder with `index.js`.

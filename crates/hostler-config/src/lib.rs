@@ -62,6 +62,14 @@ pub fn load_to_run(invocation: &Invocation) -> Result<Config, ConfigErrors> {
     load_and(invocation, |resolver, config| resolver.check_programs(config))
 }
 
+/// As [`load_to_run`], and refuses places where a start could not make its files. A start tries that itself.
+pub fn load_to_check(invocation: &Invocation) -> Result<Config, ConfigErrors> {
+    load_and(invocation, |resolver, config| {
+        resolver.check_programs(config);
+        resolver.check_places(config);
+    })
+}
+
 fn load_and(
     invocation: &Invocation,
     check: impl FnOnce(&mut Resolver<'_>, &Config),

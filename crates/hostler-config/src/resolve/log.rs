@@ -16,6 +16,9 @@ impl Resolver<'_> {
         {
             self.refuse(&section.key("file"), why);
         }
+        if let Some(folder) = file.as_deref().filter(|file| file.is_dir()) {
+            self.refuse(&section.key("file"), access::folder_for_file(folder));
+        }
         for (index, _) in written.redact.iter().enumerate().filter(|(_, name)| name.trim().is_empty()) {
             self.refuse(&section.key("redact").index(index), "is empty; write the name of a query parameter");
         }

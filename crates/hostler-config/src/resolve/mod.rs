@@ -17,6 +17,7 @@ mod log;
 mod lookups;
 mod member_tls;
 mod members;
+mod places;
 mod platform;
 mod pool;
 mod postal;

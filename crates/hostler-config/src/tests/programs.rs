@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use expect_test::{Expect, expect};
 
 use super::{Site, hide, site};
-use crate::load_to_run;
+use crate::{load_to_check, load_to_run};
 
 /// A folder with an app, a build, and programs that may and may not be executed.
 fn app(text: &str) -> Site {
@@ -125,4 +125,26 @@ fn the_command_of_run_is_named_as_such() {
         hide(&said, &site.folder()),
         "--pools.app.command: pools.app.command: FOLDER/sever.js does not exist"
     );
+}
+
+#[test]
+fn a_place_where_no_file_can_be_made_is_named_with_its_line() {
+    let said = |text: &str| {
+        let site = app(text);
+        let said =
+            load_to_check(&site.invocation).map_or_else(|errors| errors.to_string(), |_| "valid".into());
+        hide(&said, &site.folder())
+    };
+    let pool = "[pools.web]\ncommand = 'node server.js'\n[[routes]]\nmatch = '*'\npool = 'web'\n";
+    let log = |file: &str| said(&format!("{pool}[log]\nfile = '{file}'\n"));
+    assert_eq!(log("dist"), "hostler.toml:7:8: log.file: FOLDER/dist is a folder, not a file");
+    assert_eq!(log("absent/a.log"), "hostler.toml:7:8: log.file: FOLDER/absent does not exist");
+    assert_eq!(log("new.log"), "valid");
+    let admin = |socket: &str| said(&format!("[server]\nadmin = 'unix:{socket}'\n{pool}"));
+    assert_eq!(
+        admin("dist"),
+        "hostler.toml:2:9: server.admin: FOLDER/dist is not a socket; remove it, or use another path"
+    );
+    assert_eq!(admin("absent/admin.sock"), "hostler.toml:2:9: server.admin: FOLDER/absent does not exist");
+    assert_eq!(admin("admin.sock"), "valid");
 }

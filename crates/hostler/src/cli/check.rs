@@ -1,78 +1,36 @@
 //! `hostler check`: shows what a configuration means, in a few lines. Knows no running parts.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use hostler_config::{
-    self as config, Body, Config, ListenAddress, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
-    Priority, Route, ShowSize, Surroundings, Target, Tls,
+    self as config, Body, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers, Priority,
+    Route, ShowSize, Surroundings, Target, Tls,
 };
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
 use hostler_worker::{Slots, WorkerSettings};
-use rustix::fs::{Access, access};
 
-use super::{Check, print};
+use super::{Check, complain, print};
 
 /// Prints a summary and exits with 0, or prints the errors and exits with 2.
 pub fn check(args: &Check) -> ExitCode {
-    match config::load_to_run(&args.invocation(Surroundings::of_process())) {
+    match config::load_to_check(&args.invocation(Surroundings::of_process())) {
         Ok(config) => {
             for warning in &config.warnings {
-                eprintln!("warning: {warning}");
+                complain(format_args!("warning: {warning}"));
             }
             let printed = print(&summary(&config));
-            match [data(&config), places(&config)].into_iter().find(|code| *code != ExitCode::SUCCESS) {
-                Some(wrong) => wrong,
-                None => printed,
+            match data(&config) {
+                ExitCode::SUCCESS => printed,
+                wrong => wrong,
             }
         }
         Err(errors) => {
-            eprintln!("{errors}");
+            complain(&errors);
             ExitCode::from(2)
         }
     }
-}
-
-/// Checks the places where a start makes files. A check makes none.
-fn places(config: &Config) -> ExitCode {
-    let log = config.log.file.as_deref().and_then(|file| Some(("log.file", not_writable(file)?)));
-    let socket = match &config.server.admin {
-        Some(ListenAddress::Unix(socket)) => no_room(socket).map(|why| ("server.admin", why)),
-        _ => None,
-    };
-    let mut code = ExitCode::SUCCESS;
-    for (key, why) in log.into_iter().chain(socket) {
-        eprintln!("{key}: {why}");
-        code = ExitCode::from(2);
-    }
-    code
-}
-
-fn not_writable(file: &Path) -> Option<String> {
-    match file.metadata() {
-        Ok(about) if about.is_dir() => Some(format!("{} is a folder, not a file", file.display())),
-        Ok(_) => access(file, Access::WRITE_OK).err().map(|error| cannot("be written", file, error)),
-        Err(_) => no_room(file),
-    }
-}
-
-/// Why no file can be made there.
-fn no_room(file: &Path) -> Option<String> {
-    let folder = file.parent()?;
-    match folder.metadata() {
-        Ok(about) if !about.is_dir() => Some(format!("{} is not a folder", folder.display())),
-        Ok(_) => {
-            let error = access(folder, Access::WRITE_OK | Access::EXEC_OK).err()?;
-            Some(cannot("be made", file, error))
-        }
-        Err(error) => Some(format!("the folder {} cannot be used: {error}", folder.display())),
-    }
-}
-
-fn cannot(what: &str, file: &Path, error: impl std::fmt::Display) -> String {
-    format!("{} cannot {what} by the user of this command: {error}", file.display())
 }
 
 /// Checks all of the data. A start checks only a part of it, because it must be fast.
@@ -80,14 +38,16 @@ fn data(config: &Config) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     match config.geo.as_ref().map(|geo| verify(&geo.databases)) {
         Some(Err(error)) => {
-            eprintln!("geo.databases: {error}");
+            complain(format_args!("geo.databases: {error}"));
             code = ExitCode::from(2);
         }
-        Some(Ok(verified)) => verified.warnings.iter().for_each(|warning| eprintln!("warning: {warning}")),
+        Some(Ok(verified)) => {
+            verified.warnings.iter().for_each(|warning| complain(format_args!("warning: {warning}")))
+        }
         None => {}
     }
     if let Some(Err(error)) = config.postal.as_ref().map(|postal| PostalFile::open(&postal.data)) {
-        eprintln!("postal.data: {error}");
+        complain(format_args!("postal.data: {error}"));
         code = ExitCode::from(2);
     }
     code

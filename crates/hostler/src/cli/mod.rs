@@ -21,6 +21,7 @@ mod start;
 mod status;
 mod top;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -48,11 +49,16 @@ fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("hostler: standard output cannot be written: {error}");
+            complain(format_args!("hostler: standard output cannot be written: {error}"));
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Prints a line on standard error. Unlike `eprintln!` it does not panic if the reader closes the pipe (`2>&1 | head`): the exit code counts.
+fn complain(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::admin::{Admin, BAD_REQUEST};
 use super::inspect::target;
-use super::{Ask, DrainArgs, PauseArgs, PurgeArgs, Restart, Resume, UndrainArgs, print};
+use super::{Ask, DrainArgs, PauseArgs, PurgeArgs, Restart, Resume, UndrainArgs, complain, print};
 use crate::admin::Answered;
 
 /// A restart waits for one worker after the other, so an order may take long. Ctrl-C ends the waiting, not the order.
@@ -50,11 +50,11 @@ fn rotate(command: &'static str, ask: &Ask, worker: &str, what: &str) -> ExitCod
     let (pool, number) = match target(worker) {
         Ok((pool, Some(number))) => (pool, number),
         Ok((pool, None)) => {
-            eprintln!("hostler {command}: name the worker, such as {pool}/1");
+            complain(format_args!("hostler {command}: name the worker, such as {pool}/1"));
             return ExitCode::from(2);
         }
         Err(why) => {
-            eprintln!("hostler {command}: {why}");
+            complain(format_args!("hostler {command}: {why}"));
             return ExitCode::from(2);
         }
     };

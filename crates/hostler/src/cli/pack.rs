@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use hostler_lookup::postal;
 
-use super::{Pack, print};
+use super::{Pack, complain, print};
 
 /// Writes the pack and exits with 0. Exits with 2 if a file is wrong, and says why.
 pub fn pack(args: &Pack) -> ExitCode {
@@ -31,7 +31,7 @@ pub fn pack(args: &Pack) -> ExitCode {
             ))
         }
         Err(error) => {
-            eprintln!("{error}");
+            complain(&error);
             ExitCode::from(2)
         }
     }

@@ -136,8 +136,11 @@ async fn a_log_file_that_cannot_be_opened_is_named() {
     let plan = site("log.file = 'missing/a.log'\npools.app.members = ['127.0.0.1:1']");
     plan.run(&["check"]).await.assert_exit(2).assert_complains("log.file").assert_complains("does not exist");
     let plan = site("log.file = '/'\npools.app.members = ['127.0.0.1:1']");
+    plan.run(&["start"]).await.assert_exit(2).assert_complains("log.file: / is a folder, not a file");
+    // No process can make a file there.
+    let plan = site("log.file = '/proc/hostler.log'\npools.app.members = ['127.0.0.1:1']");
     let folder = plan.folder().to_owned();
     plan.run(&["check"]).await;
     let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
-    output.assert_exit(1).assert_complains("log.file: / cannot be opened");
+    output.assert_exit(1).assert_complains("log.file: /proc/hostler.log cannot be opened");
 }

@@ -22,7 +22,7 @@ use hostler_config::{self as config, Invocation, Surroundings};
 
 use self::found::FoundPool;
 use self::package::NodePackage;
-use super::print;
+use super::{complain, print};
 
 const FILE: &str = "hostler.toml";
 const SCHEMA: &str = "hostler.schema.json";
@@ -49,7 +49,7 @@ pub fn init(args: &Init) -> ExitCode {
     match run(args, &Surroundings::of_process()) {
         Ok(said) => print(&said),
         Err(why) => {
-            eprintln!("hostler init: {why}");
+            complain(format_args!("hostler init: {why}"));
             ExitCode::FAILURE
         }
     }
