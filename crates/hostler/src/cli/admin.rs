@@ -9,7 +9,7 @@ use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, post};
 use hostler_wire::Address;
 use serde_json::Value;
 
-use super::{Ask, print};
+use super::{Ask, complain, print};
 use crate::admin::COMMAND_FIELD;
 use crate::admin::note::{self, NotedHostler};
 
@@ -35,7 +35,7 @@ impl Admin {
         let environment = surroundings.environment.clone();
         let token = |file: Option<&Path>| AdminToken::read(file, &environment);
         let settings = config::load_admin(&ask.invocation(surroundings.clone())).map_err(|errors| {
-            eprintln!("{errors}");
+            complain(&errors);
             ExitCode::from(2)
         })?;
         let looks_for_note = ask.names_no_address(&surroundings)
@@ -48,7 +48,9 @@ impl Admin {
         };
         let token = token(token_file.as_deref());
         let address = address.ok_or_else(|| {
-            eprintln!("hostler {command}: server.admin is \"off\"; give the address with --admin");
+            complain(format_args!(
+                "hostler {command}: server.admin is \"off\"; give the address with --admin"
+            ));
             ExitCode::from(2)
         })?;
         if let Some(errors) = settings.unusable {
@@ -56,10 +58,10 @@ impl Admin {
                 true => "a running Hostler has noted it",
                 false => "no running Hostler has noted another one",
             };
-            eprintln!("{errors}");
-            eprintln!(
+            complain(&errors);
+            complain(format_args!(
                 "hostler {command}: server.admin cannot be read because of this, so {address} is asked: {whose}"
-            );
+            ));
         }
         Ok(Self { command, address, token })
     }
@@ -151,7 +153,7 @@ impl Admin {
             true => Ok(json.trim_end().to_owned() + "\n"),
             false => serde_json::from_str(&json)
                 .map(|value| as_text(&value))
-                .map_err(|error| format!("{} did not answer with {what}: {error}", self.address)),
+                .map_err(|_| format!("{} answered, but not with {what}; is it server.admin?", self.address)),
         });
         match shown {
             Ok(text) => print(&text),
@@ -169,13 +171,13 @@ impl Admin {
 
     /// Prints what is wrong with the arguments; exit code 2.
     pub fn misused(&self, why: &str) -> ExitCode {
-        eprintln!("hostler {}: {why}", self.command);
+        complain(format_args!("hostler {}: {why}", self.command));
         ExitCode::from(2)
     }
 
     /// Prints why the command failed; exit code 1.
     pub fn failed(&self, why: &str) -> ExitCode {
-        eprintln!("hostler {}: {why}", self.command);
+        complain(format_args!("hostler {}: {why}", self.command));
         ExitCode::FAILURE
     }
 }
@@ -193,13 +195,13 @@ fn noted(command: &str, surroundings: &Surroundings) -> Result<Option<NotedHostl
         ([], [only]) => Ok(Some(only.clone())),
         (_, []) => Ok(None),
         _ => {
-            eprintln!("hostler {command}: several Hostlers run; name the one that you mean:");
+            complain(format_args!("hostler {command}: several Hostlers run; name the one that you mean:"));
             for noted in &all {
-                eprintln!(
+                complain(format_args!(
                     "  hostler {command} --admin {}    started in {}",
                     noted.admin,
                     noted.folder.display()
-                );
+                ));
             }
             Err(ExitCode::from(2))
         }

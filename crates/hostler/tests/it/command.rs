@@ -130,15 +130,43 @@ fn a_command_whose_output_is_lost_fails_and_one_whose_reader_has_enough_does_not
 }
 
 #[tokio::test]
+async fn an_address_that_is_not_the_admin_listener_is_said_to_be_none() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let listener = site.address().to_string();
+    for command in ["status", "routes"] {
+        let asked = run(HOSTLER, &[command, "--admin", &listener], site.folder()).await;
+        asked.assert_exit(1).assert_complains("; is it server.admin?");
+    }
+}
+
+#[test]
+fn an_error_whose_reader_has_left_keeps_its_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in
+        [&["check"][..], &["status", "-c", "absent.toml"], &["drain", "web"], &["init"], &["top"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(HOSTLER);
+        let ended = command.args(arguments).current_dir(folder.path()).stderr(writer).output().unwrap();
+        let code = if arguments == ["init"] { 1 } else { 2 };
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_check_finds_files_that_a_start_could_not_make() {
     let folder = tempfile::tempdir().unwrap();
     for (setting, complaint) in [
-        ("log.file = '.'", "log.file: "),
-        ("server.admin = 'unix:absent/admin.sock'", "server.admin: the folder "),
+        ("log.file = '.'", "hostler.toml:1:12: log.file: "),
+        ("server.admin = 'unix:absent/admin.sock'", "hostler.toml:1:16: server.admin: "),
     ] {
         let text = format!("{setting}\n[[routes]]\nmatch = '*'\nrespond = 'a'\n");
         std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
-        run(HOSTLER, &["check"], folder.path()).await.assert_exit(2).assert_complains(complaint);
+        let output = run(HOSTLER, &["check"], folder.path()).await;
+        output.assert_exit(2).assert_complains(complaint);
+        assert_eq!(output.stdout, "", "a configuration with an error is not shown as valid");
     }
 }
 

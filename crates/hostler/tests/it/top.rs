@@ -49,6 +49,10 @@ impl Terminal {
 
 /// Starts `hostler top`, and returns the other end of its terminal.
 fn start(admin: &str) -> (Child, OwnedFd) {
+    start_in("xterm-256color", admin)
+}
+
+fn start_in(kind: &str, admin: &str) -> (Child, OwnedFd) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -61,7 +65,7 @@ fn start(admin: &str) -> (Child, OwnedFd) {
     let top = Command::new(env!("CARGO_BIN_EXE_hostler"))
         .args(["top", "--admin", admin])
         .env_remove("NO_COLOR")
-        .env("TERM", "xterm-256color")
+        .env("TERM", kind)
         .stdin(side())
         .stdout(side())
         .stderr(side())
@@ -127,6 +131,18 @@ async fn top_without_a_terminal_prints_one_snapshot_or_says_why_not() {
     once.assert_exit(0);
     assert!(once.stdout.contains("pool") && once.stdout.contains("app"), "{}", once.stdout);
     assert!(!once.stdout.contains('\u{1b}'), "{}", once.stdout);
+}
+
+#[tokio::test]
+async fn top_sends_no_control_sequences_to_a_dumb_terminal() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    let (mut top, master) = start_in("dumb", &site.admin().to_string());
+    let status = eventually("top ends", async || top.try_wait().unwrap()).await;
+    assert_eq!(status.code(), Some(2));
+    let (mut terminal, mut buffer) = (File::from(master), [0; 4096]);
+    let read = terminal.read(&mut buffer).unwrap();
+    let shown = String::from_utf8_lossy(&buffer[..read]);
+    assert!(shown.contains("hostler top --once") && !shown.contains('\u{1b}'), "{shown}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 use self::cpu_profile::CpuProfile;
 use self::receive::InspectionFailure;
 use super::admin::Admin;
-use super::{HeapArgs, ProfileArgs, print};
+use super::{HeapArgs, ProfileArgs, complain, print};
 
 /// How many functions the table shows.
 const HOTTEST: usize = 10;
@@ -96,7 +96,7 @@ pub fn heap(args: &HeapArgs) -> ExitCode {
             Ok(())
         })?;
         if shown > 0 {
-            eprintln!();
+            complain("");
         }
         let files = finish(&args.out, pool, began.worker, &[("heapsnapshot", file)])?;
         Ok((all, files))
@@ -133,6 +133,10 @@ fn encoded(pool: &str) -> String {
 
 /// A file that only this user can read (mode 0600). It is removed unless it gets its name.
 fn part_file(folder: &Path) -> Result<NamedTempFile, String> {
+    if !folder.is_dir() {
+        let what = if folder.exists() { "is not a folder" } else { "does not exist" };
+        return Err(format!("--out: {} {what}", folder.display()));
+    }
     let made = tempfile::Builder::new().prefix(".hostler-").suffix(".part").tempfile_in(folder);
     made.map_err(|error| written_badly(folder, &error))
 }
@@ -180,6 +184,15 @@ fn list(files: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_for_the_files_that_is_none_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = part_file(folder.path()).unwrap();
+        let refused = |path: &Path| part_file(path).unwrap_err();
+        assert_eq!(refused(Path::new("/absent")), "--out: /absent does not exist");
+        assert_eq!(refused(file.path()), format!("--out: {} is not a folder", file.path().display()));
+    }
 
     #[test]
     fn a_worker_is_named_by_pool_and_number() {

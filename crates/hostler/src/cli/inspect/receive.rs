@@ -4,6 +4,7 @@ use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer};
 
 use crate::admin::{Answered, InspectionFrame};
 use crate::cli::admin::{Admin, BAD_REQUEST};
+use crate::cli::complain;
 
 /// A line of the answer is short, apart from errors.
 const LINE_LIMIT: usize = 64 * 1024;
@@ -70,7 +71,7 @@ async fn read(
                 }
                 Piece::Frame(InspectionFrame::Progress(text)) => {
                     let number = worker.as_ref().map_or(0, |worker| worker.worker);
-                    eprintln!("{pool}/{number}: {text}");
+                    complain(format_args!("{pool}/{number}: {text}"));
                 }
                 Piece::Frame(InspectionFrame::Error(why)) => return Err(why),
                 Piece::Frame(InspectionFrame::Done(_)) => {

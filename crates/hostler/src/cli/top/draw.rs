@@ -133,8 +133,9 @@ fn advice(state: &TopState, page: &mut TopPage<'_>) {
 
 fn pools(state: &TopState, page: &mut TopPage<'_>) {
     let pools = state.pools();
+    let width = page.column(12, 80, pools.iter().map(|pool| text(&pool["name"])));
     page.heading(&format!(
-        "  {:<12}{:>8}{:>9}{:>7}{:>9}{:>8}{:>9}{:>8}{:>8}",
+        "  {:<width$}{:>8}{:>9}{:>7}{:>9}{:>8}{:>9}{:>8}{:>8}",
         "pool", "slots", "queue", "req/s", "wait p50", "p99", "work p50", "p99", "refused"
     ));
     let (chosen, room) = (state.chosen_pool(), (page.left() / 3).max(1));
@@ -155,10 +156,10 @@ fn pools(state: &TopState, page: &mut TopPage<'_>) {
         };
         let times = |time: &str, key: &str| micros(&pool["times"][time][key]);
         let text = format!(
-            "{}{}{:<12}{:>8}{:>9}{:>7.0}{:>9}{:>8}{:>9}{:>8}{:>8.0}{}",
+            "{}{}{:<width$}{:>8}{:>9}{:>7.0}{:>9}{:>8}{:>9}{:>8}{:>8.0}{}",
             if at == chosen { '>' } else { ' ' },
             if pool["overloaded"] == true { '!' } else { ' ' },
-            cut(text(&pool["name"]), 11),
+            cut(text(&pool["name"]), width - 1),
             format!("{}/{}", pool["in_use"], pool["slots"]),
             format!("{}/{}", pool["queue_length"], pool["queue_limit"]),
             state.pool_rate(pool, GRANTED),
@@ -185,8 +186,9 @@ fn flags(pool: &Value) -> String {
 fn workers(state: &TopState, page: &mut TopPage<'_>) {
     let workers = state.workers();
     let Some(chosen) = state.chosen_worker() else { return };
+    let width = page.column(16, 90, workers.iter().map(|worker| text(&worker["endpoint"])));
     page.heading(&format!(
-        "  {:<16}{:<13}{:>7}{:>7}{:>6}{:>10}{:>9}  lane",
+        "  {:<width$}{:<13}{:>7}{:>7}{:>6}{:>10}{:>9}  lane",
         "worker", "state", "busy", "req/s", "loop", "memory", "restarts"
     ));
     let about = about(workers[chosen]);
@@ -204,9 +206,9 @@ fn workers(state: &TopState, page: &mut TopPage<'_>) {
             worker["utilisation"].as_f64().map_or("-".into(), |share| format!("{:.0}%", share * 100.0));
         let restarts = worker["restarts"].as_u64().map_or("-".into(), |restarts| restarts.to_string());
         let text = format!(
-            "{} {:<16}{:<13}{:>7}{:>7.0}{usage:>6}{:>10}{restarts:>9}  {}",
+            "{} {:<width$}{:<13}{:>7}{:>7.0}{usage:>6}{:>10}{restarts:>9}  {}",
             if at == chosen { '>' } else { ' ' },
-            cut(&name, 15),
+            cut(&name, width - 1),
             cut(state_of, 12),
             format!("{}/{}", worker["in_use"], worker["slots"]),
             state.worker_rate(worker),

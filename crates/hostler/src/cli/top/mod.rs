@@ -32,8 +32,10 @@ const SECOND: Duration = Duration::from_secs(1);
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// How long a key may wait for its effect.
 const KEY_WAIT: Duration = Duration::from_millis(100);
-/// The size of a snapshot.
-const SNAPSHOT: (u16, u16) = (120, 200);
+/// The width of a snapshot.
+const SNAPSHOT_WIDTH: u16 = 120;
+/// The height of a snapshot, besides its workers.
+const SNAPSHOT_HEIGHT: usize = 200;
 
 /// What the thread that asks tells the one that draws.
 enum TopNews {
@@ -59,11 +61,10 @@ pub fn top(args: &TopArgs) -> ExitCode {
     if args.once {
         return once(&admin, TopState::new(name, false), &news);
     }
-    if !stdout().is_terminal() {
-        eprintln!(
-            "hostler top: standard output is no terminal; `hostler top --once` prints one snapshot as text"
-        );
-        return ExitCode::from(2);
+    let is_dumb = surroundings.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
+    if is_dumb || !stdout().is_terminal() {
+        let why = if is_dumb { "TERM is \"dumb\"" } else { "standard output is no terminal" };
+        return admin.misused(&format!("{why}; `hostler top --once` prints one snapshot as text"));
     }
     // Also puts the terminal back after a panic.
     let outcome = ratatui::try_init().and_then(|mut terminal| {
@@ -85,11 +86,13 @@ fn once(admin: &Admin, mut state: TopState, news: &Receiver<TopNews>) -> ExitCod
             Ok(TopNews::End) | Err(_) => return ExitCode::FAILURE,
         }
     }
-    print(&snapshot(&state, SNAPSHOT))
+    print(&snapshot(&state))
 }
 
 /// All views as text, without the keys and without empty lines at the end.
-fn snapshot(state: &TopState, (width, height): (u16, u16)) -> String {
+fn snapshot(state: &TopState) -> String {
+    let rows = SNAPSHOT_HEIGHT + state.workers().len();
+    let (width, height) = (SNAPSHOT_WIDTH, u16::try_from(rows).unwrap_or(u16::MAX));
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
     draw::content(state, screen.area, &mut screen, &TopView::ALL);
     let lines = (0..height).map(|y| {

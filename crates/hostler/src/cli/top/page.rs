@@ -25,14 +25,22 @@ impl TopPage<'_> {
         }
     }
 
+    /// The width of a column of names, with a space: `least`, and as much more as the longest name needs and the row has. The whole row has the
+    /// width `row` with `least`.
+    pub fn column<'a>(&self, least: usize, row: usize, names: impl Iterator<Item = &'a str>) -> usize {
+        let most = least + usize::from(self.area.width).saturating_sub(row);
+        names.map(|name| name.chars().count() + 1).max().unwrap_or_default().clamp(least, most)
+    }
+
     /// On as many lines as it needs, broken between words.
     pub fn words(&mut self, text: &str, style: Style) {
         let width = usize::from(self.area.width);
         let mut rest = text;
         while rest.chars().count() > width && width > 20 {
-            let end = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
+            let place = |nth| rest.char_indices().nth(nth).map_or(rest.len(), |(at, _)| at);
             // After the indent of two.
-            let at = rest[2..end].rfind(' ').map_or(end, |at| at + 2);
+            let (indent, end) = (place(2), place(width));
+            let at = rest[indent..end].rfind(' ').map_or(end, |at| at + indent);
             self.line(&rest[..at], style);
             rest = rest[at..].trim_start();
         }

@@ -123,7 +123,7 @@ fn a_pause_keeps_the_figures() {
 
 #[test]
 fn a_snapshot_is_text_without_keys() {
-    let text = snapshot(&seen(), SNAPSHOT);
+    let text = snapshot(&seen());
     assert!(
         text.starts_with("hostler 0.1.0") && text.contains("> web") && !text.contains("q quit"),
         "{text}"
@@ -177,4 +177,40 @@ fn a_hostler_that_tells_no_requests_or_has_none_is_said_so() {
     idle["requests_now"] = json!({ "oldest": [], "slowest": [] });
     state.take(Instant::now(), Ok(idle));
     assert!(drawn(&state, 80, 24).contains("no request is under way"));
+}
+
+#[test]
+fn a_snapshot_of_many_workers_has_all_views() {
+    let mut many = status(1000);
+    let worker = many["pools"][0]["workers"][0].clone();
+    many["pools"][0]["workers"] = Value::Array(vec![worker; 500]);
+    let mut state = TopState::new("127.0.0.1:8081".into(), true);
+    state.take(Instant::now(), Ok(many));
+    let text = snapshot(&state);
+    assert_eq!(text.matches(" ready ").count(), 500, "{text}");
+    assert!(text.contains("/report/*") && text.contains("slowest of the last minute"), "{text}");
+}
+
+#[test]
+fn a_wide_terminal_shows_long_names_whole() {
+    let mut long = status(1000);
+    long["pools"][0]["name"] = json!("checkout-service-europe");
+    let mut state = TopState::new("127.0.0.1:8081".into(), true);
+    state.take(Instant::now(), Ok(long));
+    assert!(
+        drawn(&state, 120, 24).contains("> checkout-service-europe      2/4"),
+        "{}",
+        drawn(&state, 120, 24)
+    );
+    assert!(drawn(&state, 80, 24).contains("> checkout-se      2/4"), "{}", drawn(&state, 80, 24));
+}
+
+#[test]
+fn an_advice_in_another_script_is_broken_into_lines() {
+    let mut foreign = status(1000);
+    let word = "\u{8f66}".repeat(15);
+    foreign["advice"][0]["text"] = json!(format!("{word} {word} {word}"));
+    let mut state = TopState::new("127.0.0.1:8081".into(), true);
+    state.take(Instant::now(), Ok(foreign));
+    drawn(&state, 21, 24);
 }
