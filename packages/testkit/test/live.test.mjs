@@ -162,6 +162,35 @@ test('a hung worker turns red and shows where it stands', async () => {
   await page.context().close();
 });
 
+test('a page whose Hostler is silent says so, and goes on when Hostler does', async () => {
+  const page = await open();
+  process.kill(site.pid, 'SIGSTOP');
+  try {
+    await page.locator('#link.bad').waitFor({ timeout: 60_000 });
+    assert.match(await page.locator('#link').textContent(), /^no connection: Hostler is silent for 10 s$/);
+  } finally {
+    process.kill(site.pid, 'SIGCONT');
+  }
+  await page.locator('#link.good').waitFor({ timeout: 60_000 });
+  await page.context().close();
+});
+
+test('a picture without all members and pools says so, and counts the slots of all', async () => {
+  const members = (count) => `members = [${Array.from({ length: count }, (_, at) => `"127.0.0.1:${20_000 + at}"`).join(', ')}]`;
+  const pools = Array.from({ length: 33 }, (_, at) => `[pools.p${at}]\n${members(1)}\n[[routes]]\nmatch = "/p${at}"\npool = "p${at}"\n`);
+  const config = `[pools.a]\nconcurrency = 1\n${members(70)}\n[[routes]]\nmatch = "*"\npool = "a"\n${pools.join('')}`;
+  const many = await startHostler({ config });
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${many.admin}/`);
+    await page.getByText('0 of 70 slots in use, 0 waiting (limit 100), 6 members not shown').waitFor();
+    await page.getByText('2 more pools: the picture has at most 32').waitFor();
+  } finally {
+    await page.close();
+    await many.stop();
+  }
+});
+
 test('a command asks first, and asks for the token where one is set', async () => {
   const page = await open();
   const sent = [];

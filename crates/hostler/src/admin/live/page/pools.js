@@ -58,6 +58,8 @@ export function take(frame) {
     part.pool = pool;
     label(part);
   }
+  at('more-pools').hidden = frame.more_pools === 0;
+  say(at('more-pools'), `${several(frame.more_pools, 'more pool')}: the picture has at most ${frame.pools.length}, those with work first. The table of workers has all.`);
   if (still.matches && clock.drawn !== Math.floor(frame.now / 1e6)) drawAll();
 }
 
@@ -109,7 +111,9 @@ function add(name) {
 
 function label(part) {
   const { pool } = part;
-  const [slots, inUse] = [sum(pool.lanes, 'slots'), sum(pool.lanes, 'in_use')];
+  // A picture of a large pool has not all members.
+  const whole = pool.more_lanes > 0 ? workers.get(part.name) : null;
+  const [slots, inUse] = whole ? [whole.slots, whole.in_use] : [sum(pool.lanes, 'slots'), sum(pool.lanes, 'in_use')];
   const more = pool.more_lanes > 0 ? `, ${several(pool.more_lanes, 'member')} not shown` : '';
   const held = slots >= MANY ? `${several(inUse, 'slot')} in use` : `${inUse} of ${several(slots, 'slot')} in use`;
   say(part.figures, `${held}, ${pool.queue} waiting (limit ${pool.limit})${more}`);

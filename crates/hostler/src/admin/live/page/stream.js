@@ -2,6 +2,8 @@
 
 const KEY = 'hostler-admin-token';
 const RETRY = 1000;
+/** Hostler sends events every second. After this silence the connection is lost, though the system may not notice for hours. */
+const SILENCE = 10_000;
 
 /** Called when Hostler wants a token. Resolves to the token, or to null. */
 let askForToken = () => Promise.resolve(null);
@@ -21,10 +23,10 @@ function fields(more = {}) {
   return token ? { ...more, authorization: `Bearer ${token}` } : more;
 }
 
-/** Asks Hostler. If it wants a token, asks the operator for one and tries again. */
-export async function ask(path, { method = 'GET', headers = {}, signal } = {}) {
+/** Asks Hostler. If it wants a token, asks the operator for one and tries again. `wait` limits the wait for the head of an answer. */
+export async function ask(path, { method = 'GET', headers = {}, signal, wait = (answer) => answer } = {}) {
   for (;;) {
-    const answer = await fetch(path, { method, headers: fields(headers), cache: 'no-store', signal });
+    const answer = await wait(fetch(path, { method, headers: fields(headers), cache: 'no-store', signal }));
     if (answer.status !== 401) return answer;
     const token = await askForToken();
     if (!token) return answer;
@@ -55,7 +57,7 @@ export function follow(path, take, show) {
     const abort = new AbortController();
     current = abort;
     try {
-      const answer = await ask(path, { signal: abort.signal });
+      const answer = await ask(path, { signal: abort.signal, wait: unlessSilent });
       if (!answer.ok) throw new Error(answer.status === 401 ? 'a token is needed' : `Hostler answered ${answer.status}`);
       show('live');
       await read(answer.body, take);
@@ -64,6 +66,7 @@ export function follow(path, take, show) {
       if (!abort.signal.aborted) show('lost', error.message);
     }
     if (current === abort) {
+      abort.abort();
       current = null;
       if (!document.hidden) setTimeout(() => document.hidden || current || connect(), RETRY);
     }
@@ -82,7 +85,7 @@ async function read(body, take) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await unlessSilent(reader.read());
     if (done) return;
     const parts = (rest + value).split('\n\n');
     rest = parts.pop();
@@ -91,4 +94,13 @@ async function read(body, take) {
       if (match) take(match[1], JSON.parse(match[2]));
     }
   }
+}
+
+/** Resolves as `awaited` does, and fails if it has not within the silence that the page accepts. */
+function unlessSilent(awaited) {
+  let timer = 0;
+  const silence = new Promise((_, reject) => {
+    timer = setTimeout(reject, SILENCE, new Error(`Hostler is silent for ${SILENCE / 1000} s`));
+  });
+  return Promise.race([awaited, silence]).finally(() => clearTimeout(timer));
 }
