@@ -66,9 +66,11 @@ fn long_wait(view: View<'_>, pool: &PoolFigures, before: &PoolFigures, found: &m
         return;
     }
     let wait = pool.queue_wait.since(&before.queue_wait).quantile(0.99);
-    let work = pool.worker_time.since(&before.worker_time).mean().max(Duration::from_micros(100));
+    let answered = pool.worker_time.since(&before.worker_time);
+    let work = answered.mean().max(Duration::from_micros(100));
     let factor = wait.as_secs_f64() / work.as_secs_f64();
-    if wait < NOTICEABLE || factor < 3.0 {
+    // If nothing was answered, the members cannot be reached or hang, and the wait says nothing about their number.
+    if wait < NOTICEABLE || factor < 3.0 || answered.count == 0 {
         return;
     }
     let figures =

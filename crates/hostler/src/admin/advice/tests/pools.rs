@@ -19,6 +19,12 @@ fn all_cpus_busy(scene: &mut Scene) {
     scene.now.machine.busy_ms = scene.before.machine.busy_ms.map(|busy| busy + 60_000 * 4);
 }
 
+fn waiting_for_members_that_do_not_answer(scene: &mut Scene) {
+    scene.waited(0.5, 0.05);
+    let answered_before = scene.before.pools[0].worker_time.clone();
+    scene.web().worker_time = answered_before;
+}
+
 fn not_ready(scene: &mut Scene) {
     for worker in scene.web().workers.as_mut().unwrap() {
         (worker.state, worker.last_error) =
@@ -48,6 +54,7 @@ pub(super) const QUEUES: &[AdviceCase] = &[
             |scene| scene.waited(0.5, 0.4),
             |scene| scene.waited(0.05, 0.001),
             all_cpus_busy_and_waiting,
+            waiting_for_members_that_do_not_answer,
             |scene| {
                 scene.waited(0.5, 0.05);
                 scene.web().counters.queued = 19;
@@ -66,7 +73,14 @@ pub(super) const QUEUES: &[AdviceCase] = &[
         row: table::CPU_EXHAUSTED,
         raised: all_cpus_busy_and_waiting,
         text: "web: queue wait p99 is 10 x the worker time (496 ms and 50 ms), and the CPUs are 100 % busy",
-        quiet: &[all_cpus_busy, |scene| scene.waited(0.5, 0.05)],
+        quiet: &[
+            all_cpus_busy,
+            |scene| scene.waited(0.5, 0.05),
+            |scene| {
+                all_cpus_busy(scene);
+                waiting_for_members_that_do_not_answer(scene);
+            },
+        ],
     },
     AdviceCase {
         row: table::DEAR_KEY,
