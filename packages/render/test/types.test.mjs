@@ -1,6 +1,7 @@
 // The types of the package, as TypeScript sees them from modules of both kinds.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -25,6 +26,11 @@ test('the types for React 16 and 17 need no types that those do not have', () =>
   const read = stdout.split('\n');
   assert.ok(read.some((file) => file.endsWith('/dist/react.d.ts')));
   assert.deepEqual(read.filter((file) => file.endsWith('/react-dom/client.d.ts')), []);
+});
+
+test('the package has the licence of the repository', () => {
+  const [own, whole] = ['../LICENSE', '../../../LICENSE'].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
+  assert.equal(own, whole);
 });
 
 function compile(files, options) {
