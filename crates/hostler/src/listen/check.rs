@@ -9,14 +9,14 @@ use hostler_wire::{
 
 /// The reason for a `Host` without a value. RFC 9110 section 7.2 allows it only for a target without an authority.
 pub(super) const EMPTY_HOST: &str = "it is malformed: it names nothing";
-/// The characters of a path: `pchar` and the slash (RFC 3986 section 3.3), and the brackets, which are reserved but which browsers do not
-/// encode.
-const IN_PATH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]");
+/// The characters of a path: `pchar` and the slash (RFC 3986 section 3.3), and those that RFC 3986 does not allow there but that browsers do
+/// not encode (the URL standard's path percent-encode set). All apps read these in the same way. `^` is among them for older browsers.
+const IN_PATH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]^|");
 /// The characters of a query: those of a path, `?`, and the characters that browsers do not encode there although RFC 3986 does not allow
 /// them (the URL standard's query percent-encode set). All apps read them in the same way.
 const IN_QUERY: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]?%\\^`{|}");
 /// The characters that are allowed in both and need no further check.
-const IN_BOTH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]?");
+const IN_BOTH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]^|?");
 
 /// Checks a head and converts its target to origin-form. Returns the framing of its body.
 pub(super) fn check(head: &mut RequestHead) -> Result<BodyLength, Refusal> {
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn a_path_holds_what_a_uri_may_hold() {
-        for good in ["/", "*", "/a/b-._~!$&'()*+,;=:@[x]", "/%20%C3%a9%5C%7c", "/a//b", "/a/?//b?c", "/?"] {
+        for good in ["/", "*", "/a/b-._~!$&'()*+,;=:@[x]^|", "/%20%C3%a9%5C%7c", "/a//b", "/a/?//b?c", "/?"] {
             assert_eq!(check_characters(good.as_bytes()), Ok(()), "{good}");
         }
         for byte in (0..=255_u8).filter(|byte| !byte.is_ascii_alphanumeric()) {
-            let fine = b"-._~!$&'()*+,;=:@/[]?".contains(&byte);
+            let fine = b"-._~!$&'()*+,;=:@/[]^|?".contains(&byte);
             assert_eq!(check_characters(&[b"/x", &[byte][..], b"y"].concat()).is_ok(), fine, "{byte:#04x}");
         }
         for bad in ["/%", "/%4", "/%zz", "/a%/b", "/%%20", "//", "//a", "//a/b?c", "/\\a", "/x\\..\\admin"] {

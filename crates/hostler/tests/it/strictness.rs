@@ -193,7 +193,7 @@ async fn characters_that_a_uri_cannot_have_are_refused() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
     let anywhere = ["\"", "<", ">", "\u{e9}", "\u{80}", "\u{ff3c}"];
-    let in_paths = ["\\", "^", "{", "}", "|", "`"].into_iter().chain(anywhere);
+    let in_paths = ["\\", "{", "}", "`"].into_iter().chain(anywhere);
     for mark in in_paths {
         let bytes = format!("GET /x{mark}..{mark}admin HTTP/1.1\r\nHost: a\r\n\r\n");
         check(&site, &app, bytes.as_bytes(), 400, "bad_target", "in the path").await;
@@ -209,7 +209,7 @@ async fn characters_that_a_uri_cannot_have_are_refused() {
     }
     assert_eq!(app.targets(), Vec::<String>::new());
     // Characters that browsers leave unencoded (the URL standard's percent-encode sets).
-    let from_a_browser = "/a'(b)*,;:@[c]!$&+=~/%7C?q='(b)*,;:@[c]!$&+=~\\^`{|}/?100%";
+    let from_a_browser = "/a'(b)*,;:@[c]!$&+=~^|/%7C?q='(b)*,;:@[c]!$&+=~\\^`{|}/?100%";
     site.get(from_a_browser).await.assert_ok("ok");
     assert_eq!(app.targets(), [from_a_browser]);
 }
