@@ -8,6 +8,7 @@ use std::fmt;
 
 use hostler_dispatch::AcquireError;
 use hostler_wire::{CallError, FramingError, HeadError, ScanError};
+use rustix::io::Errno;
 
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
@@ -103,6 +104,8 @@ pub enum Refusal {
     ClientLeft,
     /// No member could be connected to before the deadline.
     Unreachable(std::io::Error),
+    /// There was no file descriptor for a connection to a member in `connect_timeout`.
+    NoDescriptor(Errno),
     /// TLS failed with every member that was tried before the deadline.
     MemberTls(TlsFault, String),
     /// The worker ended before its answer was complete, and the request must not be sent again.
@@ -157,6 +160,7 @@ impl Refusal {
             Self::Poison(_) => table::POISON,
             Self::Suspect => table::SUSPECT,
             Self::Unreachable(_) => table::UNREACHABLE,
+            Self::NoDescriptor(_) => table::NO_DESCRIPTOR,
             Self::MemberTls(fault, _) => of_tls(*fault),
             Self::WorkerLost(_) => table::WORKER_LOST,
             Self::BadAnswer(_) => table::BAD_ANSWER,
@@ -262,6 +266,7 @@ impl fmt::Display for Refusal {
             Self::Poison(_) => f.write_str("requests like this one have ended the application before"),
             Self::Suspect => f.write_str("requests like this one are answered one at a time at the moment"),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
+            Self::NoDescriptor(_) => f.write_str("there is no room for a connection to the application"),
             Self::WorkerLost(_) => {
                 f.write_str("the application ended or closed the connection before it answered")
             }
@@ -299,6 +304,7 @@ impl Refusal {
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::Unreachable(error) | Self::FileSystem(error) => Some(error.to_string()),
+            Self::NoDescriptor(error) => Some(error.to_string()),
             Self::NoFile(detail) => detail.clone(),
             Self::RateLimited(detail) => Some(detail.to_string()),
             Self::MemberTls(fault, detail) => Some(format!("{fault}: {detail}")),
@@ -360,6 +366,7 @@ impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable(error) => Self::Unreachable(error),
+            Failure::NoDescriptor(error) => Self::NoDescriptor(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
             Failure::Unprocessed(detail) => Self::WorkerLost(detail),
             Failure::Unspeakable => Self::Target("HTTP/2, which the application speaks, cannot express it"),

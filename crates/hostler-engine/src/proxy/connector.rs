@@ -64,7 +64,7 @@ impl Connector {
         let until = Instant::now() + time_limit;
         let connected = timeout_at(until, open(&self.address)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = stream.and_then(|stream| self.check_peer(stream)).map_err(Failure::Unreachable)?;
+        let stream = stream.and_then(|stream| self.check_peer(stream)).map_err(Failure::to_connect)?;
         match (stream, &self.tls) {
             (stream, None) => Ok(stream),
             (Stream::Tcp(stream), Some(tls)) => {

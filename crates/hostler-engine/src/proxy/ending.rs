@@ -212,7 +212,8 @@ impl CallRemains {
 /// Ends the lease of a call without an answer, if it came back. A worker that has closed the connection is probably dying, so other workers
 /// are tried first.
 pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
-    let Some(lease) = lease else { return failure };
+    // Dropped, it returns a slot that was not used.
+    let Some(lease) = lease.filter(|_| !failure.is_by_hostler()) else { return failure };
     let how = match &failure {
         failure if failure.was_never_sent() => {
             // A member that was silent while we connected will be silent again: it is gone or overloaded.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use hostler_wire::CallError;
+use rustix::io::Errno;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 use crate::exchange::BodyError;
@@ -14,6 +15,9 @@ pub enum Failure {
     /// No connection could be made. The request was never sent.
     #[error("could not connect: {0}")]
     Unreachable(std::io::Error),
+    /// This process, or the machine, has no file descriptor left for a connection. The request was never sent.
+    #[error("no free file descriptor for a connection: {0}")]
+    NoDescriptor(Errno),
     /// TLS failed. The request was never sent.
     #[error("{0}: {1}")]
     Tls(TlsFault, String),
@@ -44,14 +48,27 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Why a connection could not be made.
+    pub(super) fn to_connect(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(errno @ (Errno::MFILE | Errno::NFILE)) => Self::NoDescriptor(errno),
+            _ => Self::Unreachable(error),
+        }
+    }
+
     /// The member got nothing of the request, so any other member may get it.
     pub fn was_never_sent(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Tls(..))
+        matches!(self, Self::Unreachable(_) | Self::NoDescriptor(_) | Self::Tls(..))
     }
 
     /// The request was sent, and the member has not processed it.
     pub fn was_unprocessed(&self) -> bool {
         matches!(self, Self::Unprocessed(_))
+    }
+
+    /// It says nothing about the member: there was no connection to it, for a reason of our own.
+    pub fn is_by_hostler(&self) -> bool {
+        matches!(self, Self::NoDescriptor(_))
     }
 
     /// It is not about the member.

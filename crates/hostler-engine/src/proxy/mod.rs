@@ -151,8 +151,7 @@ async fn on_new_connection<D: Downstream>(
     }
 }
 
-/// Waits until a descriptor for a new connection is free. Returns an idle connection if there is one earlier. After `connect_timeout` it is
-/// as if the member could not be reached.
+/// Waits until a descriptor for a new connection is free, for `connect_timeout` at most. Returns an idle connection if there is one earlier.
 async fn wait_for_descriptor(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
@@ -165,7 +164,7 @@ async fn wait_for_descriptor(
             return Err(Failure::TimedOut);
         }
         if Instant::now() >= until {
-            return Err(Failure::Unreachable(Errno::MFILE.into()));
+            return Err(Failure::NoDescriptor(Errno::MFILE));
         }
         sleep(PAUSE).await;
         if let Some(idle) = lease.checkout(thread, is_repeatable(exchange), Instant::now()) {

@@ -80,9 +80,10 @@ impl Wording {
             Refusal::Unreachable(why) if registered.error.is_none() => {
                 Self { error: format!("endpoint_failure ({why})").into(), ..Self::failed(status, registered) }
             }
-            Refusal::Unreachable(_) | Refusal::WorkerLost(_) | Refusal::BadAnswer(_) => {
-                Self::failed(status, registered)
-            }
+            Refusal::Unreachable(_)
+            | Refusal::NoDescriptor(_)
+            | Refusal::WorkerLost(_)
+            | Refusal::BadAnswer(_) => Self::failed(status, registered),
             Refusal::MemberTls(fault, _) => Self::tls_failed(*fault, registered),
             Refusal::AnswerTimeout if registered.compat => Self::failed(502, registered),
             Refusal::AnswerTimeout => Self::failed(status, registered),

@@ -24,9 +24,13 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> R
         Failure::Unanswered(_) | Failure::Broken(_) | Failure::Forsaken => {
             !compat && proxy::may_repeat(failure, exchange)
         }
-        Failure::BadAnswer(_) | Failure::Unspeakable | Failure::TimedOut | Failure::Body(_) => false,
+        Failure::NoDescriptor(_)
+        | Failure::BadAnswer(_)
+        | Failure::Unspeakable
+        | Failure::TimedOut
+        | Failure::Body(_) => false,
     };
-    RetryDecision { again, unfit: failure.was_never_sent() }
+    RetryDecision { again, unfit: failure.was_never_sent() && !failure.is_by_hostler() }
 }
 
 /// A request without a body that is GET, HEAD, OPTIONS or TRACE, or has an idempotency key.
@@ -42,6 +46,7 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
     let what = match failure {
         Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dial_error(error)),
         Failure::Unreachable(error) => cause(error),
+        Failure::NoDescriptor(_) => "too many open files".into(),
         Failure::Tls(fault, detail) if compat => format!("{fault}: {detail}"),
         Failure::Tls(fault, _) => fault.to_string(),
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {

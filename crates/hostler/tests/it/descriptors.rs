@@ -1,6 +1,6 @@
 //! When the system has no more descriptors or threads: connected clients are served, and new ones are refused at once or served.
 
-use hostler_testkit::{Client, Step, eventually, ok, upstream};
+use hostler_testkit::{Client, Step, UpstreamPlan, eventually, ok, upstream};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::http2::{get, talk, whole};
@@ -121,15 +121,51 @@ async fn a_body_is_stored_in_a_file_although_the_system_refuses_more_threads() {
     assert!(!site.complaints().iter().any(|line| line.contains("panicked")), "{:?}", site.complaints());
 }
 
+/// An app that holds the requests for `/held`.
+fn holds_some() -> UpstreamPlan {
+    upstream().script(|seen| {
+        let held = seen.target() == "/held";
+        [if held { vec![Step::Hold] } else { vec![] }, ok("ok")].concat()
+    })
+}
+
+#[tokio::test]
+async fn without_descriptors_for_members_the_refusal_says_so_and_no_member_is_put_out() {
+    const FEW: u64 = 256;
+    let app = holds_some().start().await;
+    let pool = "pools.app = { concurrency = 1000, queue = { timeout = '300ms' }, connect_timeout = '100ms', request_timeout = '2m' }";
+    let site = site(pool).with("app", &app).with_open_files(FEW, FEW).start().await;
+    // An HTTP/2 client takes one descriptor for many requests.
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut client = talk(&site).await;
+        for _ in 0..80 {
+            held.push(client.begin(get("/held"), true).await.0);
+        }
+    }
+    let refusal = eventually("a request without a connection", async || site.access_lines().pop()).await;
+    assert_eq!(
+        (&refusal["status"], &refusal["refusal"]),
+        (&503.into(), &"no_descriptor".into()),
+        "{refusal}"
+    );
+    let answer = site.get("/late").await;
+    answer
+        .assert_status(503)
+        .assert_field("hostler-refusal", "no_descriptor")
+        .assert_field("retry-after", "1");
+    app.release_all();
+    // The member was never at fault, so it gets the next request at once.
+    eventually("a free connection", async || (site.get("/").await.status == 200).then_some(())).await;
+    let unreachable = site.access_lines().into_iter().find(|line| line["refusal"] == "unreachable");
+    assert_eq!(unreachable, None);
+}
+
 #[tokio::test]
 async fn requests_that_wait_in_members_leave_descriptors_for_others() {
     const FEW: u64 = 256;
     const HELD: usize = 120;
-    let app = upstream().script(|seen| {
-        let held = seen.target() == "/held";
-        [if held { vec![Step::Hold] } else { vec![] }, ok("ok")].concat()
-    });
-    let app = app.start().await;
+    let app = holds_some().start().await;
     let config = "pools.app = { concurrency = 1000, queue = { timeout = '60s' }, connect_timeout = '60s', request_timeout = '2m' }";
     let site = site(config).with("app", &app).with_open_files(FEW, FEW).start().await;
     let mut answers = Vec::new();

@@ -4,6 +4,7 @@ use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
 use hostler_wire::{ChunkedError, FramingError, HeadError, ScanError};
+use rustix::io::Errno;
 
 use super::Refusal;
 use crate::exchange::{BodyError, SpoolFull};
@@ -89,6 +90,7 @@ fn of_members() -> Vec<Refusal> {
     use TlsFault::{ClientCertificate, Handshake, NotTls, Untrusted, WrongName};
     let mut all = vec![
         Refusal::Unreachable(Error::from(ErrorKind::ConnectionRefused)),
+        Refusal::NoDescriptor(Errno::MFILE),
         Refusal::WorkerLost("connection closed before an answer".into()),
         Refusal::BadAnswer("malformed answer".into()),
         Refusal::InterimAnswers("more than 100 interim answers (1xx)".into()),
