@@ -147,6 +147,12 @@ impl MemberConnection {
         self.offer.extend_from_slice(protocols);
     }
 
+    /// Whether the member may switch protocols in this call. A Node server no longer reads HTTP from such a connection, whatever it answers, and
+    /// reads nothing at all from it if its app does not.
+    pub fn has_offer(&self) -> bool {
+        !self.offer.is_empty()
+    }
+
     /// The buffer for more of the request. To bound its size, append only after [`poll_send`](Self::poll_send) was ready.
     pub fn outbox(&mut self) -> &mut Vec<u8> {
         &mut self.outbox
@@ -328,6 +334,7 @@ impl MemberConnection {
             && !self.send_failed
             && self.head.version == Version::Http11
             && !self.head.fields.says_close()
+            && !self.has_offer()
     }
 
     /// Whether a new call may be tried: the connection is quiet, and it has been idle for no longer than `most` and than

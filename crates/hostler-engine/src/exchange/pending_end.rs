@@ -81,7 +81,7 @@ impl PendingEnd {
         since: Instant,
     ) -> (Self, oneshot::Sender<Ending>) {
         let (sender, finished) = oneshot::channel();
-        let event_loop = clock.map(LoopWatch);
+        let event_loop = clock.map(LoopWatch::new);
         (Self { exit_watch, event_loop, since, until: Until::Finished(finished) }, sender)
     }
 
@@ -121,6 +121,10 @@ const LOOKS: usize = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 impl LoopWatch {
+    pub fn new(clock: Arc<dyn CpuClock>) -> Self {
+        Self(clock)
+    }
+
     /// Whether the loop waits for events now, so that no request blocks it.
     pub fn waits(&self) -> bool {
         self.0.waits()

@@ -1,7 +1,7 @@
 //! A call after its end, if its member still works: the rest of the answer is read, or the member is told to stop, and the slot comes back when
 //! the member has finished. Knows no retries and no client.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,13 +11,16 @@ use tokio::time::{sleep, timeout};
 use super::live_stream::StreamEnd;
 use super::tunnel::EXIT_DELAY;
 use super::{Call, CallEnding};
-use crate::exchange::{Ending, NoClient, PendingEnd};
+use crate::exchange::{Ending, LoopWatch, NoClient, PendingEnd};
 
 /// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
 const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A worker without an answer that has used up its `hang_timeout` still gets this long to notice our FIN.
 const NOTICE_TIME: Duration = Duration::from_secs(1);
+
+/// A worker whose event loop turns, and which has not closed its side after this time, does not read the connection of an upgrade.
+const UNREAD_TIME: Duration = Duration::from_millis(250);
 
 /// The rest of an answer is read, so that its connection can be used again, if it ends within this time ...
 const REST_TIME: Duration = Duration::from_millis(250);
@@ -39,6 +42,7 @@ pub(super) fn linger_until_finished(mut call: Call, blames: bool) -> Option<Pend
                 call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
             }
             Ok(None) => stop(call, finished, blames).await,
+            Err(_) if call.link.has_offer() => stop(call, finished, blames).await,
             Err(_) => await_kill(call, finished, blames).await,
         }
     });
@@ -56,7 +60,14 @@ pub(super) fn linger_after_hanging_up(call: Call, blames: bool) -> Option<Pendin
 async fn stop(mut call: Call, finished: Finished, blames: bool) {
     let least = if call.headed { FIN_TIMEOUT } else { NOTICE_TIME };
     let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(least);
-    if timeout(time_limit, hang_up(&mut call)).await.is_ok() {
+    let unread = unread_upgrade(&call);
+    let noticed = async {
+        tokio::select! {
+            () = hang_up(&mut call) => {}
+            () = unread => {}
+        }
+    };
+    if timeout(time_limit, noticed).await.is_ok() {
         tell(finished, End::Closed, &call);
         call.end(CallEnding::Released);
         return;
@@ -76,6 +87,17 @@ pub(super) fn end_stream(mut call: Call) {
         }
         call.end(CallEnding::Released);
     });
+}
+
+/// Ready when a worker leaves an upgrade alone. Node then reads nothing more from the connection, so that our FIN stays unnoticed. That the
+/// event loop turns after it shows that the worker does not hang.
+fn unread_upgrade(call: &Call) -> impl Future<Output = ()> + Send + use<> {
+    let event_loop = call.lease.clock().filter(|_| call.link.has_offer()).map(LoopWatch::new);
+    async move {
+        let Some(event_loop) = event_loop else { return pending().await };
+        sleep(UNREAD_TIME).await;
+        while !event_loop.turns().await {}
+    }
 }
 
 type Finished = Option<oneshot::Sender<Ending>>;

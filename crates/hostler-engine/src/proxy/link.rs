@@ -109,6 +109,11 @@ impl Link {
         matches!(self, Self::Http1(connection) if connection.has_unsent())
     }
 
+    /// Whether the member may switch protocols: see [`MemberConnection::has_offer`].
+    pub fn has_offer(&self) -> bool {
+        matches!(self, Self::Http1(connection) if connection.has_offer())
+    }
+
     /// The raw connection, after the member has switched protocols. That exists only in HTTP/1.1.
     pub fn into_stream(self) -> Option<(Stream, Vec<u8>)> {
         match self {

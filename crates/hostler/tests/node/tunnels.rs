@@ -9,7 +9,15 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::proc;
-use super::site::{Plan, Site, app};
+use super::site::{Plan, Site, app, source};
+
+/// Leaves upgrades alone, as an app does that knows only its own path; refuses /refused and keeps the connection. Reads nothing of either.
+const UNREAD: &str = "const server = require('node:http').createServer((req, res) => res.end('ok'));
+server.on('upgrade', ({ url }, socket) => {
+  if (url === '/refused') socket.write('HTTP/1.1 403 Forbidden\\r\\nContent-Length: 2\\r\\n\\r\\nno');
+  if (url === '/endless') socket.write('HTTP/1.1 403 Forbidden\\r\\n\\r\\nno');
+});
+server.listen(3000);";
 
 /// A client's end, and the process that greeted it.
 struct Socket {
@@ -182,5 +190,42 @@ async fn a_stop_closes_websockets_with_1001() {
     site.terminate();
     tokio::join!(one.goes_when_told(), other.goes_when_told());
     app_heard(&site, &told).await;
+    site.stop().await;
+}
+
+fn upgrade(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+}
+
+#[tokio::test]
+async fn upgrades_that_an_app_leaves_alone_end_no_worker() {
+    for concurrency in ["'auto'", "2"] {
+        let concurrency = format!("pools.app.concurrency={concurrency}");
+        let site = source(UNREAD).option("pools.app.request_timeout=1s").option(&concurrency).started().await;
+        let pids = site.pids().await;
+        let [mut waits, mut leaves, mut reads] =
+            [site.connect().await, site.connect().await, site.connect().await];
+        waits.send(upgrade("/waits")).await;
+        waits.answer().await.assert_refused(504, "answer_timeout");
+        leaves.send(upgrade("/leaves")).await;
+        reads.send(upgrade("/endless")).await;
+        reads.read_until("no").await;
+        drop((leaves, reads));
+        site.settles_at(0, 0).await;
+        site.get("/next").await.assert_ok("ok");
+        assert_eq!(site.pids().await, pids, "the worker lives on with {concurrency}");
+        site.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn no_request_follows_a_refused_upgrade_on_its_connection_to_the_worker() {
+    let site = source(UNREAD).started().await;
+    for _ in 0..2 {
+        let mut client = site.connect().await;
+        client.send(upgrade("/refused")).await;
+        client.answer().await.assert_status(403);
+        site.get("/next").await.assert_ok("ok");
+    }
     site.stop().await;
 }
