@@ -372,9 +372,20 @@ impl From<Failure> for Refusal {
             Failure::Unspeakable => Self::Target("HTTP/2, which the application speaks, cannot express it"),
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error @ CallError::Interim { .. }) => Self::InterimAnswers(error.to_string()),
-            Failure::BadAnswer(error) => Self::BadAnswer(error.to_string()),
+            Failure::BadAnswer(error) => Self::BadAnswer(bad_answer(&error)),
             Failure::TimedOut | Failure::Forsaken => Self::AnswerTimeout,
             Failure::Body(error) => Self::Body(error),
         }
+    }
+}
+
+/// What is wrong with an answer. A head that is only too large comes with the setting that allows it.
+fn bad_answer(error: &CallError) -> String {
+    match error {
+        CallError::Head(HeadError::TooManyFields(_)) => format!("{error} (server.max_header_fields)"),
+        CallError::Head(HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_))) => {
+            format!("{error} (server.max_header_size)")
+        }
+        _ => error.to_string(),
     }
 }

@@ -141,6 +141,21 @@ async fn every_broken_answer_is_visibly_broken() {
 }
 
 #[tokio::test]
+async fn a_head_that_is_only_too_large_is_logged_with_the_setting_that_allows_it() {
+    for (fields, setting) in [
+        ("X: y\r\n".repeat(101), "(server.max_header_fields)"),
+        (format!("X: {}\r\n", "y".repeat(70_000)), "(server.max_header_size)"),
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 0\r\n\r\n");
+        let app = upstream().script(move |_| text(&answer)).start().await;
+        let site = in_front_of(&app, "").await;
+        site.get("/x").await.assert_refused(502, "bad_answer");
+        let line = site.access("/x").await;
+        assert!(line["detail"].as_str().is_some_and(|detail| detail.ends_with(setting)), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_after_it_has_begun_is_aborted() {
     let cases = [
         ("Content-Length: 10", "first", "second", Step::Close),

@@ -226,7 +226,7 @@ rows! {
         "The worker ended, or closed the connection, before its answer was complete, and the request must not be sent again.",
         "Look at the worker's last lines in the log. Requests that may be repeated are sent again by themselves.";
     BAD_ANSWER: ours(502, "bad_answer"), App,
-        "The answer of the worker is not HTTP.",
+        "The answer of the worker is not HTTP, or its head is over `server.max_header_fields` or `server.max_header_size`.",
         "Look at `detail`. Is it the right port, and does it speak the pool's `protocol`?";
     INTERIM_ANSWERS: ours(502, "interim_answers"), App,
         "The worker sent more interim answers (1xx) than `server.max_interim_answers`, or more bytes of them than `server.max_header_size`.",
