@@ -85,13 +85,14 @@ const OF_HEADS_BEGIN: &[&str] = &[
 ];
 
 /// Whether a field is allowed after a body. An underscore counts as a hyphen, because many apps treat them alike.
-/// `Content-Digest` is allowed (RFC 9530 section 6.2).
+/// `Content-Digest` is allowed (RFC 9530 section 6.2), and so is its forerunner `Content-MD5`, the trailer of the example in Node's documentation.
 pub fn may_trail(name: &[u8]) -> bool {
     let plain: Vec<u8> =
         name.iter().map(|byte| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }).collect();
     let is_of_heads = OF_HEADS.iter().any(|other| other.as_bytes() == plain)
         || OF_HEADS_BEGIN.iter().any(|beginning| plain.starts_with(beginning.as_bytes()));
-    !plain.is_empty() && plain[0] != b':' && (!is_of_heads || plain == b"content-digest")
+    let is_digest = matches!(&plain[..], b"content-digest" | b"content-md5");
+    !plain.is_empty() && plain[0] != b':' && (!is_of_heads || is_digest)
 }
 
 impl Fields {
@@ -144,9 +145,16 @@ mod tests {
         ] {
             assert!(!may_trail(name.as_bytes()), "{name}");
         }
-        for name in
-            ["Server-Timing", "grpc-status", "X-Checksum", "Content-Digest", "Repr-Digest", "ETag", "my_own"]
-        {
+        for name in [
+            "Server-Timing",
+            "grpc-status",
+            "X-Checksum",
+            "Content-Digest",
+            "Content-MD5",
+            "Repr-Digest",
+            "ETag",
+            "my_own",
+        ] {
             assert!(may_trail(name.as_bytes()), "{name}");
         }
     }
