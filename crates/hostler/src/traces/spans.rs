@@ -17,6 +17,9 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "
 /// The W3C flags of a span: sampled, and it is known whether the parent is another program's.
 const FLAGS: u32 = 0x101;
 const PARENT_IS_REMOTE: u32 = 0x200;
+/// The most bytes of a text that a client has chosen. Heads may have 64 KiB, 1280 requests wait while the collector is slow, and collectors
+/// refuse large messages: the spans of other requests would be lost with it.
+const MOST_TEXT: usize = 2048;
 
 /// An attribute with a text.
 pub fn text(key: &str, value: impl Into<String>) -> KeyValue {
@@ -182,7 +185,7 @@ fn method(exchange: &Exchange) -> &'static str {
 
 fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     let facts = &exchange.log_facts;
-    let lossy = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let lossy = |bytes| clipped(&String::from_utf8_lossy(bytes)).to_owned();
     let version = match (exchange.protocol, exchange.head.version) {
         (Protocol::Http2, _) => "2",
         (_, Version::Http10) => "1.0",
@@ -265,12 +268,17 @@ fn status(exchange: &Exchange, least: u16) -> Option<Status> {
     is_error.then(|| Status { code: StatusCode::Error as i32, message: String::new() })
 }
 
-/// Empty if the trace begins here.
+/// The beginning of a text, so that the spans of a request stay small.
+fn clipped(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_TEXT)]
+}
+
+/// Empty if the trace begins here, or if the state is long. The worker gets a long one, too. Each span would have a copy of it.
 fn trace_state(exchange: &Exchange) -> String {
     if exchange.trace.as_ref().is_none_or(|trace| trace.parent.is_none()) {
         return String::new();
     }
-    trace_state_of(&exchange.head.fields).unwrap_or_default()
+    trace_state_of(&exchange.head.fields).filter(|state| state.len() <= MOST_TEXT).unwrap_or_default()
 }
 
 #[cfg(test)]

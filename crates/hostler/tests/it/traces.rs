@@ -54,6 +54,20 @@ async fn a_continued_trace_has_spans_for_request_queue_slot_and_worker() {
 }
 
 #[tokio::test]
+async fn what_a_client_sends_makes_no_large_spans() {
+    let (collector, address) = SpanReceiver::start().await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 0")).await;
+    // Spaces around the entries belong to a valid state.
+    let state = format!("a=1,{}b=2", " ".repeat(20_000));
+    let path = format!("/{}", "x".repeat(10_000));
+    get_with(&site, &path, &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\ntracestate: {state}\r\n")).await;
+    let spans = collector.of(&path[..2048]).await;
+    assert!(spans.iter().all(|span| span.trace_state.is_empty()), "{spans:?}");
+    assert_eq!(app.requests()[0].field("tracestate"), Some(state));
+}
+
+#[tokio::test]
 async fn an_invalid_context_begins_a_new_trace_without_the_clients_state() {
     let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
