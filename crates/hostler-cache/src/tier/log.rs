@@ -69,6 +69,17 @@ impl PurgeLog {
         }
     }
 
+    /// The purges that are not on all pages. A changed key is one of them until it is on its page.
+    pub fn untold(&self) -> Vec<Purge> {
+        let is_missing = |id: &u64, told: &PurgeTold| {
+            let mut pages = self.pages.iter().enumerate();
+            pages.any(|(index, page)| told.is_for(index) && page.number(*id).is_none())
+        };
+        let purges = self.purges.iter().filter(|(id, told)| is_missing(id, told));
+        let changes = self.pages.iter().flat_map(Page::pending).map(|key| Purge::Url(key.to_owned()));
+        purges.map(|(_, told)| told.purge.clone()).chain(changes).collect()
+    }
+
     fn trim(&mut self) {
         if self.purges.len() > MOST_PURGES {
             let all: Vec<u64> = self.purges.keys().copied().collect();

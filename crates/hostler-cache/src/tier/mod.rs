@@ -123,6 +123,17 @@ impl<H: Send + Sync + 'static> Tier<H> {
         Purged { entries, told, servers: servers.len() }
     }
 
+    /// The purges that not all servers have. They are lost with the tier, and what they voided could be used again.
+    pub fn untold(&self) -> Vec<Purge> {
+        self.shared.log().untold()
+    }
+
+    /// Tells the servers of these purges as soon as they can be told. The purges have been applied to memory already.
+    pub fn tell(&self, purges: Vec<Purge>) {
+        purges.into_iter().for_each(|purge| self.shared.log().add(purge));
+        self.shared.servers.iter().for_each(MemcachedServer::nudge);
+    }
+
     /// The status of each server.
     pub fn status(&self) -> Vec<ServerStatus> {
         self.shared.servers.iter().map(MemcachedServer::status).collect()

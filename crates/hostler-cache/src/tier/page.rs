@@ -147,6 +147,11 @@ impl Page {
         is_too_much.then(|| self.pending.iter().cloned().collect())
     }
 
+    /// The changed keys that are not on the page yet.
+    pub fn pending(&self) -> impl Iterator<Item = &str> {
+        self.pending.iter().map(|key| &**key)
+    }
+
     pub fn drop_pending(&mut self, keys: &[Box<str>]) {
         for key in keys {
             if self.pending.remove(key) {

@@ -8,11 +8,25 @@ use hostler_wire::ResponseHead;
 use super::{SharedCache, head};
 
 impl SharedCache {
-    /// Changes the memcached servers; None: uses none. Entries are not copied from old to new servers.
+    /// Changes the memcached servers; None: uses none. Entries are not copied from old to new servers. The new ones are told the purges that
+    /// the old ones lack.
     pub fn share(&self, settings: Option<&TierSettings>, tell: impl Fn(Notice<'_>) + Send + Sync + 'static) {
         let packing = Packing { write: head::pack, read: head::unpack, bytes: head::size };
         let tier = settings.map(|settings| Tier::start(settings.clone(), packing, self.memory.clone(), tell));
-        self.tier.store(tier.map(Arc::new));
+        let before = self.tier.swap(tier.map(Arc::new));
+        self.tell(before.map(|before| before.untold()).unwrap_or_default());
+    }
+
+    /// The purges that memcached has not got yet, because it was away.
+    pub fn untold(&self) -> Vec<Purge> {
+        self.tier.load().as_ref().map(|tier| tier.untold()).unwrap_or_default()
+    }
+
+    /// Tells memcached of purges that were applied to memory before.
+    pub fn tell(&self, purges: Vec<Purge>) {
+        if let Some(tier) = &*self.tier.load() {
+            tier.tell(purges);
+        }
     }
 
     /// Whether there is memcached.

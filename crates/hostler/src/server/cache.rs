@@ -40,11 +40,12 @@ pub(super) async fn purge(
     let mut done =
         vec![format!("{entries} stored {} purged", if entries == 1 { "response" } else { "responses" })];
     if servers > 0 {
-        let late = if told < servers { "; the others get the purge when they answer again" } else { "" };
-        let text = format!(
-            "{told} of {servers} memcached servers have the purge{late}; other Hostlers follow within half a second"
-        );
-        done.push(text);
+        // Other Hostlers read the purge there.
+        let then = match told < servers {
+            true => "the others get the purge when they answer again, and other Hostlers half a second later",
+            false => "other Hostlers follow within half a second",
+        };
+        done.push(format!("{told} of {servers} memcached servers have the purge; {then}"));
     }
     Ok(done)
 }

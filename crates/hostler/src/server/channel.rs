@@ -9,6 +9,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use hostler_cache::Purge;
 use hostler_engine::gateway::StickyKey;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -25,6 +26,8 @@ const MAX_DESCRIPTORS: usize = 64;
 const LONGEST: usize = 64 * 1024;
 /// The most bytes of an error text: each message must fit into one datagram.
 const MAX_REASON: usize = 16 * 1024;
+/// The most bytes of purges, as JSON.
+const MAX_PURGES: usize = 48 * 1024;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
@@ -47,7 +50,11 @@ pub(super) enum SuccessorMessage {
     Failed { reason: String },
     /// The predecessor tells the successor to accept connections. If it has registered routes, the descriptor of a file with those of now
     /// is attached. An older version attaches none.
-    Begin,
+    Begin {
+        /// The purges that memcached has not got yet. An older version sends none.
+        #[serde(default)]
+        purges: Vec<Purge>,
+    },
     /// The successor accepts connections.
     Begun,
 }
@@ -55,6 +62,12 @@ pub(super) enum SuccessorMessage {
 impl SuccessorMessage {
     pub fn failed(reason: &str) -> Self {
         Self::Failed { reason: reason.chars().take(MAX_REASON / 4).collect() }
+    }
+
+    /// If there are too many purges for one message, everything is purged.
+    fn begin(purges: Vec<Purge>) -> Self {
+        let fits = serde_json::to_vec(&purges).is_ok_and(|text| text.len() <= MAX_PURGES);
+        Self::Begin { purges: if fits { purges } else { vec![Purge::All] } }
     }
 }
 
@@ -113,10 +126,10 @@ impl Channel {
         self.send_with(&SuccessorMessage::Registrations, &[file.as_fd()]).await
     }
 
-    /// Allows the start, with the registered routes of now.
-    pub async fn begin(&self, registrations: Option<&OwnedFd>) -> io::Result<()> {
+    /// Allows the start, with the registered routes of now, and with the purges that memcached has not got yet.
+    pub async fn begin(&self, registrations: Option<&OwnedFd>, purges: Vec<Purge>) -> io::Result<()> {
         let attached: Vec<_> = registrations.iter().map(|file| file.as_fd()).collect();
-        self.send_with(&SuccessorMessage::Begin, &attached).await
+        self.send_with(&SuccessorMessage::begin(purges), &attached).await
     }
 
     /// The next message and the descriptors that are attached. None if the other end is closed.
@@ -177,6 +190,19 @@ fn receive(end: BorrowedFd<'_>) -> rustix::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
 mod tests {
     use super::*;
     use std::net::TcpListener;
+
+    #[test]
+    fn purges_that_do_not_fit_into_a_message_become_one_of_everything() {
+        let purges = |count| vec![Purge::Url(format!("a.example/{}", "x".repeat(1000))); count];
+        assert_eq!(SuccessorMessage::begin(purges(40)), SuccessorMessage::Begin { purges: purges(40) });
+        assert_eq!(SuccessorMessage::begin(purges(60)), SuccessorMessage::Begin { purges: vec![Purge::All] });
+    }
+
+    #[test]
+    fn versions_without_purges_understand_each_other() {
+        let old: SuccessorMessage = serde_json::from_str(r#"{"word":"begin"}"#).unwrap();
+        assert_eq!(old, SuccessorMessage::Begin { purges: Vec::new() });
+    }
 
     #[tokio::test]
     async fn sockets_are_passed_with_their_purpose_and_the_closing_is_seen() {

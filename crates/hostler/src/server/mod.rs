@@ -263,7 +263,8 @@ async fn wait_until_allowed_to_begin(
         tokio::select! {
             ready = all_ready => {
                 ready.map_err(std::io::Error::other)?;
-                let registrations = handover.ready().await?;
+                let (registrations, purges) = handover.ready().await?;
+                running.shared_cache.tell(purges);
                 if let Some(registering) = &running.registering {
                     registering.take_over(registrations, &running.journal);
                 }

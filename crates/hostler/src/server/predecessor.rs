@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use hostler_cache::Purge;
 use hostler_config::Surroundings;
 use hostler_engine::gateway::StickyKey;
 use rustix::process::{Pid, getppid};
@@ -93,11 +94,14 @@ impl Handover {
         }
     }
 
-    /// Reports that all is ready, and waits until the predecessor allows the start. Returns its registered routes of that time.
-    pub async fn ready(&self) -> io::Result<Option<File>> {
+    /// Reports that all is ready, and waits until the predecessor allows the start. Returns its registered routes of that time, and the
+    /// purges that memcached has not got from it.
+    pub async fn ready(&self) -> io::Result<(Option<File>, Vec<Purge>)> {
         self.0.send(&SuccessorMessage::Ready).await?;
         match self.0.receive().await? {
-            Some((SuccessorMessage::Begin, received)) => Ok(received.into_iter().next().map(File::from)),
+            Some((SuccessorMessage::Begin { purges }, received)) => {
+                Ok((received.into_iter().next().map(File::from), purges))
+            }
             other => Err(unexpected(other.map(|(word, _)| word))),
         }
     }

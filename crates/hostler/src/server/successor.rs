@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
+use hostler_cache::Purge;
 use hostler_engine::gateway::StickyKey;
 use hostler_worker::OwnChild;
 use tokio::time::{Instant, timeout_at};
@@ -122,10 +123,11 @@ impl Successor {
     pub async fn begin(
         &mut self,
         registrations: Option<&OwnedFd>,
+        purges: Vec<Purge>,
         time_limit: Duration,
     ) -> Result<(), UpgradeError> {
         self.is_free = true;
-        self.channel.begin(registrations).await?;
+        self.channel.begin(registrations, purges).await?;
         match timeout_at(Instant::now() + time_limit, self.channel.receive()).await {
             Ok(Ok(Some((SuccessorMessage::Begun, _)))) => Ok(()),
             Ok(other) => Err(self.explain(other?.map(|(word, _)| word)).await),

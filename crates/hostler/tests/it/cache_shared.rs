@@ -184,6 +184,47 @@ async fn an_unsafe_method_at_one_hostler_invalidates_the_entry_at_the_other() {
     eventually("the new one to be kept", is_kept).await;
 }
 
+/// A Hostler has purged `/a` while memcached did not answer, and does something else before it answers again. `then` gets its configuration.
+async fn purges_while_memcached_is_away(then: impl AsyncFnOnce(&Site, &str)) {
+    let Some(memcached) = memcached().await else { return };
+    let between = meddler(memcached.address()).await;
+    let app = upstream().script(numbered(|_, _| "Cache-Control: max-age=600\r\n".into())).start().await;
+    let (servers, member) = (between.address(), app.address());
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let config = format!("cache.memcached = '{servers}'\npools.app.members = ['{member}']\n{routes}");
+    let site = site(&config).start().await;
+    site.says(&format!("memcached {servers}: it answers")).await;
+    site.get("/a").await.assert_ok("1");
+    stores(&site, 1).await;
+    between.set(Meddling::Mute);
+    let purged = site.command(&["purge", "--all"]).await;
+    purged.assert_exit(0);
+    let told = "0 of 1 memcached servers have the purge; the others get the purge when they answer again";
+    assert!(purged.stdout.contains(told), "{purged:?}");
+    then(&site, &config).await;
+    between.set(Meddling::None);
+    let here = async || (site.status().await["cache"]["memcached"][0]["state"] == "here").then_some(());
+    eventually("memcached is used again", here).await;
+    site.get("/a").await.assert_ok("2");
+}
+
+#[tokio::test]
+async fn an_upgrade_keeps_a_purge_that_memcached_has_not_got() {
+    purges_while_memcached_is_away(async |site: &Site, _: &str| {
+        site.command(&["upgrade"]).await.assert_exit(0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reload_of_the_memcached_settings_keeps_a_purge_that_memcached_has_not_got() {
+    purges_while_memcached_is_away(async |site: &Site, config: &str| {
+        site.rewrite(&format!("cache.namespace = 'hostler'\ncache.timeout = '1s'\n{config}"));
+        site.command(&["reload"]).await.assert_exit(0);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_reload_switches_to_another_memcached() {
     let Some(memcached) = memcached().await else { return };

@@ -71,6 +71,18 @@ fn logs() -> (Servers, PurgeLog, PurgeLog, Instant) {
 }
 
 #[test]
+fn a_purge_or_a_change_that_a_page_lacks_is_untold() {
+    let (mut servers, mut log, now) = (Servers::default(), PurgeLog::new(SERVERS), Instant::now());
+    log.add(tag("shop"));
+    log.change(1, b"example.org/a");
+    assert_eq!(log.untold(), [tag("shop"), url("example.org/a")]);
+    servers.agree(&mut log, 1, now);
+    assert_eq!(log.untold(), [tag("shop")]);
+    servers.agree(&mut log, 0, now);
+    assert_eq!(log.untold(), []);
+}
+
+#[test]
 fn a_purge_reaches_the_other_hostler_once() {
     let (mut servers, mut one, mut other, now) = logs();
     one.add(tag("shop"));
