@@ -8,6 +8,9 @@ use super::response_directives::{ResponseDirectives, may_be_kept};
 use super::{CachingRules, Method, NotStored, RequestDirectives};
 use crate::{Head, Moment};
 
+/// By how much the clocks of Hostlers that share memcached may differ.
+const CLOCKS_DIFFER_MS: u64 = 60_000;
+
 /// How long a stored response may be served. Several machines share it, so times are by the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Freshness {
@@ -103,6 +106,12 @@ impl Freshness {
     /// Whether it may be served now without a request to a member first.
     pub fn is_servable(&self, now: Moment) -> bool {
         !self.no_cache && self.millis_left(now) + i64::from(self.stale_while_revalidate) * 1000 > 0
+    }
+
+    /// It came later than now: the clock was set back since. How old it is cannot be known, and it would stay fresh until the clock is where it
+    /// was. The clocks of Hostlers that share memcached may differ a little.
+    pub(super) fn is_from_the_future(&self, now: Moment) -> bool {
+        self.received.0 > now.0.saturating_add(CLOCKS_DIFFER_MS)
     }
 
     /// When the entry becomes useless and its memory can be freed.

@@ -52,7 +52,7 @@ pub fn judge(freshness: &Freshness, request_directives: &RequestDirectives, now:
     {
         return Reuse::Validate { why: Forward::Request };
     }
-    if freshness.no_cache {
+    if freshness.no_cache || freshness.is_from_the_future(now) {
         return Reuse::Validate { why: Forward::Stale };
     }
     if is_fresh {

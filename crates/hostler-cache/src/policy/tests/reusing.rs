@@ -22,6 +22,15 @@ fn a_fresh_answer_is_served_and_a_stale_one_is_validated() {
 }
 
 #[test]
+fn after_the_clock_was_set_back_an_answer_is_validated() {
+    let answer = "Cache-Control: max-age=60, stale-while-revalidate=10, stale-if-error=60";
+    assert_eq!(judged(answer, "", -60), Serve { age: 0, ttl: 60 }, "another Hostler's clock may be ahead");
+    assert_eq!(judged(answer, "", -61), STALE);
+    let on_error = may_serve_on_error(&stored(answer), &request_directives(""), later(-3600));
+    assert_eq!(on_error, Some((0, 60)), "better than an error");
+}
+
+#[test]
 fn no_cache_is_always_validated_even_while_it_is_fresh() {
     assert_eq!(judged("Cache-Control: no-cache, max-age=60 | ETag: \"a\"", "", 0), STALE);
     assert_eq!(judged("Cache-Control: no-cache=\"x-user\", max-age=60", "", 0), Serve { age: 0, ttl: 60 });
