@@ -36,7 +36,7 @@ pub struct RequestRate {
 impl fmt::Display for RateLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(RequestRate { requests, burst }) = self.requests {
-            write!(f, "{requests} requests")?;
+            write!(f, "{requests} request{}", if requests == 1 { "" } else { "s" })?;
             if burst != requests {
                 write!(f, " ({burst} at once)")?;
             }

@@ -46,6 +46,19 @@ pub fn as_text(table: &Value) -> String {
         if members.is_empty() {
             rows.push(begin.to_vec());
         }
+        // Workers have numbers. A line for each would hide the routes.
+        if members.len() > 1 && members.iter().all(is_worker) {
+            let [name, target] = std::mem::take(&mut begin);
+            rows.push(vec![
+                name,
+                target,
+                format!("{} workers", members.len()),
+                "-".into(),
+                "-".into(),
+                "".into(),
+            ]);
+            continue;
+        }
         for member in members {
             let [name, target] = std::mem::take(&mut begin);
             let ttl = match &member["age_ms"] {
@@ -62,6 +75,10 @@ pub fn as_text(table: &Value) -> String {
     out
 }
 
+fn is_worker(member: &Value) -> bool {
+    member["address"].as_str().is_some_and(|address| address.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn notes(member: &Value) -> String {
     let mut notes = Vec::new();
     if member["tls"] == true {
@@ -76,4 +93,28 @@ fn notes(member: &Value) -> String {
         }
     }
     notes.join(", ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workers_of_a_pool_take_one_line() {
+        let members = |addresses: &[&str]| -> Vec<Value> {
+            addresses.iter().map(|address| json!({ "address": address })).collect()
+        };
+        let table = json!({ "routes": [
+            { "route": "/a", "target": "pool web", "members": members(&["1", "2", "3"]) },
+            { "route": "/b", "target": "pool one", "members": members(&["1"]) },
+            { "route": "/c", "target": "pool api", "members": members(&["10.0.0.5:3000", "10.0.0.6:3000"]) },
+        ] });
+        let shown = as_text(&table);
+        let words: Vec<Vec<_>> =
+            shown.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0], ["/a", "pool", "web", "3", "workers", "-", "-"]);
+        assert_eq!(words[1], ["/b", "pool", "one", "1", "-", "-"]);
+        assert_eq!(words[2], ["/c", "pool", "api", "10.0.0.5:3000", "-", "-"]);
+        assert_eq!(words[3], ["10.0.0.6:3000", "-", "-"]);
+    }
 }

@@ -56,7 +56,7 @@ pub fn table(status: &Value) -> String {
     let reload = &status["last_reload"];
     if reload["ok"] == false {
         let why: Vec<_> = array(&reload["text"]).iter().map(line).collect();
-        let _ = writeln!(out, "last reload, {}: {}", text(&reload["at"]), why.join("; "));
+        let _ = writeln!(out, "last reload, {}: not applied: {}", text(&reload["at"]), why.join("; "));
     }
     for pool in array(&status["pools"]) {
         write_pool(&mut out, pool);
