@@ -290,6 +290,7 @@ async fn garbled_answers_are_misses() {
     }
     one.finds(0).await;
     assert!(one.count("failed") > 0);
+    assert_eq!(one.tier.status()[0].why.as_deref(), Some("it does not answer as memcached does"));
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ impl MemcachedServer {
     }
 
     async fn ask_without_limit(&self, op: Op<'_>) -> Result<Reply, ServerFailure> {
-        let broken = |error: Error| ServerFailure::Broken(error.to_string());
+        let broken = |error: Error| ServerFailure::Broken(reason(&error));
         let Ok(_room) = self.room.acquire().await else { return Err(ServerFailure::Broken("closed".into())) };
         let mut client = match self.take_idle() {
             Some(client) => client,
@@ -264,6 +264,19 @@ impl MemcachedServer {
             why: self.why.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             counts: serde_json::to_value(&self.counts).unwrap_or_default(),
         }
+    }
+}
+
+/// For the log and the Status. The client library names its parser's step, which tells an operator nothing.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Protocol(Status::Error(ErrorKind::Protocol(_))) => {
+            "it does not answer as memcached does".into()
+        }
+        Error::Protocol(Status::Error(ErrorKind::NonexistentCommand)) => {
+            "it does not know a command of memcached 1.6".into()
+        }
+        error => error.to_string(),
     }
 }
 
