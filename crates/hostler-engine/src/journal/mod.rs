@@ -23,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
@@ -162,12 +164,16 @@ impl Journal {
     }
 }
 
-/// Lines are added to the end of a file, also by a predecessor that still runs.
+/// Lines are added to the end of a file, also by a predecessor that still runs. To open a named pipe does not wait for its reader: Hostler
+/// would neither start nor stop meanwhile.
 fn opened(file: Option<&Path>) -> io::Result<File> {
-    match file {
-        Some(file) => OpenOptions::new().append(true).create(true).mode(0o640).open(file),
-        None => Writer::file(io::stdout()),
-    }
+    let Some(file) = file else { return Writer::file(io::stdout()) };
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(at_once).open(file);
+    opened.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NXIO) => io::Error::other("it is a named pipe that no program reads"),
+        _ => error,
+    })
 }
 
 fn write_event(out: &mut Vec<u8>, form: LogFormat, event: &Event<'_>) {

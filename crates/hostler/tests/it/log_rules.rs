@@ -144,3 +144,27 @@ async fn a_log_file_that_cannot_be_opened_is_named() {
     let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
     output.assert_exit(1).assert_complains("log.file: /proc/hostler.log cannot be opened");
 }
+
+#[tokio::test]
+async fn a_named_pipe_without_a_reader_as_log_holds_up_neither_a_start_nor_a_reload() {
+    const WHY: &str = "cannot be opened: it is a named pipe that no program reads";
+    let pipe = |folder: &std::path::Path| {
+        let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+        assert!(made.success());
+    };
+    let plan = site("log.file = 'pipe'\npools.app.members = ['127.0.0.1:1']");
+    let folder = plan.folder().to_owned();
+    pipe(&folder);
+    plan.run(&["check"]).await;
+    let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
+    output.assert_exit(1).assert_complains(WHY);
+
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, OTHER).await;
+    pipe(site.folder());
+    site.rewrite(&format!("log.file = 'pipe'\npools.app.members = ['{}']", app.address()));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.says(WHY).await;
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+}
