@@ -15,6 +15,9 @@ use tokio::time::{Instant, sleep};
 const EXIT_REPORT_LIMIT: Duration = Duration::from_secs(1);
 /// The same for a worker that was told to close it. After that the kernel is asked: it closes the files of a process only just before its end.
 const EXIT_REPORT_LIMIT_AFTER_FIN: Duration = Duration::from_millis(50);
+/// An event loop that waits for events so long after the break shows that the worker lives. When the kernel closes the connections of a
+/// process, its loop waits no more; the rest is time for an app that closes its connections and then ends.
+const LIVES_AFTER: Duration = Duration::from_millis(250);
 
 /// A request that its worker did not answer: the worker broke it off or still works on it.
 #[derive(Debug)]
@@ -67,9 +70,17 @@ pub struct Death {
 }
 
 impl PendingEnd {
-    /// The worker has broken off a request that it got at `since`. `alone`: it had no other.
-    pub fn broken_off(exit_watch: ExitWatch, since: Instant, alone: bool) -> Self {
-        Self { exit_watch, event_loop: None, since, until: Until::BrokenOff { at: Instant::now(), alone } }
+    /// The worker with this clock has broken off a request that it got at `since`. `alone`: it had no other.
+    ///
+    /// Without a clock it takes a second to learn that the worker lives.
+    pub fn broken_off(
+        exit_watch: ExitWatch,
+        clock: Option<Arc<dyn CpuClock>>,
+        since: Instant,
+        alone: bool,
+    ) -> Self {
+        let event_loop = clock.map(LoopWatch::new);
+        Self { exit_watch, event_loop, since, until: Until::BrokenOff { at: Instant::now(), alone } }
     }
 
     /// The worker with this clock goes on with a request that it got at `since`. The end is sent through the returned sender.
@@ -101,18 +112,35 @@ impl PendingEnd {
 
     /// The death of the worker, if it died with the request.
     pub async fn death(self) -> Option<Death> {
-        let (at, alone, limit) = match self.until {
-            Until::BrokenOff { at, alone } => (at, alone, EXIT_REPORT_LIMIT),
-            Until::Finished(finished) => match finished.await {
-                Ok(Ending::Whole) => return None,
-                Ok(Ending::Closed { alone }) => (Instant::now(), alone, EXIT_REPORT_LIMIT_AFTER_FIN),
-                Ok(Ending::Lost { alone }) => (Instant::now(), alone, EXIT_REPORT_LIMIT),
-                Err(_) => (Instant::now(), false, EXIT_REPORT_LIMIT),
-            },
+        let (at, alone, event_loop, limit) = match self.until {
+            Until::BrokenOff { at, alone } => (at, alone, self.event_loop, EXIT_REPORT_LIMIT),
+            Until::Finished(finished) => {
+                let (alone, limit) = match finished.await {
+                    Ok(Ending::Whole) => return None,
+                    Ok(Ending::Closed { alone }) => (alone, EXIT_REPORT_LIMIT_AFTER_FIN),
+                    Ok(Ending::Lost { alone }) => (alone, EXIT_REPORT_LIMIT),
+                    Err(_) => (false, EXIT_REPORT_LIMIT),
+                };
+                (Instant::now(), alone, None, limit)
+            }
         };
-        let cause = self.exit_watch.death_within(limit).await?;
+        let cause = reported(&self.exit_watch, event_loop, limit).await?;
         Some(Death { pid: self.exit_watch.pid(), since: self.since, at, own: cause == ExitCause::Own, alone })
     }
+}
+
+/// The cause of the worker's death. None if none is reported within `limit`, or the event loop shows that the worker lives.
+async fn reported(
+    exit_watch: &ExitWatch,
+    event_loop: Option<LoopWatch>,
+    limit: Duration,
+) -> Option<ExitCause> {
+    let Some(event_loop) = event_loop else { return exit_watch.death_within(limit).await };
+    let cause = exit_watch.death_within(LIVES_AFTER).await;
+    if cause.is_some() || event_loop.waits() {
+        return cause;
+    }
+    exit_watch.death_within(limit.saturating_sub(LIVES_AFTER)).await
 }
 
 /// A loop that computes is looked at this often ...

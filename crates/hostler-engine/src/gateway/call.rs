@@ -90,7 +90,8 @@ pub(super) async fn call_within<D: Downstream>(
         };
         if concerns_worker(&failure, exchange) {
             sends += 1;
-            if Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
+            // A malformed answer is no sign of a death, so the client does not wait for one. `settle` looks for it afterwards.
+            if !failure.is_bad_answer() && Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
                 // The request may kill the next worker too: other requests get a slot first.
                 queue_wait.give_up_place();
             }

@@ -165,7 +165,7 @@ impl Call {
     fn broken_off(&self) -> Option<PendingEnd> {
         let (exit_watch, since, alone) = (self.lease.exit_watch()?, self.lease.since(), self.is_alone());
         let is_suspect = !self.is_stream() || (alone && since.elapsed() < ALONE_TIME);
-        is_suspect.then(|| PendingEnd::broken_off(exit_watch.clone(), since, alone))
+        is_suspect.then(|| PendingEnd::broken_off(exit_watch.clone(), self.lease.clock(), since, alone))
     }
 
     /// The payer of the slot is told what it has cost. None for a stream, which returned its slot when it began.

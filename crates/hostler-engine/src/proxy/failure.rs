@@ -66,6 +66,11 @@ impl Failure {
         matches!(self, Self::Unprocessed(_))
     }
 
+    /// The member has answered, but not in HTTP. The request is never sent again.
+    pub fn is_bad_answer(&self) -> bool {
+        matches!(self, Self::BadAnswer(_))
+    }
+
     /// It says nothing about the member: there was no connection to it, for a reason of our own.
     pub fn is_by_hostler(&self) -> bool {
         matches!(self, Self::NoDescriptor(_))

@@ -265,3 +265,21 @@ async fn a_post_that_a_worker_has_not_read_before_its_end_goes_to_another() {
     assert_eq!(seen.len(), "/0/1/2".len(), "each once: {seen}");
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_refusal_does_not_wait_a_second_for_the_death_of_a_worker_that_lives() {
+    let app = r"require('http').createServer((req, res) => {
+            if (req.url === '/close') req.socket.destroy();
+            else req.socket.write('HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n');
+        }).listen(3000);";
+    let site = source(app).started().await;
+    for (path, refusal) in [("/close", "worker_lost"), ("/malformed", "bad_answer")] {
+        eventually("a refusal within a second", async || {
+            client(site.address()).await.post(path, "x=1").await.assert_refused(502, refusal);
+            let total = site.access_lines().pop()?["total_ms"].as_f64()?;
+            (total < 1000.0).then_some(())
+        })
+        .await;
+    }
+    site.stop().await;
+}
