@@ -47,6 +47,9 @@ export const reasons = {
     'CPU of Hostler for a refusal (us)': 'It is a small difference of two large figures here, and each request of an overload takes more CPU than one before it; bench/refusals.mjs measures a refusal alone (docs/decisions/0036).',
     'seconds until p99 is back to normal': 'It is counted in whole seconds, and the rounds differ by one.',
   },
+  fair: {
+    'people that are answered (%)': 'One of 660 requests of people got 503 in a round in which the workers did a third less than in the others: the machine had less CPU for a while.',
+  },
   render: {
     'batches/s, a list of 16 homes (243 elements)': 'Most of the time is React\'s, which is the same on both sides.',
     'batches/s, a button (1 element)': 'The way there and back counts here. On an Intel Xeon the rounds were 1.44 to 1.51 (commit d6de9a02); whether the processor or the program makes the difference was not measured.',
