@@ -209,13 +209,10 @@ impl fmt::Display for Refusal {
     #[expect(clippy::too_many_lines, reason = "one text for each refusal")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Head(error @ HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_))) => {
-                write!(f, "{error} (server.max_header_size)")
-            }
-            Self::Head(error @ HeadError::TooManyFields(_)) => {
-                write!(f, "{error} (server.max_header_fields)")
-            }
-            Self::Head(error) => error.fmt(f),
+            Self::Head(error) => match limit_of(error) {
+                Some(limit) => write!(f, "{error} ({limit})"),
+                None => error.fmt(f),
+            },
             Self::Framing(error) => error.fmt(f),
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
@@ -381,11 +378,17 @@ impl From<Failure> for Refusal {
 
 /// What is wrong with an answer. A head that is only too large comes with the setting that allows it.
 fn bad_answer(error: &CallError) -> String {
+    let limit = if let CallError::Head(head) = error { limit_of(head) } else { None };
+    limit.map_or_else(|| error.to_string(), |limit| format!("{error} ({limit})"))
+}
+
+/// The setting that a head has exceeded.
+fn limit_of(error: &HeadError) -> Option<&'static str> {
     match error {
-        CallError::Head(HeadError::TooManyFields(_)) => format!("{error} (server.max_header_fields)"),
-        CallError::Head(HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_))) => {
-            format!("{error} (server.max_header_size)")
+        HeadError::Scan(ScanError::TooLarge(_) | ScanError::StartLineTooLarge(_)) => {
+            Some("server.max_header_size")
         }
-        _ => error.to_string(),
+        HeadError::TooManyFields(_) => Some("server.max_header_fields"),
+        _ => None,
     }
 }
