@@ -130,11 +130,13 @@ impl FairLine {
 }
 
 impl KeyShare {
-    /// Where the key stands, by class.
-    fn places(&self) -> [Option<KeyPlace>; Priority::COUNT] {
-        self.waiting.each_ref().map(|line| {
-            let first = line.first?.ticket.number;
-            Some(KeyPlace { rank: (self.time, first), work: line.work })
+    /// Where the key stands, by class. `None` if none of its requests wait.
+    fn places(&self) -> Option<[Option<KeyPlace>; Priority::COUNT]> {
+        self.is_waiting().then(|| {
+            self.waiting.each_ref().map(|line| {
+                let first = line.first?.ticket.number;
+                Some(KeyPlace { rank: (self.time, first), work: line.work })
+            })
         })
     }
 
@@ -230,8 +232,9 @@ impl FairShares {
     /// The slot of a request came back: it has cost this much.
     pub fn settle(&mut self, charge: Charge, cost: Duration) {
         let waiting: usize = self.lines.iter().map(|line| line.next.len()).sum();
-        self.served += cost.as_nanos().checked_div(waiting as u128).unwrap_or_default();
-        self.flow += cost.as_nanos() / self.active.max(1) as u128;
+        let nanos = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
+        self.served += VirtualTime::from(nanos.checked_div(waiting as u64).unwrap_or_default());
+        self.flow += VirtualTime::from(nanos / self.active.max(1) as u64);
         self.edit(charge.key, |share| {
             if !planted!(LostCorrection) {
                 share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
@@ -245,15 +248,18 @@ impl FairShares {
     /// no more, because time in which requests wait is no rest: their costs bring the pool's time forward.
     pub fn rest(&mut self, now: Instant, slots: usize) {
         let rests = self.lines.iter().all(|line| line.next.is_empty());
-        if rests {
-            let work = now.saturating_duration_since(self.rested).as_nanos() * slots.max(1) as u128;
+        // Many requests come and go at the same moment of the clock: then no time has passed.
+        if rests && now > self.rested {
+            let work = now.duration_since(self.rested).as_nanos() * slots.max(1) as u128;
             self.served += work;
             self.now += work;
-            self.flow = self.now;
             #[cfg(test)]
             {
                 self.forgiven += work;
             }
+        }
+        if rests {
+            self.flow = self.now;
         }
         if rests || !planted!(RestWhileWaiting) {
             // A slot comes back at a time that was perhaps read before the last change.
@@ -301,7 +307,7 @@ impl FairShares {
         let (shares, class) = (&self.shares, priority.index());
         let line = &mut self.lines[class];
         if line.ends.is_none() && !line.next.is_empty() {
-            let end = |key: &FairKey| Some((shares.get(key)?.places()[class]?.end(), *key));
+            let end = |key: &FairKey| Some((shares.get(key)?.places()?[class]?.end(), *key));
             line.ends = Some(line.next.iter().filter_map(|(_, key)| end(key)).collect());
         }
     }
@@ -316,7 +322,7 @@ impl FairShares {
             let keys = own.filter(|line| !line.is_empty()).count();
             assert_eq!(line.next.len(), keys);
             for (rank, key) in line.next.iter() {
-                let place = self.shares[key].places()[index].unwrap();
+                let place = self.shares[key].places().unwrap()[index].unwrap();
                 assert_eq!(place.rank, *rank);
                 assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&(place.end(), *key))));
             }
@@ -363,13 +369,19 @@ impl FairShares {
         let begin = self.begin_of_newcomers();
         let Self { shares, now, served, active, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        let (before, was_idle) = (share.places(), share.is_idle());
+        let was_idle = share.is_idle();
+        let before = share.places();
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
         change(share);
-        for (line, (from, to)) in lines.iter_mut().zip(before.into_iter().zip(share.places())) {
-            if from != to {
-                line.change(key, from, to, begin);
+        let after = share.places();
+        // Mostly no request of the key waits, neither before nor after.
+        if before.is_some() || after.is_some() {
+            let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+            for (line, (from, to)) in lines.iter_mut().zip(before.into_iter().zip(after)) {
+                if from != to {
+                    line.change(key, from, to, begin);
+                }
             }
         }
         *active = *active + usize::from(was_idle) - usize::from(share.is_idle());

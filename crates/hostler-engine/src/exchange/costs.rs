@@ -72,9 +72,10 @@ pub struct LedgerRow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spans {
     sums: [SlidingSum; 3],
-    /// What is not in the sums yet, and when the first of it came.
+    /// What is not in the sums yet, when the first of it came, and until when more is added to it.
     gathered: Cost,
     since: Instant,
+    until: Instant,
 }
 
 /// A sum over a span that moves with time: the current piece, and the part of the one before that the span still covers.
@@ -91,8 +92,8 @@ struct SlidingSum {
 pub(super) struct KeyCostTable {
     keys: HashMap<u64, KeyCost>,
     all: Spans,
-    /// When keys were dropped last.
-    dropped: Option<Instant>,
+    /// Until when there are more keys than places: for a minute after keys were dropped.
+    crowded_until: Option<Instant>,
     /// How many requests of unknown keys have come while there were more keys than places.
     unknown: u64,
 }
@@ -113,12 +114,12 @@ pub(super) struct KeyCost {
 impl KeyCostTable {
     /// Nothing has cost anything yet.
     pub fn new(now: Instant) -> Self {
-        Self { keys: HashMap::new(), all: Spans::new(now), dropped: None, unknown: 0 }
+        Self { keys: HashMap::new(), all: Spans::new(now), crowded_until: None, unknown: 0 }
     }
 
     /// Whether a request of a key that is not known here shall bring it in. Asked once for each request.
     pub fn wants(&mut self, now: Instant) -> bool {
-        if self.dropped.is_none_or(|at| now.saturating_duration_since(at) >= MINUTE) {
+        if self.crowded_until.is_none_or(|until| now >= until) {
             return true;
         }
         // Multiplied by the golden ratio: requests that come in a fixed pattern must not miss it each time.
@@ -150,7 +151,7 @@ impl KeyCostTable {
         for (_, key) in &costs[..MOST_KEYS / 2] {
             self.keys.remove(key);
         }
-        self.dropped = Some(now);
+        self.crowded_until = Some(now + MINUTE);
     }
 
     /// The keys with the most of this in the last minute, most first, and what all keys have of it.
@@ -194,19 +195,19 @@ impl Spans {
             before: Cost::default(),
             current: Cost::default(),
         });
-        Self { sums, gathered: Cost::default(), since: now }
+        Self { sums, gathered: Cost::default(), since: now, until: now + GATHERED }
     }
 
     /// Empty sums, whose pieces begin when those of `self` do: with other pieces, a part could be more than the whole.
     fn anew(&self, now: Instant) -> Self {
         let empty = |sum: SlidingSum| SlidingSum { before: Cost::default(), current: Cost::default(), ..sum };
-        Self { sums: self.sums.map(|sum| empty(sum.moved(now))), gathered: Cost::default(), since: now }
+        Self { sums: self.sums.map(|sum| empty(sum.moved(now))), ..Self::new(now) }
     }
 
     pub fn add(&mut self, cost: Cost, now: Instant) {
-        if now.saturating_duration_since(self.since) >= GATHERED {
+        if now >= self.until {
             self.sums = [0, 1, 2].map(|span| self.whole(span));
-            (self.gathered, self.since) = (Cost::default(), now);
+            (self.gathered, self.since, self.until) = (Cost::default(), now, now + GATHERED);
         }
         self.gathered = self.gathered.with(cost);
     }

@@ -1,6 +1,5 @@
 //! The ledger of a pool: what its requests have cost by route and by release. Knows no queue and no workers.
 
-use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,10 +10,9 @@ use hostler_dispatch::{IdlePayer, Payer, SlotCost};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::buckets::BucketCharge;
 use super::clock;
 use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
-use super::key_costs::{FairCharge, KeyCosts};
+use super::key_costs::KeyCosts;
 use super::log_facts::Counters;
 
 /// What a request has cost is added to the sums within this many milliseconds of the next one, or when the status is read. Then most
@@ -84,13 +82,6 @@ struct PendingCost {
     cpu: AtomicU64,
     /// When it was added to the sums, in milliseconds since the ledger began.
     added: AtomicU64,
-}
-
-/// All that pay for one request: its route, its key in a fair pool, and its buckets of worker time.
-struct RequestAccount {
-    route: Arc<RouteAccount>,
-    charge: Option<Arc<FairCharge>>,
-    buckets: Box<[BucketCharge]>,
 }
 
 impl Ledger {
@@ -170,33 +161,19 @@ impl RouteAccount {
         Arc::new(Self { ledger: ledger.clone(), pending, counters: counters.clone() })
     }
 
-    /// Who pays for a request of this route, under this key of a fair pool, and from these buckets of rate limits.
-    pub fn payer(
-        self: &Arc<Self>,
-        charge: Option<&Arc<FairCharge>>,
-        buckets: &[BucketCharge],
-    ) -> Arc<dyn Payer> {
-        if charge.is_none() && buckets.is_empty() {
-            return self.clone();
-        }
-        Arc::new(RequestAccount { route: self.clone(), charge: charge.cloned(), buckets: buckets.into() })
-    }
-
     /// A request of this route has ended, after this time in the queue.
-    pub fn end(&self, charge: Option<&FairCharge>, queue: Duration, is_refused: bool) {
-        let (now, pending) = (clock::now(), &self.pending);
+    pub(super) fn count(&self, queue: Duration, is_refused: bool, now: Instant) {
+        let pending = &self.pending;
         pending.requests.fetch_add(1, Ordering::Relaxed);
         add(&pending.queue, queue);
         if is_refused {
             pending.refused.fetch_add(1, Ordering::Relaxed);
         }
         self.take_in_if_due(now);
-        if let Some(charge) = charge {
-            charge.end(queue, is_refused, now);
-        }
     }
 
-    fn pay_at(&self, release: u64, cost: SlotCost, now: Instant) -> Cost {
+    /// A slot of a request has cost this much. Returns it as a cost of the ledger.
+    pub(super) fn pay_at(&self, release: u64, cost: SlotCost, now: Instant) -> Cost {
         let pending = &self.pending;
         if pending.release.load(Ordering::Relaxed) != release {
             self.ledger.take_in(pending, now);
@@ -267,32 +244,10 @@ impl IdlePayer for Ledger {
     }
 }
 
-impl Payer for RequestAccount {
-    fn pay(&self, release: u64, cost: SlotCost) {
-        let now = clock::now();
-        let of_key = self.route.pay_at(release, cost, now);
-        if let Some(charge) = &self.charge {
-            charge.pay(of_key, now);
-        }
-        self.buckets.iter().for_each(|bucket| bucket.settle(cost.hold, now));
-    }
-
-    fn pay_besides(&self, charged: Duration) {
-        if let Some(charge) = &self.charge {
-            charge.pay_besides(charged, clock::now());
-        }
-    }
-}
-
-impl fmt::Debug for RequestAccount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestAccount").field("route", &self.route.pending.route).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::key_costs::KeyName;
+    use super::super::request_account::FairCharge;
     use super::*;
 
     fn account(ledger: &Arc<Ledger>, route: &str) -> Arc<RouteAccount> {
@@ -308,7 +263,8 @@ mod tests {
         let ledger = Arc::new(Ledger::new(Instant::now()));
         let keys = Arc::new(KeyCosts::new(Instant::now()));
         let (pages, api) = (account(&ledger, "a/*"), account(&ledger, "a/api/*"));
-        let charge = Arc::new(FairCharge::new(keys.clone(), 7, KeyName::Crawler("Robot".into())));
+        let charge =
+            Arc::new(FairCharge::new(keys.clone(), 7, KeyName::Crawler("Robot".into()), Some(pages.clone())));
         pages.payer(Some(&charge), &[]).pay(0, cost(40, Some(30)));
         pages.end(Some(&charge), Duration::from_millis(5), false);
         api.payer(None, &[]).pay(1, cost(200, Some(10)));

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::buckets::BucketCharge;
 use super::durations::{Durations, DurationsView, RequestKind};
 use super::expected_cost::ExpectedCost;
-use super::key_costs::FairCharge;
+use super::request_account::FairCharge;
 
 /// Facts for the log: where an exchange went and how it ended.
 #[derive(Debug, Clone, Default)]

@@ -89,13 +89,13 @@ impl RequestKeys {
     /// The first entry of the list that the request has. To be asked once for each request.
     pub fn of<'a>(&'a self, exchange: &'a Exchange) -> KeyPart<'a> {
         let fields = &exchange.head.fields;
-        let client = self.client.of(exchange.client.ip);
+        let client = || self.client.of(exchange.client.ip);
         let mut has_other_name = false;
         let of = |by: &'a FairBy| match by {
-            FairBy::Client => Some(KeyPart::Network(client)),
+            FairBy::Client => Some(KeyPart::Network(client())),
             FairBy::Crawler => {
                 let name = crawler::of(fields).map(AnyCase)?;
-                has_other_name = !self.names.as_ref()?.is_first(client, &name);
+                has_other_name = !self.names.as_ref()?.is_first(client(), &name);
                 (!has_other_name).then_some(KeyPart::Crawler(name))
             }
             FairBy::Header(name) => header(fields, name).map(|value| KeyPart::Header(name, value)),

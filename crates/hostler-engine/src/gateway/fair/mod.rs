@@ -61,7 +61,8 @@ impl FairKeys {
         }
         let part = self.from.of(exchange);
         let (key, name) = (self.hasher.hash_one(&part), self.from.name(&part));
-        exchange.log_facts.fair = Some(Arc::new(FairCharge::new(self.costs.clone(), key, name)));
+        let charge = FairCharge::new(self.costs.clone(), key, name, exchange.account.clone());
+        exchange.log_facts.fair = Some(Arc::new(charge));
         FairKey::of(key)
     }
 
