@@ -177,10 +177,11 @@ impl<E> PoolState<E> {
 
     /// A slot comes back normally.
     pub fn release(&mut self, grant: &Grant<E>, now: Instant) {
-        self.settle(grant, now.saturating_duration_since(grant.since));
+        let hold = now.saturating_duration_since(grant.since);
+        self.settle(grant, hold);
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.is_present(grant) {
-            self.admission.observe(self.roster.kind(grant), now.saturating_duration_since(grant.since));
+            self.admission.observe(self.roster.kind(grant), hold);
         }
         self.roster.release(grant, now);
     }

@@ -173,9 +173,11 @@ impl Call {
         if self.is_stream() {
             return None;
         }
-        let hold = now.saturating_duration_since(self.lease.since());
-        self.lease.meter.record_slot_hold(self.thread, hold);
-        Some(self.lease.settle(now).unwrap_or(SlotCost { hold, cpu: None }))
+        let since = self.lease.since();
+        let unpaid = || SlotCost { hold: now.saturating_duration_since(since), cpu: None };
+        let cost = self.lease.settle(now).unwrap_or_else(unpaid);
+        self.lease.meter.record_slot_hold(self.thread, cost.hold);
+        Some(cost)
     }
 
     /// Notes for the log which side ended the stream. `side` has ended it unless Hostler has. None if the answer is no stream.
