@@ -136,6 +136,22 @@ test('on each system npm installs the package of that system only, and the launc
   }
 });
 
+test('a release publishes each package that is not private, with the version of the program', async () => {
+  const version = /^version = "(.*)"$/m.exec(await readFile(join(root, 'Cargo.toml'), 'utf8'))[1];
+  const workflow = await readFile(join(root, '.github/workflows/release.yml'), 'utf8');
+  const packages = [];
+  for (const name of await readdir(join(root, 'packages'))) {
+    const about = JSON.parse(await readFile(join(root, 'packages', name, 'package.json'), 'utf8'));
+    if (about.private) continue;
+    packages.push(about.name);
+    assert.equal(about.version, version, about.name);
+    assert.ok(workflow.includes(`npm pack --workspace ${about.name} --pack-destination dist`), about.name);
+    // npm writes @hostler/render as hostler-render-0.1.0.tgz.
+    assert.match(workflow, new RegExp(`for package in .* dist/${about.name.replace('@', '').replace('/', '-')}-\\*\\.tgz[ ;]`), about.name);
+  }
+  assert.deepEqual(packages, ['@hostler/render']);
+});
+
 test('the tar archive and the npm package have man pages and completions that work', async () => {
   const unpacked = join(folder, 'usr-local');
   await mkdir(unpacked);
