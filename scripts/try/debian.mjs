@@ -53,8 +53,10 @@ async function tryPackage(system, deb) {
   runIn(system, ['apt-get', 'remove', '--yes', 'hostler']);
   expect('the program after "apt remove"', String(existsSync(join(system, 'usr/bin/hostler'))), /false/);
   expect('the configuration after "apt remove"', String(existsSync(join(system, CONFIG))), /true/);
+  mkdirSync(join(system, 'var/log/hostler'), { recursive: true });
   runIn(system, ['apt-get', 'purge', '--yes', 'hostler']);
   expect('the configuration after "apt purge"', String(existsSync(join(system, CONFIG))), /false/);
+  expect('the logs after "apt purge"', String(existsSync(join(system, 'var/log/hostler'))), /false/);
 }
 
 /** `hostler run -- node server.js` with the Node that tests have, because an old Debian has an old Node. */
