@@ -64,6 +64,7 @@ function present(dialog, { title, text, name, secret, yes }) {
   at('ask-name').textContent = name ?? '';
   at('ask-label').hidden = !name;
   at('ask-input').type = secret ? 'password' : 'text';
+  at('ask-input').autocomplete = secret ? 'current-password' : 'off';
   at('ask-input').value = '';
   at('ask-result').textContent = '';
   at('ask-yes').textContent = yes;
@@ -81,7 +82,11 @@ function shown(dialog, question) {
     };
     at('ask-no').onclick = () => finish(null);
     dialog.oncancel = () => resolve(null);
-    at('ask-input').onkeydown = (event) => event.key === 'Enter' && at('ask-yes').click();
+    // Enter. Browsers expect a password field in a form, with the name of its user.
+    at('ask-form').onsubmit = (event) => {
+      event.preventDefault();
+      at('ask-yes').click();
+    };
     at('ask-yes').onclick = async () => {
       const typed = at('ask-input').value.trim();
       if (!question.act) return finish(typed || null);
