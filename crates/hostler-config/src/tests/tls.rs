@@ -8,6 +8,26 @@ use crate::Tls;
 
 const PING: &str = "[[routes]]\nmatch = \"*\"\nrespond = \"pong\"\n";
 
+/// RSA with 1024 bits.
+const WEAK_KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MIICdQIBADANBgkqhkiG9w0BAQEFAASCAl8wggJbAgEAAoGBAKbAeqbvnr11mZ+g
+C+6MzFUay7cTkkPfVlLGpFMHdJjTtswQwXQdjxq0VRQKalrQ/7HKKmbNC6gi8S3l
+4rlvKSDZNd8J9jDvD/QkDaq3hS6YWIllSv0kKgYgs+7XUOuuStoEG3GjvJ3SN6xt
+pneLEWewoYFZD84OSJS0d6UZ9683AgMBAAECgYBN7f5kLfAd0uvssbthzONhkphK
+AxeEKMgK/1KkiwNuuOLhE6OVRIswi76HEycJMkuNJ1IRoRolhc75CEqhJtYtBrem
+rMbQY3c/Rd7Wv2W7CKMS8SsQhOmQmmA0yct9rtiUVb+BLfF3SQGmkSnE2QiDiiNa
+deMw+Z9hUdFOG/cngQJBAM8jZ1xzc3jNZjT8jKw4mv22RTOhlOhVjFPmbb1RE5QS
+t/jwXrFfooyWWrJ8QbIyrSH9i8wTUrOnb3IS1yuf1IcCQQDOFjvcmyMDhPa9CGLU
+3Y6i10MOI333NQTZqvl6jYodtfu+LB6RyQc4cxWYH7IHbnRTI1587KTWkHiZVQ7Q
+k6vRAkBCoebsDI+Gurw4K02tUQA6wVl9hGr8WhisHKIMlnov1d2sjNZJRLRreSpv
+5BzWEAs1tfQ0j7q45BGrpnflJqMdAkBOvywshZMBe0MUxCmPkQE5s+tJccJmPXoW
++j/N1luaMrl41z7vEdOSfFcaA7JxKIGGaxNlxL7PxfBvFpNMm8ChAkAA23HgUkzq
+WHzFZwmLxgK0p+WQcIovXk5UjfjxktWVoEawxD03g9XsTsIlgkVTJVmfKJWmX2SS
+H85/Dct7o43O
+-----END PRIVATE KEY-----
+";
+
 /// A site with a few good and bad files.
 fn with_files(text: &str) -> Site {
     let site = site(&format!("{text}\n{PING}"));
@@ -29,6 +49,8 @@ fn with_files(text: &str) -> Site {
         ("half.pem", broken_off),
         ("empty.pem", "nothing\n"),
         ("encrypted.key", encrypted),
+        ("weak.key", WEAK_KEY),
+        ("strange.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
         ("noise.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
     ] {
         std::fs::write(site.folder().join(name), text).unwrap();
@@ -118,6 +140,22 @@ fn a_certificate_that_clients_reject_causes_a_warning() {
         &pair("nameless.pem", "nameless.key"),
         expect![
             "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: has no host name (subjectAltName), so clients will not accept it"
+        ],
+    );
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_reported_with_those_that_can() {
+    check(
+        &pair("a.pem", "weak.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/weak.key: this RSA key cannot be used: it must have 2048 to 8192 bits; make a new key and get a certificate for it"
+        ],
+    );
+    check(
+        &pair("a.pem", "strange.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/strange.key: this private key cannot be used: it must be an RSA key of 2048 to 8192 bits, an ECDSA key of P-256, P-384 or P-521, or an Ed25519 key"
         ],
     );
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 use webpki::{EndEntityCert, KeyUsage};
@@ -68,8 +68,7 @@ impl Certificate {
         let refuse_cert = |why: String| LoadError::Cert(FileError::new(&files.cert, why));
         let refuse_key = |why: String| LoadError::Key(FileError::new(&files.key, why));
         let (names, valid) = read(&chain[0]).map_err(|error| refuse_cert(unreadable(&error)))?;
-        let key = any_supported_type(&key)
-            .map_err(|error| refuse_key(format!("this private key cannot be used: {error}")))?;
+        let key = any_supported_type(&key).map_err(|_| refuse_key(unusable(&key).into()))?;
         let key = CertifiedKey::new(chain, key);
         match key.keys_match() {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
@@ -93,6 +92,18 @@ impl Certificate {
             }
             _ => None,
         }
+    }
+}
+
+/// The library says only that it could not use the key.
+fn unusable(key: &PrivateKeyDer<'_>) -> &'static str {
+    /// 1.2.840.113549.1.1.1 (RFC 8017 appendix C).
+    const RSA: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
+    let names_rsa = key.secret_der().windows(RSA.len()).any(|part| part == RSA);
+    if names_rsa || matches!(key, PrivateKeyDer::Pkcs1(_)) {
+        "this RSA key cannot be used: it must have 2048 to 8192 bits; make a new key and get a certificate for it"
+    } else {
+        "this private key cannot be used: it must be an RSA key of 2048 to 8192 bits, an ECDSA key of P-256, P-384 or P-521, or an Ed25519 key"
     }
 }
 
