@@ -106,10 +106,20 @@ fn write_pool(out: &mut String, pool: &Value) {
         Some(workers) => write_workers(out, array(workers), array(&pool["spares"])),
         None => write_members(out, array(&pool["members"])),
     }
+    write_rate_limit(out, "", &pool["rate_limit"]);
     write_ledger(out, &pool["ledger"]);
     for kept_off in array(&pool["kept_off"]) {
         let left = millis(&kept_off["for_ms"]);
         let _ = writeln!(out, "  kept off for {left}: {}", line(&kept_off["request"]));
+    }
+}
+
+/// A limit, also one that only counts.
+fn write_rate_limit(out: &mut String, of: &str, limit: &Value) {
+    if limit.is_object() {
+        let would = if_any(&limit["would_refuse"], " would have been refused");
+        let refused = if_any(&limit["refused"], " refused");
+        let _ = writeln!(out, "  rate limit{of}: {}{refused}{would}", line(&limit["limit"]));
     }
 }
 
@@ -278,6 +288,9 @@ fn write_routes(out: &mut String, status: &Value) {
     rows.push(row("(none)", "", &status["unrouted"]));
     out.push('\n');
     write_rows(out, &rows);
+    for route in array(&status["routes"]) {
+        write_rate_limit(out, &format!(" of {}", text(&route["pattern"])), &route["rate_limit"]);
+    }
 }
 
 fn by_reason(counts: &Value) -> String {

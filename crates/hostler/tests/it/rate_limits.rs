@@ -166,6 +166,9 @@ async fn a_dry_run_refuses_nothing_and_the_log_and_the_status_say_what_it_would_
     assert_eq!((&line["would_refuse"], &line["refusal"]), (&"rate_limited".into(), &serde_json::Value::Null));
     let limit = site.status().await["routes"][0]["rate_limit"].clone();
     assert_eq!((&limit["refused"], &limit["would_refuse"]), (&0.into(), &2.into()));
+    let table = site.command(&["status"]).await.assert_exit(0).stdout.clone();
+    let line = "rate limit of *: 1 request in 1h for each client, dry run, 2 would have been refused\n";
+    assert!(table.contains(line), "{table}");
 }
 
 #[tokio::test]
