@@ -167,10 +167,11 @@ async fn serve(
     ending.outcome()
 }
 
-/// Tells the service manager that requests are served: when each pool has a ready worker. A pool whose worker fails does not hold up the others, and
-/// a manager does not wait for ever. The workers of a successor are ready already.
+/// Tells the service manager that this process lives, and that requests are served: when each pool has a ready worker. A pool whose
+/// worker fails does not hold up the others, and a manager does not wait for ever. The workers of a successor are ready already.
 fn tell_when_ready(running: &Arc<RunningServer>, notify: &Notify, is_successor: bool) -> JoinHandle<()> {
     let (running, notify) = (running.clone(), notify.clone());
+    tokio::spawn(notify.clone().keep_alive());
     tokio::spawn(async move {
         if !is_successor {
             let pools = running.pools.load_full();

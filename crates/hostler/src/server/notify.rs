@@ -3,6 +3,8 @@
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use tokio::time::{MissedTickBehavior, interval};
+
 use super::environment::Environment;
 
 /// How long a service manager that does not read may block this process.
@@ -10,7 +12,11 @@ const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// The socket of the service manager, if there is one.
 #[derive(Clone, Debug)]
-pub(super) struct Notify(Option<SocketAddr>);
+pub(super) struct Notify {
+    socket: Option<SocketAddr>,
+    /// The manager takes the service for hung if it hears nothing for so long.
+    watchdog: Option<Duration>,
+}
 
 impl Notify {
     /// From NOTIFY_SOCKET: a path, or an abstract name after an `@`.
@@ -19,7 +25,22 @@ impl Notify {
             Some(name) => abstract_address(name),
             None => SocketAddr::from_pathname(name).ok(),
         });
-        Self(address)
+        // WATCHDOG_PID is not looked at: after an upgrade it names the process before.
+        let watchdog = environment.get("WATCHDOG_USEC").and_then(|usec| usec.parse().ok());
+        let watchdog = watchdog.filter(|usec| *usec > 0).map(Duration::from_micros);
+        Self { watchdog: watchdog.filter(|_| address.is_some()), socket: address }
+    }
+
+    /// Tells the manager regularly, for the life of the program, that the runtime runs its tasks. Begins at once.
+    pub async fn keep_alive(self) {
+        let Some(limit) = self.watchdog else { return };
+        // sd_watchdog_enabled(3) asks for half of the limit.
+        let mut ticks = interval((limit / 2).max(Duration::from_millis(1)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.send("WATCHDOG=1");
+        }
     }
 
     /// Requests are served.
@@ -38,7 +59,7 @@ impl Notify {
 
     /// Errors are ignored: nothing could be done about them. A manager with a full queue is waited for up to the limit.
     fn send(&self, text: &str) {
-        let Some(address) = &self.0 else { return };
+        let Some(address) = &self.socket else { return };
         let _ = UnixDatagram::unbound().and_then(|socket| {
             socket.set_write_timeout(Some(TIME_LIMIT))?;
             socket.send_to_addr(text.as_bytes(), address)
@@ -91,5 +112,32 @@ mod tests {
             assert_eq!(next(), "STOPPING=1");
         }
         Notify::of(&Environment::new()).ready();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watchdog_hears_twice_within_its_limit_that_the_program_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let with = |usec: &str| {
+            let variables = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", usec)];
+            Notify::of(&variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+        };
+        let beats = |usec: &'static str| {
+            let alive = tokio::time::timeout(Duration::from_secs(59), with(usec).keep_alive());
+            let socket = &socket;
+            async move {
+                let _ = alive.await;
+                let mut text = [0; 100];
+                std::iter::from_fn(|| socket.recv(&mut text).ok().map(|length| text[..length].to_vec()))
+                    .inspect(|text| assert_eq!(text, b"WATCHDOG=1"))
+                    .count()
+            }
+        };
+        assert_eq!(beats("30000000").await, 4);
+        for off in ["0", "no number"] {
+            assert_eq!(beats(off).await, 0, "{off}");
+        }
     }
 }
