@@ -86,7 +86,9 @@ pub fn program(name: &str, cwd: &Path, path: Option<&str>) -> Result<(), String>
             Err(why) => refused = refused.or(Some(why)),
         }
     }
-    Err(refused.unwrap_or_else(|| format!("there is no program {name:?} in PATH")))
+    let is_line = name.contains(' ');
+    let help = if is_line { "; in a list, the program and each argument are items of their own" } else { "" };
+    Err(refused.unwrap_or_else(|| format!("there is no program {name:?} in PATH{help}")))
 }
 
 fn executable(path: &Path) -> Result<(), String> {

@@ -208,10 +208,29 @@ fn parse(document: &mut Document, report: &mut Report) -> file::File {
         let path = key_path(&track.path());
         let written = document.original(&path);
         let why = error.message().replace("a sequence", "a list").replace("a map", "a table");
-        report.error(document.place_of_value(&path), format!("{written}: {why}"));
+        let help = written_otherwise(document.values(), &path);
+        report.error(document.place_of_value(&path), format!("{written}: {why}{help}"));
         if !document.drop_value(&path) {
             return file::File::default();
         }
+    }
+}
+
+/// How to write a section that was written with the brackets of another kind of section.
+fn written_otherwise(values: &toml::Table, path: &KeyPath) -> &'static str {
+    match (&*path.to_string(), values.get("pools"), values.get("routes")) {
+        ("routes", _, Some(toml::Value::Table(_))) => "; write [[routes]] for each route, with two brackets",
+        ("pools", Some(toml::Value::Array(_)), _) => {
+            "; write [pools.NAME] for each pool, for example [pools.web]"
+        }
+        (key, Some(toml::Value::Table(pools)), _)
+            if key
+                .strip_prefix("pools.")
+                .is_some_and(|name| pools.get(name).is_some_and(|it| !it.is_table())) =>
+        {
+            "; a pool has a name: write [pools.NAME] above its keys, for example [pools.web]"
+        }
+        _ => "",
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value as Schema;
 use toml::Value;
 
-use super::document::{Document, KeyPath};
+use super::document::{Document, KeyPath, PathStep};
 use super::error::{Report, nearest};
 use super::schema;
 
@@ -39,8 +39,8 @@ fn compare(schema: &Schema, value: &Value, path: &KeyPath, wrong: &mut Vec<(KeyP
                 match schema::property(schema, key) {
                     Some(schema) => compare(schema, value, &path.key(key), wrong),
                     None => {
-                        let help = below(schema, key, path)
-                            .unwrap_or_else(|| help(key, &schema::known_keys(schema)));
+                        let help =
+                            below(schema, key, path).unwrap_or_else(|| help(schema, key, &path.key(key)));
                         wrong.push((path.key(key), Problem::UnknownKey(help)));
                     }
                 }
@@ -78,11 +78,44 @@ fn below(root: &Schema, key: &str, path: &KeyPath) -> Option<String> {
     sections.into_iter().find(has_key).map(|section| format!("; did you mean \"{section}.{key}\"?"))
 }
 
-fn help(key: &str, known: &[&str]) -> String {
-    match nearest(key, known.iter().copied()) {
-        Some(near) => format!("; did you mean \"{near}\"?"),
-        None => format!("; the keys of this table are {}", known.join(", ")),
+fn help(table: &Schema, key: &str, path: &KeyPath) -> String {
+    let known = schema::known_keys(table);
+    if let Some(near) = nearest(key, known.iter().copied()) {
+        return format!("; did you mean \"{near}\"?");
     }
+    // Programs are configured with a port elsewhere, and a pool has one, too.
+    if path.to_string() == "server.port" {
+        return "; did you mean \"listen\"?".into();
+    }
+    let homes = if is_in_section(path) { homes(schema::of_file(), key) } else { Vec::new() };
+    match homes.is_empty() {
+        true => format!("; the keys of this table are {}", known.join(", ")),
+        false => format!("; it is a key of {}", homes.join(" and ")),
+    }
+}
+
+/// Whether a key is directly in a section such as `[server]`, `[pools.web]` or `[[routes]]`, and not in a table of it.
+fn is_in_section(path: &KeyPath) -> bool {
+    match &*path.0 {
+        [_] | [_, _] => true,
+        [PathStep::Key(section), _, _] => section == "pools" || section == "routes",
+        _ => false,
+    }
+}
+
+/// The sections with this key, as they are written.
+fn homes(root: &Schema, key: &str) -> Vec<String> {
+    let has_key = |table: Option<&Schema>| table.is_some_and(|it| schema::known_keys(it).contains(&key));
+    let home = |section: &str| {
+        let written = schema::property(root, section)?;
+        match () {
+            () if has_key(Some(written)) => Some(format!("[{section}]")),
+            () if has_key(schema::free_names(written)) => Some(format!("[{section}.NAME]")),
+            () if has_key(schema::item(written)) => Some(format!("[[{section}]]")),
+            () => None,
+        }
+    };
+    schema::known_keys(root).into_iter().filter_map(home).collect()
 }
 
 fn no_choice(text: &str, choices: &[&str]) -> String {

@@ -41,6 +41,41 @@ fn an_unknown_key_is_reported_with_all_known_keys() {
 }
 
 #[test]
+fn a_key_in_another_section_is_reported_with_its_section() {
+    check(
+        "max_age = \"1h\"\n[server]\nport = 80\nworkers = 2\n[pools.web]\ncommand = \"node a.js\"\nmax_body_size = \"1MB\"\nmatch = \"*\"\n",
+        expect![[r#"
+            hostler.toml:1:1: unknown key "max_age"; did you mean "geo.max_age"?
+            hostler.toml:3:1: unknown key "server.port"; did you mean "listen"?
+            hostler.toml:4:1: unknown key "server.workers"; it is a key of [pools.NAME]
+            hostler.toml:7:1: unknown key "pools.web.max_body_size"; it is a key of [server] and [[routes]] and [registrar]
+            hostler.toml:8:1: unknown key "pools.web.match"; it is a key of [[routes]]"#]],
+    );
+}
+
+#[test]
+fn a_section_with_the_wrong_brackets_is_reported_with_the_right_ones() {
+    check(
+        "[routes]\nmatch = \"*\"\n",
+        expect![
+            "hostler.toml:1:1: routes: invalid type: map, expected a list; write [[routes]] for each route, with two brackets"
+        ],
+    );
+    check(
+        "[[pools]]\nname = \"web\"\n",
+        expect![
+            "hostler.toml:1:1: pools: invalid type: sequence, expected a table; write [pools.NAME] for each pool, for example [pools.web]"
+        ],
+    );
+    check(
+        "[pools]\ncommand = \"node a.js\"\n",
+        expect![[
+            r#"hostler.toml:2:11: pools.command: invalid type: string "node a.js", expected a table; a pool has a name: write [pools.NAME] above its keys, for example [pools.web]"#
+        ]],
+    );
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_reported_with_the_expected_type() {
     check(
         "[server]\nthreads = \"two\"\n[pools.web]\ncommand = 5\nmembers = \"x\"\nqueue = 3\n",

@@ -77,7 +77,7 @@ fn errors_name_the_variable_or_the_flag() {
         .flag("pools.wbe.workers", "2")
         .says(expect![[r#"
             --pools.wbe.workers: pools.wbe: a pool needs command (to start workers) or members; did you mean "web"?
-            --routes.0.pool: routes: invalid type: map, expected a list
+            --routes.0.pool: routes: invalid type: map, expected a list; write [[routes]] for each route, with two brackets
             --server.bdy-timeout: unknown key "server.bdy_timeout"; did you mean "body_timeout"?
             --server.body-timeout: server.body_timeout: "5" has no unit; write "5s" for seconds or "5ms"
             HOSTLER_ROUTES: routes: not valid TOML: unclosed array, expected `]`
