@@ -82,8 +82,9 @@ function shown(dialog, question) {
     };
     at('ask-no').onclick = () => finish(null);
     dialog.oncancel = () => resolve(null);
-    // Enter. Browsers expect a password field in a form, with the name of its user.
-    at('ask-form').onsubmit = (event) => {
+    at('ask-input').onkeydown = (event) => {
+      if (event.key !== 'Enter') return;
+      // The same key must not press a button of the dialog that is shown next.
       event.preventDefault();
       at('ask-yes').click();
     };
