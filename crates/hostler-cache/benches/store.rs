@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foyer_memory::{CacheBuilder, EvictionConfig, LfuConfig, S3FifoConfig, SieveConfig};
-use hostler_cache::{Cache, Entry, Freshness, Moment, Vary};
+use hostler_cache::{Cache, Entry, FetchMark, Freshness, Moment, Vary};
 use moka::policy::EvictionPolicy;
 
 /// How many keys exist, and how many of them fit into a store on average.
@@ -65,7 +65,7 @@ impl Store for Cache<()> {
             body: Bytes::from_static(&BODY[..size]),
             freshness,
             vary: Vary::default(),
-            asked: Moment(1).into(),
+            asked: FetchMark::default(),
             tags: Box::default(),
             forms: Box::default(),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Freshness, Moment, Vary};
+use crate::{Freshness, Moment, Tick, Vary};
 
 /// What an entry needs besides its head, body, labels and key, in bytes: the entry itself, what the store keeps for each
 /// key, and what the allocator rounds up. Measured; `crates/hostler/tests/weight.rs` checks it.
@@ -42,14 +42,18 @@ pub struct Entry<H> {
 pub struct FetchMark {
     /// The time by the clock of the Hostler that requested it.
     pub at: Moment,
+    /// The same by the clock of this process that is never set back. Zero for an entry of another Hostler.
+    #[serde(skip)]
+    pub tick: Tick,
     /// How far that Hostler had read the shared purge log. `None`: not at all, so other Hostlers must not use the
     /// response.
     pub under: Option<Under>,
 }
 
-impl From<Moment> for FetchMark {
-    fn from(at: Moment) -> Self {
-        Self { at, under: None }
+impl FetchMark {
+    /// The mark for a response that is requested now.
+    pub fn now(under: Option<Under>) -> Self {
+        Self { at: Moment::now(), tick: Tick::now(), under }
     }
 }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use crate::Moment;
+use crate::Tick;
 
 type Map<V> = HashMap<Arc<[u8]>, V, foldhash::quality::RandomState>;
 
@@ -35,13 +35,13 @@ struct FlightShard<T> {
     /// The number of the latest flight.
     latest: u64,
     /// Keys whose responses cannot be shared, and until when this is assumed.
-    alone: Map<Moment>,
+    alone: Map<Tick>,
 }
 
 /// A fetch under way. A later one for the same key has another number.
 struct NumberedCourse<T> {
     number: u64,
-    begun: Moment,
+    begun: Tick,
     course: FlightCourse<T>,
 }
 
@@ -107,7 +107,7 @@ impl<T: Clone> Flights<T> {
     }
 
     /// Joins the flight of this key, or starts one.
-    pub fn join(self: &Arc<Self>, key: &[u8], now: Moment) -> FlightRole<T> {
+    pub fn join(self: &Arc<Self>, key: &[u8], now: Tick) -> FlightRole<T> {
         self.join_unless(key, now, |_| false)
     }
 
@@ -116,8 +116,8 @@ impl<T: Clone> Flights<T> {
     pub fn join_unless(
         self: &Arc<Self>,
         key: &[u8],
-        now: Moment,
-        is_void: impl FnOnce(Moment) -> bool,
+        now: Tick,
+        is_void: impl FnOnce(Tick) -> bool,
     ) -> FlightRole<T> {
         let mut shard = self.shard(key);
         if let Some(until) = shard.alone.get(key) {
@@ -190,7 +190,7 @@ impl<T: Clone> Flight<T> {
     }
 
     /// Ends the flight for all waiting requests. A later request finds the response in memory or starts its own flight.
-    pub fn settle(mut self, outcome: FlightOutcome<T>, now: Moment) {
+    pub fn settle(mut self, outcome: FlightOutcome<T>, now: Tick) {
         if matches!(outcome, FlightOutcome::Failed) && !self.is_second {
             self.is_second = true;
             return self.hand_on();
@@ -255,7 +255,7 @@ impl<T> FlightShard<T> {
         Self { flights: HashMap::default(), set_aside: HashMap::new(), latest: 0, alone: HashMap::default() }
     }
 
-    fn begin(&mut self, key: Arc<[u8]>, begun: Moment) -> u64 {
+    fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> u64 {
         self.latest += 1;
         let course = FlightCourse::Waiting(VecDeque::new());
         self.flights.insert(key, NumberedCourse { number: self.latest, begun, course });
@@ -309,14 +309,14 @@ impl<T> FlightShard<T> {
         next
     }
 
-    fn remember_alone(&mut self, key: Arc<[u8]>, now: Moment, alone_ms: u64) {
+    fn remember_alone(&mut self, key: Arc<[u8]>, now: Tick, alone_ms: u64) {
         if self.alone.len() >= MOST_ALONE {
             self.alone.retain(|_, until| now < *until);
             if self.alone.len() >= MOST_ALONE {
                 self.alone.clear();
             }
         }
-        self.alone.insert(key, Moment(now.0.saturating_add(alone_ms)));
+        self.alone.insert(key, Tick(now.0.saturating_add(alone_ms)));
     }
 }
 

@@ -15,7 +15,7 @@ mod variants;
 pub use bodies::{BodyMemory, BodyShare};
 pub use entry::{Entry, FetchMark, StoredForm, Under};
 pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, Landed};
-pub use head::{Head, Moment};
+pub use head::{Head, Moment, Tick};
 pub use policy::{
     CachingRules, Condition, CookiesOfAnswers, Freshness, Kept, Likeness, Method, NotStored, Precedence,
     Query, Ranged, RequestDirectives, RequestSide, Reuse, Selecting, Ttl, Validators, Vary, admit, any_tag,

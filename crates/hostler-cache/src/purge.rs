@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Entry, Moment};
+use crate::{Entry, Tick};
 
 /// How many purges are remembered one by one. Of older ones, only the time is remembered.
 pub(crate) const MOST_REMEMBERED: usize = 512;
@@ -64,9 +64,9 @@ pub(crate) struct Lately {
 #[derive(Debug, Default)]
 struct WidePurges {
     /// In the order in which they were noted. Their times may have another order.
-    noted: VecDeque<(Moment, Purge)>,
+    noted: VecDeque<(Tick, Purge)>,
     /// The latest time of a purge that is not remembered any more.
-    forgotten: Option<Moment>,
+    forgotten: Option<Tick>,
 }
 
 impl Lately {
@@ -76,12 +76,12 @@ impl Lately {
     }
 
     /// Notes that this key is forgotten now.
-    pub(crate) fn note_key(&self, key: &[u8], now: Moment) {
+    pub(crate) fn note_key(&self, key: &[u8], now: Tick) {
         self.place(key).fetch_max(now.0, Ordering::AcqRel);
     }
 
     /// Notes a purge. It takes effect now.
-    pub(crate) fn note(&self, purge: &Purge, now: Moment) {
+    pub(crate) fn note(&self, purge: &Purge, now: Tick) {
         if let Purge::Url(key) = purge {
             return self.note_key(key.as_bytes(), now);
         }
@@ -94,16 +94,16 @@ impl Lately {
     }
 
     /// Whether a purge matched this entry in or after `since`, or whether too many purges came to know.
-    pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>, since: Moment) -> bool {
+    pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>, since: Tick) -> bool {
         self.has_voided(key, since, |purge| purge.matches(key, entry))
     }
 
     /// Whether a purge in or after `since` may have matched a response under this key whose tags are not known yet.
-    pub(crate) fn may_void(&self, key: &[u8], since: Moment) -> bool {
+    pub(crate) fn may_void(&self, key: &[u8], since: Tick) -> bool {
         self.has_voided(key, since, |purge| matches!(purge, Purge::Tag(_)) || purge.matches_key(key))
     }
 
-    fn has_voided(&self, key: &[u8], since: Moment, matches: impl Fn(&Purge) -> bool) -> bool {
+    fn has_voided(&self, key: &[u8], since: Tick, matches: impl Fn(&Purge) -> bool) -> bool {
         if self.place(key).load(Ordering::Acquire) >= since.0 {
             return true;
         }

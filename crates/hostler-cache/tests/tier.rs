@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_cache::{Entry, Moment, Purge};
+use hostler_cache::{Entry, Purge, Tick};
 use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at, no_upstream};
 
 #[path = "tier/hostler.rs"]
@@ -190,7 +190,7 @@ async fn an_unsafe_method_invalidates_the_entry_in_all_instances() {
         other.gets(key).await;
     }
     let before = other.tier.mark_fetch(b"example.org/a");
-    one.cache.forget(b"example.org/a", Moment::now());
+    one.cache.forget(b"example.org/a", Tick::now());
     one.tier.forget(b"example.org/a");
     assert!(!one.tier.fetch(b"example.org/a").await, "void at once for a Hostler that knows of the change");
     other.forgets("example.org/a").await;
@@ -309,7 +309,7 @@ async fn an_item_that_another_program_overwrote_is_a_miss() {
         "the name of its item: test:4: and the SHA-1 of its key"
     );
     client.set(name, b"nonsense".as_slice(), None, None).await.unwrap();
-    one.cache.purge(&Purge::Url("example.org/".into()), Moment(1));
+    one.cache.purge(&Purge::Url("example.org/".into()), Tick(1));
     assert!(!one.tier.fetch(b"example.org/").await);
     assert_eq!(one.count("garbled"), 1);
     assert_eq!(one.tier.status()[0].state, "here", "the server itself is fine");

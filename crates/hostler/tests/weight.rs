@@ -37,7 +37,7 @@ fn entry(store: &Cache<ResponseHead>, size: usize) -> Arc<Entry> {
         body,
         freshness: Freshness { received: Moment(1), lifetime: 600, shared: true, ..Freshness::default() },
         vary: Vary::default(),
-        asked: FetchMark::from(Moment(1)),
+        asked: FetchMark { at: Moment(1), ..FetchMark::default() },
         tags: Box::default(),
         forms: Box::default(),
     })

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const NOW: Moment = Moment(1_000_000);
+const NOW: Tick = Tick(1_000_000);
 
 fn flights() -> Arc<Flights<u32>> {
     Flights::new(5000)
@@ -139,9 +139,9 @@ async fn after_an_unshareable_answer_each_request_fetches_for_itself_for_some_se
     let waiting = follow(&flights);
     leader.settle(FlightOutcome::Alone, NOW);
     assert!(matches!(waiting.await, Landed::Alone));
-    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 4999)), FlightRole::Alone));
+    assert!(matches!(flights.join(b"key", Tick(NOW.0 + 4999)), FlightRole::Alone));
     assert!(matches!(flights.join(b"other", NOW), FlightRole::Leader(_)));
-    assert!(matches!(flights.join(b"key", Moment(NOW.0 + 5000)), FlightRole::Leader(_)));
+    assert!(matches!(flights.join(b"key", Tick(NOW.0 + 5000)), FlightRole::Leader(_)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use moka::notification::RemovalCause;
 
 use crate::purge::Lately;
-use crate::{BodyMemory, BodyShare, Entry, Moment, Purge, StoredForm, Variants};
+use crate::{BodyMemory, BodyShare, Entry, Purge, StoredForm, Tick, Variants};
 
 type StoreKey = Box<[u8]>;
 type Memory<H> = moka::sync::Cache<StoreKey, Variants<H>, foldhash::quality::RandomState>;
@@ -117,13 +117,13 @@ impl<H: Send + Sync + 'static> Cache<H> {
     /// Stores an entry. It replaces the entry under this key that matches the same requests. Returns false if it is too
     /// large or if a purge came meanwhile.
     pub fn keep(&self, key: &[u8], entry: Arc<Entry<H>>) -> bool {
-        let since = entry.asked.at;
+        let since = entry.asked.tick;
         self.keep_unless(key, entry, since, |_| false)
     }
 
     /// Stores an entry that another Hostler stored in the tier, unless memory has a newer one, or a purge came after
     /// `since`.
-    pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Moment) -> bool {
+    pub(crate) fn keep_found(&self, key: &[u8], entry: Arc<Entry<H>>, since: Tick) -> bool {
         let asked = entry.asked.at;
         self.keep_unless(key, entry, since, |known| known.asked.at >= asked)
     }
@@ -132,7 +132,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         &self,
         key: &[u8],
         entry: Arc<Entry<H>>,
-        since: Moment,
+        since: Tick,
         is_better: impl Fn(&Entry<H>) -> bool,
     ) -> bool {
         if entry.weight() > self.max_entry || self.lately.voids(key, &entry, since) {
@@ -173,14 +173,14 @@ impl<H: Send + Sync + 'static> Cache<H> {
     }
 
     /// Forgets all entries under this key, including responses that are on their way. For unsafe methods.
-    pub fn forget(&self, key: &[u8], now: Moment) {
+    pub fn forget(&self, key: &[u8], now: Tick) {
         self.lately.note_key(key, now);
         self.change(key, |_| SlotChange::Remove);
     }
 
     /// Whether a response under this key that was requested at this time is void, as far as its tags are not needed to know.
     /// A purge by tag counts for all keys: no one knows the tags of a response that has not come.
-    pub fn is_void(&self, key: &[u8], since: Moment) -> bool {
+    pub fn is_void(&self, key: &[u8], since: Tick) -> bool {
         self.lately.may_void(key, since)
     }
 
@@ -191,7 +191,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
 
     /// Forgets all entries that the purge matches, including responses that are on their way. Returns the number of
     /// entries. Looks at every key unless the purge is for one URL, so do not call it on a thread that serves requests.
-    pub fn purge(&self, purge: &Purge, now: Moment) -> u64 {
+    pub fn purge(&self, purge: &Purge, now: Tick) -> u64 {
         self.lately.note(purge, now);
         let drop = |key: &[u8]| self.drop_from(key, |entry| purge.matches(key, entry));
         let purged = match purge {

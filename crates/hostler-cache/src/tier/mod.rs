@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::task::AbortHandle;
 
-use crate::{Cache, FetchMark, Moment, Purge, Variants};
+use crate::{Cache, FetchMark, Purge, Variants};
 use log::PurgeLog;
 use ring::Ring;
 use server::MemcachedServer;
@@ -104,7 +104,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
     /// The mark for a response that is requested now and will be stored under this key.
     pub fn mark_fetch(&self, key: &[u8]) -> FetchMark {
         let under = self.shared.log().under(self.shared.ring.of(key));
-        FetchMark { at: Moment::now(), under }
+        FetchMark::now(under)
     }
 
     /// Purges here and on all other Hostlers: memory at once, the servers as soon as they can be told, and other Hostlers

@@ -10,7 +10,7 @@ use super::page;
 use super::ring::Ring;
 use super::server::{MemcachedServer, Op, Reply, ServerFailure};
 use super::write_queue::WriteQueue;
-use crate::{Cache, Entry, Moment, Purge, Variants};
+use crate::{Cache, Entry, Moment, Purge, Tick, Variants};
 
 /// The servers, and how long to wait for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
     /// Purges memory. This looks at every key, so it runs away from the threads that serve requests.
     pub async fn purge_memory(self: &Arc<Self>, purges: Vec<Purge>) -> u64 {
         let shared = Arc::clone(self);
-        let purge = move || purges.iter().map(|purge| shared.cache.purge(purge, Moment::now())).sum();
+        let purge = move || purges.iter().map(|purge| shared.cache.purge(purge, Tick::now())).sum();
         tokio::task::spawn_blocking(purge).await.unwrap_or(0)
     }
 
@@ -63,7 +63,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
         if !server.is_here() {
             return false;
         }
-        let since = Moment::now();
+        let since = (Moment::now(), Tick::now());
         let name = item::name(&self.settings.namespace, key);
         let reply = server.ask(Op::Get(&name), self.settings.timeout).await;
         let counts = &server.counts;
@@ -97,11 +97,10 @@ impl<H: Send + Sync + 'static> TierShared<H> {
     }
 
     /// Stores the entries that no purge has voided. The newest comes last, so that it is in front.
-    fn keep(&self, key: &[u8], entries: Vec<Entry<H>>, since: Moment) -> bool {
+    fn keep(&self, key: &[u8], entries: Vec<Entry<H>>, (now, since): (Moment, Tick)) -> bool {
         let index = self.ring.of(key);
-        let is_good = |entry: &Entry<H>| {
-            entry.freshness.useless_from() > since && self.is_for_others(index, key, entry)
-        };
+        let is_good =
+            |entry: &Entry<H>| entry.freshness.useless_from() > now && self.is_for_others(index, key, entry);
         let valid = entries.into_iter().rev().filter(is_good);
         let counted = |entry: Entry<H>| {
             let share = self.cache.share(entry.body.len() as u64)?;

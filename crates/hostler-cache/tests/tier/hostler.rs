@@ -57,7 +57,7 @@ pub fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
         body: Bytes::copy_from_slice(body.as_bytes()),
         freshness,
         vary: Vary::default(),
-        asked: now.into(),
+        asked: FetchMark::now(None),
         tags: tags.iter().map(|tag| (*tag).into()).collect(),
         forms: Box::default(),
     })

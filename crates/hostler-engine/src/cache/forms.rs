@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hostler_cache::{Flight, FlightRole, Moment, StoredForm};
+use hostler_cache::{Flight, FlightRole, StoredForm, Tick};
 use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
@@ -56,7 +56,7 @@ impl SharedBody {
         }
         // The head's address is part of the key: a newer answer under the same key has another head.
         let name = [&Arc::as_ptr(&self.head).addr().to_ne_bytes()[..], coding.name().as_bytes()].concat();
-        let flight = match shared_cache.flights.join(&name, Moment::now()) {
+        let flight = match shared_cache.flights.join(&name, Tick::now()) {
             FlightRole::Leader(flight) => flight,
             FlightRole::Arriving(FetchOutcome::Form(head, incoming_body)) => {
                 return coming(head, &incoming_body, self);

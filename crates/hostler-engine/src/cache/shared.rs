@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hostler_cache::{Entry, FetchMark, Moment, Notice, Packing, Purge, Purged, Tier, TierSettings};
+use hostler_cache::{Entry, FetchMark, Notice, Packing, Purge, Purged, Tick, Tier, TierSettings};
 use hostler_wire::ResponseHead;
 
 use super::{SharedCache, head};
@@ -68,12 +68,12 @@ impl SharedCache {
 
     /// The same for a route that stores nothing: its requests join no fetch that began before.
     pub fn forget_in_memory(&self, key: &[u8]) {
-        self.memory.forget(key, Moment::now());
+        self.memory.forget(key, Tick::now());
     }
 
     /// Marks the start of a fetch for this key, so that a purge during the fetch takes effect.
     pub fn mark_fetch(&self, key: &[u8]) -> FetchMark {
-        self.tier.load().as_ref().map_or_else(|| Moment::now().into(), |tier| tier.mark_fetch(key))
+        self.tier.load().as_ref().map_or_else(|| FetchMark::now(None), |tier| tier.mark_fetch(key))
     }
 
     /// Removes one entry that cannot be used.
@@ -95,7 +95,7 @@ impl SharedCache {
         match self.tier.load_full() {
             Some(tier) => tier.purge(purges).await,
             None => {
-                let now = Moment::now();
+                let now = Tick::now();
                 let memory = self.memory.clone();
                 // On a blocking thread: a purge may look at every key.
                 let purge = move || purges.iter().map(|purge| memory.purge(purge, now)).sum();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::{Freshness, Selecting, Vary};
+use crate::{FetchMark, Freshness, Moment, Selecting, Vary};
 
 fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
     Arc::new(Entry {
@@ -18,7 +18,7 @@ fn entry(asked: u64, body: usize, tags: &[&str]) -> Arc<Entry<()>> {
             ..Freshness::default()
         },
         vary: Vary::default(),
-        asked: Moment(asked).into(),
+        asked: FetchMark { at: Moment(asked), tick: Tick(asked), under: None },
         tags: tags.iter().map(|tag| (*tag).into()).collect(),
         forms: Box::default(),
     })
@@ -143,7 +143,7 @@ fn a_purge_removes_its_entries_and_returns_their_count() {
         cache.keep(path.as_bytes(), entry(10, 5, &["all", path]));
         cache.keep(path.as_bytes(), variant(11, 1, &["second"]));
     }
-    let now = Moment(20);
+    let now = Tick(20);
     assert_eq!(cache.purge(&Purge::Tag("b.org/shop/1".into()), now), 1);
     assert_eq!(cache.look(b"b.org/shop/1").unwrap().iter().count(), 1, "the other variant stays");
     assert_eq!(cache.purge(&Purge::Prefix("a.org/shop/".into()), now), 4);
@@ -157,10 +157,10 @@ fn a_purge_removes_its_entries_and_returns_their_count() {
 #[test]
 fn a_purge_counts_also_if_another_with_an_earlier_time_is_noted_after_it() {
     let cache = cache();
-    cache.purge(&Purge::Tag("t".into()), Moment(100));
-    cache.purge(&Purge::Tag("of a command that has begun before".into()), Moment(8));
+    cache.purge(&Purge::Tag("t".into()), Tick(100));
+    cache.purge(&Purge::Tag("of a command that has begun before".into()), Tick(8));
     assert!(!cache.keep(b"a", entry(50, 5, &["t"])));
-    assert!(cache.is_void(b"a", Moment(50)) && !cache.is_void(b"a", Moment(101)));
+    assert!(cache.is_void(b"a", Tick(50)) && !cache.is_void(b"a", Tick(101)));
 }
 
 #[test]
@@ -168,21 +168,33 @@ fn an_answer_under_way_during_a_purge_is_not_stored() {
     let cache = cache();
     for purge in [Purge::Tag("t".into()), Purge::Prefix("a".into()), Purge::Url("a/1".into()), Purge::All] {
         let cache = self::cache();
-        cache.purge(&purge, Moment(20));
+        cache.purge(&purge, Tick(20));
         assert!(!cache.keep(b"a/1", entry(20, 5, &["t"])), "{purge:?}");
         assert!(cache.keep(b"a/1", entry(21, 5, &["t"])), "{purge:?}");
         assert!(purge == Purge::All || cache.keep(b"b/1", entry(19, 5, &["u"])), "{purge:?}");
     }
-    cache.forget(b"a/1", Moment(20));
+    cache.forget(b"a/1", Tick(20));
     assert!(!cache.keep(b"a/1", entry(19, 5, &[])));
+}
+
+#[test]
+fn a_clock_that_was_set_back_voids_no_answer_that_was_requested_after_a_purge() {
+    let cache = cache();
+    for purge in [Purge::Url("a/1".into()), Purge::All] {
+        cache.purge(&purge, Tick(20));
+    }
+    let later = Arc::into_inner(entry(1000, 5, &[])).unwrap();
+    let asked = FetchMark { at: Moment(1), tick: Tick(21), under: None };
+    assert!(cache.keep(b"a/1", Arc::new(Entry { asked, ..later })));
+    assert!(Tick::now() > Tick::default() && Tick::now() <= Tick::now());
 }
 
 #[test]
 fn a_fetch_under_way_is_void_after_a_purge_that_may_concern_it() {
     let is_void = |purge: Purge| {
         let cache = cache();
-        cache.purge(&purge, Moment(20));
-        [19, 20, 21].map(|since| cache.is_void(b"a/b", Moment(since)))
+        cache.purge(&purge, Tick(20));
+        [19, 20, 21].map(|since| cache.is_void(b"a/b", Tick(since)))
     };
     let (void, valid) = ([true, true, false], [false; 3]);
     assert_eq!(is_void(Purge::Url("a/b".into())), void);
@@ -192,15 +204,15 @@ fn a_fetch_under_way_is_void_after_a_purge_that_may_concern_it() {
     assert_eq!(is_void(Purge::Tag("any".into())), void, "no one knows its tags yet");
     assert_eq!(is_void(Purge::All), void);
     let cache = cache();
-    cache.forget(b"a/b", Moment(20));
-    assert_eq!([19, 20, 21].map(|since| cache.is_void(b"a/b", Moment(since))), void);
+    cache.forget(b"a/b", Tick(20));
+    assert_eq!([19, 20, 21].map(|since| cache.is_void(b"a/b", Tick(since))), void);
 }
 
 #[test]
 fn too_many_purges_to_remember_void_all_older_answers() {
     let cache = cache();
     for at in 0..2000 {
-        cache.purge(&Purge::Tag(at.to_string()), Moment(1000 + at));
+        cache.purge(&Purge::Tag(at.to_string()), Tick(1000 + at));
     }
     assert!(!cache.keep(b"k", entry(1200, 5, &[])));
     assert!(cache.keep(b"k", entry(2990, 5, &["not purged"])));
@@ -212,7 +224,7 @@ fn a_purge_and_an_answer_at_the_same_time_leave_no_stale_entry() {
         let cache = cache();
         std::thread::scope(|scope| {
             scope.spawn(|| cache.keep(b"k", entry(10, 5, &["t"])));
-            scope.spawn(|| cache.purge(&Purge::Tag("t".into()), Moment(20)));
+            scope.spawn(|| cache.purge(&Purge::Tag("t".into()), Tick(20)));
         });
         assert!(cache.look(b"k").is_none());
     }

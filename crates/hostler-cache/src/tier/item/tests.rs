@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::*;
-use crate::{Moment, Selecting, Under};
+use crate::{Moment, Selecting, Tick, Under};
 
 const KEY: &[u8] = b"example.org/products?page=2";
 
@@ -42,7 +42,11 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         body: Bytes::from(vec![b'b'; body]),
         freshness,
         vary: Vary { secure: at.is_multiple_of(2), route: at, fields },
-        asked: FetchMark { at: Moment(at), under: Some(Under { epoch: NonZeroU64::MIN, number: at }) },
+        asked: FetchMark {
+            at: Moment(at),
+            tick: Tick::default(),
+            under: Some(Under { epoch: NonZeroU64::MIN, number: at }),
+        },
         tags: ["a".into(), "ü".into()].into(),
         forms: Box::default(),
     })

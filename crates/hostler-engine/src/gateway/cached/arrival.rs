@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_cache::{
-    CacheStatus, FetchMark, Flight, FlightOutcome, Freshness, Moment, NotStored, RequestDirectives, Vary,
+    CacheStatus, FetchMark, Flight, FlightOutcome, Freshness, NotStored, RequestDirectives, Tick, Vary,
 };
 use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
 use tokio::time::timeout;
@@ -264,6 +264,6 @@ impl BodyFeed for FetchSource {
 
 fn settle(flight: Option<Flight<FetchOutcome>>, outcome: FlightOutcome<FetchOutcome>) {
     if let Some(flight) = flight {
-        flight.settle(outcome, Moment::now());
+        flight.settle(outcome, Tick::now());
     }
 }

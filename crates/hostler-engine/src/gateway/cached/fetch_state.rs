@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    CacheStatus, Flight, FlightOutcome, Forward, Method, Moment, RequestDirectives, RequestSide, Selecting,
+    CacheStatus, Flight, FlightOutcome, Forward, Method, RequestDirectives, RequestSide, Selecting, Tick,
     Vary, is_failure,
 };
 use hostler_wire::ResponseHead;
@@ -122,7 +122,7 @@ impl Fetch {
 
     pub(super) fn settle(&mut self, outcome: FlightOutcome<FetchOutcome>) {
         if let Some(flight) = self.flight.take() {
-            flight.settle(outcome, Moment::now());
+            flight.settle(outcome, Tick::now());
         }
     }
 

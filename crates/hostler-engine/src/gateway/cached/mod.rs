@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives,
+    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, Tick,
     may_serve_on_error,
 };
 use hostler_wire::Whole;
@@ -144,7 +144,7 @@ async fn join_flight<D: Downstream>(
     while fetch.may_share() {
         // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4).
         let is_void = |begun| shared_cache.memory.is_void(&fetch.key, begun);
-        let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Moment::now(), is_void) {
+        let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Tick::now(), is_void) {
             FlightRole::Alone => break,
             FlightRole::Arriving(fetch_outcome) => Landed::Shared(fetch_outcome),
             FlightRole::Leader(flight) => Landed::Lead(flight),
@@ -267,8 +267,7 @@ mod tests {
         });
         let (asks, _) = read_directives(&caching, &exchange);
         let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
-        let FlightRole::Leader(flight) =
-            caching.shared_cache.flights.join(&fetch.flight_key(), Moment::now())
+        let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Tick::now())
         else {
             panic!("there is no earlier request");
         };

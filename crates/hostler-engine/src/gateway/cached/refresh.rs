@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives};
+use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives, Tick};
 
 use super::fetch_state::Fetch;
 use super::lookup::{CacheLookup, find};
@@ -26,7 +26,7 @@ pub(super) fn begin(
     let asks = RequestDirectives { conditional: false, ranged: false, ..asks };
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
     fetch.select(exchange, &stale.head);
-    let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Moment::now())
+    let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Tick::now())
     else {
         return;
     };
