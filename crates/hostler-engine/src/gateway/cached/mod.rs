@@ -154,7 +154,11 @@ async fn join_flight<D: Downstream>(
                 step_ends(exchange.trace.as_deref_mut(), CacheStep::Flight, since);
                 match landed {
                     Ok(landed) => landed,
-                    Err(refusal) => return fetch.failed(exchange, refusal).map(CacheAnswer::Answered),
+                    Err(refusal) => {
+                        // The request counts as forwarded, although it never was: nothing that is stored answers it.
+                        fetch.note(exchange, None, false);
+                        return fetch.failed(exchange, refusal).map(CacheAnswer::Answered);
+                    }
                 }
             }
         };
@@ -305,6 +309,8 @@ mod tests {
         assert!(matches!(asked, Err(Refusal::AnswerTimeout)));
         let waited = began.elapsed();
         assert!((seconds(50)..seconds(51)).contains(&waited), "{waited:?}");
+        let said = exchange.log_facts.cache.map(|cache| cache.to_string());
+        assert_eq!(said.as_deref(), Some("fwd=uri-miss"), "for Cache-Status");
         drop(flight);
     }
 }
