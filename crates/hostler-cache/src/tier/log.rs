@@ -80,6 +80,14 @@ impl PurgeLog {
         purges.map(|(_, told)| told.purge.clone()).chain(changes).collect()
     }
 
+    /// Whether this server does not have all purges and changes that are for it.
+    pub fn lacks(&self, index: usize) -> bool {
+        let page = &self.pages[index];
+        let mut purges = self.purges.iter();
+        purges.any(|(id, told)| told.is_for(index) && page.number(*id).is_none())
+            || page.pending().next().is_some()
+    }
+
     fn trim(&mut self) {
         if self.purges.len() > MOST_PURGES {
             let all: Vec<u64> = self.purges.keys().copied().collect();

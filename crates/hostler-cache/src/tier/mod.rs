@@ -15,8 +15,10 @@ mod write_queue;
 mod writer;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
 
 use crate::{Cache, FetchMark, Purge, Variants};
 use log::PurgeLog;
@@ -28,6 +30,9 @@ use write_queue::{Write, WriteQueue};
 pub use item::Packing;
 pub use server::{Notice, ServerCounts, ServerStatus};
 pub use shared::TierSettings;
+
+/// The pause between two tries to tell a server of purges before the end.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// The memcached servers of a site. Dropping it ends its tasks.
 pub struct Tier<H> {
@@ -126,6 +131,24 @@ impl<H: Send + Sync + 'static> Tier<H> {
     /// The purges that not all servers have. They are lost with the tier, and what they voided could be used again.
     pub fn untold(&self) -> Vec<Purge> {
         self.shared.log().untold()
+    }
+
+    /// Tries for this long to tell the servers of the purges that they do not have, also servers that are away. Returns those that still
+    /// not all servers have.
+    pub async fn deliver(&self, time_limit: Duration) -> Vec<Purge> {
+        let told = self.shared.servers.iter().enumerate().map(|(index, _)| {
+            let shared = self.shared.clone();
+            tokio::spawn(timeout(time_limit, async move {
+                while shared.log().lacks(index) && keeper::synchronise(&shared, index).await.is_err() {
+                    sleep(BETWEEN_TRIES).await;
+                }
+            }))
+        });
+        for told in told.collect::<Vec<_>>() {
+            // It has its own time limit.
+            let _ = told.await;
+        }
+        self.untold()
     }
 
     /// Tells the servers of these purges as soon as they can be told. The purges have been applied to memory already.

@@ -1,6 +1,7 @@
 //! Applies every change of the cache to memory and to memcached, and reads from memcached what memory lacks. Knows no requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_cache::{Entry, FetchMark, Notice, Packing, Purge, Purged, Tick, Tier, TierSettings};
 use hostler_wire::ResponseHead;
@@ -20,6 +21,14 @@ impl SharedCache {
     /// The purges that memcached has not got yet, because it was away.
     pub fn untold(&self) -> Vec<Purge> {
         self.tier.load().as_ref().map(|tier| tier.untold()).unwrap_or_default()
+    }
+
+    /// Tries for this long to tell memcached of the purges that it has not got. Returns those that it still has not got.
+    pub async fn deliver(&self, time_limit: Duration) -> Vec<Purge> {
+        match self.tier.load_full() {
+            Some(tier) => tier.deliver(time_limit).await,
+            None => Vec::new(),
+        }
     }
 
     /// Tells memcached of purges that were applied to memory before.

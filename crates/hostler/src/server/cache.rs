@@ -1,11 +1,16 @@
 //! The cache as the server runs it: made, connected to memcached, purged. Knows no requests.
 
+use std::time::Duration;
+
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use hostler_config::Config;
 use hostler_engine::cache::SharedCache;
 use hostler_engine::journal::{Journal, Level};
 
 use crate::admin::{CommandDone, CommandError, Purging};
+
+/// How long a stop waits for memcached to take purges.
+const DELIVERY: Duration = Duration::from_secs(2);
 
 pub(super) fn open(config: &Config, journal: &Journal) -> SharedCache {
     let shared_cache = SharedCache::new(config.cache.memory, config.cache.max_entry, journal.clone());
@@ -48,6 +53,20 @@ pub(super) async fn purge(
         done.push(format!("{told} of {servers} memcached servers have the purge; {then}"));
     }
     Ok(done)
+}
+
+/// Before the end: memcached gets the purges that it has not got yet, if it answers. Otherwise they are lost with this process.
+pub(super) async fn deliver(shared_cache: &SharedCache, at_once: bool, journal: &Journal) {
+    let lost = shared_cache.deliver(if at_once { Duration::ZERO } else { DELIVERY }).await;
+    let keys = lost.iter().filter(|purge| matches!(purge, Purge::Url(_))).count();
+    let wide = lost.len() - keys;
+    if !lost.is_empty() {
+        let text = format!(
+            "memcached has not got all purges, and the others are lost: {keys} of one key each and {wide} of a tag, a prefix or \
+             everything; other Hostlers may still serve what they concern"
+        );
+        journal.event(Level::Warn, &text);
+    }
 }
 
 /// A URL has several keys, because routes may read its query in different ways.

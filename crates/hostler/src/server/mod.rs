@@ -158,7 +158,7 @@ async fn serve(
         }
     }
     let at_once = stop::drain(&running, data_plane, &mut signals).await;
-    stop::stop_workers(&running, &mut signals, at_once).await;
+    stop::end_pools(&running, &mut signals, at_once).await;
     if let Some(tracer) = &running.sources.tracer {
         tracer.end().await;
     }

@@ -7,6 +7,7 @@ use hostler_engine::journal::Level;
 use hostler_worker::Supervisor;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::cache;
 use super::pools::RunningPool;
 use super::running::RunningServer;
 use super::signals::{SignalAction, Signals};
@@ -62,6 +63,12 @@ pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signal
     }
     data_plane.end();
     is_urgent
+}
+
+/// Stops all workers, and gives memcached the purges that it has not got. No request is left that could purge anything.
+pub(super) async fn end_pools(running: &RunningServer, signals: &mut Signals, at_once: bool) {
+    let purges = cache::deliver(&running.shared_cache, at_once, &running.journal);
+    tokio::join!(stop_workers(running, signals, at_once), purges);
 }
 
 /// Stops all workers; gracefully, unless a second signal has demanded an immediate stop.

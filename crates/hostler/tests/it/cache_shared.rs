@@ -217,6 +217,39 @@ async fn an_upgrade_keeps_a_purge_that_memcached_has_not_got() {
 }
 
 #[tokio::test]
+async fn a_stop_delivers_a_purge_that_memcached_has_not_got_or_logs_that_it_is_lost() {
+    for comes_back in [true, false] {
+        let Some(memcached) = memcached().await else { return };
+        let between = meddler(memcached.address()).await;
+        let app = upstream().answers(tagged("shop")).start().await;
+        let mut site = sharing(&app, &between.address().to_string(), "").await;
+        let other = sharing(&app, &memcached.address().to_string(), PATIENT).await;
+        other.get("/a").await.assert_ok("rendered");
+        stores(&other, 1).await;
+        between.set(Meddling::Mute);
+        site.command(&["purge", "--tag", "shop"]).await.assert_exit(0);
+        if comes_back {
+            between.set(Meddling::None);
+        }
+        site.terminate();
+        assert_eq!(site.exit().await, 0);
+        let lost = site.lines().into_iter().find(|line| line.contains("has not got all purges"));
+        if comes_back {
+            assert_eq!(lost, None);
+            // The page of purges is read within a moment.
+            eventually("the purge at the other one", async || {
+                other.get("/a").await.assert_ok("rendered");
+                (app.targets().len() > 1).then_some(())
+            })
+            .await;
+        } else {
+            let lost = lost.expect("a line about the purge");
+            assert!(lost.contains("0 of one key each and 1 of a tag, a prefix or everything"), "{lost}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_reload_of_the_memcached_settings_keeps_a_purge_that_memcached_has_not_got() {
     purges_while_memcached_is_away(async |site: &Site, config: &str| {
         site.rewrite(&format!("cache.namespace = 'hostler'\ncache.timeout = '1s'\n{config}"));
