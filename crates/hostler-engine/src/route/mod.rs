@@ -9,6 +9,8 @@
 mod paths;
 
 use std::collections::hash_map::Entry;
+use std::io::Write as _;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
@@ -301,14 +303,27 @@ fn shorter(path: &[u8], end: usize) -> Option<usize> {
     (end > 0).then(|| memchr::memrchr(b'/', &path[..end]).unwrap_or(0))
 }
 
-/// The host without port and final dot, in lower case. Empty if it is too long.
+/// The host without port and final dot, in lower case, and an IPv6 address in its shortest form, as patterns have it. Empty if it is too
+/// long.
 fn lowered<'a>(host: &[u8], into: &'a mut [u8; LONGEST_HOST]) -> &'a [u8] {
     let (name, _) = split_host(host);
+    if let Some(address) = address_of(name) {
+        let mut rest = &mut into[..];
+        // It has room: the longest address has 45 characters.
+        let _ = write!(rest, "[{address}]");
+        let length = LONGEST_HOST - rest.len();
+        return &into[..length];
+    }
     let name = name.strip_suffix(b".").unwrap_or(name);
     let Some(place) = into.get_mut(..name.len()) else { return b"" };
     place.copy_from_slice(name);
     place.make_ascii_lowercase();
     place
+}
+
+fn address_of(name: &[u8]) -> Option<Ipv6Addr> {
+    let inner = name.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(inner).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -41,6 +41,22 @@ fn the_most_specific_route_wins() {
 }
 
 #[test]
+fn an_ipv6_address_is_found_in_each_of_its_forms() {
+    let table = table(&["[0:0::1]", "[2001:db8::a]", "*"]);
+    for (host, expected) in [
+        ("[::1]", "[0:0::1]"),
+        ("[::1]:80", "[0:0::1]"),
+        ("[0:0:0:0:0:0:0:1]:8080", "[0:0::1]"),
+        ("[2001:DB8:0::A]", "[2001:db8::a]"),
+        ("[::2]", "*"),
+        ("[::1", "*"),
+        ("::1", "*"),
+    ] {
+        assert_eq!(table.find(host.as_bytes(), b"/"), Some(&expected), "{host}");
+    }
+}
+
+#[test]
 fn no_spelling_of_a_path_bypasses_a_route() {
     let table = table(&["/admin/*", "/open/*"]);
     for path in ["/admin", "/%61dmin/x", "/open/../admin/x", "/./admin", "/open/%2e%2e/admin", "/admin/.."] {

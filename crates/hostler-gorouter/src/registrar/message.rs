@@ -3,6 +3,7 @@
 //! Each field may be missing or null. Unknown fields are ignored. A wrong type makes the whole message invalid.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Deserializer};
 
@@ -85,7 +86,10 @@ pub enum Invalid {
 
 impl Registration {
     pub fn parse(payload: &[u8]) -> Result<Self, Invalid> {
-        let message: Self = serde_json::from_slice(payload)?;
+        let mut message: Self = serde_json::from_slice(payload)?;
+        if let Some(address) = bracketed(&message.host) {
+            message.host = address;
+        }
         if message.host.is_empty() || message.chosen_port() == 0 {
             return Err(Invalid::NoAddress);
         }
@@ -106,6 +110,12 @@ impl Registration {
     }
 }
 
+/// The IPv6 address in brackets, as some clients write their host.
+fn bracketed(host: &str) -> Option<String> {
+    let inner = host.strip_prefix('[')?.strip_suffix(']')?;
+    inner.parse::<Ipv6Addr>().ok().map(|_| inner.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +134,14 @@ mod tests {
             Registration::parse(nulls).unwrap(),
             Registration { host: "a".into(), port: 1, ..Default::default() }
         );
+    }
+
+    #[test]
+    fn an_ipv6_address_may_be_in_brackets() {
+        for (host, address) in [("[::1]", "::1"), ("::1", "::1"), ("[a]", "[a]"), ("[::1", "[::1")] {
+            let message = format!(r#"{{"host":"{host}","port":1}}"#);
+            assert_eq!(Registration::parse(message.as_bytes()).unwrap().host, address);
+        }
     }
 
     #[test]

@@ -83,6 +83,7 @@ mod command;
 mod descriptors;
 mod orders;
 mod registrar;
+mod registrar_addresses;
 mod registrar_leaving;
 mod registrar_limits;
 mod registrar_outages;
