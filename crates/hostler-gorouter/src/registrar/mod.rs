@@ -5,6 +5,7 @@
 //! once. Changed hosts are published together a moment later, or earlier when a caller reads the table: what the caller gets is already
 //! served. A route that loses its last member gives way at once: each lookup asks for its presence.
 
+mod empty_route;
 mod facts;
 mod first_export;
 mod key;
@@ -147,14 +148,16 @@ impl RegistrarTask {
         rows.into_values().collect()
     }
 
-    /// All registrations, one per line, for a successor.
+    /// All registrations and all routes without members, one per line, for a successor.
     pub fn export(&self) -> Vec<u8> {
-        let state = self.state();
+        let (state, now) = (self.state(), Instant::now());
         let mut lines = Vec::new();
         for (host, path, entry) in state.registry.iter() {
             let uri = name(host, path);
-            for member in &entry.members {
-                lines.extend(view::registration(&uri, member).to_string().into_bytes());
+            let empty = entry.members.is_empty().then(|| view::empty_route(&uri, entry, now));
+            let members = entry.members.iter().map(|member| view::registration(&uri, member));
+            for line in members.chain(empty) {
+                lines.extend(line.to_string().into_bytes());
                 lines.push(b'\n');
             }
         }

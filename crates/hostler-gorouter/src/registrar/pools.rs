@@ -113,6 +113,10 @@ impl Pools {
         }
         for change in changes {
             match change {
+                RouteChange::Opened(key) => {
+                    self.open(&key);
+                    touched.insert(key.host);
+                }
                 RouteChange::Joined(key, facts) => {
                     if self.join(&key, &facts) {
                         touched.insert(key.host);
@@ -207,6 +211,17 @@ impl Pools {
             room.keep(&facts.address, former.leave_tunnels());
         }
         was_empty
+    }
+
+    /// A route without members, which it had at the predecessor.
+    fn open(&mut self, key: &RouteKey) {
+        self.leaving.remove(key);
+        if !self.rooms.contains_key(key) {
+            self.rooms.insert(key.clone(), self.room(key));
+        }
+        if let Some(room) = self.rooms.get(key) {
+            room.presence.set(RoutePresence::Empty);
+        }
     }
 
     fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {

@@ -1,6 +1,9 @@
 //! The registrations: which member serves which route, and until when. Pure: the caller passes the time, and each message returns a list
 //! of changes. Knows no connections, no pools and no requests.
 
+mod inherited;
+mod routes;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +15,7 @@ use super::facts::{self, RegistrarFacts};
 use super::key::RouteKey;
 use super::message::Registration;
 use super::words::{Balancing, Oddity, balancing, keys};
+use routes::Routes;
 
 /// The rules for registrations.
 #[derive(Debug, Clone)]
@@ -67,6 +71,8 @@ pub struct RouteEntry {
 /// A change that follows from a message. Changes are applied in order.
 #[derive(Debug, PartialEq)]
 pub enum RouteChange {
+    /// The route is there, without members.
+    Opened(RouteKey),
     /// A member joins. It replaces the member with the same address, if there is one.
     Joined(RouteKey, Arc<RegistrarFacts>),
     /// The member with this address leaves.
@@ -84,10 +90,6 @@ pub enum Gone {
     Silent,
     Failed,
 }
-
-/// The routes of one host, sorted by path. Most hosts have one route, so a list is smaller than a tree or a hash table.
-#[derive(Debug, Default)]
-struct Routes(Vec<(Box<str>, RouteEntry)>);
 
 #[derive(Debug)]
 pub struct Registry {
@@ -334,27 +336,6 @@ impl Registry {
             Ok(0) | Err(_) => most,
             Ok(seconds) => Duration::from_secs(seconds).min(most),
         }
-    }
-}
-
-impl Routes {
-    fn find(&self, path: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| (**known).cmp(path))
-    }
-
-    fn entry(&mut self, path: &str, now: Instant) -> &mut RouteEntry {
-        let at = self.find(path).unwrap_or_else(|at| {
-            if self.0.is_empty() {
-                self.0.reserve_exact(1);
-            }
-            self.0.insert(at, (path.into(), RouteEntry::new(now)));
-            at
-        });
-        &mut self.0[at].1
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&str, &RouteEntry)> {
-        self.0.iter().map(|(path, entry)| (&**path, entry))
     }
 }
 

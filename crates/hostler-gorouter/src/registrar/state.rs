@@ -8,6 +8,7 @@ use hostler_address::OwnAddresses;
 use hostler_config::HostPattern;
 use tokio::time::Instant;
 
+use super::empty_route::EmptyRoute;
 use super::first_export::FirstExport;
 use super::key::RouteKey;
 use super::log::{Refused, RegistrarLog};
@@ -72,6 +73,7 @@ impl RegistrarState {
     /// Takes what a predecessor has exported.
     pub fn inherit(&mut self, known: &[u8]) {
         exported(known).for_each(|message| self.take(&message));
+        self.take_empty(known);
         let members = self.registry.iter().flat_map(|(host, path, entry)| {
             let key = RouteKey { host: host.clone(), path: path.into() };
             entry.members.iter().map(move |member| (key.clone(), member.facts.address.clone()))
@@ -91,11 +93,20 @@ impl RegistrarState {
                 self.take(&message);
             }
         }
+        self.take_empty(newest);
         for (key, address) in first.gone() {
             let changes = self.registry.leave(key, &address, Gone::Unregistered, Instant::now());
             self.apply((changes, Vec::new()));
         }
         self.publish();
+    }
+
+    /// Takes the routes without members that a predecessor has exported.
+    fn take_empty(&mut self, known: &[u8]) {
+        for (key, options, empty_for) in EmptyRoute::exported(known) {
+            let changes = self.registry.inherit_empty(key, options, empty_for, Instant::now());
+            self.apply((changes, Vec::new()));
+        }
     }
 
     /// A registration of one of our own addresses would lead requests to the admin listener, or in circles. A host name is checked when

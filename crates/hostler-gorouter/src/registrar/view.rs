@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::registry::{RegisteredMember, RouteEntry};
+use super::words::Balancing;
 
 /// A member in gorouter's `/routes`.
 #[derive(Debug, Serialize)]
@@ -94,6 +95,17 @@ pub(super) fn registration(uri: &str, member: &RegisteredMember) -> Value {
         "stale_threshold_in_seconds": member.ttl.as_secs(),
         "tags": instance.tags,
         "options": { "loadbalancing": member.balancing },
+    })
+}
+
+/// A route without members, for a successor. An older one ignores it, because it has no address.
+pub(super) fn empty_route(uri: &str, entry: &RouteEntry, now: Instant) -> Value {
+    let empty_for = now.saturating_duration_since(entry.touched).as_millis();
+    json!({
+        "empty_route": uri,
+        "empty_for_ms": u64::try_from(empty_for).unwrap_or(u64::MAX),
+        "route_service_url": entry.options.service_url,
+        "options": { "loadbalancing": entry.options.balancing.map_or("", Balancing::word) },
     })
 }
 

@@ -10,6 +10,16 @@ pub enum Balancing {
     LeastConnection,
 }
 
+impl Balancing {
+    /// As in `options.loadbalancing`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round-robin",
+            Self::LeastConnection => "least-connection",
+        }
+    }
+}
+
 /// A part of a message that is ignored, and why.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Oddity {

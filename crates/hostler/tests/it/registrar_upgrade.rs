@@ -3,6 +3,7 @@
 use std::task::Poll;
 
 use hostler_testkit::{nats, upstream};
+use serde_json::Value;
 
 use crate::registrar::{client, lists, registration, say, site_on};
 
@@ -40,4 +41,26 @@ async fn no_message_is_lost_while_a_successor_takes_over() {
     })
     .await;
     assert!(said > 0, "nothing was said during the upgrade");
+}
+
+#[tokio::test]
+async fn a_route_that_has_lost_its_last_member_is_kept_by_a_successor() {
+    let Some(nats) = nats().start().await else { return };
+    let (app, site) = (upstream().start().await, site_on(&nats, "keep_empty = \"1h\"").await);
+    let client = client(&nats).await;
+    let message = registration(&app, &["*.empty.test/api%20b"]);
+    say(&client, "router.register", &message).await;
+    lists(&site, "the member", |routes| routes["*.empty.test/api%20b"][0].is_object()).await;
+    say(&client, "router.unregister", &message).await;
+    let is_empty = |routes: &Value| routes["*.empty.test/api%20b"].as_array().is_some_and(Vec::is_empty);
+    lists(&site, "no member", is_empty).await;
+    let get = "GET /api%20b HTTP/1.1\r\nHost: a.empty.test\r\nConnection: close\r\n\r\n";
+    let before = site.send(get).await;
+    site.command(&["upgrade"]).await.assert_exit(0);
+    lists(&site, "still no member", is_empty).await;
+    let after = site.send(get).await;
+    assert_eq!((before.status, after.status), (503, 503), "{}", after.text());
+    say(&client, "router.register", &message).await;
+    lists(&site, "the member again", |routes| routes["*.empty.test/api%20b"][0].is_object()).await;
+    site.send(get).await.assert_status(200);
 }

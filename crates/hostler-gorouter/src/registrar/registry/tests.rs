@@ -65,6 +65,7 @@ impl Told {
 fn show(change: &RouteChange) -> String {
     match change {
         RouteChange::Joined(key, facts) => format!("{key} + {}", facts.address),
+        RouteChange::Opened(key) => format!("{key} opened"),
         RouteChange::Left(key, address, gone) => format!("{key} - {address} {gone:?}"),
         RouteChange::Ruled(key, options) => {
             format!("{key} {:?} {:?}", options.balancing, options.service_url)
@@ -128,6 +129,26 @@ fn a_route_without_members_stays_for_a_while() {
     assert_eq!(told.after(30, true), [""; 0]);
     assert_eq!(told.after(1, true), ["a.test closed"]);
     assert_eq!(told.register(A), ["a.test + 10.0.0.1:80"]);
+}
+
+#[test]
+fn a_route_that_was_inherited_without_members_stays_for_the_rest_of_its_time() {
+    let mut told = told(rules());
+    let key = |uri: &str| RouteKey::parse(uri, false).unwrap();
+    let options = || RouteOptions { balancing: Some(Balancing::LeastConnection), service_url: "".into() };
+    let inherit = |told: &mut Told, uri: &str, seconds: u32| {
+        let now = told.now;
+        let changes = told.registry.inherit_empty(key(uri), options(), seconds * SECOND, now);
+        changes.iter().map(show).collect::<Vec<_>>()
+    };
+    told.register(B);
+    let ruled = "empty.test Some(LeastConnection) \"\"";
+    assert_eq!(inherit(&mut told, "empty.test", 20), ["empty.test opened", ruled]);
+    assert_eq!(inherit(&mut told, "empty.test", 0), [""; 0], "it is known");
+    assert_eq!(inherit(&mut told, "a.test", 1), [""; 0], "it has a member");
+    assert_eq!(inherit(&mut told, "old.test", 30), [""; 0]);
+    assert_eq!(told.after(10, true), [""; 0]);
+    assert_eq!(told.after(1, true), ["empty.test closed"]);
 }
 
 #[test]
