@@ -3,6 +3,7 @@
 //! A listener gets [`NatsEvent::Connected`] only after its subscription has been sent on that connection. So it receives the answers to
 //! all that it publishes from then on.
 
+mod backlog;
 mod options;
 
 use std::sync::atomic::Ordering;
@@ -19,11 +20,17 @@ use tokio::time::sleep;
 use hostler_engine::journal::{Journal, Level};
 
 pub use async_nats::Message;
+use backlog::{BacklogLimits, BacklogReader, MessageFate};
+
+/// What each subscription may hold unread. Further messages are lost, and the log says so.
+const MOST_UNREAD: BacklogLimits = BacklogLimits { messages: options::MAX_WAITING, bytes: 128 << 20 };
+const TOO_FAST: &str = "messages came faster than they are read; some are lost";
 
 /// A connection. Cheap to clone; it ends with its last clone and its last listener.
 #[derive(Clone)]
 pub struct NatsConnection {
     now: watch::Receiver<ConnectionState>,
+    journal: Journal,
 }
 
 #[derive(Clone, Default)]
@@ -47,8 +54,8 @@ impl NatsConnection {
     /// Connects in the background.
     pub fn open(settings: Nats, journal: Journal) -> Self {
         let (now, seen) = watch::channel(ConnectionState::default());
-        tokio::spawn(keep_connected(settings, Arc::new(now), journal));
-        Self { now: seen }
+        tokio::spawn(keep_connected(settings, Arc::new(now), journal.clone()));
+        Self { now: seen, journal }
     }
 
     /// Whether there is a connection, as far as we know.
@@ -104,7 +111,8 @@ impl NatsConnection {
 
     /// Subscribes to a subject. `*` stands for one word.
     pub fn listen(&self, subject: impl Into<String>) -> Listener {
-        Listener { now: self.now.clone(), subject: subject.into(), subscriber: None, client: 0, connects: 0 }
+        let (now, journal) = (self.now.clone(), self.journal.clone());
+        Listener { now, journal, subject: subject.into(), backlog: None, client: 0, connects: 0 }
     }
 
     fn client(&self) -> Option<Client> {
@@ -115,8 +123,9 @@ impl NatsConnection {
 /// A subscription that is made again with each connection.
 pub struct Listener {
     now: watch::Receiver<ConnectionState>,
+    journal: Journal,
     subject: String,
-    subscriber: Option<Subscriber>,
+    backlog: Option<BacklogReader>,
     /// The client of this subscription, and the last connection that was reported.
     client: u64,
     connects: u64,
@@ -129,18 +138,18 @@ impl Listener {
             let now = self.now.borrow_and_update().clone();
             if let Some(client) = now.client.as_ref().filter(|_| now.clients != self.client) {
                 // Without a connection the client stores the subscription and sends it later.
-                self.subscriber = client.subscribe(self.subject.clone()).await.ok();
+                let subscriber = client.subscribe(self.subject.clone()).await.ok();
+                self.backlog = subscriber.map(|subscriber| kept(subscriber, self.journal.clone()));
                 self.client = now.clients;
             }
-            let is_subscribed =
-                now.client.is_some() && now.clients == self.client && self.subscriber.is_some();
+            let is_subscribed = now.client.is_some() && now.clients == self.client && self.backlog.is_some();
             if now.connects != self.connects && is_subscribed {
                 self.connects = now.connects;
                 return NatsEvent::Connected;
             }
             tokio::select! {
                 biased;
-                message = heard(&mut self.subscriber) => return NatsEvent::Message(message),
+                message = heard(&mut self.backlog) => return NatsEvent::Message(message),
                 changed = self.now.changed() => if changed.is_err() {
                     std::future::pending::<()>().await;
                 },
@@ -149,9 +158,24 @@ impl Listener {
     }
 }
 
-async fn heard(subscriber: &mut Option<Subscriber>) -> Message {
-    let message = match subscriber {
-        Some(subscriber) => subscriber.next().await,
+/// Moves messages from the library, which limits only their number, to a backlog. Ends with the subscription or with its reader.
+fn kept(mut subscriber: Subscriber, journal: Journal) -> BacklogReader {
+    let (mut writer, reader) = backlog::new(MOST_UNREAD);
+    tokio::spawn(async move {
+        while let Some(message) = subscriber.next().await {
+            match writer.take(message) {
+                MessageFate::Kept | MessageFate::Lost => {}
+                MessageFate::FirstLost => journal.event(Level::Error, &format!("nats: {TOO_FAST}")),
+                MessageFate::Unread => return,
+            }
+        }
+    });
+    reader
+}
+
+async fn heard(backlog: &mut Option<BacklogReader>) -> Message {
+    let message = match backlog {
+        Some(backlog) => backlog.next().await,
         None => None,
     };
     match message {
@@ -216,9 +240,7 @@ impl ConnectionLog {
                 (Level::Info, "connected".to_owned())
             }
             Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),
-            Event::SlowConsumer(_) => {
-                (Level::Error, "messages came faster than they are read; some are lost".to_owned())
-            }
+            Event::SlowConsumer(_) => (Level::Error, TOO_FAST.to_owned()),
             Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
             Event::Closed => (Level::Warn, "the servers have rejected us; trying again".to_owned()),
             Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),

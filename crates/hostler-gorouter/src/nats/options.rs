@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use hostler_config::{Nats, NatsLogin};
 
-/// How many messages each subscription may hold unread. Further ones are lost, and the log says so. gorouter has the same limit.
-const MAX_WAITING: usize = 131_072;
+/// How many messages the library may hold for each subscription. They go on to a backlog at once, which has a limit in bytes, too. gorouter has the same limit.
+pub(super) const MAX_WAITING: usize = 131_072;
 
 /// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
