@@ -103,9 +103,9 @@ impl Journal {
         }
         let (rules, mut line) = (self.rules.load(), line());
         if rules.choose(&mut line) {
-            let (target, referer) =
-                (rules.redacted(line.target), line.referer.map(|url| rules.redacted(url)));
-            let line = Access { target: &target, referer: referer.as_deref(), ..line };
+            let (host, target) = (LogRules::redacted_host(line.host), rules.redacted_target(line.target));
+            let referer = line.referer.map(|url| rules.redacted(url));
+            let line = Access { host: &host, target: &target, referer: referer.as_deref(), ..line };
             let level = if line.status >= 500 { Level::Warn } else { Level::Info };
             self.write(level, |out, form| match form {
                 LogFormat::Json => json::access(out, &line),

@@ -87,9 +87,35 @@ impl LogRules {
         fastrand::u32(..self.sample) == 0
     }
 
-    /// The URL, or the end of one, without the values of secret parameters. Allocates only if there is one.
+    /// The URL, or the end of one, without the values of secret parameters and without `user:password@`. Allocates only if there is one.
     pub fn redacted<'a>(&self, url: &'a str) -> Cow<'a, str> {
-        redacted(url, &self.redact)
+        match without_users(url) {
+            Cow::Borrowed(url) => redacted(url, &self.redact),
+            Cow::Owned(url) => Cow::Owned(redacted(&url, &self.redact).into_owned()),
+        }
+    }
+
+    /// The target of a request, in the same way. One that is no path may be a broken URL, so all before its last `@` may be a password.
+    pub fn redacted_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        if target.starts_with('/') || !target.contains('@') {
+            return self.redacted(target);
+        }
+        let begin = target.find("://").map_or(0, |at| at + 3);
+        match target[begin..].rfind('@') {
+            None => self.redacted(target),
+            Some(at) => {
+                let shown = format!("{}{REDACTED}{}", &target[..begin], &target[begin + at..]);
+                Cow::Owned(redacted(&shown, &self.redact).into_owned())
+            }
+        }
+    }
+
+    /// A `Host` field or an authority without `user:password@`. Neither may have it (RFC 9110 section 4.2.4), but clients send it.
+    pub fn redacted_host(host: &str) -> Cow<'_, str> {
+        match host.rfind('@') {
+            None => Cow::Borrowed(host),
+            Some(at) => Cow::Owned(format!("{REDACTED}{}", &host[at..])),
+        }
     }
 }
 
@@ -97,8 +123,29 @@ impl LogRules {
 const BEFORE_NAMES: [char; 4] = ['?', '#', '&', ';'];
 /// Only these end a value: to most frameworks the `;` in `?password=a;b` is a part of the password.
 const AFTER_VALUES: [char; 2] = ['&', '#'];
+/// Each of these ends the host of a URL. In a query, `&` ends the whole URL.
+const AFTER_AUTHORITY: [char; 5] = ['/', '?', '#', '&', '\\'];
 /// How many times a value is decoded to find a URL in it.
 const NESTED: usize = 3;
+
+/// Without the users and passwords of all URLs in the text.
+fn without_users(url: &str) -> Cow<'_, str> {
+    let mut shown: Option<String> = None;
+    let (mut at, mut copied) = (0, 0);
+    while let Some(found) = url[at..].find("://") {
+        at += found + 3;
+        let authority = &url[at..];
+        let authority = &authority[..authority.find(AFTER_AUTHORITY).unwrap_or(authority.len())];
+        if let Some(user) = authority.rfind('@').filter(|user| *user > 0) {
+            let shown = shown.get_or_insert_with(|| String::with_capacity(url.len()));
+            shown.push_str(&url[copied..at]);
+            shown.push_str(REDACTED);
+            at += user;
+            copied = at;
+        }
+    }
+    shown.map_or(Cow::Borrowed(url), |shown| Cow::Owned(shown + &url[copied..]))
+}
 
 fn redacted<'a>(url: &'a str, more: &[String]) -> Cow<'a, str> {
     let Some(begin) = url.find(['?', '#']) else { return Cow::Borrowed(url) };
@@ -144,7 +191,8 @@ fn has_nested_secret(value: &str, more: &[String], depth: usize) -> bool {
     let has_secret = parts.any(|part| {
         part.split_once('=').is_some_and(|(name, value)| !value.is_empty() && is_secret(name, more))
     });
-    has_secret || has_nested_secret(&decoded, more, depth - 1)
+    let has_user = matches!(without_users(&decoded), Cow::Owned(_));
+    has_secret || has_user || has_nested_secret(&decoded, more, depth - 1)
 }
 
 /// An app reads `user[password]` and `user.password` as a nested value, and `acc%65ss_token` as `access_token`.
@@ -201,6 +249,31 @@ mod tests {
             assert_eq!(redacted(url, &more), shown);
         }
         assert!(matches!(LogRules::default().redacted("/a?b=c&invite=x"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn users_and_passwords_of_urls_are_redacted() {
+        let rules = LogRules::default();
+        for (target, shown) in [
+            ("http://me:pw@a.test/x?token=y", "http://[redacted]@a.test/x?token=[redacted]"),
+            ("http://me:p/w@a.test/x", "http://[redacted]@a.test/x"),
+            ("http://me:p@w?b#c@a.test/x", "http://[redacted]@a.test/x"),
+            ("me:pw@a.test:443", "[redacted]@a.test:443"),
+            ("http:/me:pw@a.test/", "[redacted]@a.test/"),
+            ("ftp://me@a.test", "ftp://[redacted]@a.test"),
+            ("/@me/x?to=a@b.test", "/@me/x?to=a@b.test"),
+            ("/x?next=https://me:pw@b.test/y&z=@", "/x?next=https://[redacted]@b.test/y&z=@"),
+            ("/x?next=https%3A%2F%2Fme:pw%40b.test&z=1", "/x?next=[redacted]&z=1"),
+            ("/x?next=https%3A%2F%2Fb.test&z=a@b", "/x?next=https%3A%2F%2Fb.test&z=a@b"),
+            ("http://a.test/x", "http://a.test/x"),
+        ] {
+            assert_eq!(rules.redacted_target(target), shown);
+        }
+        assert_eq!(rules.redacted("https://me:pw@b.test/@you?a"), "https://[redacted]@b.test/@you?a");
+        assert_eq!(rules.redacted("https://b.test/@you?a=c@d"), "https://b.test/@you?a=c@d");
+        assert!(matches!(rules.redacted("https://b.test/@you"), Cow::Borrowed(_)));
+        assert_eq!(LogRules::redacted_host("me:p@w@a.test:80"), "[redacted]@a.test:80");
+        assert_eq!(LogRules::redacted_host("a.test"), "a.test");
     }
 
     #[test]

@@ -16,11 +16,12 @@ use crate::request::{self, Registered};
 /// Writes the line of an exchange.
 pub fn write(exchange: &Exchange, out: &mut Vec<u8>, rules: &LogRules) {
     let mut line = values(exchange);
-    for url in [&mut line.target, &mut line.referer] {
-        if let Cow::Owned(redacted) = rules.redacted(url) {
-            *url = Cow::Owned(redacted);
-        }
-    }
+    let redacted = [
+        (LogRules::redacted_host as fn(&str) -> Cow<'_, str>)(&line.host).into_owned(),
+        rules.redacted_target(&line.target).into_owned(),
+        rules.redacted(&line.referer).into_owned(),
+    ];
+    [line.host, line.target, line.referer] = redacted.map(Cow::Owned);
     line.write(out);
 }
 

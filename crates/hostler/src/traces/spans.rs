@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hostler_engine::exchange::trace::{CacheStep, span_id, trace_state_of};
 use hostler_engine::exchange::{Exchange, Protocol, TraceContext, clock};
+use hostler_engine::journal::LogRules;
 use hostler_wire::Version;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -194,13 +195,13 @@ fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     // Without the query: secrets are there.
     let mut list = vec![
         request_method(exchange),
-        text("url.path", lossy(exchange.path())),
+        text("url.path", LogRules::default().redacted_target(&lossy(exchange.path()))),
         text("url.scheme", exchange.scheme.as_str()),
         text("client.address", exchange.client.ip.to_string()),
         text("network.protocol.version", version),
         text("hostler.request_id", exchange.id.as_str()),
     ];
-    let (address, port) = server(&lossy(exchange.host()));
+    let (address, port) = server(&LogRules::redacted_host(&lossy(exchange.host())));
     list.extend(address);
     list.extend(port);
     let some = |key, value: Option<&str>| value.map(|value| text(key, value));

@@ -34,6 +34,34 @@ async fn secrets_in_urls_and_headers_never_reach_the_log() {
 }
 
 #[tokio::test]
+async fn a_password_in_a_refused_target_or_host_never_reaches_the_log() {
+    for form in ["json", "pretty", "gorouter"] {
+        let app = upstream().start().await;
+        let config = format!("server.access_log = '{form}'\n[platform]\n");
+        let site = site(&config).with("app", &app).start().await;
+        for (line, host) in [
+            ("GET http://me:secret-1@a.test/1", "a.test"),
+            ("GET http://me:sec/secret-2@a.test/2", "a.test"),
+            ("CONNECT me:secret-3@a.test:443", "a.test"),
+            ("GET /4", "me:secret-4@a.test"),
+            ("GET http://me:secret-5@a.test/5", "me:secret-5@a.test"),
+        ] {
+            let request =
+                format!("{line} HTTP/1.1\r\nHost: {host}\r\nReferer: https://me:secret-6@a.test/\r\n\r\n");
+            let refused = site.send(request).await;
+            assert!(refused.status >= 400 && !refused.text().contains("secret-"), "{}", refused.text());
+        }
+        site.says("[redacted]@a.test/1").await;
+        eventually("the last line", async || {
+            (site.lines().iter().filter(|line| line.contains("[redacted]@a.test")).count() >= 5).then_some(())
+        })
+        .await;
+        let told = site.lines().join("\n") + &site.status().await.to_string();
+        assert!(!told.contains("secret-"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_sampled_log_has_all_refusals_errors_and_slow_requests() {
     let app = upstream()
         .script(|seen| text(format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n", &seen.target()[1..])))
