@@ -16,9 +16,11 @@ pub struct Timings {
     pub queue_wait: Duration,
     /// The time to connect to members, over all attempts.
     pub connecting: Duration,
+    /// The tries that got no answer: each from its slot until the request could be sent again or was refused.
+    pub failed_tries: Duration,
     /// When the last slot was granted. None if no slot was held.
     pub slot_since: Option<Instant>,
-    /// How long slots were held, over all attempts. None if no slot was held, or one is still held.
+    /// How long the last slot was held. None if no slot was held, it is still held, or its try got no answer.
     pub slot_hold: Option<Duration>,
     /// From the first byte to the worker until the head of its answer.
     pub worker_time: Option<Duration>,
@@ -36,11 +38,17 @@ impl Timings {
         }
     }
 
+    /// The last try has failed, and the search for a death of its worker is over.
+    pub fn note_failed_try(&mut self) {
+        self.failed_tries += self.slot_since.map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
     pub(super) fn now() -> Self {
         Self {
             started: clock::now(),
             queue_wait: Duration::ZERO,
             connecting: Duration::ZERO,
+            failed_tries: Duration::ZERO,
             slot_since: None,
             slot_hold: None,
             worker_time: None,

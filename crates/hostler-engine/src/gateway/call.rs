@@ -88,13 +88,9 @@ pub(super) async fn call_within<D: Downstream>(
             }
             Err(failure) => failure,
         };
-        if concerns_worker(&failure, exchange) {
-            sends += 1;
-            // A malformed answer is no sign of a death, so the client does not wait for one. `settle` looks for it afterwards.
-            if !failure.is_bad_answer() && Box::pin(target.poison.blame(exchange, &mut deaths)).await? {
-                // The request may kill the next worker too: other requests get a slot first.
-                queue_wait.give_up_place();
-            }
+        if has_killed(target, &failure, exchange, (&mut sends, &mut deaths)).await? {
+            // The request may kill the next worker too: other requests get a slot first.
+            queue_wait.give_up_place();
         }
         let failed = FailedAttempt { failure, member, sends, preference: queue_wait.preference };
         let next = policy.judge(failed, exchange)?;
@@ -125,6 +121,26 @@ fn answered_by(policy: &(impl RetryPolicy + ?Sized), route: &Route, exchange: &m
     if let Some(hints) = &route.early_hints {
         hints.learn(exchange, call.answer(), call.release());
     }
+}
+
+/// Counts a try that has failed, and finds out whether a worker died over it. True if the worker ended by itself and had no other request.
+async fn has_killed(
+    target: &PoolTarget,
+    failure: &Failure,
+    exchange: &mut Exchange,
+    (sends, deaths): (&mut u32, &mut DeathCount),
+) -> Result<bool, Refusal> {
+    let was_worked_on = concerns_worker(failure, exchange);
+    *sends += u32::from(was_worked_on);
+    // A malformed answer is no sign of a death, so the client does not wait for one. `settle` looks for it afterwards.
+    let has_killed = match was_worked_on && !failure.is_bad_answer() {
+        true => Box::pin(target.poison.blame(exchange, deaths)).await,
+        false => Ok(false),
+    };
+    if !failure.is_by_client() {
+        exchange.timings.note_failed_try();
+    }
+    has_killed
 }
 
 /// Whether the request may have been worked on, and its end may be due to it. What follows a client's leaving is settled with the exchange.

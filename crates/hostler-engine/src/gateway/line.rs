@@ -40,6 +40,7 @@ pub fn access_line(exchange: &Exchange) -> Access<'_> {
         cache: log_facts.cached(),
         total_ms: exchange.timings.started.elapsed(),
         queue_wait_ms: exchange.timings.queue_wait,
+        failed_tries_ms: Some(exchange.timings.failed_tries).filter(|time| !time.is_zero()),
         slot_hold_ms: exchange.timings.slot_hold,
         worker_time_ms: exchange.timings.worker_time,
         worker_cpu_ms: exchange.timings.worker_cpu,

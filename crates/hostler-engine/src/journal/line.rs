@@ -88,6 +88,9 @@ pub struct Access<'a> {
     pub total_ms: Duration,
     #[serde(serialize_with = "milliseconds")]
     pub queue_wait_ms: Duration,
+    /// None: no try has failed.
+    #[serde(serialize_with = "milliseconds", skip_serializing_if = "Option::is_none")]
+    pub failed_tries_ms: Option<Duration>,
     #[serde(serialize_with = "milliseconds")]
     pub slot_hold_ms: Option<Duration>,
     #[serde(serialize_with = "milliseconds")]

@@ -44,6 +44,9 @@ pub(super) fn access(out: &mut Vec<u8>, line: &Access<'_>, coloured: bool) {
     if line.queue_wait_ms >= Duration::from_millis(1) {
         let _ = write!(out, " waited {:.1}ms", line.queue_wait_ms.as_secs_f64() * 1000.0);
     }
+    if let Some(failed) = line.failed_tries_ms.filter(|failed| *failed >= Duration::from_millis(1)) {
+        let _ = write!(out, " failed tries {:.1}ms", failed.as_secs_f64() * 1000.0);
+    }
     if let Some(side) = line.stream_end {
         let _ = write!(out, " stream ended by {side}");
     }

@@ -46,6 +46,33 @@ async fn a_request_waits_for_a_member_that_comes_back() {
 }
 
 #[tokio::test]
+async fn the_log_has_the_time_of_the_tries_that_failed() {
+    let app = upstream()
+        .in_turn([vec![Step::Hold, Step::Close], [vec![Step::Hold], ok("ok")].concat()])
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    let waits = async |time: Duration| {
+        let began = Instant::now();
+        eventually("some time", async || (began.elapsed() >= time).then_some(())).await;
+    };
+    let mut client = site.begin("/twice").await;
+    app.has_seen(1).await;
+    waits(Duration::from_millis(300)).await;
+    app.release(1);
+    app.has_seen(2).await;
+    app.release(1);
+    client.answer().await.assert_ok("ok");
+    let line = site.access("/twice").await;
+    let of = |name: &str| line[name].as_f64().unwrap();
+    assert!(line["attempts"] == 2 && of("failed_tries_ms") >= 300.0, "{line}");
+    let parts = of("queue_wait_ms") + of("failed_tries_ms") + of("slot_hold_ms");
+    assert!(parts <= of("total_ms") + 1.0, "{line}");
+    site.get("/once").await.assert_ok("ok");
+    assert!(site.access("/once").await.get("failed_tries_ms").is_none());
+}
+
+#[tokio::test]
 async fn when_no_member_is_reachable_the_client_gets_a_refusal_in_time() {
     let site = site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream()).start().await;
     let mut client = site.connect().await;
