@@ -156,9 +156,11 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
-    /// Whether the member is told at once that the client has left. While the body comes from the client, the upload sees that it leaves.
+    /// Whether the member is told at once that the client has left. While the body comes from the client, the upload sees that it leaves. A
+    /// handshake that is not answered has no work to finish, so it keeps no slot without a client.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
-        self.settings.hangs_up_at_once && !exchange.is_for_others && !self.is_uploading()
+        let ends_at_once = self.settings.hangs_up_at_once || self.link.has_offer();
+        ends_at_once && !exchange.is_for_others && !self.is_uploading()
     }
 
     /// Reads the next head, interim or final.

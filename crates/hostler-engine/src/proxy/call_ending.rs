@@ -24,7 +24,8 @@ pub enum CallEnding {
     TimedOut,
     /// The answer is late, the member was given up, and the request goes to another one.
     Forsaken,
-    /// The client's side failed while its body was being passed on: the member has a part of a request.
+    /// The client's side failed while its body was being passed on, or while the member works: the member has a part of a request, or is to
+    /// stop.
     ClientFailed,
     /// Another member has answered the same request before. That is no failure of this one.
     Outrun,

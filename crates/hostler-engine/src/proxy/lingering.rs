@@ -16,7 +16,7 @@ use crate::exchange::{Ending, LoopWatch, NoClient, PendingEnd};
 /// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
 const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A worker without an answer that has used up its `hang_timeout` still gets this long to notice our FIN.
+/// A worker without an answer that has used up its `hang_timeout` still gets this long to notice our FIN, and so does a member with an upgrade.
 const NOTICE_TIME: Duration = Duration::from_secs(1);
 
 /// A worker whose event loop turns, and which has not closed its side after this time, does not read the connection of an upgrade.
@@ -89,14 +89,21 @@ pub(super) fn end_stream(mut call: Call) {
     });
 }
 
-/// Ready when a worker leaves an upgrade alone. Node then reads nothing more from the connection, so that our FIN stays unnoticed. That the
-/// event loop turns after it shows that the worker does not hang.
+/// Ready when a member leaves an upgrade alone. Node then reads nothing more from the connection, so that our FIN stays unnoticed. That the
+/// event loop of a worker turns after it shows that the worker does not hang. Of another member nothing shows it: it gets some time only.
 fn unread_upgrade(call: &Call) -> impl Future<Output = ()> + Send + use<> {
-    let event_loop = call.lease.clock().filter(|_| call.link.has_offer()).map(LoopWatch::new);
+    let (has_offer, is_ours) = (call.link.has_offer(), call.lease.is_ours());
+    let event_loop = call.lease.clock().map(LoopWatch::new);
     async move {
-        let Some(event_loop) = event_loop else { return pending().await };
-        sleep(UNREAD_TIME).await;
-        while !event_loop.turns().await {}
+        match event_loop {
+            _ if !has_offer => pending().await,
+            Some(event_loop) => {
+                sleep(UNREAD_TIME).await;
+                while !event_loop.turns().await {}
+            }
+            None if is_ours => pending().await,
+            None => sleep(NOTICE_TIME).await,
+        }
     }
 }
 

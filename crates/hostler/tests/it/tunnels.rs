@@ -245,6 +245,25 @@ async fn a_timed_out_handshake_gets_504_and_keeps_its_slot_until_the_member_answ
 }
 
 #[tokio::test]
+async fn an_unanswered_handshake_keeps_no_slot_when_its_client_has_left() {
+    let member = Member::start().await;
+    let config =
+        "pools.app.concurrency = 1\npools.app.ejection.timeouts = 1\npools.app.request_timeout = \"1h\"";
+    let site = in_front(&member, config).await;
+    for _ in 0..2 {
+        let mut client = site.connect().await;
+        client.send(handshake("websocket")).await;
+        // The member reads nothing more, like Node if its app leaves the upgrade alone.
+        let mut end = member.accept().await;
+        drop(client);
+        site.settles("app", 0, 0).await;
+        assert_eq!(end.rest().await.0, Vec::<u8>::new());
+    }
+    let counters = &site.pool("app").await["counters"];
+    assert_eq!((&counters["ejections"], &counters["member_failures"]), (&0.into(), &0.into()), "{counters}");
+}
+
+#[tokio::test]
 async fn a_426_answer_keeps_its_upgrade_field() {
     let answer = "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n";
     let app = upstream().answers(answer).start().await;

@@ -219,6 +219,21 @@ async fn upgrades_that_an_app_leaves_alone_end_no_worker() {
 }
 
 #[tokio::test]
+async fn an_upgrade_that_an_app_leaves_alone_keeps_no_fixed_slot_when_its_client_has_left() {
+    let plan = source(UNREAD).option("pools.app.request_timeout=1h").option("pools.app.concurrency=1");
+    let site = plan.started().await;
+    let pids = site.pids().await;
+    let mut leaves = site.connect().await;
+    leaves.send(upgrade("/leaves")).await;
+    site.settles_at(1, 0).await;
+    drop(leaves);
+    site.settles_at(0, 0).await;
+    site.get("/next").await.assert_ok("ok");
+    assert_eq!(site.pids().await, pids);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn no_request_follows_a_refused_upgrade_on_its_connection_to_the_worker() {
     let site = source(UNREAD).started().await;
     for _ in 0..2 {
