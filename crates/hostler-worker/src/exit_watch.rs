@@ -1,16 +1,45 @@
 //! Tells the end of a worker's process to the requests that it had. Knows neither the process nor the requests.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Watches for the end of one process. A clone is cheap.
 #[derive(Clone, Debug)]
 pub struct ExitWatch {
     pid: u32,
     course: watch::Receiver<WatchState>,
+    unfinished: Unfinished,
+}
+
+/// The requests that the process goes on with although no client waits for them.
+#[derive(Clone, Debug, Default)]
+struct Unfinished(Arc<Mutex<NotedRequests>>);
+
+/// In the order in which they were noted: since when the process has them, and their names for the log.
+type NotedRequests = BTreeMap<u64, (Instant, Arc<str>)>;
+
+/// A request that the process has not finished. Dropped when it has.
+#[derive(Debug)]
+pub struct UnfinishedRequest {
+    all: Unfinished,
+    number: u64,
+}
+
+impl Drop for UnfinishedRequest {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.number);
+    }
+}
+
+impl Unfinished {
+    fn lock(&self) -> MutexGuard<'_, NotedRequests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What caused the end of a process, as far as its exit shows.
@@ -33,6 +62,15 @@ impl ExitWatch {
     /// The process that listens.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// No client waits any more for a request that the process got at `since`. `name`: as the log may show it.
+    pub fn note_unfinished(&self, name: Arc<str>, since: Instant) -> UnfinishedRequest {
+        let mut all = self.unfinished.lock();
+        let number = all.last_key_value().map_or(0, |(last, _)| last + 1);
+        all.insert(number, (since, name));
+        drop(all);
+        UnfinishedRequest { all: self.unfinished.clone(), number }
     }
 
     /// Waits at most `time_limit` for the end of the process. Returns the cause if the process ended and Hostler had not
@@ -63,35 +101,46 @@ async fn has_exited(pid: u32) -> bool {
 
 /// Sends to all [`ExitWatch`]es of one process. Dropping it means that the process has ended.
 #[derive(Debug)]
-pub(super) struct ExitNotifier(watch::Sender<WatchState>);
+pub(super) struct ExitNotifier {
+    course: watch::Sender<WatchState>,
+    unfinished: Unfinished,
+}
 
 impl ExitNotifier {
     pub fn new() -> Self {
-        Self(watch::Sender::default())
+        Self { course: watch::Sender::default(), unfinished: Unfinished::default() }
     }
 
     pub fn exit_watch(&self, pid: u32) -> ExitWatch {
-        ExitWatch { pid, course: self.0.subscribe() }
+        ExitWatch { pid, course: self.course.subscribe(), unfinished: self.unfinished.clone() }
+    }
+
+    /// The oldest request that the process has not finished, for the log, and how many more there are. None: there is none.
+    pub fn unfinished(&self) -> Option<String> {
+        let all = self.unfinished.lock();
+        let (since, name) = all.values().min_by_key(|(since, _)| *since)?;
+        let oldest = format!("{name}, for {:.1} s", since.elapsed().as_secs_f64());
+        Some(if all.len() == 1 { oldest } else { format!("{oldest}, and {} more", all.len() - 1) })
     }
 
     /// Hostler tells the process to stop, so its requests did not cause the end.
     pub fn dismiss(&self) {
-        self.0.send_modify(|course| course.dismissed = true);
+        self.course.send_modify(|course| course.dismissed = true);
     }
 
     /// Hostler kills the process because it hangs. That counts as its own doing, with any signal.
     pub fn hangs(&self) {
-        self.0.send_modify(|course| course.hung = true);
+        self.course.send_modify(|course| course.hung = true);
     }
 
     pub fn end(&self, cause: ExitCause) {
-        self.0.send_modify(|course| course.ended = Some(cause));
+        self.course.send_modify(|course| course.ended = Some(cause));
     }
 }
 
 impl Drop for ExitNotifier {
     fn drop(&mut self) {
-        self.0.send_modify(|course| course.ended = course.ended.or(Some(ExitCause::Outside)));
+        self.course.send_modify(|course| course.ended = course.ended.or(Some(ExitCause::Outside)));
     }
 }
 
@@ -123,6 +172,23 @@ mod tests {
         for (exit_watch, cause) in watches.iter().zip([ExitCause::Own, ExitCause::Outside, ExitCause::Own]) {
             assert_eq!(exit_watch.death_within(Duration::MAX).await, Some(cause), "{exit_watch:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_unfinished_request_is_named() {
+        let exit_notifier = ExitNotifier::new();
+        let exit_watch = exit_notifier.exit_watch(1);
+        assert_eq!(exit_notifier.unfinished(), None);
+        let since = Instant::now();
+        let newer = exit_watch.note_unfinished("GET /b".into(), since + Duration::from_secs(1));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(exit_notifier.unfinished().as_deref(), Some("GET /b, for 2.0 s"));
+        let older = exit_watch.note_unfinished("GET /a".into(), since);
+        assert_eq!(exit_notifier.unfinished().as_deref(), Some("GET /a, for 3.0 s, and 1 more"));
+        drop(older);
+        assert_eq!(exit_notifier.unfinished().as_deref(), Some("GET /b, for 2.0 s"));
+        drop(newer);
+        assert_eq!(exit_notifier.unfinished(), None);
     }
 
     #[tokio::test]

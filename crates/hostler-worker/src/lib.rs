@@ -66,7 +66,7 @@ pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
 pub use cpus::{CpuList, CpuSetting, FreeCpus, own_cpus};
 pub use development::Development;
-pub use exit_watch::{ExitCause, ExitWatch};
+pub use exit_watch::{ExitCause, ExitWatch, UnfinishedRequest};
 pub use failed_boot::{FailedBoot, NeverReady};
 pub use guard::GuardCommand;
 pub use inspection::{InspectionEvent, InspectionKind};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_dispatch::CpuClock;
-use hostler_worker::{ExitCause, ExitWatch};
+use hostler_worker::{ExitCause, ExitWatch, UnfinishedRequest};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
@@ -26,6 +26,8 @@ pub struct PendingEnd {
     event_loop: Option<LoopWatch>,
     since: Instant,
     until: Until,
+    /// The name of the request, for as long as its end is waited for.
+    unfinished: Option<UnfinishedRequest>,
 }
 
 /// Tells whether the event loop of a worker turns.
@@ -80,7 +82,13 @@ impl PendingEnd {
         alone: bool,
     ) -> Self {
         let event_loop = clock.map(LoopWatch::new);
-        Self { exit_watch, event_loop, since, until: Until::BrokenOff { at: Instant::now(), alone } }
+        Self {
+            exit_watch,
+            event_loop,
+            since,
+            until: Until::BrokenOff { at: Instant::now(), alone },
+            unfinished: None,
+        }
     }
 
     /// The worker with this clock goes on with a request that it got at `since`. The end is sent through the returned sender.
@@ -93,7 +101,7 @@ impl PendingEnd {
     ) -> (Self, oneshot::Sender<Ending>) {
         let (sender, finished) = oneshot::channel();
         let event_loop = clock.map(LoopWatch::new);
-        (Self { exit_watch, event_loop, since, until: Until::Finished(finished) }, sender)
+        (Self { exit_watch, event_loop, since, until: Until::Finished(finished), unfinished: None }, sender)
     }
 
     /// Tells whether the event loop of the worker turns. None: nothing tells.
@@ -110,8 +118,24 @@ impl PendingEnd {
         self.since
     }
 
+    /// Names a request that the worker still works on, for the case that the worker is killed before it has finished.
+    pub fn named(self, name: &Arc<str>) -> Self {
+        let unfinished =
+            self.is_lingering().then(|| self.exit_watch.note_unfinished(name.clone(), self.since));
+        Self { unfinished, ..self }
+    }
+
+    /// The same if nothing else follows from the end.
+    pub fn name_until_end(self, name: &Arc<str>) {
+        if self.is_lingering() {
+            tokio::spawn(self.named(name).death());
+        }
+    }
+
     /// The death of the worker, if it died with the request.
     pub async fn death(self) -> Option<Death> {
+        // Until the end is known.
+        let _unfinished = self.unfinished;
         let (at, alone, event_loop, limit) = match self.until {
             Until::BrokenOff { at, alone } => (at, alone, self.event_loop, EXIT_REPORT_LIMIT),
             Until::Finished(finished) => {

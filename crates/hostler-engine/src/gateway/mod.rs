@@ -66,7 +66,7 @@ pub use hints::{EarlyHints, HintsView, HostHintsView};
 pub use kind::{RegistrarRules, RouteKind, RoutePresence, UnroutedRules};
 pub use line::{AccessFormat, access_line};
 pub use low::low_requests;
-pub use poison::{Poison, PoisonSettings, SuspectsView};
+pub use poison::{Poison, PoisonSettings};
 pub use prepare::Changes;
 pub use rate_limit::{LimitScope, RateLimitView, RateLimiter};
 pub use refusal::{Objection, Refusal, RefusalFacts};
@@ -74,7 +74,7 @@ pub use retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 pub use rewrite::Rewrite;
 pub use spool::SpoolSettings;
 pub use sticky::{Stickiness, StickyKey, StickyView};
-pub use suspects::{Convicted, KeptOff};
+pub use suspects::{Convicted, KeptOff, SuspectsView};
 pub use target::{PoolTarget, PoolTargetSettings, Route, Target};
 pub use when::When;
 

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -20,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::death_count::DeathCount;
 use super::identity::{Keyring, Keys, RequestIdentity};
 use super::refusal::Refusal;
-use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects};
+use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects, SuspectsView};
 use super::worker_hold::WorkerHold;
 use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd};
 use crate::journal::{Journal, Level};
@@ -52,19 +51,6 @@ impl PoisonSettings {
         suspect_after: Duration::ZERO,
         request_timeout: Duration::ZERO,
     };
-}
-
-/// The figures of suspects, for the status.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct SuspectsView {
-    /// URLs, paths, routes and clients whose requests are let in one at a time.
-    pub one_at_a_time: usize,
-    /// Requests that wait for their turn.
-    pub waiting: usize,
-    /// Requests that were refused because their turn did not come, since the start.
-    pub refused: u64,
-    /// URLs, paths and clients that were convicted, since the start.
-    pub convicted: u64,
 }
 
 pub struct Poison {
@@ -295,7 +281,13 @@ impl Poison {
     }
 
     fn pending_end(&self, exchange: &mut Exchange) -> Option<PendingEnd> {
-        exchange.pending_end.take().filter(|_| self.settings.kills > 0)
+        let pending_end = exchange.pending_end.take()?;
+        if self.settings.kills > 0 {
+            return Some(pending_end);
+        }
+        // Nothing follows from the end, but the log names the request if its worker is killed.
+        pending_end.name_until_end(&self.identity(exchange).names[0]);
+        None
     }
 
     /// For a call that outlives its exchange.
@@ -313,6 +305,7 @@ impl Poison {
         suspect_after: Duration,
     ) {
         let poison = self.clone();
+        let pending_end = pending_end.named(&identity.names[0]);
         let (since, event_loop) = (pending_end.since(), pending_end.event_loop());
         let mut held = None;
         if suspect_after.is_zero() && pending_end.is_lingering() {

@@ -102,6 +102,19 @@ pub struct KeptOff {
     pub for_ms: u64,
 }
 
+/// The figures of suspects, for the status.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct SuspectsView {
+    /// URLs, paths, routes and clients whose requests are let in one at a time.
+    pub one_at_a_time: usize,
+    /// Requests that wait for their turn.
+    pub waiting: usize,
+    /// Requests that were refused because their turn did not come, since the start.
+    pub refused: u64,
+    /// URLs, paths and clients that were convicted, since the start.
+    pub convicted: u64,
+}
+
 impl Suspects {
     pub fn len(&self) -> usize {
         self.by_key.len()

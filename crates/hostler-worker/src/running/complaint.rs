@@ -43,12 +43,15 @@ impl RunningProcess {
                 self.process.pid()
             ),
             (Why::Hung, ..) => format!(
-                "hung: {} its hang_timeout ({} s); it is {}",
+                "hung: {} its hang_timeout ({} s); {}it is {}",
                 match self.silent {
                     true => "it has requests, and its event loop has not turned for",
                     false => "a request has taken longer than",
                 },
                 settings.hang_timeout.as_secs_f64(),
+                self.exit_notifier
+                    .unfinished()
+                    .map_or(String::new(), |requests| format!("unfinished: {requests}; ")),
                 self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
             ),
             (Why::Ordered, ..) => "there was no time for a graceful stop".to_owned(),

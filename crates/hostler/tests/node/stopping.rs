@@ -217,7 +217,7 @@ async fn an_app_that_ignores_sigterm_does_not_outlive_a_killed_hostler() {
 async fn a_worker_in_an_infinite_loop_is_replaced_without_effect_on_the_others() {
     let plan = app("diary.cjs").workers(2).option("pools.app.request_timeout=500ms");
     let site = plan.option("pools.app.hang_timeout=1500ms").started().await;
-    let hanging = site.ask("/spin?until=never");
+    let hanging = site.ask("/spin?until=never&token=abc");
     let entry = eventually("a worker has it", async || site.diary().pop()).await;
     let (stuck, worker) = (entry["pid"].as_u64().unwrap() as u32, entry["worker"].as_u64().unwrap() as usize);
     let others = async {
@@ -236,9 +236,13 @@ async fn a_worker_in_an_infinite_loop_is_replaced_without_effect_on_the_others()
     let why = site.logged("killed").await;
     // Its request and its silence show that at about the same time.
     assert!(why.contains("hung: ") && why.contains("its hang_timeout"), "{killed} {why}");
+    assert!(
+        why.contains("unfinished: GET ") && why.contains("/spin?until=never&token=[redacted], for "),
+        "{why}"
+    );
     site.is_ready().await;
     assert_ne!(site.pid_of(worker).await, stuck);
-    assert_eq!(site.diary().iter().filter(|entry| entry["url"] == "/spin?until=never").count(), 1);
+    assert_eq!(site.diary().iter().filter(|entry| entry["url"] == "/spin?until=never&token=abc").count(), 1);
     site.settles_at(0, 0).await;
     site.stop().await;
 }
