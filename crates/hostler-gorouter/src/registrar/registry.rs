@@ -1,8 +1,8 @@
 //! The registrations: which member serves which route, and until when. Pure: the caller passes the time, and each message returns a list
 //! of changes. Knows no connections, no pools and no requests.
 
+mod figures;
 mod inherited;
-mod routes;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use super::facts::{self, RegistrarFacts};
 use super::key::RouteKey;
 use super::message::Registration;
 use super::words::{Balancing, Oddity, balancing, keys};
-use routes::Routes;
 
 /// The rules for registrations.
 #[derive(Debug, Clone)]
@@ -90,6 +89,10 @@ pub enum Gone {
     Silent,
     Failed,
 }
+
+/// The routes of one host, sorted by path. Most hosts have one route, so a list is smaller than a tree or a hash table.
+#[derive(Debug, Default)]
+struct Routes(Vec<(Box<str>, RouteEntry)>);
 
 #[derive(Debug)]
 pub struct Registry {
@@ -175,11 +178,6 @@ impl Registry {
         self.routes += usize::from(is_new_route);
         self.bytes = bytes;
         Ok(())
-    }
-
-    /// The memory of all routes and members, in bytes (an estimate).
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// A client unregisters. Only its address and its URIs count.
@@ -268,15 +266,6 @@ impl Registry {
         changes
     }
 
-    pub fn is_suspended(&self) -> bool {
-        self.suspended
-    }
-
-    /// How many members have become stale so far.
-    pub fn pruned(&self) -> u64 {
-        self.pruned
-    }
-
     pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &str, &RouteEntry)> {
         self.hosts
             .iter()
@@ -336,6 +325,27 @@ impl Registry {
             Ok(0) | Err(_) => most,
             Ok(seconds) => Duration::from_secs(seconds).min(most),
         }
+    }
+}
+
+impl Routes {
+    fn find(&self, path: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(path))
+    }
+
+    fn entry(&mut self, path: &str, now: Instant) -> &mut RouteEntry {
+        let at = self.find(path).unwrap_or_else(|at| {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(at, (path.into(), RouteEntry::new(now)));
+            at
+        });
+        &mut self.0[at].1
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &RouteEntry)> {
+        self.0.iter().map(|(path, entry)| (&**path, entry))
     }
 }
 
