@@ -251,16 +251,13 @@ impl FairShares {
         // Many requests come and go at the same moment of the clock: then no time has passed.
         if rests && now > self.rested {
             let work = now.duration_since(self.rested).as_nanos() * slots.max(1) as u128;
-            self.served += work;
-            self.now += work;
+            (self.served, self.now) = (self.served + work, self.now + work);
             #[cfg(test)]
             {
                 self.forgiven += work;
             }
         }
-        if rests {
-            self.flow = self.now;
-        }
+        self.flow = if rests { self.now } else { self.flow };
         if rests || !planted!(RestWhileWaiting) {
             // A slot comes back at a time that was perhaps read before the last change.
             self.rested = self.rested.max(now);
@@ -369,19 +366,16 @@ impl FairShares {
         let begin = self.begin_of_newcomers();
         let Self { shares, now, served, active, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        let was_idle = share.is_idle();
-        let before = share.places();
+        let (was_idle, before) = (share.is_idle(), share.places());
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
         change(share);
         let after = share.places();
         // Mostly no request of the key waits, neither before nor after.
         if before.is_some() || after.is_some() {
-            let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-            for (line, (from, to)) in lines.iter_mut().zip(before.into_iter().zip(after)) {
-                if from != to {
-                    line.change(key, from, to, begin);
-                }
+            let places = before.unwrap_or_default().into_iter().zip(after.unwrap_or_default());
+            for (line, (from, to)) in lines.iter_mut().zip(places).filter(|(_, (from, to))| from != to) {
+                line.change(key, from, to, begin);
             }
         }
         *active = *active + usize::from(was_idle) - usize::from(share.is_idle());

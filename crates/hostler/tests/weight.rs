@@ -37,7 +37,7 @@ fn entry(store: &Cache<ResponseHead>, size: usize) -> Arc<Entry> {
         body,
         freshness: Freshness { received: Moment(1), lifetime: 600, shared: true, ..Freshness::default() },
         vary: Vary::default(),
-        asked: FetchMark { at: Moment(1), ..FetchMark::default() },
+        asked: FetchMark::now(None),
         tags: Box::default(),
         forms: Box::default(),
     })
