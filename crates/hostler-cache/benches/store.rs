@@ -65,7 +65,7 @@ impl Store for Cache<()> {
             body: Bytes::from_static(&BODY[..size]),
             freshness,
             vary: Vary::default(),
-            asked: FetchMark::default(),
+            asked: FetchMark::now(None),
             tags: Box::default(),
             forms: Box::default(),
         };

@@ -38,7 +38,7 @@ pub struct Entry<H> {
 }
 
 /// When a response was requested from a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchMark {
     /// The time by the clock of the Hostler that requested it.
     pub at: Moment,

@@ -71,21 +71,22 @@ impl PurgeLog {
 
     /// The purges that are not on all pages. A changed key is one of them until it is on its page.
     pub fn untold(&self) -> Vec<Purge> {
-        let is_missing = |id: &u64, told: &PurgeTold| {
-            let mut pages = self.pages.iter().enumerate();
-            pages.any(|(index, page)| told.is_for(index) && page.number(*id).is_none())
-        };
-        let purges = self.purges.iter().filter(|(id, told)| is_missing(id, told));
+        let is_missing = |id, told| (0..self.pages.len()).any(|index| self.is_missing(index, id, told));
+        let purges = self.purges.iter().filter(|(id, told)| is_missing(**id, *told));
         let changes = self.pages.iter().flat_map(Page::pending).map(|key| Purge::Url(key.to_owned()));
         purges.map(|(_, told)| told.purge.clone()).chain(changes).collect()
     }
 
     /// Whether this server does not have all purges and changes that are for it.
     pub fn lacks(&self, index: usize) -> bool {
-        let page = &self.pages[index];
         let mut purges = self.purges.iter();
-        purges.any(|(id, told)| told.is_for(index) && page.number(*id).is_none())
-            || page.pending().next().is_some()
+        purges.any(|(id, told)| self.is_missing(index, *id, told))
+            || self.pages[index].pending().next().is_some()
+    }
+
+    /// Whether a purge is for this server and not on its page.
+    fn is_missing(&self, index: usize, id: u64, told: &PurgeTold) -> bool {
+        told.is_for(index) && self.pages[index].number(id).is_none()
     }
 
     fn trim(&mut self) {

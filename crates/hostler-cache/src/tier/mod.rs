@@ -136,7 +136,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
     /// Tries for this long to tell the servers of the purges that they do not have, also servers that are away. Returns those that still
     /// not all servers have.
     pub async fn deliver(&self, time_limit: Duration) -> Vec<Purge> {
-        let told = self.shared.servers.iter().enumerate().map(|(index, _)| {
+        let told = (0..self.shared.servers.len()).map(|index| {
             let shared = self.shared.clone();
             tokio::spawn(timeout(time_limit, async move {
                 while shared.log().lacks(index) && keeper::synchronise(&shared, index).await.is_err() {

@@ -25,7 +25,7 @@ fn entry(tag: &str) -> crate::Entry<()> {
         body: Bytes::new(),
         freshness: Freshness::default(),
         vary: Vary::default(),
-        asked: crate::FetchMark::default(),
+        asked: crate::FetchMark::now(None),
         tags: Box::new([tag.into()]),
         forms: Box::default(),
     }
