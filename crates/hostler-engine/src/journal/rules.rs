@@ -89,7 +89,12 @@ impl LogRules {
 
     /// The URL, or the end of one, without the values of secret parameters and without `user:password@`. Allocates only if there is one.
     pub fn redacted<'a>(&self, url: &'a str) -> Cow<'a, str> {
-        match without_users(url) {
+        self.without_secrets(without_users(url))
+    }
+
+    /// A URL without users, also without the values of secret parameters.
+    fn without_secrets<'a>(&self, url: Cow<'a, str>) -> Cow<'a, str> {
+        match url {
             Cow::Borrowed(url) => redacted(url, &self.redact),
             Cow::Owned(url) => Cow::Owned(redacted(&url, &self.redact).into_owned()),
         }
@@ -97,16 +102,13 @@ impl LogRules {
 
     /// The target of a request, in the same way. One that is no path may be a broken URL, so all before its last `@` may be a password.
     pub fn redacted_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
-        if target.starts_with('/') || !target.contains('@') {
+        if target.starts_with('/') {
             return self.redacted(target);
         }
         let begin = target.find("://").map_or(0, |at| at + 3);
-        match target[begin..].rfind('@') {
-            None => self.redacted(target),
-            Some(at) => {
-                let shown = format!("{}{REDACTED}{}", &target[..begin], &target[begin + at..]);
-                Cow::Owned(redacted(&shown, &self.redact).into_owned())
-            }
+        match Self::redacted_host(&target[begin..]) {
+            Cow::Borrowed(_) => self.redacted(target),
+            Cow::Owned(shown) => self.without_secrets(Cow::Owned(format!("{}{shown}", &target[..begin]))),
         }
     }
 

@@ -16,12 +16,15 @@ use crate::request::{self, Registered};
 /// Writes the line of an exchange.
 pub fn write(exchange: &Exchange, out: &mut Vec<u8>, rules: &LogRules) {
     let mut line = values(exchange);
-    let redacted = [
-        (LogRules::redacted_host as fn(&str) -> Cow<'_, str>)(&line.host).into_owned(),
-        rules.redacted_target(&line.target).into_owned(),
-        rules.redacted(&line.referer).into_owned(),
-    ];
-    [line.host, line.target, line.referer] = redacted.map(Cow::Owned);
+    if let Cow::Owned(redacted) = LogRules::redacted_host(&line.host) {
+        line.host = Cow::Owned(redacted);
+    }
+    if let Cow::Owned(redacted) = rules.redacted_target(&line.target) {
+        line.target = Cow::Owned(redacted);
+    }
+    if let Cow::Owned(redacted) = rules.redacted(&line.referer) {
+        line.referer = Cow::Owned(redacted);
+    }
     line.write(out);
 }
 
