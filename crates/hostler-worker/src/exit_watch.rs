@@ -16,7 +16,7 @@ pub struct ExitWatch {
     unfinished: Unfinished,
 }
 
-/// The requests that the process goes on with although no client waits for them.
+/// The requests that the process has not finished: no client waits for them any more, or their answers pause.
 #[derive(Clone, Debug, Default)]
 struct Unfinished(Arc<Mutex<NotedRequests>>);
 
@@ -64,7 +64,7 @@ impl ExitWatch {
         self.pid
     }
 
-    /// No client waits any more for a request that the process got at `since`. `name`: as the log may show it.
+    /// The process does not finish a request that it got at `since`. `name`: as the log may show it.
     pub fn note_unfinished(&self, name: Arc<str>, since: Instant) -> UnfinishedRequest {
         let mut all = self.unfinished.lock();
         let number = all.last_key_value().map_or(0, |(last, _)| last + 1);

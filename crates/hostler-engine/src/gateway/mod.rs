@@ -349,6 +349,12 @@ fn as_route(route: &Arc<dyn Any + Send + Sync>) -> Option<&Route> {
     route.downcast_ref()
 }
 
+/// The name of a request to a pool, as the log may show it. None: it goes to no pool.
+pub fn request_name(exchange: &Exchange) -> Option<Arc<str>> {
+    let Target::Pool(target) = &exchange.route.as_ref().and_then(as_route)?.target else { return None };
+    Some(target.poison.identity(exchange).names[0].clone())
+}
+
 /// What replaces an answer that broke off: a stored answer, else the fallback of the route.
 async fn stand_in(route: &Route, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Failed> {
     if let Some(caching) = &route.caching

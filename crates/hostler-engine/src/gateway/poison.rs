@@ -99,6 +99,11 @@ pub(super) struct Following {
 }
 
 impl Following {
+    /// The name of the request for the log. None if `poison.kills` is 0.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.identity.as_ref().map(|identity| identity.names[0].clone())
+    }
+
     /// Waits in a task for the end of the call.
     pub fn follow(self, pending_end: Option<PendingEnd>) {
         if let (Some(identity), Some(pending_end)) = (self.identity, pending_end) {

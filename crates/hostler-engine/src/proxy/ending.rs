@@ -1,10 +1,12 @@
 //! The end of a call: what each ending does to the connection, the slot and the statistics. Knows no retries and no client protocol.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_dispatch::{Lease, LeaseEnding, SlotCost};
 use hostler_wire::{CallError, Name};
+use hostler_worker::UnfinishedRequest;
 use tokio::time::Instant;
 
 use super::lingering::{end_stream, linger_after_hanging_up, linger_until_finished};
@@ -154,6 +156,11 @@ impl Call {
         if let Some(out) = self.lease.strike() {
             self.lease.tell_ejected(out);
         }
+    }
+
+    /// Names the request, which the log shows if its worker is killed before it has finished. None: the member is not a worker of ours.
+    pub fn note_unfinished(&self, name: Arc<str>) -> Option<UnfinishedRequest> {
+        Some(self.lease.exit_watch()?.note_unfinished(name, self.lease.since()))
     }
 
     /// The member has no other request.

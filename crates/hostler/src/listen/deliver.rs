@@ -6,6 +6,7 @@
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_engine::exchange::Exchange;
@@ -17,6 +18,9 @@ use super::departure::note_departure;
 use super::head::{self, Framing};
 use super::response_body::{self, BodyFailure, ResponseBody};
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
+
+/// If an answer pauses for longer, the log names its request should the worker be killed.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,20 +233,30 @@ impl<S: AnswerSink> Transfer<S> {
         // The slot is free from here on, even if the client is still reading.
         if ended && let Some(body) = self.body.take() {
             body.finish(exchange);
+            drop(self.unfinished.take());
         }
         Poll::Ready(Ok(()))
     }
 
     /// Ready if the answer has paused for too long. `goes_on`: it has paused already. An answer without end has a limit of its own.
     fn poll_pause(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         exchange: &Exchange,
         goes_on: bool,
     ) -> Poll<Result<(), DeliveryError>> {
         let Some(longest) = exchange.longest_pause.filter(|_| !self.endless) else { return Poll::Pending };
+        let names_later = !self.is_named && longest > LONG_PAUSE;
         if !goes_on {
-            exchange.deadline.set_after(longest);
+            match names_later {
+                true => exchange.deadline.set_roughly_after(LONG_PAUSE),
+                false => exchange.deadline.set_after(longest),
+            }
+        }
+        if names_later && exchange.deadline.is_due() {
+            self.is_named = true;
+            self.unfinished = self.body.as_mut().and_then(|body| body.note_unfinished(exchange));
+            exchange.deadline.set_after(longest - LONG_PAUSE);
         }
         exchange.deadline.poll_due(cx).map(|()| Err(DeliveryError::ResponseBody(BodyFailure::Pause)))
     }

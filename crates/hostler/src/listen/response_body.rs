@@ -9,9 +9,10 @@ use hostler_coding::{
 };
 use hostler_engine::cache::{Cut, Encoded, SharedBody};
 use hostler_engine::exchange::{BodyError, BodySource, Downstream, Exchange};
-use hostler_engine::gateway::{Refusal, Streamed};
+use hostler_engine::gateway::{Refusal, Streamed, request_name};
 use hostler_engine::proxy::{Call, CallBox};
 use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
+use hostler_worker::UnfinishedRequest;
 
 use super::answer_buffer::BufferKind;
 use super::head::Framing;
@@ -196,6 +197,11 @@ impl ResponseBody {
     /// Whether the client still sends the body of its request to the member.
     pub fn is_uploading(&mut self) -> bool {
         self.call().is_some_and(|call| call.is_uploading())
+    }
+
+    /// Names the request, which the log shows if its worker is killed before it has finished. None: no worker of ours has it.
+    pub fn note_unfinished(&mut self, exchange: &Exchange) -> Option<UnfinishedRequest> {
+        self.call()?.note_unfinished(request_name(exchange)?)
     }
 
     /// Ready when the body is a stream that ends now, although its member goes on. Its end is the next piece.

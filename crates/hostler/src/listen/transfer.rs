@@ -9,6 +9,7 @@ use hostler_cache::CacheStatus;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_engine::proxy::LeavingClient;
 use hostler_wire::{Fields, FilePart, ResponseHead};
+use hostler_worker::UnfinishedRequest;
 
 use super::answer_buffer::{
     self, AnswerBuffer, BufferKind, BufferPlace, HeldResource, LEAST, PIECE, Progress,
@@ -149,6 +150,10 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub is_behind: bool,
     /// Whether the member was asked for more, and nothing has come yet.
     pub is_awaited: bool,
+    /// Whether the answer has paused for so long that its request was named.
+    pub is_named: bool,
+    /// The name of the request, until its worker has finished.
+    pub unfinished: Option<UnfinishedRequest>,
     /// The wait for a client that has closed its side, while the answer pauses.
     leaving: LeavingClient,
 }
@@ -156,8 +161,21 @@ pub(super) struct Transfer<S: AnswerSink> {
 impl<S: AnswerSink> Transfer<S> {
     pub fn new(head: S::Head, body: Option<ResponseBody>) -> Self {
         let (chunked, endless, was_full, is_behind, is_awaited) = (false, false, false, false, false);
-        let (trailers, buffer, leaving) = (None, None, LeavingClient::default());
-        Self { head, body, trailers, buffer, chunked, endless, was_full, is_behind, is_awaited, leaving }
+        let (is_named, trailers, buffer, unfinished) = (false, None, None, None);
+        Self {
+            head,
+            body,
+            trailers,
+            buffer,
+            chunked,
+            endless,
+            was_full,
+            is_behind,
+            is_awaited,
+            is_named,
+            unfinished,
+            leaving: LeavingClient::default(),
+        }
     }
 
     /// The answer goes on.

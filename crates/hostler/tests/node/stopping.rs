@@ -214,6 +214,26 @@ async fn an_app_that_ignores_sigterm_does_not_outlive_a_killed_hostler() {
 }
 
 #[tokio::test]
+async fn a_request_that_hangs_in_the_middle_of_its_answer_is_named_in_the_log() {
+    let text = "require('http').createServer((request, response) => {
+          response.setHeader('cache-control', 'max-age=60');
+          response.write('begun');
+          setTimeout(() => { for (;;); }, 300);
+        }).listen(3000);";
+    for route in ["match=\"*\",pool=\"app\"", "match=\"*\",pool=\"app\",cache=\"standard\""] {
+        let plan = source(text).option(&format!("routes=[{{{route}}}]"));
+        let plan = plan.option("pools.app.request_timeout=1s").option("pools.app.hang_timeout=2s");
+        let site = plan.started().await;
+        let mut client = site.connect().await;
+        client.send("GET /report?token=abc HTTP/1.1\r\nHost: shop.example\r\n\r\n").await;
+        let why = site.logged("killed").await;
+        let name = "unfinished: GET shop.example/report?token=[redacted], for ";
+        assert!(why.contains("hung: ") && why.contains(name), "{route}: {why}");
+        site.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_worker_in_an_infinite_loop_is_replaced_without_effect_on_the_others() {
     let plan = app("diary.cjs").workers(2).option("pools.app.request_timeout=500ms");
     let site = plan.option("pools.app.hang_timeout=1500ms").started().await;

@@ -155,6 +155,8 @@ impl Arrival {
         limit: UnreadLimit,
     ) {
         let coming = self.coming.clone();
+        // The log names the request if its worker is killed before the end.
+        let _unfinished = following.name().and_then(|name| member.call.note_unfinished(name));
         let mut pouring = Pouring::new(&coming.incoming_body, limit);
         if let Some(flight) = &self.flight {
             flight.arrive(&FetchOutcome::Coming(coming.clone()));
