@@ -23,11 +23,19 @@ pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
     });
 }
 
-/// A command from a signal. Its result goes to the log.
-pub(super) fn spawn_for_signal(running: &Arc<RunningServer>, action: SignalAction, command: AdminCommand) {
+/// A command from a signal. Its result goes to the log. Then `ended` runs.
+pub(super) fn spawn_for_signal(
+    running: &Arc<RunningServer>,
+    action: SignalAction,
+    command: AdminCommand,
+    ended: impl FnOnce() + Send + 'static,
+) {
     let running = running.clone();
     running.journal.event(Level::Info, &format!("{}: {}", action.signal(), name(&command)));
-    tokio::spawn(async move { run_logged(&running, command).await });
+    tokio::spawn(async move {
+        let _ = run_logged(&running, command).await;
+        ended();
+    });
 }
 
 async fn run_logged(

@@ -131,7 +131,8 @@ async fn serve(
     development::begin(&running)?;
     let announcement = announce::begin(&running);
 
-    let ending = wait_for_stop(&running, is_successor, &mut signals, &mut commands).await;
+    let ending =
+        wait_for_stop((&running, is_successor), (&notify, &booting), &mut signals, &mut commands).await;
     booting.abort();
     // Commands that arrive from now on get the answer that Hostler is stopping.
     drop(commands);
@@ -204,8 +205,8 @@ impl ServerEnding {
 
 /// Serves signals and commands until Hostler must stop.
 async fn wait_for_stop(
-    running: &Arc<RunningServer>,
-    is_successor: bool,
+    (running, is_successor): (&Arc<RunningServer>, bool),
+    (notify, booting): (&Notify, &JoinHandle<()>),
     signals: &mut Signals,
     commands: &mut mpsc::UnboundedReceiver<PendingCommand>,
 ) -> ServerEnding {
@@ -220,8 +221,10 @@ async fn wait_for_stop(
             action = signals.next() => match action {
                 SignalAction::Stop => return ServerEnding::Told,
                 SignalAction::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
-                SignalAction::Reload => commands::spawn_for_signal(running, action, AdminCommand::Reload),
-                SignalAction::Upgrade => commands::spawn_for_signal(running, action, AdminCommand::Upgrade),
+                SignalAction::Reload => reload_for_signal(running, notify, booting),
+                SignalAction::Upgrade => {
+                    commands::spawn_for_signal(running, action, AdminCommand::Upgrade, || ());
+                }
             },
             Some(pending) = commands.recv() => commands::spawn(running, pending),
             Ok(_) = succession.changed() => {
@@ -238,6 +241,16 @@ async fn wait_for_stop(
             }
         }
     }
+}
+
+/// Reloads, and tells the service manager when that begins and ends. Until the manager knows that Hostler is ready, the end of a reload would
+/// tell it so too early.
+fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, booting: &JoinHandle<()>) {
+    let notify = booting.is_finished().then(|| notify.clone());
+    notify.iter().for_each(Notify::reloading);
+    commands::spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
+        notify.iter().for_each(Notify::reloaded);
+    });
 }
 
 /// Waits until registered routes have had time to register. In a takeover: also until the workers are ready and the predecessor allows

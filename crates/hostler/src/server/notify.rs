@@ -1,8 +1,9 @@
-//! Notifications to systemd for services of `Type=notify` (sd_notify(3)). Knows only the datagrams.
+//! Notifications to systemd for services of `Type=notify` and `Type=notify-reload` (sd_notify(3)). Knows only the datagrams.
 
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::environment::Environment;
@@ -51,6 +52,17 @@ impl Notify {
     /// Another process is the main process of the service.
     pub fn succeeded_by(&self, pid: u32) {
         self.send(&format!("MAINPID={pid}"));
+    }
+
+    /// A reload begins. By the time, the manager knows that it does not come from before its own signal.
+    pub fn reloading(&self) {
+        let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
+    }
+
+    /// The reload has ended, well or badly: the manager has no word for the difference.
+    pub fn reloaded(&self) {
+        self.send("READY=1");
     }
 
     pub fn stopping(&self) {

@@ -316,6 +316,34 @@ async fn the_service_manager_learns_the_serving_process() {
 }
 
 #[tokio::test]
+async fn the_service_manager_learns_when_a_reload_by_a_signal_begins_and_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    let next = async || {
+        let mut text = [0; 200];
+        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let plan = source("require('http').createServer((request, response) => response.end()).listen(3000);");
+    let plan = plan.by_file().env("NOTIFY_SOCKET", folder.path().join("notify").to_str().unwrap());
+    let site = plan.started().await;
+    assert_eq!(next().await, format!("READY=1\nMAINPID={}", site.pid()));
+    for end in ["has changed", "configured.toml:1"] {
+        let before = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        site.hang_up();
+        let told = next().await;
+        let micros = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{told}"));
+        let since = Duration::from_micros(micros.parse().unwrap());
+        assert!(since + Duration::from_millis(1) > Duration::try_from(before).unwrap(), "{told}");
+        assert_eq!(next().await, "READY=1");
+        site.logged(end).await;
+        site.configure("nonsense");
+    }
+    site.stop().await;
+    assert_eq!(next().await, "STOPPING=1");
+}
+
+#[tokio::test]
 async fn the_service_manager_waits_for_a_ready_worker_and_not_for_one_that_fails() {
     let folder = tempfile::tempdir().unwrap();
     let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
