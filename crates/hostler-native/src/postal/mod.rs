@@ -44,7 +44,7 @@ const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.
 pub struct Postal {
     settings: Arc<config::Postal>,
     dataset: ArcSwap<PostalDataset>,
-    reloads: AtomicU64,
+    reloads: Arc<AtomicU64>,
 }
 
 /// The service's part of Hostler's status.
@@ -63,11 +63,12 @@ pub struct PostalStatus {
 }
 
 impl Postal {
-    /// Reads the data. Takes a while with large texts.
-    pub fn open(settings: &config::Postal) -> Result<Self, PostalError> {
+    /// Reads the data. Takes a while with large texts. The count of the service before goes on.
+    pub fn open(settings: &config::Postal, before: Option<&Self>) -> Result<Self, PostalError> {
         let settings = Arc::new(settings.clone());
         let dataset = ArcSwap::from_pointee(PostalDataset::open(&settings)?);
-        Ok(Self { settings, dataset, reloads: AtomicU64::new(0) })
+        let reloads = before.map(|before| before.reloads.clone()).unwrap_or_default();
+        Ok(Self { settings, dataset, reloads })
     }
 
     /// The paths of its files.

@@ -40,9 +40,10 @@ impl LookupServices {
             (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
                 (data.postal.clone(), data.postal_read.clone())
             }
-            (Some(written), _) => {
+            (Some(written), before) => {
                 let read = Read::begin(&written.data);
-                let opened = Postal::open(written).map_err(|error| format!("postal.data: {error}"));
+                let before = before.and_then(|(_, data)| data.postal.as_deref());
+                let opened = Postal::open(written, before).map_err(|error| format!("postal.data: {error}"));
                 (Some(Arc::new(opened?)), read)
             }
             (None, _) => (None, Read::default()),

@@ -24,7 +24,7 @@ async fn a_pack_answers_as_its_rows_do() {
 }
 
 #[tokio::test]
-async fn a_newer_file_replaces_the_older_one_and_a_broken_one_does_not() {
+async fn a_newer_file_replaces_the_older_one_a_broken_one_does_not_and_a_reload_keeps_the_count() {
     let site = started("", EVERYWHERE).await;
     let tag = site.get("/api/zipinfo/byzip/97209").await.field("etag");
     let put = |text: &str| {
@@ -44,6 +44,11 @@ async fn a_newer_file_replaces_the_older_one_and_a_broken_one_does_not() {
     site.says("rows.txt:1: the line has 2 columns, not the 12 of a GeoNames postal file").await;
     assert_eq!(site.get("/api/zipinfo/byzip/97209").await.json()["city"], "Stumptown");
     assert_eq!(site.status().await["postal"]["reloads"], 1);
+    put(ROWS);
+    site.rewrite(&format!("[postal]\ndata = 'rows.txt'\ncompat_strings = true\n{EVERYWHERE}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    // The watch may have counted the third file, too.
+    assert!(site.status().await["postal"]["reloads"].as_u64() >= Some(1), "a reload of the configuration");
 }
 
 #[tokio::test]
