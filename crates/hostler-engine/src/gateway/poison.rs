@@ -114,8 +114,8 @@ impl Following {
 }
 
 impl Poison {
-    /// The suspects of the pool with this name.
-    pub fn new(pool: Arc<str>, settings: PoisonSettings, journal: Journal) -> Self {
+    /// The suspects of the pool with this name. The counts of `before` go on. Its suspects do not: they are those of other settings.
+    pub fn new(pool: Arc<str>, settings: PoisonSettings, journal: Journal, before: Option<&Self>) -> Self {
         Self {
             pool,
             settings,
@@ -125,14 +125,9 @@ impl Poison {
             suspects: Mutex::default(),
             changed: Notify::new(),
             waiting: AtomicUsize::new(0),
-            refused: Arc::default(),
-            convicted: Arc::default(),
+            refused: before.map(|before| before.refused.clone()).unwrap_or_default(),
+            convicted: before.map(|before| before.convicted.clone()).unwrap_or_default(),
         }
-    }
-
-    /// Goes on with the counts of the same pool before a reload. Its suspects are not those of other settings.
-    pub fn counting_on(self, before: &Self) -> Self {
-        Self { refused: before.refused.clone(), convicted: before.convicted.clone(), ..self }
     }
 
     /// The convicted requests that are refused now, at most a hundred.
@@ -402,10 +397,9 @@ mod tests {
 
     #[test]
     fn a_reload_that_changes_the_settings_keeps_the_counts() {
-        let poison = || Poison::new("app".into(), PoisonSettings::OFF, journal());
-        let before = poison();
+        let before = Poison::new("app".into(), PoisonSettings::OFF, journal(), None);
         before.convicted.fetch_add(2, Ordering::Relaxed);
-        let changed = poison().counting_on(&before);
+        let changed = Poison::new("app".into(), PoisonSettings::OFF, journal(), Some(&before));
         changed.convicted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((before.view().convicted, changed.view().convicted), (3, 3));
     }

@@ -36,7 +36,7 @@ pub(super) fn target() -> PoolTarget {
         suspect_after: seconds(1),
         request_timeout: seconds(1),
     };
-    let poison = Arc::new(Poison::new("app".into(), settings, journal()));
+    let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
     let settings = PoolTargetSettings {
         queue_timeout: seconds(5),
         request_timeout: seconds(30),

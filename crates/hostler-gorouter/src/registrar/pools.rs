@@ -93,9 +93,10 @@ struct RouteRoom {
 impl Pools {
     /// An empty set. Failures of members with TLS are sent to `failed`.
     pub fn new(template: RouteTemplate, failed: mpsc::UnboundedSender<AddressFailed>) -> Self {
+        let journal = template.journal.clone();
         Self {
             meter: Arc::new(Meter::new(template.threads)),
-            poison: Arc::new(Poison::new("registered".into(), PoisonSettings::OFF, template.journal.clone())),
+            poison: Arc::new(Poison::new("registered".into(), PoisonSettings::OFF, journal, None)),
             template,
             rooms: HashMap::new(),
             leaving: HashSet::new(),

@@ -73,7 +73,7 @@ impl RunningPool {
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
-            poison: Arc::new(poison(&name, written, pool_context)),
+            poison: Arc::new(poison(&name, written, pool_context, None)),
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
             costs: ExpectedCosts::new(written.queue.short_first, None),
@@ -117,7 +117,7 @@ impl RunningPool {
         can.then(|| Self {
             poison: match same_poison {
                 true => self.poison.clone(),
-                false => Arc::new(poison(&self.name, written, pool_context).counting_on(&self.poison)),
+                false => Arc::new(poison(&self.name, written, pool_context, Some(&self.poison))),
             },
             sticky: match before.sticky == written.sticky {
                 true => self.sticky.clone(),
@@ -270,8 +270,13 @@ impl Joined {
     }
 }
 
-fn poison(name: &Arc<str>, written: &config::Pool, pool_context: &PoolContext) -> Poison {
-    Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone())
+fn poison(
+    name: &Arc<str>,
+    written: &config::Pool,
+    pool_context: &PoolContext,
+    before: Option<&Poison>,
+) -> Poison {
+    Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone(), before)
 }
 
 fn sticky(

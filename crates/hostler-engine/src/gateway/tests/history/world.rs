@@ -73,7 +73,7 @@ impl World {
             suspect_after: millis(1_000),
             request_timeout: millis(1_000),
         };
-        let poison = Arc::new(Poison::new("app".into(), poison, journal));
+        let poison = Arc::new(Poison::new("app".into(), poison, journal, None));
         let new = |number| Member::new(number, history.seed, &settings, record.clone());
         let members: Vec<_> = (0..settings.slots.len()).map(new).collect();
         listen(members.iter().map(|member| member.clone() as Arc<dyn SimulatedMember>).collect());
