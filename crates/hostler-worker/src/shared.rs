@@ -103,6 +103,11 @@ impl<E> PoolShared<E> {
         self.proven.fetch_max(release + 1, Ordering::Relaxed);
     }
 
+    /// A worker that has ended, of any generation, had requests.
+    pub fn has_worked(&self) -> bool {
+        self.proven.load(Ordering::Relaxed) > 0
+    }
+
     pub fn is_proven(&self, release: u64) -> bool {
         let is_settled = |place: &WorkerStatus| {
             place.release == release && place.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER)

@@ -256,7 +256,7 @@ pub(super) struct WorkerStatus {
     pub crashes: u32,
     /// Boots in a row that have failed.
     pub failed_boots: u32,
-    /// It has had a request, or has been ready for a while.
+    /// It has had a request, or has been ready for a while. Or a worker before it has had a request.
     pub has_worked: bool,
     pub restarts_at: Option<Instant>,
     pub last_exit: Option<String>,

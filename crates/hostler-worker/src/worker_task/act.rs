@@ -61,6 +61,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     pub(super) fn ask_turn(&mut self) {
+        // Of a pool that has slept, no other worker is left that shows it.
+        self.status.has_worked |= self.shared.has_worked();
         self.status.generation = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
         let (context, wire) = (self.shared.context.clone(), self.wire.of_generation(self.status.generation));
         // A worker that was ready is missing in its pool, so it does not wait behind the boots of others, which may take

@@ -128,6 +128,21 @@ async fn an_app_that_cannot_start_backs_off_and_its_requests_get_the_usual_refus
 }
 
 #[tokio::test]
+async fn run_does_not_end_when_an_app_that_has_slept_does_not_boot_any_more() {
+    let text = "if (require('fs').existsSync(process.env.TEST_FOLDER + '/bad')) process.exit(3);";
+    let plan = sleeper(source(&format!("{text} {PID}")), "300ms").option("pools.app.queue.timeout=1h");
+    let site = plan.start().await;
+    site.get("/").await.assert_status(200);
+    sleeps(&site).await;
+    site.touch("bad");
+    let waiting = site.ask("/");
+    site.logged("(crash loop: 3 in a row)").await;
+    std::fs::remove_file(site.file("bad")).unwrap();
+    waiting.await.unwrap().assert_status(200);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn an_open_websocket_keeps_the_app_awake() {
     let site = sleeper(app("sockets.cjs"), "300ms").start().await;
     // The handshake wakes the app.
