@@ -32,7 +32,7 @@ pub(super) struct Heartbeat<E> {
 }
 
 impl<E: Send + Sync + 'static> Heartbeat<E> {
-    /// Runs until the member has left and its last lease has ended, or until the worker has not answered for too long.
+    /// Runs until the member has left and its last lease has ended, until the worker has joined again, or until it has not answered for too long.
     pub async fn attend(self, preload: Speaker, mut reports: mpsc::Receiver<Option<Report>>, wire: Wire) {
         let mut silence = Silence::default();
         let mut last: Option<HeartbeatReport> = None;
@@ -44,7 +44,9 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
             tokio::select! {
                 // An answer that arrived while Hostler was held up counts before the beat that missed it.
                 biased;
-                Some(report) = reports.recv() => {
+                report = reports.recv() => {
+                    // The worker has joined again, and the heartbeat of its new member gets the answers.
+                    let Some(report) = report else { return };
                     silence.ends();
                     if let Some(report) = &report {
                         self.vitals.reported(report, asked_at.take().map(|at: Instant| at.elapsed()));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hostler_worker::{Rotation, WorkerState};
+
 use super::support::*;
 
 /// An app that prints each request and then hangs in it.
@@ -187,6 +189,24 @@ async fn a_stream_without_end_is_not_taken_for_hung() {
 #[tokio::test]
 async fn an_app_that_closed_its_channel_is_not_killed_for_silence() {
     lives_with_an_endless_answer("setTimeout(() => process.disconnect(), 2000);").await;
+}
+
+#[tokio::test]
+async fn a_worker_that_comes_back_into_rotation_with_an_old_request_is_not_taken_for_hung() {
+    let app = "let beats = 0; setInterval(() => console.log(`beat ${++beats}`), 500);
+        require('http').createServer((req, res) => res.write('begun')).listen(3000);";
+    let test_pool =
+        test_pool(app).with(|settings| settings.hang_timeout = Duration::from_secs(3)).started().await;
+    let old = test_pool.ask("/").await;
+    test_pool.workers.rotate(1, Rotation::Out { length: None, force: true }).await.unwrap();
+    eventually("drained", || test_pool.worker().state == WorkerState::OutOfRotation).await;
+    test_pool.workers.rotate(1, Rotation::In).await.unwrap();
+    eventually("back", || test_pool.worker().state == WorkerState::Ready).await;
+    assert_ne!(test_pool.worker().member, Some(old));
+    // By its own clock, this is longer than `hang_timeout` after it is back.
+    eventually("it lives on", || test_pool.log().contains("beat 20")).await;
+    assert_eq!(test_pool.worker().generation, 1, "{}", test_pool.log());
+    test_pool.stop().await;
 }
 
 async fn lives_with_an_endless_answer(prelude: &str) {
