@@ -54,6 +54,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// The next line. `None` at the end of the stream and after an error. A last line without an end counts. Dropping the
     /// future loses nothing: all that was read is in the buffer.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
+        self.next_or_begun(|_| ()).await
+    }
+
+    /// The same. `begun` gets what is there of a line whose end has not come, before each wait for more.
+    pub async fn next_or_begun(&mut self, mut begun: impl FnMut(&[u8])) -> Option<Vec<u8>> {
         loop {
             if let Some(line) = self.cut() {
                 return Some(line);
@@ -61,6 +66,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.ended {
                 return None;
             }
+            begun(self.rest());
             self.make_room();
             let read = (&mut self.reader).take(CHUNK as u64).read_buf(&mut self.buffer).await;
             self.ended = read.unwrap_or(0) == 0;

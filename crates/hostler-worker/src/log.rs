@@ -324,7 +324,7 @@ impl WorkerLog {
         notices: Notices,
     ) {
         let mut lines = LineReader::new(pipe, LINE_LIMIT, Overlong::Split);
-        while let Some(line) = lines.next().await {
+        while let Some(line) = lines.next_or_begun(|begun| tail.begin(stream, begun)).await {
             let line = String::from_utf8(line)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             let Some(line) = notices.keep_app_output(line) else { continue };

@@ -1,7 +1,7 @@
 //! The last lines that a worker has printed, and the most useful of them. Writes no log.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The stream on which a worker printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -17,22 +17,38 @@ pub enum OutputStream {
 const TAIL_LINES: usize = 20;
 /// ... and those that are kept for the case that its boot fails: a stack trace, and the lines before it.
 const KEPT_LINES: usize = 50;
+/// So many bytes are kept of a line whose end has not come.
+const BEGUN_LIMIT: usize = 1024;
 
 /// The last lines of a worker, for the case that it never gets ready.
 #[derive(Clone, Default)]
-pub struct Tail(Arc<Mutex<VecDeque<(OutputStream, String)>>>);
+pub struct Tail(Arc<Mutex<LastLines>>);
+
+#[derive(Default)]
+struct LastLines {
+    whole: VecDeque<(OutputStream, String)>,
+    /// Lines whose end has not come, one of a stream at most. An app that asks a question waits within its line.
+    begun: Vec<(OutputStream, String)>,
+}
+
+impl LastLines {
+    fn all(&self) -> impl DoubleEndedIterator<Item = &(OutputStream, String)> {
+        self.whole.iter().chain(&self.begun)
+    }
+}
 
 impl Tail {
     pub fn lines(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)).map(|(_, line)| line.clone()).collect()
+        let lines = self.lock();
+        let surplus = lines.all().count().saturating_sub(TAIL_LINES);
+        lines.all().skip(surplus).map(|(_, line)| line.clone()).collect()
     }
 
     /// The last lines of standard error; if there are none, those of standard output.
     pub fn last_words(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lock();
         let of = |wanted: OutputStream| {
-            let lines = lines.iter().filter(move |(stream, _)| *stream == wanted);
+            let lines = lines.all().filter(move |(stream, _)| *stream == wanted);
             lines.map(|(_, line)| line.clone()).collect::<Vec<_>>()
         };
         let errors = of(OutputStream::Stderr);
@@ -41,16 +57,16 @@ impl Tail {
 
     /// The last warning that the preload has printed, because it had no channel to Hostler.
     pub fn last_warning_of_preload(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let warning = lines.iter().rev().find_map(|(_, line)| line.split_once("HostlerWarning: "));
+        let lines = self.lock();
+        let warning = lines.all().rev().find_map(|(_, line)| line.split_once("HostlerWarning: "));
         warning.map(|(_, text)| text.to_owned())
     }
 
     /// The most useful line: the last one that names an error, or else the last one. (The very last line of Node is its
     /// version.)
     pub fn most_useful_line(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest_first = || lines.iter().rev().map(|(_, line)| line);
+        let lines = self.lock();
+        let newest_first = || lines.all().rev().map(|(_, line)| line);
         let named = newest_first().find(|line| names_error(line));
         named.or_else(|| newest_first().find(|line| !line.trim().is_empty())).cloned()
     }
@@ -64,11 +80,26 @@ impl Tail {
     }
 
     pub(super) fn push(&self, stream: OutputStream, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == KEPT_LINES {
-            lines.pop_front();
+        let mut lines = self.lock();
+        if lines.whole.len() == KEPT_LINES {
+            lines.whole.pop_front();
         }
-        lines.push_back((stream, line));
+        lines.whole.push_back((stream, line));
+        lines.begun.retain(|(of, _)| *of != stream);
+    }
+
+    /// What is there of a line whose end has not come. Empty: nothing.
+    pub(super) fn begin(&self, stream: OutputStream, text: &[u8]) {
+        let mut lines = self.lock();
+        lines.begun.retain(|(of, _)| *of != stream);
+        if !text.is_empty() {
+            let text = &text[..text.len().min(BEGUN_LIMIT)];
+            lines.begun.push((stream, String::from_utf8_lossy(text).into_owned()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LastLines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -83,15 +83,20 @@ async fn a_command_that_does_not_exist_is_named() {
 
 #[tokio::test]
 async fn a_worker_that_never_listens_is_killed_with_its_last_output_and_a_hint() {
-    let test_pool = test_pool("console.log('thinking'); setInterval(() => {}, 1000)")
-        .with(|settings| settings.start_timeout = Duration::from_secs(1))
-        .start();
-    eventually("killed", || test_pool.worker().last_error.is_some()).await;
-    test_pool.assert_logged(
-        "Hostler found no HTTP server of the app within its start_timeout (1 s); if it is not a Node program, use bind = \"port\"; \
-         it printed last:\nthinking",
-    );
-    test_pool.stop().await;
+    // The second one waits for an answer within its line.
+    for (prints, last) in
+        [("console.log('thinking')", "thinking"), ("process.stdout.write('Port? ')", "Port? ")]
+    {
+        let test_pool = test_pool(&format!("{prints}; setInterval(() => {{}}, 1000)"))
+            .with(|settings| settings.start_timeout = Duration::from_secs(1))
+            .start();
+        eventually("killed", || test_pool.worker().last_error.is_some()).await;
+        test_pool.assert_logged(&format!(
+            "Hostler found no HTTP server of the app within its start_timeout (1 s); if it is not a Node program, use bind = \"port\"; \
+             it printed last:\n{last}",
+        ));
+        test_pool.stop().await;
+    }
 }
 
 #[tokio::test]
