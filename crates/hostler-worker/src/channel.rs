@@ -2,11 +2,13 @@
 //! socket. Parses messages, but does not know what follows from them.
 
 use std::os::unix::net as std_unix;
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::lines::{LineReader, Overlong};
 use super::message::FromWorker;
@@ -16,6 +18,8 @@ use super::speaker::Speaker;
 const LINE_LIMIT: usize = 1024 * 1024;
 /// An app needs one connection. The others are room for stray connections.
 const CONNECTIONS: usize = 8;
+/// After a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Reads messages over Node's IPC channel. The channel stays open as long as the worker: if it closed, the worker would
 /// take Hostler for dead.
@@ -38,8 +42,11 @@ pub(super) async fn read_control(listener: std_unix::UnixListener, wire: Wire) {
         while conversations.len() >= CONNECTIONS {
             conversations.join_next().await;
         }
-        let Ok((stream, _)) = listener.accept().await else { return };
-        conversations.spawn(read_messages(stream, wire.clone()));
+        match listener.accept().await {
+            Ok((stream, _)) => _ = conversations.spawn(read_messages(stream, wire.clone())),
+            // No descriptor is free, for example. The end of the other conversations would end the worker.
+            Err(_) => sleep(PAUSE).await,
+        }
     }
 }
 
@@ -68,10 +75,30 @@ async fn read_messages(stream: UnixStream, wire: Wire) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Shutdown;
+    use std::os::fd::OwnedFd;
+
     use tokio::io::AsyncReadExt;
 
     use super::super::message::ToWorker;
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_cannot_be_accepted_does_not_end_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ctl");
+        let listener = std_unix::UnixListener::bind(&path).unwrap();
+        let copy = std_unix::UnixStream::from(OwnedFd::from(listener.try_clone().unwrap()));
+        let (wire, mut mailbox) = Wire::pair(1);
+        tokio::spawn(read_control(listener, wire));
+        let mut app = UnixStream::connect(&path).await.unwrap();
+        for number in 0..100 {
+            app.write_all(b"\"ready\"\n").await.unwrap();
+            assert!(mailbox.recv().await.is_some(), "message {number}");
+            // From the second message on, the system refuses to accept, as it does without a free descriptor.
+            copy.shutdown(Shutdown::Read).unwrap();
+        }
+    }
 
     #[tokio::test]
     async fn garbage_and_the_apps_own_messages_do_not_end_the_conversation() {
