@@ -35,6 +35,7 @@ pub(super) fn take<E: Send + Sync + 'static>(
     let waits = pool.queue_length > 0 && !pool.paused;
     ScalingLook {
         ready: ready().count(),
+        aside: regular().filter(|place| place.state == WorkerState::OutOfRotation).count(),
         failing: ready().next().is_none() && regular().any(|place| place.crashes > 0),
         wait: pool.oldest_wait.filter(|_| waits).unwrap_or_default(),
         used: pool.in_use > 0

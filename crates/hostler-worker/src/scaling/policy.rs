@@ -51,6 +51,8 @@ pub struct ScalingLimits {
 pub struct ScalingLook {
     /// How many of the workers are ready.
     pub ready: usize,
+    /// How many are out of rotation. An operator decides when they come back, so the pool must do without them.
+    pub aside: usize,
     /// No worker is ready, and boots have failed.
     pub failing: bool,
     /// How long the oldest request has waited.
@@ -105,7 +107,7 @@ pub struct ScalingPolicy {
     last: Option<(Instant, u64)>,
     short: Option<Shortage>,
     calm_since: Option<Instant>,
-    /// Since when all workers are ready.
+    /// Since when all workers are ready, or out of rotation.
     complete_since: Option<Instant>,
     used_at: Instant,
     growth: Option<Growth>,
@@ -113,7 +115,7 @@ pub struct ScalingPolicy {
     held: Option<ScalingReason>,
 }
 
-/// The pool is short of workers, although all that it should have are ready.
+/// The pool is short of workers, although none of them boots.
 #[derive(Clone, Copy, Debug)]
 struct Shortage {
     since: Instant,
@@ -156,7 +158,7 @@ impl ScalingPolicy {
         if look.used {
             self.used_at = now;
         }
-        let is_complete = count > 0 && look.ready >= count;
+        let is_complete = count > 0 && look.ready + look.aside >= count;
         self.complete_since = if is_complete { self.complete_since.or(Some(now)) } else { None };
         self.held = None;
         match self.lasting_shortage(look, now) {

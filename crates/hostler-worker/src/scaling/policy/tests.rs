@@ -70,6 +70,7 @@ impl Model {
         let slowness = ready as f64 / workers.max(1.0);
         let look = ScalingLook {
             ready,
+            aside: 0,
             failing: self.failing && self.count > 0,
             wait: Duration::from_secs_f64(if able > 0.0 {
                 self.queue / able * STEP.as_secs_f64()
@@ -152,6 +153,7 @@ fn a_growth_that_did_not_help_is_not_repeated_for_a_minute() {
     let mut model = Model::new(1, 8, 8.0);
     let look = |granted: u64| ScalingLook {
         ready: 0,
+        aside: 0,
         failing: false,
         wait: Duration::from_secs(1),
         used: true,
@@ -178,6 +180,7 @@ fn shortage_of_memory_stops_growth() {
     let mut model = Model::new(1, 8, 8.0);
     let look = ScalingLook {
         ready: 1,
+        aside: 0,
         failing: false,
         wait: Duration::from_secs(1),
         used: true,
@@ -197,6 +200,30 @@ fn shortage_of_memory_stops_growth() {
         model.policy.step(model.limits, 1, calm, model.now),
         ScalingVerdict::Grow { to: 2, .. }
     ));
+}
+
+#[test]
+fn a_pool_grows_in_place_of_a_worker_that_is_out_of_rotation_and_not_of_one_that_boots() {
+    for (aside, grows) in [(1, true), (0, false)] {
+        let mut model = Model::new(2, 8, 8.0);
+        let look = ScalingLook {
+            ready: 1,
+            aside,
+            failing: false,
+            wait: Duration::from_secs(1),
+            used: true,
+            load: 1.0,
+            granted: 0,
+            last_is_idle: false,
+            free_cpu: 7.0,
+            memory_is_short: false,
+        };
+        let grown = (0..100).any(|_| {
+            model.now += STEP;
+            matches!(model.policy.step(model.limits, 2, look, model.now), ScalingVerdict::Grow { to: 3, .. })
+        });
+        assert_eq!(grown, grows, "{aside} out of rotation");
+    }
 }
 
 #[test]
@@ -236,6 +263,7 @@ fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
     let model = Model::new(0, 4, 8.0);
     let look = ScalingLook {
         ready: 1,
+        aside: 0,
         failing: false,
         wait: Duration::ZERO,
         used: false,
