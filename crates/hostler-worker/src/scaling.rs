@@ -128,7 +128,7 @@ impl Scaler {
             ScalingCall::Evicted => self.policy.evicted(limits, self.count, look),
             ScalingCall::Rung | ScalingCall::Look => self.policy.step(limits, self.count, look, now),
         };
-        let is_idle = self.count > limits.least && !look.used && look.last_is_idle;
+        let is_idle = self.count > limits.least && !look.used && look.last_is_idle && look.aside == 0;
         self.tenant.set_idle(is_idle.then(|| self.policy.idle_since()));
         match verdict {
             ScalingVerdict::Grow { to, why } if self.has_room(to - self.count, now) => {

@@ -192,7 +192,8 @@ impl ScalingPolicy {
 
     /// Another pool needs the memory: what to do if this pool has no request.
     pub fn evicted(&self, limits: ScalingLimits, count: usize, look: ScalingLook) -> ScalingVerdict {
-        if look.used || !look.last_is_idle || count <= limits.least {
+        // Of a pool with a drained worker, that one could be left alone.
+        if look.used || !look.last_is_idle || look.aside > 0 || count <= limits.least {
             return ScalingVerdict::Stay;
         }
         ScalingVerdict::Shrink { to: limits.least, why: ScalingReason::Evicted }

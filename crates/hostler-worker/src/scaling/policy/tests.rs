@@ -276,4 +276,5 @@ fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
     let verdict = |look| model.policy.evicted(model.limits, 1, look);
     assert!(matches!(verdict(look), ScalingVerdict::Shrink { to: 0, .. }));
     assert_eq!(verdict(ScalingLook { used: true, ..look }), ScalingVerdict::Stay);
+    assert_eq!(verdict(ScalingLook { aside: 1, ..look }), ScalingVerdict::Stay, "worker 1 is drained");
 }
