@@ -113,6 +113,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 self.running = Some(running);
                 self.status.earlier_requests = 0;
+                self.status.vitals = Arc::default();
                 self.status.share = recycling::share(&mut fastrand::Rng::new());
                 None
             }

@@ -32,7 +32,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// Begins to measure the worker, which has just joined.
     pub(super) fn attend(&mut self) {
         let (Some(membership), Some(capacity)) = (&self.membership, &self.status.capacity) else { return };
-        self.status.vitals = Arc::default();
+        // If it has been in the pool before, the figures of its process go on. How busy it was then says nothing now.
+        self.status.vitals.rests();
         let heartbeat = Heartbeat {
             gauge: membership.gauge(),
             vitals: Arc::clone(&self.status.vitals),
