@@ -55,7 +55,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                 }
                 () = sleep_until(beat + BEAT) => {
                     let now = Instant::now();
-                    let Some(load) = self.gauge.load() else { return };
+                    let Some(load) = self.gauge.load() else { return self.vitals.rests() };
                     self.set_slots(load);
                     if silence.grows(now - beat, load.is_in_use() && preload.is_open()) >= self.settings.borrow().hang_timeout {
                         return wire.send(WorkerNews::Silent).await;

@@ -38,9 +38,17 @@ async fn a_drained_worker_gets_no_request_and_comes_back() {
     let site = plan(2).started().await;
     let load = Load::on(site.address());
     load.goes_on_for(50).await;
+    eventually("its utilisation is measured", async || {
+        worker(&site, 2).await["utilisation"].is_number().then_some(())
+    })
+    .await;
     hostler(&site, &["drain", "app/2"]).await.assert_exit(0);
     is(&site, 2, "out of rotation").await;
     site.logged("app/2: drained: its last request has ended").await;
+    eventually("its utilisation is not known any more", async || {
+        worker(&site, 2).await["utilisation"].is_null().then_some(())
+    })
+    .await;
     let before = worker(&site, 2).await;
     assert!(before["drained_ms"].is_number() && before["drain_ends_in_ms"].is_null(), "{before}");
     load.goes_on_for(100).await;
