@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use ends::EXIT_LIMIT;
-pub(super) use rest::SETTLED_AFTER;
+pub(super) use rest::{SETTLED_AFTER, is_forgiven};
 use state::AsideFor;
 pub(super) use state::{Drain, Lifecycle, LifecycleState};
 pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};

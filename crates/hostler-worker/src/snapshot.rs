@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::capacity::Capacity;
 use super::cpus::ShownPlace;
 use super::inspection::InspectionKind;
-use super::lifecycle::{Drain, LifecycleState, Standing};
+use super::lifecycle::{Drain, LifecycleState, Standing, is_forgiven};
 use super::node_figures::NodeFigures;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
@@ -253,6 +253,7 @@ pub(super) struct WorkerStatus {
     pub inspection: Option<InspectionKind>,
     pub drain: Option<Drain>,
     pub started: Option<Instant>,
+    /// Crashes in a row at its last death.
     pub crashes: u32,
     /// Boots in a row that have failed.
     pub failed_boots: u32,
@@ -310,6 +311,7 @@ impl WorkerStatus {
 
     pub fn snapshot(&self, now: Instant) -> WorkerSnapshot {
         let (collections, collecting) = self.vitals.collections();
+        let ready_for = self.ready_at.map(|at| now.saturating_duration_since(at));
         let (cpus, cpus_reason) = self.cpus.as_ref().map_or((None, None), ShownPlace::read);
         WorkerSnapshot {
             index: self.index,
@@ -324,7 +326,7 @@ impl WorkerStatus {
                 .map(|until| until.saturating_duration_since(now)),
             uptime: self.started.map(|started| now.saturating_duration_since(started)),
             restarts: self.generation.saturating_sub(1),
-            crashes: self.crashes,
+            crashes: if is_forgiven(ready_for) { 0 } else { self.crashes },
             restarts_in: self.restarts_at.map(|at| at.saturating_duration_since(now)),
             last_exit: self.last_exit.clone(),
             last_error: self.last_error.clone(),
@@ -353,4 +355,19 @@ pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crashes_in_a_row_are_forgotten_after_ten_seconds_of_work() {
+        let now = Instant::now();
+        let new = WorkerStatus::new(WorkerTaskId(1), 1, Standing::Regular, 0);
+        let status = WorkerStatus { crashes: 3, ready_at: Some(now), ..new };
+        let crashes = |seconds| status.snapshot(now + Duration::from_secs(seconds)).crashes;
+        assert_eq!([0, 9, 10, 9999].map(crashes), [3, 3, 0, 0]);
+        assert_eq!(WorkerStatus { ready_at: None, ..status }.snapshot(now).crashes, 3, "it boots");
+    }
 }

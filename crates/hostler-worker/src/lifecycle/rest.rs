@@ -20,7 +20,7 @@ const RESTS: [Duration; 9] = {
 };
 
 /// Whether a worker that was ready for this long has its earlier crashes forgotten.
-pub(super) fn is_forgiven(ready: Option<Duration>) -> bool {
+pub(crate) fn is_forgiven(ready: Option<Duration>) -> bool {
     ready >= Some(STABLE_AFTER)
 }
 
