@@ -21,6 +21,8 @@ pub enum CacheStatus {
         /// Several requests shared one fetch, and this request waited for it.
         collapsed: bool,
     },
+    /// It has no response that fits, and the request forbids to forward it (`only-if-cached`).
+    OnlyIfCached,
 }
 
 impl CacheStatus {
@@ -29,6 +31,7 @@ impl CacheStatus {
         match self {
             Self::Hit { .. } => true,
             Self::Forwarded { stored, collapsed, .. } => stored || collapsed,
+            Self::OnlyIfCached => false,
         }
     }
 }
@@ -81,6 +84,7 @@ impl fmt::Display for CacheStatus {
                 }
                 Ok(())
             }
+            Self::OnlyIfCached => f.write_str("detail=only-if-cached"),
         }
     }
 }

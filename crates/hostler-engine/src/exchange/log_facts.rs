@@ -121,6 +121,7 @@ impl LogFacts {
             CacheStatus::Forwarded { .. } if self.age.is_some() => "stale",
             CacheStatus::Forwarded { why: Forward::Bypass | Forward::Method, .. } => "bypass",
             CacheStatus::Forwarded { .. } => "pass",
+            CacheStatus::OnlyIfCached => return None,
         })
     }
 }

@@ -300,7 +300,9 @@ async fn a_request_with_only_if_cached_waits_for_no_member() {
     let app = upstream().answers(answer(FRESH, "hello")).start().await;
     let site = with_route(&app, "cache = { request_directives = true }").await;
     let alone = "Cache-Control: only-if-cached\r\n";
-    asked(&site, "GET", "/", alone).await.assert_refused(504, "only_if_cached");
+    let refused = asked(&site, "GET", "/", alone).await;
+    refused.assert_refused(504, "only_if_cached");
+    refused.assert_field("cache-status", "Hostler; detail=only-if-cached");
     site.get("/").await.assert_ok("hello");
     asked(&site, "GET", "/", alone).await.assert_ok("hello");
     assert_eq!(app.targets().len(), 1);

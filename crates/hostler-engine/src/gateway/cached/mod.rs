@@ -75,7 +75,10 @@ async fn decide<D: Downstream>(
             }
             serve(caching, exchange, &asks, &entry, (age, ttl)).map(CacheAnswer::Answered)
         }
-        CacheLookup::Nothing { .. } if asks.only_if_cached => Err(Refusal::OnlyIfCached),
+        CacheLookup::Nothing { .. } if asks.only_if_cached => {
+            exchange.log_facts.cache = Some(CacheStatus::OnlyIfCached);
+            Err(Refusal::OnlyIfCached)
+        }
         CacheLookup::Nothing { key, why, stale, other } => {
             let known = other.or_else(|| stale.clone());
             let mut fetch = Fetch::new(caching, exchange, asks, key, why, stale);
