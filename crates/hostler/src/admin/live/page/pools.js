@@ -94,6 +94,7 @@ const hangs = (worker) => isHung(worker) && (worker.hung_ago_ms < RED_FOR || wor
 function add(name) {
   const [title, figures, badge] = [element('h3', {}, name), element('span', { class: 'figures' }), element('span', { class: 'pill', hidden: '' })];
   const restart = element('button', { type: 'button', onclick: () => askPool('restart', name) }, 'Restart');
+  restart.hidden = !workers.get(name)?.workers;
   const pause = element('button', { type: 'button', onclick: () => askPool(parts.get(name).pool.paused ? 'resume' : 'pause', name) }, 'Pause');
   for (const button of [restart, pause]) button.setAttribute('aria-description', `pool ${name}`);
   const [labels, canvas] = [element('ul', { class: 'labels' }), element('canvas', { role: 'img', 'aria-label': `lanes of ${name}` })];
