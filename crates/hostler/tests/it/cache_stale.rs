@@ -1,6 +1,9 @@
 //! Stored answers that are stale: validated, served while they are validated, or served in place of a failure.
 
-use hostler_testkit::{Seen, Step, eventually, text, upstream};
+use std::time::Duration;
+
+use hostler_testkit::{Seen, Step, eventually, ok, text, upstream};
+use tokio::time::Instant;
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
 use crate::http2::{get, talk};
@@ -30,6 +33,25 @@ async fn an_entry_that_its_member_confirms_is_fresh_again() {
     assert_cache(&fresh, "hit");
     let asked: Vec<_> = app.requests().iter().map(|seen| seen.field("if-none-match")).collect();
     assert_eq!(asked, [None, Some("\"v1\"".into())]);
+}
+
+#[tokio::test]
+async fn the_wait_for_a_slot_does_not_make_an_answer_older() {
+    let page = text(answer("Cache-Control: max-age=2\r\n", "hello"));
+    let app = upstream().in_turn([[vec![Step::Hold], ok("slow")].concat(), page]).start().await;
+    let config = "pools.app.concurrency = 1\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = site(config).with("app", &app).start().await;
+    let mut slow = site.begin("/slow").await;
+    app.has_seen(1).await;
+    let mut waits = site.begin("/page").await;
+    site.settles("app", 1, 1).await;
+    let queued = Instant::now();
+    let lifetime = Duration::from_secs(2);
+    eventually("its lifetime to pass", async || (queued.elapsed() > lifetime).then_some(())).await;
+    app.release_all();
+    slow.answer().await.assert_ok("slow");
+    let answer = waits.answer().await;
+    answer.assert_ok("hello").assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200; stored");
 }
 
 #[tokio::test]

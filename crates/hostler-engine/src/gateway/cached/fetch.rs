@@ -11,7 +11,7 @@ use hostler_cache::{
 use hostler_wire::{BodyLength, ResponseHead};
 
 use super::arrival::{Arrival, BrokenOff};
-use super::fetch_state::Fetch;
+use super::fetch_state::{Fetch, sent_at};
 use super::lookup::serve;
 use super::request::{CONDITIONS, MemberRequestView};
 use super::show;
@@ -188,7 +188,8 @@ impl Fetch {
             self.caching.tell_of_vary(exchange.log_facts.route.as_deref().unwrap_or_default(), head);
             return None;
         };
-        let freshness = Freshness::of(&self.caching.rules, &self.asks, head.status, &lines, asked.at, now);
+        let sent = sent_at(exchange, now);
+        let freshness = Freshness::of(&self.caching.rules, &self.asks, head.status, &lines, sent, now);
         let freshness = if self.stores { freshness } else { freshness.and(Err(NotStored::Lifetime)) };
         let is_fresh = freshness.is_ok_and(|freshness| freshness.is_servable(now));
         let is_shared = is_fresh || self.may_collapse(freshness.err().unwrap_or(NotStored::Lifetime), head);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    CacheStatus, Flight, FlightOutcome, Forward, Method, RequestDirectives, RequestSide, Selecting, Tick,
-    Vary, is_failure,
+    CacheStatus, Flight, FlightOutcome, Forward, Method, Moment, RequestDirectives, RequestSide, Selecting,
+    Tick, Vary, is_failure,
 };
 use hostler_wire::ResponseHead;
 
@@ -12,6 +12,12 @@ use super::request::{self, MemberRequestView};
 use crate::cache::{Caching, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
 use crate::gateway::wait::WaitBudget;
+
+/// When the member got the request that has just been answered. The wait for its slot does not make the answer older (RFC 9111 section 4.2.3).
+pub(super) fn sent_at(exchange: &Exchange, now: Moment) -> Moment {
+    let since = exchange.timings.slot_since.map_or(0, |since| since.elapsed().as_millis() as u64);
+    Moment(now.0.saturating_sub(since))
+}
 
 /// A request that the cache sends to a member.
 pub(in crate::gateway) struct Fetch {

@@ -12,7 +12,7 @@ use hostler_wire::ResponseHead;
 use crate::cache::{self, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
-use crate::gateway::cached::fetch_state::Fetch;
+use crate::gateway::cached::fetch_state::{Fetch, sent_at};
 use crate::gateway::cached::request::MemberRequestView;
 use crate::gateway::cached::show;
 use crate::gateway::refusal::Refusal;
@@ -102,7 +102,8 @@ impl Fetch {
         (asked, now): (FetchMark, Moment),
     ) -> (Entry, Result<Freshness, NotStored>) {
         let (rules, lines) = (&self.caching.rules, HeadLines(&fresh.fields));
-        let freshness = Freshness::of(rules, &self.asks, fresh.status, &lines, asked.at, now);
+        let sent = sent_at(exchange, now);
+        let freshness = Freshness::of(rules, &self.asks, fresh.status, &lines, sent, now);
         let vary = Vary::of(&lines, &MemberRequestView(exchange), self.side());
         let freshness = vary.as_ref().map_or_else(|why| Err(*why), |_| freshness);
         let head = Arc::new(cache::stored(fresh, &Kept::of(rules, fresh.status, &lines), now));
