@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::status::{PoolSource, RouteSource, Sources};
-use super::table::{array, millis, text, write_rows};
+use super::table::{array, line, millis, text, write_rows};
 
 const NO_STORE: [(header::HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
@@ -66,7 +66,8 @@ pub fn as_text(table: &Value) -> String {
                 _ if member["ttl_ms"].is_null() => "none".into(),
                 _ => millis(&member["ttl_ms"]),
             };
-            let address = text(&member["address"]).to_owned();
+            // Any client of NATS can write the host of a member.
+            let address = line(&member["address"]);
             rows.push(vec![name, target, address, millis(&member["age_ms"]), ttl, notes(member)]);
         }
     }
@@ -116,5 +117,14 @@ mod tests {
         assert_eq!(words[1], ["/b", "pool", "one", "1", "-", "-"]);
         assert_eq!(words[2], ["/c", "pool", "api", "10.0.0.5:3000", "-", "-"]);
         assert_eq!(words[3], ["10.0.0.6:3000", "-", "-"]);
+    }
+
+    #[test]
+    fn no_member_can_write_control_characters_to_the_terminal() {
+        let member = json!({ "address": "a\u{1b}[2Jb\nc:80", "zone": "z\u{7}" });
+        let route = json!({ "route": "a.test", "target": "registered", "members": [member] });
+        let shown = as_text(&json!({ "routes": [route] }));
+        assert!(shown.contains("a [2Jb c:80") && shown.lines().count() == 2, "{shown:?}");
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
     }
 }
