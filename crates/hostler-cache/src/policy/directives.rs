@@ -15,6 +15,7 @@ pub(super) struct Says {
     pub no_store: bool,
     pub no_cache: Scope,
     pub must_revalidate: bool,
+    pub proxy_revalidate: bool,
     pub immutable: bool,
     pub must_understand: bool,
     pub max_age: Seconds,
@@ -94,16 +95,19 @@ impl Says {
         Some(says)
     }
 
+    /// Whether it is never served stale. For a shared cache both directives mean the same there (RFC 9111 section 5.2.2.8).
+    pub fn forbids_stale(&self) -> bool {
+        self.must_revalidate || self.proxy_revalidate
+    }
+
     fn take(&mut self, name: &[u8], argument: Argument) {
         match &*name.to_ascii_lowercase() {
             b"public" => self.public = true,
             b"private" => self.private.add(argument),
             b"no-store" => self.no_store = true,
             b"no-cache" => self.no_cache.add(argument),
-            // For a shared cache both mean the same (RFC 9111 section 5.2.2.8).
-            b"must-revalidate" | b"proxy-revalidate" => {
-                self.must_revalidate = true;
-            }
+            b"must-revalidate" => self.must_revalidate = true,
+            b"proxy-revalidate" => self.proxy_revalidate = true,
             b"immutable" => self.immutable = true,
             b"must-understand" => self.must_understand = true,
             b"max-age" => self.max_age.add(argument),

@@ -69,7 +69,7 @@ impl Freshness {
         let says = &directives.says;
         let no_cache = says.no_cache == Scope::Whole;
         let stale = |own: Seconds, route: u32| match own {
-            _ if says.must_revalidate || no_cache => 0,
+            _ if says.forbids_stale() || no_cache => 0,
             own => own.lifetime().unwrap_or(route),
         };
         let freshness = Self {
@@ -80,7 +80,7 @@ impl Freshness {
             stale_while_revalidate: stale(says.stale_while_revalidate, rules.stale_while_revalidate),
             stale_if_error: stale(says.stale_if_error, rules.stale_if_error),
             no_cache,
-            must_revalidate: says.must_revalidate,
+            must_revalidate: says.forbids_stale(),
             fresh_only: says.s_maxage != Seconds::Absent,
             immutable: says.immutable,
             shared: directives.is_shared(),

@@ -35,7 +35,7 @@ impl ResponseDirectives {
         Self { says, targeted }
     }
 
-    /// Whether requests with `Authorization` may get it (RFC 9111 section 3.5).
+    /// Whether requests with `Authorization` may get it (RFC 9111 section 3.5). `proxy-revalidate` does not allow it.
     pub fn is_shared(&self) -> bool {
         self.says.public || self.says.must_revalidate || self.says.s_maxage.given().is_some()
     }

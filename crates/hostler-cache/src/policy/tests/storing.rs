@@ -78,6 +78,7 @@ fn answers_to_requests_with_authorization_are_stored_only_if_marked_as_shareable
     };
     assert_eq!(with("Cache-Control: max-age=60"), Err(Authorized));
     assert_eq!(with("Cache-Control: max-age=60, s-maxage=soon"), Err(Authorized));
+    assert_eq!(with("Cache-Control: max-age=60, proxy-revalidate"), Err(Authorized));
     for directive in ["public", "s-maxage=60", "must-revalidate"] {
         assert_eq!(with(&format!("Cache-Control: max-age=60, {directive}")), Ok(true), "{directive}");
     }
