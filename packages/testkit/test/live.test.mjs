@@ -191,6 +191,24 @@ test('a picture without all members and pools says so, and counts the slots of a
   }
 });
 
+test('members have no Restart button at any moment', async () => {
+  const remote = await startHostler({ config: '[pools.a]\nmembers = ["127.0.0.1:20000"]\n[[routes]]\nmatch = "*"\npool = "a"\n' });
+  const page = await browser.newPage();
+  try {
+    await page.addInitScript({ content: `
+      const isOffered = ({ textContent, hidden }) => textContent === 'Restart' && !hidden;
+      const look = () => { globalThis.offered ||= [...document.querySelectorAll('.pool button')].some(isOffered); };
+      new MutationObserver(look).observe(document, { childList: true, subtree: true });
+    ` });
+    await page.goto(`${remote.admin}/`);
+    await page.locator('.pool button', { hasText: 'Pause' }).waitFor();
+    assert.equal(await page.evaluate('offered'), false);
+  } finally {
+    await page.close();
+    await remote.stop();
+  }
+});
+
 test('a command asks first, and asks for the token where one is set', async () => {
   const page = await open();
   const sent = [];
