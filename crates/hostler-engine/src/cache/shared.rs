@@ -69,10 +69,12 @@ impl SharedCache {
 
     /// Removes all entries of this key, as an unsafe method requires.
     pub fn forget(&self, key: &[u8]) {
-        self.forget_in_memory(key);
+        // First memcached: a read of its item that begins after memory has forgotten the key must find the item void. Otherwise the old
+        // answer could come back into memory and stay there.
         if let Some(tier) = &*self.tier.load() {
             tier.forget(key);
         }
+        self.forget_in_memory(key);
     }
 
     /// The same for a route that stores nothing: its requests join no fetch that began before.
