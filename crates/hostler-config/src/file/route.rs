@@ -25,6 +25,9 @@ pub struct Route {
     ///
     /// A host has no port here. Hostler compares paths as an app reads them: percent-decoded, and without `.` and
     /// `..`.
+    ///
+    /// Hostler warns about a host of one label with a path, such as `"api/*"`, because `"/api/*"` is usually meant. If
+    /// the host is meant, write a dot behind it: `"api./*"`.
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,

@@ -48,7 +48,7 @@ impl Resolver<'_> {
         let mut routes = Vec::new();
         for (index, written) in file.routes.iter().enumerate() {
             let path = list.index(index);
-            let Some(pattern) = self.pattern(&path, written) else { continue };
+            let Some(pattern) = self.pattern(&path, index, written) else { continue };
             let when = self.when(&path, written);
             let asked = (pattern.clone(), when.clone());
             if let Some(first) = seen.get(&asked) {
@@ -177,11 +177,27 @@ impl Resolver<'_> {
         Vec::new()
     }
 
-    fn pattern(&mut self, path: &KeyPath, written: &file::Route) -> Option<MatchPattern> {
+    fn pattern(&mut self, path: &KeyPath, index: usize, written: &file::Route) -> Option<MatchPattern> {
         if written.pattern.is_none() && !self.document.is_written(&path.key("match")) {
             self.refuse(path, "match is missing; for all requests write match = \"*\"");
         }
+        self.warn_of_a_missing_slash(&path.key("match"), index);
         written.pattern.clone()
+    }
+
+    /// `api/*` is the host `api`, and looks like the path `/api/*`. The parsed pattern has no difference between `api` and `api/*`.
+    fn warn_of_a_missing_slash(&mut self, path: &KeyPath, index: usize) {
+        let routes = self.document.values().get("routes");
+        let text = routes.and_then(|routes| routes.get(index)?.get("match")?.as_str()).unwrap_or_default();
+        let Some((host, rest)) = text.split_once('/') else { return };
+        if host.is_empty() || host.contains(['.', '[']) || host.eq_ignore_ascii_case("localhost") {
+            return;
+        }
+        let written = self.document.original(path);
+        let why = format!(
+            "matches the host {host:?} only; for this path on every host write \"/{text}\", for the host write \"{host}./{rest}\""
+        );
+        self.report.warn(self.document.place_of_value(path), format!("{written}: {why}"));
     }
 
     fn target(

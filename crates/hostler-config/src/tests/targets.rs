@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use hostler_testkit::mmdb;
 
 use super::{Site, site};
-use crate::{EarlyHintLinks, HeaderChange, PathPattern, Piece, Rewrite, Target};
+use crate::{EarlyHintLinks, HeaderChange, HostPattern, MatchPattern, PathPattern, Piece, Rewrite, Target};
 
 /// A folder with a `public/index.html` and a `places.mmdb`.
 fn with_files(text: &str) -> Site {
@@ -59,6 +59,23 @@ fn geo_headers_needs_geo_data() {
     );
     let config = with_files(&format!("{}{geo}", route("pool = \"app\"\nstatic = \"public\""))).config();
     assert_eq!((config.routes[0].changes.geo_headers, config.warnings), (true, vec![]));
+}
+
+#[test]
+fn a_path_without_its_first_slash_causes_a_warning() {
+    let routes = |patterns: &[&str]| -> String {
+        let route = |pattern: &&str| format!("[[routes]]\nmatch = \"{pattern}\"\nrespond = \"\"\n");
+        patterns.iter().map(route).collect()
+    };
+    check(
+        &routes(&["api/*", "api/users/*", "/api/*"]),
+        expect![[r#"
+            hostler.toml:2:9: routes[0].match: matches the host "api" only; for this path on every host write "/api/*", for the host write "api./*"
+            hostler.toml:5:9: routes[1].match: matches the host "api" only; for this path on every host write "/api/users/*", for the host write "api./users/*""#]],
+    );
+    check(&routes(&["api", "Localhost/*", "[::1]/x", "example.com/*", "*.example.com/*", "web./x"]), expect![""]);
+    let pattern: MatchPattern = "api./*".parse().unwrap();
+    assert_eq!(pattern.host, Some(HostPattern::Exact("api".into())));
 }
 
 #[test]
