@@ -2,7 +2,7 @@
 
 use hostler_testkit::{Step, chunked, eventually, request, text, upstream};
 
-use crate::{in_front_of, site};
+use crate::{http2, in_front_of, site};
 
 /// Bytes that show if a piece is in the wrong place.
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -209,4 +209,26 @@ async fn a_streamed_body_and_its_answer_may_overlap() {
     }
     assert!(app.requests().iter().all(|seen| seen.is_whole && seen.body.len() == 100_000));
     assert_eq!(app.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_http2_upload_that_waits_for_a_slot_stops_no_other_body_of_its_connection() {
+    let app = upstream().holds_requests().start().await;
+    let routes = "[[routes]]\nmatch = \"/form\"\nrespond = \"taken\"\n[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n";
+    let site = in_front_of(&app, &format!("pools.app.concurrency = 1\n{routes}")).await;
+    let mut talk = http2::talk(&site).await;
+    let (first, _) = talk.begin(http2::get("/first"), true).await;
+    site.settles("app", 1, 0).await;
+    let post = |path: &str| http::Request::post(format!("http://site.test{path}")).body(()).unwrap();
+    // More than the 64 KiB with which the window of a connection begins.
+    let (upload, mut sent) = talk.begin(post("/upload"), false).await;
+    sent.send_data(vec![b'x'; 200_000].into(), true).unwrap();
+    site.settles("app", 1, 1).await;
+    let (form, mut sent) = talk.begin(post("/form"), false).await;
+    sent.send_data("a=1".into(), true).unwrap();
+    assert_eq!(http2::whole(form).await.1, b"taken");
+    app.release_all();
+    assert_eq!(http2::whole(first).await.1, b"/first");
+    assert_eq!(http2::whole(upload).await.1, b"/upload");
+    assert_eq!(app.requests()[1].body.len(), 200_000);
 }

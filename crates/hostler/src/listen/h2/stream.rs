@@ -44,8 +44,8 @@ pub(super) struct StreamClient<'a> {
     request_body: ReceivedBody,
     /// The bytes that the connection had received at the last check of the rate.
     received: u64,
-    /// Whether it has asked for a large window.
-    has_asked: bool,
+    /// Whether the body may need a large window, and has not asked for it.
+    may_ask: bool,
     trailers: Option<Fields>,
     /// Set if the request wants a WebSocket.
     pub key: Option<WebSocketKey>,
@@ -145,7 +145,7 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         common,
         request_body: ReceivedBody::new(),
         received: common.received.load(Ordering::Relaxed),
-        has_asked: false,
+        may_ask: length.as_ref().is_ok_and(may_be_long),
         body,
         trailers: None,
         key,
@@ -254,7 +254,7 @@ impl StreamClient<'_> {
 
     /// Asks for a large window, once per body. There may be no memory for it.
     fn ask_for_window(&mut self) {
-        if !std::mem::replace(&mut self.has_asked, true) {
+        if std::mem::take(&mut self.may_ask) {
             self.common.wants_window.store(true, Ordering::Relaxed);
             self.common.waker.wake();
         }
@@ -303,6 +303,14 @@ impl StreamClient<'_> {
     }
 }
 
+/// Whether a body that its head announces in this way may need a large window.
+fn may_be_long(announced: &BodyLength) -> bool {
+    match announced {
+        BodyLength::Known(bytes) => *bytes > LONG_BODY,
+        BodyLength::Chunked | BodyLength::UntilClose => true,
+    }
+}
+
 fn is_success(answer: &Answer) -> bool {
     let head = match answer {
         Answer::Member(call) | Answer::Tunnel(call) => call.answer(),
@@ -314,7 +322,12 @@ fn is_success(answer: &Answer) -> bool {
 }
 
 impl Downstream for StreamClient<'_> {
+    /// A body that is sent while its request waits for a slot stays unread. Without a large window it would use up the window of the
+    /// connection, and no other body could come.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.body.is_end_stream() {
+            self.ask_for_window();
+        }
         self.respond.poll_reset(cx).map(|_| ())
     }
 
