@@ -1,10 +1,12 @@
 //! The bytes of a file on their way to a client: cached bytes are read at once, others on blocking threads. Knows no heads.
 
+use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use hostler_wire::FilePart;
 use hostler_wire::turn::MOST_AT_ONCE;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -18,6 +20,8 @@ use crate::exchange::BodySource;
 const PIECE: u64 = 128 * 1024;
 /// How much is read before the answer begins. No budget counts it, because nothing is known of the client yet.
 const FIRST: u64 = 16 * 1024;
+/// A part up to this length is read at once if it is in the page cache. No budget counts it: it takes no more memory than its request does.
+const SHORT: u64 = 4 * 1024;
 /// At least this many bytes are sent from the file. For fewer, a copy behind the head costs less than one more call of the kernel.
 const LEAST_SENT: u64 = 32 * 1024;
 
@@ -133,6 +137,16 @@ impl BodySource for FileBody {
     }
 }
 
+/// A part of `length` bytes, if it is short and in the page cache. Does not block.
+pub(super) fn at_hand(file: &File, at: u64, length: u64) -> Option<Bytes> {
+    if length == 0 {
+        return Some(Bytes::new());
+    }
+    let mut bytes = vec![0; usize::try_from(length).ok().filter(|_| length <= SHORT)?];
+    // Errors and a shortened file are found again by the read on a blocking thread.
+    (read_cached(file, &mut bytes, at) == Ok(bytes.len())).then(|| bytes.into())
+}
+
 fn read(file: &FileHandle, at: u64, left: u64) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; usize::try_from(left.min(PIECE)).map_err(io::Error::other)?];
     file.read_exact_at(&mut piece, at)?;
@@ -141,7 +155,6 @@ fn read(file: &FileHandle, at: u64, left: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::future::poll_fn;
     use std::path::Path;
 
@@ -177,6 +190,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn only_a_short_part_in_the_page_cache_is_at_hand() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..10_000_u32).map(|n| n as u8).collect();
+        std::fs::write(named.path(), &bytes).unwrap();
+        let file = File::open(named.path()).unwrap();
+        // It has just been written, so it is in the page cache; or else the kernel says that it is not.
+        if let Some(part) = at_hand(&file, 5, SHORT) {
+            assert!(part == bytes[5..][..SHORT as usize]);
+        }
+        assert_eq!(at_hand(&file, 0, SHORT + 1), None);
+        assert_eq!(at_hand(&file, 10_000 - SHORT + 1, SHORT), None, "the file ends before");
+        assert_eq!(at_hand(&file, 0, 0), Some(Bytes::new()));
     }
 
     #[tokio::test]

@@ -8,13 +8,12 @@ use std::time::{Duration, SystemTime};
 use hostler_config::StaticFiles;
 use hostler_wire::{ResponseHead, content_range};
 
-use super::body::FileBody;
+use super::body::{FileBody, at_hand};
 use super::choose::{Chosen, FileRole, Miss, choose};
 use super::conditions::{ConditionOutcome, FileValidators};
 use super::open::{Blocking, Folder};
 use super::request::FileRequest;
 use super::served::{NotServed, ServedFile};
-use super::shared::FileHandle;
 
 /// Caches may keep the file for a year without validation.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
@@ -72,7 +71,7 @@ fn answer(
     head.fields.add(b"Accept-Ranges", b"bytes");
     write_validators(&mut head, &there);
     write_caching(&mut head, &chosen, settings);
-    begin(head, chosen.into_handle(&settings.dir), part, asked, blocking)
+    begin(head, chosen, part, (settings, asked), blocking)
 }
 
 /// The page for a missing file. It has no validators: they would be the page's and not those of the requested file.
@@ -86,19 +85,24 @@ fn not_found(
     describe_content(&mut head, &chosen);
     write_caching(&mut head, &chosen, settings);
     let whole = 0..chosen.about.len();
-    begin(head, chosen.into_handle(&settings.dir), whole, asked, blocking)
+    begin(head, chosen, whole, (settings, asked), blocking)
 }
 
 /// Begins the answer with a part of the file. HEAD reads no bytes of it.
 fn begin(
     head: ResponseHead,
-    file: FileHandle,
+    chosen: Chosen,
     part: Range<u64>,
-    asked: &FileRequest,
+    (settings, asked): (&StaticFiles, &FileRequest),
     blocking: Blocking,
 ) -> Result<ServedFile, NotServed> {
     let length = part.end - part.start;
     let read = if asked.wants_body { length } else { 0 };
+    // The file need not stay open, so it takes no place among the open files, which all threads share.
+    if let Some(body) = at_hand(&chosen.file, part.start, read) {
+        return Ok(ServedFile { head, length, body: Box::new(body) });
+    }
+    let file = chosen.into_handle(&settings.dir);
     let body = FileBody::begin(file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
     Ok(ServedFile { head, length, body: Box::new(body) })
 }
