@@ -1,6 +1,7 @@
 //! The inputs of one run of Hostler: the file, keys of the command line, the environment and the machine. Loads nothing.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, UdpSocket};
 use std::path::PathBuf;
 
 use hostler_worker::CpuList;
@@ -46,6 +47,8 @@ pub struct Surroundings {
     pub open_files: Option<usize>,
     /// The soft limit of open files at the start (`ulimit -Sn`). Workers get it back.
     pub soft_open_files: Option<u64>,
+    /// The kernel has IPv6.
+    pub has_ipv6: bool,
     /// How many workers the pools had in the process that this one replaces.
     pub workers_before: BTreeMap<String, usize>,
 }
@@ -58,6 +61,7 @@ impl Surroundings {
         Self {
             open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
             soft_open_files: open_files.current,
+            has_ipv6: has_ipv6(),
             workers_before: BTreeMap::new(),
             environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
             // If the folder was removed, each relative path gets an error.
@@ -69,4 +73,9 @@ impl Surroundings {
                 .and_then(|list| list.trim().parse().ok()),
         }
     }
+}
+
+/// IPv6 can be switched off when the machine boots (`ipv6.disable=1`), or for one service. Then it has no sockets.
+fn has_ipv6() -> bool {
+    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
 }

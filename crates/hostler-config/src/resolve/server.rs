@@ -1,6 +1,6 @@
 //! The meaning of `[server]`: looks up names, and uses the cores of the machine. Knows no pools and routes.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -117,7 +117,12 @@ pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 /// The first IPv4 address of a name, if it has one. `localhost` also means `::1` on machines without IPv6.
 pub(super) fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
     let Some(host) = &address.host else {
-        return Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port)));
+        // A socket of IPv6 is one of IPv4 as well.
+        let every: IpAddr = match resolver.surroundings.has_ipv6 {
+            true => Ipv6Addr::UNSPECIFIED.into(),
+            false => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        return Some(SocketAddr::new(every, address.port));
     };
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Some(SocketAddr::from((ip, address.port)));

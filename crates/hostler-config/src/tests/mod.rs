@@ -47,6 +47,7 @@ fn site(text: &str) -> Site {
         cpus: "0-2".parse().ok(),
         open_files: None,
         soft_open_files: None,
+        has_ipv6: true,
         workers_before: Default::default(),
     };
     let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };

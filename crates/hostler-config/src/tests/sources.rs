@@ -188,3 +188,12 @@ fn without_a_readable_admin_address_the_errors_and_the_default_are_known() {
         assert!(load_admin(&site.invocation).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn every_address_of_a_machine_without_ipv6_is_one_of_ipv4() {
+    let mut site = site("server.listen = \":8080\"\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n");
+    for (has_ipv6, expected) in [(true, "[::]:8080"), (false, "0.0.0.0:8080")] {
+        site.invocation.surroundings.has_ipv6 = has_ipv6;
+        assert_eq!(site.config().server.listen[0].to_string(), expected);
+    }
+}

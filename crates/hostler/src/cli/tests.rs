@@ -19,6 +19,7 @@ fn surroundings() -> Surroundings {
         cpus: None,
         open_files: None,
         soft_open_files: None,
+        has_ipv6: true,
         workers_before: Default::default(),
     }
 }
