@@ -2,6 +2,7 @@
 //! proxy may set are removed in every spelling. Knows no connection.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 
 use hostler_wire::{
     BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
@@ -143,8 +144,10 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
     if exchange.host().is_empty() && exchange.to_member.keeps(b"host") {
         // An HTTP/1.0 request may have no `Host`, but HTTP/1.1 to the member needs one.
         out.extend_from_slice(b"Host: ");
+        // A socket for both families reports `[::ffff:10.0.0.1]:80`.
+        let local = SocketAddr::new(exchange.local.ip().to_canonical(), exchange.local.port());
         // Writing to memory does not fail.
-        let _ = write!(out, "{}", exchange.local);
+        let _ = write!(out, "{local}");
         out.extend_from_slice(b"\r\n");
     }
     if let Some(host) = our_host(exchange, seen.host) {
@@ -275,8 +278,10 @@ fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hostler_wire::Limits;
+
     use super::*;
-    use crate::exchange::Edit;
+    use crate::exchange::{Edit, Sweep};
 
     fn heard(name: &str) -> bool {
         needs_trust(Name::of(name.as_bytes()), name.as_bytes())
@@ -320,6 +325,17 @@ mod tests {
         ] {
             assert!(!heard(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_request_without_host_names_the_ipv4_address_of_a_socket_for_both_families() {
+        let (peer, local) = ("192.0.2.1:1".parse().unwrap(), "[::ffff:10.0.0.5]:8080".parse().unwrap());
+        let mut exchange = Exchange::new(peer, local, Sweep::new().deadline());
+        exchange.head.parse(b"GET / HTTP/1.0\r\n\r\n", &Limits::default()).unwrap();
+        let mut out = Vec::new();
+        write_head(&mut out, &exchange, None);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\r\nHost: 10.0.0.5:8080\r\n"), "{text}");
     }
 
     #[test]
