@@ -41,7 +41,7 @@ impl Call {
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
             CallEnding::Unwanted | CallEnding::Forsaken => pending_end = self.linger(true),
             CallEnding::TimedOut => {
-                if !self.lease.is_ours() {
+                if !self.lease.is_ours() && !self.awaits_body() {
                     self.strike();
                 }
                 if let Link::Http2(stream) = &self.link {
@@ -66,9 +66,10 @@ impl Call {
         CallRemains { cost, pending_end, has_handed_over }
     }
 
-    /// No client waits for the answer any more. `blames`: a member that does not finish has failed.
+    /// No client waits for the answer any more. `blames`: a member that does not finish has failed. One that has got only a part of the body
+    /// gets no more of it, and would wait for it without an end.
     fn linger(self, blames: bool) -> Option<PendingEnd> {
-        match self.settings.hangs_up_at_once && !self.headed {
+        match self.settings.hangs_up_at_once && !self.headed || self.is_uploading() {
             true => linger_after_hanging_up(self, blames),
             false => linger_until_finished(self, blames),
         }
@@ -149,6 +150,11 @@ impl Call {
             lease.checkin(thread, connection);
         }
         (cost, lease.finish(now))
+    }
+
+    /// The member has taken all that the client has sent of the body, and waits for the rest: it is the client that is late.
+    fn awaits_body(&self) -> bool {
+        self.is_uploading() && !self.link.has_unsent()
     }
 
     /// Counts a request that the member has not answered in time.

@@ -232,3 +232,18 @@ async fn an_http2_upload_that_waits_for_a_slot_stops_no_other_body_of_its_connec
     assert_eq!(http2::whole(upload).await.1, b"/upload");
     assert_eq!(app.requests()[1].body.len(), 200_000);
 }
+
+#[tokio::test]
+async fn a_member_that_waits_for_a_slow_client_is_told_to_stop_and_not_ejected() {
+    let app = upstream().start().await;
+    let pool = "[pools.app]\nconcurrency = 1\nrequest_timeout = '200ms'\nejection.timeouts = 1\n";
+    let route = "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'\n";
+    let site = in_front_of(&app, &format!("{pool}{route}")).await;
+    let mut client = site.connect().await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
+    client.answer().await.assert_refused(504, "answer_timeout");
+    site.settles("app", 0, 0).await;
+    assert!(!app.only_request().is_whole);
+    let counters = &site.pool("app").await["counters"];
+    assert_eq!(counters["ejections"], 0, "{counters}");
+}

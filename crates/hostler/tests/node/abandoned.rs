@@ -2,7 +2,7 @@
 
 use hostler_testkit::{Frame, eventually, frame_client, request};
 
-use super::site::{Plan, Site, app};
+use super::site::{Plan, Site, app, source};
 
 fn plan() -> Plan {
     app("abandoned.cjs")
@@ -118,5 +118,24 @@ async fn a_request_that_waits_without_its_client_closes_no_path_for_others() {
     site.settles_at(1, 0).await;
     site.touch("released");
     site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_waits_for_a_slow_upload_is_not_taken_for_hung() {
+    let site = source("require('http').createServer((request, response) => request.resume().on('end', () => response.end('ok'))).listen(3000)")
+        .option("routes=[{match=\"*\",pool=\"app\",buffer=\"none\"}]")
+        .option("pools.app.concurrency=2")
+        .option("pools.app.request_timeout=1s")
+        .option("pools.app.hang_timeout=2s")
+        .started()
+        .await;
+    let pids = site.pids().await;
+    let mut client = site.connect().await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
+    client.answer().await.assert_refused(504, "answer_timeout");
+    site.settles_at(0, 0).await;
+    assert_eq!(site.pids().await, pids);
+    site.get("/").await.assert_ok("ok");
     site.stop().await;
 }
