@@ -1,10 +1,10 @@
 //! The inputs of one run of Hostler: the file, keys of the command line, the environment and the machine. Loads nothing.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv6Addr, UdpSocket};
 use std::path::PathBuf;
 
 use hostler_worker::CpuList;
+use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::document::KeyPath;
 use crate::source::{self, Setting};
@@ -77,5 +77,5 @@ impl Surroundings {
 
 /// IPv6 can be switched off when the machine boots (`ipv6.disable=1`), or for one service. Then it has no sockets.
 fn has_ipv6() -> bool {
-    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+    socket(AddressFamily::INET6, SocketType::STREAM, None).is_ok()
 }
