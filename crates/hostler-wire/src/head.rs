@@ -209,7 +209,8 @@ impl ResponseHead {
             Ok(httparse::Status::Partial) => return Err(HeadError::StatusLine),
             Err(error) => return Err(explain(error, head, limits, HeadError::StatusLine)),
         }
-        let (Some(status @ 100..=599), Some(version)) = (parsed.code, parsed.version) else {
+        // RFC 9110 section 15 ends at 599. Some apps send 600 to 999 all the same (LinkedIn: 999), and such a status goes to the client as it is.
+        let (Some(status @ 100..=999), Some(version)) = (parsed.code, parsed.version) else {
             return Err(HeadError::StatusLine);
         };
         self.status = status;

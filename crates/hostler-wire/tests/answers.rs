@@ -119,6 +119,7 @@ fn good_answers() -> Vec<Case> {
         (format!("{CHUNKED}2\r\nok\r\n3;x=y\r\nay!\r\n0\r\n\r\n"), whole(&[200], "okay!")),
         (format!("{CHUNKED}0\r\nX-Sum: 9\r\n\r\n"), whole(&[200], "").with_trailers(&["X-Sum: 9"])),
         ("HTTP/1.1 204 No Content\r\n\r\n".into(), whole(&[204], "")),
+        ("HTTP/1.1 999 Request denied\r\nContent-Length: 0\r\n\r\n".into(), whole(&[999], "")),
         ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n".into(), whole(&[304], "")),
         (
             format!(
@@ -141,7 +142,7 @@ fn bad_heads() -> Vec<Case> {
         // Start lines.
         ("garbage\r\n\r\n".into(), malformed("the status line is malformed")),
         ("HTTP/1.1 20 OK\r\n\r\n".into(), malformed("the status line is malformed")),
-        ("HTTP/1.1 600 OK\r\n\r\n".into(), malformed("the status line is malformed")),
+        ("HTTP/1.1 099 OK\r\n\r\n".into(), malformed("the status line is malformed")),
         ("ICY 200 OK\r\n\r\n".into(), malformed("the status line is malformed")),
         (
             "HTTP/2.0 200 OK\r\n\r\n".into(),

@@ -117,7 +117,9 @@ fn responses_are_read_as_strictly() {
     let mut parse = |text: &str| head.parse(text.as_bytes(), &Limits::default()).map(|()| head.status);
     assert_eq!(parse("HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), Ok(200));
     assert_eq!(parse("HTTP/1.1 204\r\n\r\n"), Ok(204));
-    assert_eq!(parse("HTTP/1.1 600 What\r\n\r\n"), Err(HeadError::StatusLine));
+    assert_eq!(parse("HTTP/1.1 999 Request denied\r\n\r\n"), Ok(999));
+    assert_eq!(parse("HTTP/1.1 099 What\r\n\r\n"), Err(HeadError::StatusLine));
+    assert_eq!(parse("HTTP/1.1 1000 What\r\n\r\n"), Err(HeadError::StatusLine));
     assert_eq!(parse("HTTP/1.1 20 OK\r\n\r\n"), Err(HeadError::StatusLine));
     assert_eq!(parse("HTTP/3.1 200 OK\r\n\r\n"), Err(HeadError::Version));
     assert_eq!(

@@ -56,7 +56,7 @@ pub(super) fn status_line(bytes: &[u8]) -> Option<StatusLine> {
         b"HTTP/1.0 " => 0,
         _ => return None,
     };
-    let [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9', b' '] = rest.first_chunk::<4>()?
+    let [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9', b' '] = rest.first_chunk::<4>()?
     else {
         return None;
     };
