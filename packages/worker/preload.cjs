@@ -9,7 +9,7 @@ const END_GRACE_MS = 5_000;
 const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.duration
 const BACKLOG = 65_535; // as long as the kernel allows: a full one refuses a connection of Hostler at once
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
-const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_FOREBEARS'];
+const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_ANCESTORS'];
 // How sure it is that a listen is the app's. A plain TCP server may be for MQTT, and port 0 is for those that the app tells it.
 const [WEAK, GUESS, SURE] = [1, 2, 3];
 
@@ -21,7 +21,7 @@ const { env } = process;
 const { HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
 let listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment; and once it is used
-const forebears = isInWorker ? readForebears() : []; // the Node processes between Hostler and this one: { pid, isTool }
+const ancestors = isInWorker ? readAncestors() : []; // the Node processes between Hostler and this one: { pid, isTool }
 const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
 let claim = null; // the app's listen, once it was made: { server, asked, rank, nth, shown, path, siblings, isHeld, isTold, relay }
 let hasYielded = false; // another process of this worker is the app
@@ -32,7 +32,7 @@ let listenOnTcp = null; // Node's own listen()
 try {
   if (isInWorker) patchListen(require('net').Server.prototype);
   if (listenFd !== null && process.send) speakOverIpc();
-  if (isInWorker) env.HOSTLER_FOREBEARS = [...forebears, { pid: process.pid, isTool: isTool() }].map(({ pid, isTool }) => `${pid}${isTool ? 't' : ''}`).join(' ');
+  if (isInWorker) env.HOSTLER_ANCESTORS = [...ancestors, { pid: process.pid, isTool: isTool() }].map(({ pid, isTool }) => `${pid}${isTool ? 't' : ''}`).join(' ');
 } catch (error) {
   process.emitWarning(`not preloaded: ${error.message}`, 'HostlerWarning');
 }
@@ -51,8 +51,8 @@ function inheritedSocket() {
 }
 
 /** A thread and a process that has replaced itself find themselves in the list. */
-function readForebears() {
-  const words = (env.HOSTLER_FOREBEARS ?? '').split(' ').filter(Boolean);
+function readAncestors() {
+  const words = (env.HOSTLER_ANCESTORS ?? '').split(' ').filter(Boolean);
   return words.map((word) => ({ pid: parseInt(word, 10), isTool: word.endsWith('t') })).filter(({ pid }) => pid !== process.pid);
 }
 
@@ -240,7 +240,7 @@ function takeClaim(rank) {
   for (let nth = 1; claimPath; nth += 1) {
     const found = readClaim(nth);
     if (found === null && last !== null && !isBetter(rank, last)) return { holder: last.pid === null ? 'another process' : `process ${last.pid}` };
-    if (found === null && writeClaim(nth, `${process.pid} ${rank} ${forebears.map(({ pid }) => pid).join(' ')}`, fs.linkSync)) return { nth };
+    if (found === null && writeClaim(nth, `${process.pid} ${rank} ${ancestors.map(({ pid }) => pid).join(' ')}`, fs.linkSync)) return { nth };
     last = found ?? readClaim(nth); // another process may have been faster
     if (last === null) break;
   }
@@ -365,7 +365,7 @@ function tellOf(held, where) {
     port: held.asked.port,
     ...(isInThread() && { thread: true }),
     // The process that has started this one may itself be the app, and not listen yet.
-    ...(held.rank !== SURE && forebears.some(({ isTool }) => !isTool) && { helper: true }),
+    ...(held.rank !== SURE && ancestors.some(({ isTool }) => !isTool) && { helper: true }),
   });
 }
 

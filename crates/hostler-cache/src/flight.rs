@@ -29,9 +29,9 @@ pub struct Flights<T> {
 }
 
 struct FlightShard<T> {
-    flights: Map<NumberedCourse<T>>,
+    flights: Map<NumberedFlight<T>>,
     /// The requests that wait for flights which no other request joins any more, by the number of the flight.
-    set_aside: HashMap<u64, VecDeque<oneshot::Sender<Landed<T>>>>,
+    set_aside: HashMap<u64, VecDeque<oneshot::Sender<FlightResult<T>>>>,
     /// The number of the latest flight.
     latest: u64,
     /// Keys whose responses cannot be shared, and until when this is assumed.
@@ -39,16 +39,16 @@ struct FlightShard<T> {
 }
 
 /// A fetch under way. A later one for the same key has another number.
-struct NumberedCourse<T> {
+struct NumberedFlight<T> {
     number: u64,
     begun: Tick,
-    course: FlightCourse<T>,
+    course: FlightProgress<T>,
 }
 
 /// The progress of a fetch.
-enum FlightCourse<T> {
+enum FlightProgress<T> {
     /// There is nothing yet for the waiting requests, which are kept in order.
-    Waiting(VecDeque<oneshot::Sender<Landed<T>>>),
+    Waiting(VecDeque<oneshot::Sender<FlightResult<T>>>),
     /// The response is arriving. All requests can read it from now on.
     Arriving(T),
 }
@@ -66,7 +66,7 @@ pub enum FlightRole<T> {
 }
 
 /// The result of a flight for a waiting request.
-pub enum Landed<T> {
+pub enum FlightResult<T> {
     /// The response.
     Shared(T),
     /// Each request has to fetch for itself.
@@ -131,8 +131,8 @@ impl<T: Clone> Flights<T> {
         }
         if let Some(flight) = shard.flights.get_mut(key) {
             let waiting = match &mut flight.course {
-                FlightCourse::Waiting(waiting) => waiting,
-                FlightCourse::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
+                FlightProgress::Waiting(waiting) => waiting,
+                FlightProgress::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
             let (sender, receiver) = oneshot::channel();
             // Requests that have left make room, so a long fetch does not collect them.
@@ -185,7 +185,7 @@ impl<T: Clone> Flight<T> {
         let waiting = flights.shard(&self.key).arrive(&self.key, self.number, answer);
         for sender in waiting {
             // A request that has left does not need it.
-            let _ = sender.send(Landed::Shared(answer.clone()));
+            let _ = sender.send(FlightResult::Shared(answer.clone()));
         }
     }
 
@@ -207,8 +207,8 @@ impl<T: Clone> Flight<T> {
         };
         for sender in waiting {
             let landed = match &outcome {
-                FlightOutcome::Shared(answer) => Landed::Shared(answer.clone()),
-                FlightOutcome::Alone | FlightOutcome::AloneFor(_) | FlightOutcome::Failed => Landed::Alone,
+                FlightOutcome::Shared(answer) => FlightResult::Shared(answer.clone()),
+                FlightOutcome::Alone | FlightOutcome::AloneFor(_) | FlightOutcome::Failed => FlightResult::Alone,
             };
             // A request that has left does not need it.
             let _ = sender.send(landed);
@@ -224,12 +224,12 @@ impl<T> Flight<T> {
             let Some(next) = next else { return };
             let (key, number, is_second) = (Arc::clone(&self.key), self.number, self.is_second);
             let heir = Flight { flights: Some(Arc::clone(&flights)), key, number, is_second };
-            match next.send(Landed::Lead(heir)) {
+            match next.send(FlightResult::Lead(heir)) {
                 Ok(()) => return,
                 // That request has left too. The returned lead must not be dropped as it is: its drop would run this loop
                 // again, one stack level deeper.
-                Err(Landed::Lead(mut back)) => mem::drop(back.flights.take()),
-                Err(Landed::Shared(_) | Landed::Alone) => {}
+                Err(FlightResult::Lead(mut back)) => mem::drop(back.flights.take()),
+                Err(FlightResult::Shared(_) | FlightResult::Alone) => {}
             }
         }
     }
@@ -241,8 +241,8 @@ impl<T> Drop for Flight<T> {
     }
 }
 
-impl<T> FlightCourse<T> {
-    fn waiting(self) -> VecDeque<oneshot::Sender<Landed<T>>> {
+impl<T> FlightProgress<T> {
+    fn waiting(self) -> VecDeque<oneshot::Sender<FlightResult<T>>> {
         match self {
             Self::Waiting(waiting) => waiting,
             Self::Arriving(_) => VecDeque::new(),
@@ -257,14 +257,14 @@ impl<T> FlightShard<T> {
 
     fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> u64 {
         self.latest += 1;
-        let course = FlightCourse::Waiting(VecDeque::new());
-        self.flights.insert(key, NumberedCourse { number: self.latest, begun, course });
+        let course = FlightProgress::Waiting(VecDeque::new());
+        self.flights.insert(key, NumberedFlight { number: self.latest, begun, course });
         self.latest
     }
 
     /// No request joins this flight any more. The next one begins another.
     fn set_aside(&mut self, key: &[u8]) {
-        let Some(NumberedCourse { number, course, .. }) = self.flights.remove(key) else { return };
+        let Some(NumberedFlight { number, course, .. }) = self.flights.remove(key) else { return };
         let waiting = course.waiting();
         if !waiting.is_empty() {
             self.set_aside.insert(number, waiting);
@@ -272,20 +272,20 @@ impl<T> FlightShard<T> {
     }
 
     /// Returns the requests that have waited for this.
-    fn arrive(&mut self, key: &[u8], number: u64, answer: &T) -> VecDeque<oneshot::Sender<Landed<T>>>
+    fn arrive(&mut self, key: &[u8], number: u64, answer: &T) -> VecDeque<oneshot::Sender<FlightResult<T>>>
     where
         T: Clone,
     {
         match self.flights.get_mut(key) {
             Some(flight) if flight.number == number => {
-                mem::replace(&mut flight.course, FlightCourse::Arriving(answer.clone())).waiting()
+                mem::replace(&mut flight.course, FlightProgress::Arriving(answer.clone())).waiting()
             }
             _ => self.set_aside.remove(&number).unwrap_or_default(),
         }
     }
 
     /// Returns the requests that wait for the end.
-    fn end(&mut self, key: &[u8], number: u64) -> VecDeque<oneshot::Sender<Landed<T>>> {
+    fn end(&mut self, key: &[u8], number: u64) -> VecDeque<oneshot::Sender<FlightResult<T>>> {
         match self.flights.get(key) {
             Some(flight) if flight.number == number => {
                 self.flights.remove(key).map(|flight| flight.course.waiting()).unwrap_or_default()
@@ -295,11 +295,11 @@ impl<T> FlightShard<T> {
     }
 
     /// The first request that waits for the flight. Without one the flight ends.
-    fn next(&mut self, key: &[u8], number: u64) -> Option<oneshot::Sender<Landed<T>>> {
+    fn next(&mut self, key: &[u8], number: u64) -> Option<oneshot::Sender<FlightResult<T>>> {
         let next = match self.flights.get_mut(key) {
-            Some(NumberedCourse { number: current, course, .. }) if *current == number => match course {
-                FlightCourse::Waiting(waiting) => waiting.pop_front(),
-                FlightCourse::Arriving(_) => None,
+            Some(NumberedFlight { number: current, course, .. }) if *current == number => match course {
+                FlightProgress::Waiting(waiting) => waiting.pop_front(),
+                FlightProgress::Arriving(_) => None,
             },
             _ => self.set_aside.get_mut(&number).and_then(VecDeque::pop_front),
         };
@@ -322,14 +322,14 @@ impl<T> FlightShard<T> {
 
 /// Resolves when the flight has ended. If it is dropped early, the request has left, and a lead that was given to it goes
 /// to the next.
-pub struct FlightWait<T>(oneshot::Receiver<Landed<T>>);
+pub struct FlightWait<T>(oneshot::Receiver<FlightResult<T>>);
 
 impl<T> Future for FlightWait<T> {
-    type Output = Landed<T>;
+    type Output = FlightResult<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // The sender is dropped without a result only together with all flights. Then each request fetches for itself.
-        Pin::new(&mut self.0).poll(cx).map(|landed| landed.unwrap_or(Landed::Alone))
+        Pin::new(&mut self.0).poll(cx).map(|landed| landed.unwrap_or(FlightResult::Alone))
     }
 }
 

@@ -14,10 +14,10 @@ mod variants;
 
 pub use bodies::{BodyMemory, BodyShare};
 pub use entry::{Entry, FetchMark, StoredForm, Under};
-pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, Landed};
+pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, FlightResult};
 pub use head::{Head, Moment, Tick};
 pub use policy::{
-    CachingRules, Condition, CookiesOfAnswers, Freshness, Kept, Likeness, Method, NotStored, Precedence,
+    CachingRules, Condition, CookiesOfAnswers, Freshness, Kept, HeadComparison, Method, NotStored, Precedence,
     Query, Ranged, RequestDirectives, RequestSide, Reuse, Selecting, Ttl, Validators, Vary, admit, any_tag,
     compare, conditions, confirms, invalidated, is_failure, is_host_of_key, judge, keys_of_url,
     may_serve_on_error, may_share, outdated, part, range, replaces_stored, tags, varies_by_each_request,

@@ -52,7 +52,7 @@ impl Purge {
 
 /// The latest purges, for responses that were requested before one of them and come after it.
 #[derive(Debug)]
-pub(crate) struct Lately {
+pub(crate) struct RecentPurges {
     /// When a key with this hash was last forgotten. Unsafe methods forget keys, perhaps thousands per second. If two
     /// keys share a place, at worst a response is not stored.
     keys: Box<[AtomicU64]>,
@@ -69,7 +69,7 @@ struct WidePurges {
     forgotten: Option<Tick>,
 }
 
-impl Lately {
+impl RecentPurges {
     pub(crate) fn new() -> Self {
         let keys = (0..KEY_PLACES).map(|_| AtomicU64::new(0)).collect();
         Self { keys, hasher: foldhash::quality::RandomState::default(), wide: RwLock::default() }

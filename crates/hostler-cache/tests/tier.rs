@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_cache::{Entry, Purge, Tick};
-use hostler_testkit::{Meddling, eventually, meddler, memcached, memcached_at, no_upstream};
+use hostler_testkit::{LinkFault, eventually, fault_proxy, memcached, memcached_at, no_upstream};
 
 #[path = "tier/hostler.rs"]
 mod hostler;
@@ -113,18 +113,18 @@ async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
 #[tokio::test]
 async fn a_purge_made_while_the_server_is_away_is_sent_when_it_returns() {
     let memcached = memcached_or_skip!();
-    let between = meddler(memcached.address()).await;
+    let between = fault_proxy(memcached.address()).await;
     let (near, far) = ([memcached.address().to_string()], [between.address().to_string()]);
     let one = hostler_with(&far, Duration::from_millis(200));
     let other = hostler(&near);
     one.finds(1).await;
     other.finds(1).await;
-    between.set(Meddling::Mute);
+    between.set(LinkFault::Mute);
     one.finds(0).await;
     let purged = one.tier.purge(vec![Purge::Prefix("example.org/".into())]).await;
     assert_eq!((purged.told, purged.servers), (0, 1));
     other.stores("example.org/a", entry("a", &[]));
-    between.set(Meddling::None);
+    between.set(LinkFault::None);
     one.finds(1).await;
     let gone = async || other.body("example.org/a").is_none().then_some(());
     eventually("the purge to arrive", gone).await;
@@ -228,26 +228,26 @@ async fn thousands_of_invalidations_are_sent_compactly_and_displace_no_purge() {
 #[tokio::test]
 async fn an_invalidation_made_while_the_server_is_away_is_sent_when_it_returns() {
     let memcached = memcached_or_skip!();
-    let between = meddler(memcached.address()).await;
+    let between = fault_proxy(memcached.address()).await;
     let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
     let other = hostler(&[memcached.address().to_string()]);
     one.finds(1).await;
     other.finds(1).await;
     other.stores("example.org/a", entry("old", &[]));
-    between.set(Meddling::Mute);
+    between.set(LinkFault::Mute);
     one.finds(0).await;
     one.tier.forget(b"example.org/a");
-    between.set(Meddling::None);
+    between.set(LinkFault::None);
     other.forgets("example.org/a").await;
 }
 
 #[tokio::test]
 async fn a_silent_server_is_skipped_after_a_few_requests_and_used_again_once_it_answers() {
     let memcached = memcached_or_skip!();
-    let between = meddler(memcached.address()).await;
+    let between = fault_proxy(memcached.address()).await;
     let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
     one.finds(1).await;
-    between.set(Meddling::Mute);
+    between.set(LinkFault::Mute);
     let before = one.count("slow");
     for _ in 0..20 {
         assert!(!one.tier.fetch(b"example.org/").await);
@@ -257,7 +257,7 @@ async fn a_silent_server_is_skipped_after_a_few_requests_and_used_again_once_it_
     assert!((3..=6).contains(&waited), "{waited} of 20 have waited");
     let told = one.told.lock().unwrap().clone();
     assert!(told.last().unwrap().ends_with(": it does not answer in time"), "{told:?}");
-    between.set(Meddling::None);
+    between.set(LinkFault::None);
     one.finds(1).await;
     one.stores("example.org/", entry("again", &[]));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
@@ -266,8 +266,8 @@ async fn a_silent_server_is_skipped_after_a_few_requests_and_used_again_once_it_
 #[tokio::test]
 async fn a_server_that_takes_a_second_is_never_asked() {
     let memcached = memcached_or_skip!();
-    let between = meddler(memcached.address()).await;
-    between.set(Meddling::Late(Duration::from_secs(1)));
+    let between = fault_proxy(memcached.address()).await;
+    between.set(LinkFault::Late(Duration::from_secs(1)));
     let one = hostler_with(&[between.address().to_string()], Duration::from_millis(200));
     eventually("its keeper to have tried", async || (one.count("slow") > 0).then_some(())).await;
     assert!(!one.tier.fetch(b"example.org/").await);
@@ -279,12 +279,12 @@ async fn a_server_that_takes_a_second_is_never_asked() {
 #[tokio::test]
 async fn garbled_answers_are_misses() {
     let memcached = memcached_or_skip!();
-    let between = meddler(memcached.address()).await;
+    let between = fault_proxy(memcached.address()).await;
     let one = hostler(&[between.address().to_string()]);
     one.finds(1).await;
     one.stores("example.org/", entry("right", &[]));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
-    between.set(Meddling::Garbled);
+    between.set(LinkFault::Garbled);
     for _ in 0..5 {
         assert!(!one.tier.fetch(b"example.org/").await);
     }

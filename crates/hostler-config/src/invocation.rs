@@ -17,7 +17,7 @@ pub struct Invocation {
     /// Keys that are set on the command line. The later of two equal keys counts.
     pub settings: Vec<Setting>,
     /// The environment and the machine.
-    pub surroundings: Surroundings,
+    pub load_context: LoadContext,
 }
 
 impl Invocation {
@@ -25,14 +25,14 @@ impl Invocation {
     pub fn may_choose(&self, key: &str) -> bool {
         let variable = source::variable(&KeyPath::of(key));
         self.file.is_none()
-            && !self.surroundings.environment.contains_key(&variable)
+            && !self.load_context.environment.contains_key(&variable)
             && self.settings.iter().all(|setting| setting.key != key)
     }
 }
 
 /// The environment of Hostler. It is a parameter, so that loading depends on nothing else except files and name lookups.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct LoadContext {
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
     /// The folder in which Hostler was started.
@@ -53,8 +53,8 @@ pub struct Surroundings {
     pub workers_before: BTreeMap<String, usize>,
 }
 
-impl Surroundings {
-    /// The surroundings of this process. Nothing else reads the environment.
+impl LoadContext {
+    /// The context of this process. Nothing else reads the environment.
     pub fn of_process() -> Self {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);

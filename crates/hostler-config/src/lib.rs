@@ -37,7 +37,7 @@ pub use file::{
     ForwardedProto, Hedge, HedgeAfter, LogLevel, Lookups, LowIf, MemberProtocol, Platform, Policy, Priority,
     SameSite, Saying, Sharding, Share, StickyBy, ZonePreference, is_hinted,
 };
-pub use invocation::{Invocation, Surroundings};
+pub use invocation::{Invocation, LoadContext};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{
@@ -77,9 +77,9 @@ fn load_and(
     let mut report = Report::default();
     let config = read(invocation, &mut report).map(|(document, file)| {
         let folder = folder_of(invocation);
-        let surroundings = &invocation.surroundings;
+        let load_context = &invocation.load_context;
         let mut resolver =
-            Resolver { document: &document, surroundings, folder: &folder, report: &mut report };
+            Resolver { document: &document, load_context, folder: &folder, report: &mut report };
         let config = resolver.config(file, invocation.file.clone());
         check(&mut resolver, &config);
         config
@@ -119,16 +119,16 @@ pub fn load_admin(invocation: &Invocation) -> Result<AdminSettings, ConfigErrors
 
 fn admin_settings(invocation: &Invocation, mut document: Document) -> Result<AdminSettings, ConfigErrors> {
     let mut report = Report::default();
-    let mut surroundings = invocation.surroundings.clone();
-    surroundings.environment.retain(|name, _| name.starts_with("HOSTLER_SERVER_ADMIN"));
+    let mut load_context = invocation.load_context.clone();
+    load_context.environment.retain(|name, _| name.starts_with("HOSTLER_SERVER_ADMIN"));
     let schema = schema::of_file();
-    source::overlay(schema, &mut document, &surroundings.environment, &invocation.settings, &mut report);
+    source::overlay(schema, &mut document, &load_context.environment, &invocation.settings, &mut report);
     shape::check(schema, &mut document, &mut report);
     let server = parse(&mut document, &mut report).server;
     let folder = folder_of(invocation);
     let mut resolver = Resolver {
         document: &document,
-        surroundings: &invocation.surroundings,
+        load_context: &invocation.load_context,
         folder: &folder,
         report: &mut report,
     };
@@ -146,7 +146,7 @@ pub fn written(invocation: &Invocation) -> Result<(file::File, Vec<String>), Con
 }
 
 fn folder_of(invocation: &Invocation) -> PathBuf {
-    let here = &invocation.surroundings.folder;
+    let here = &invocation.load_context.folder;
     match invocation.file.as_deref().and_then(Path::parent) {
         Some(parent) if parent != Path::new("") => here.join(parent),
         _ => here.clone(),
@@ -163,7 +163,7 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
         }
     };
     let schema = schema::of_file();
-    let environment = &invocation.surroundings.environment;
+    let environment = &invocation.load_context.environment;
     source::overlay(schema, &mut document, environment, &invocation.settings, report);
     shape::check(schema, &mut document, report);
     let file = parse(&mut document, report);
@@ -175,7 +175,7 @@ fn text_of_file(invocation: &Invocation) -> Result<Option<(String, String)>, Con
     let Some(path) = &invocation.file else { return Ok(None) };
     let name = path.display().to_string();
     let mut report = Report::default();
-    match std::fs::read(invocation.surroundings.folder.join(path)).map(String::from_utf8) {
+    match std::fs::read(invocation.load_context.folder.join(path)).map(String::from_utf8) {
         Ok(Ok(text)) => Ok(Some((name, text))),
         Ok(Err(error)) => {
             let valid = error.utf8_error().valid_up_to();

@@ -75,7 +75,7 @@ const OTHERS: [&str; 9] = [
     "HOSTLER_CONTROL_PATH",
     "HOSTLER_APP_PORT",
     "HOSTLER_GIVEN_PORT",
-    "HOSTLER_FOREBEARS",
+    "HOSTLER_ANCESTORS",
     "HOSTLER_BIN",
 ];
 /// Beginnings of such variables. `HOSTLER_PREDECESSOR` is from one Hostler to the next.

@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use super::lines::{LineReader, Overlong};
 use super::message::FromWorker;
-use super::news::{Wire, WorkerNews};
-use super::speaker::Speaker;
+use super::news::{NewsSender, WorkerNews};
+use super::message_sender::MessageSender;
 
 const LINE_LIMIT: usize = 1024 * 1024;
 /// An app needs one connection. The others are room for stray connections.
@@ -23,16 +23,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Reads messages over Node's IPC channel. The channel stays open as long as the worker: if it closed, the worker would
 /// take Hostler for dead.
-pub(super) async fn read_ipc(stream: std_unix::UnixStream, wire: Wire) {
+pub(super) async fn read_ipc(stream: std_unix::UnixStream, news_sender: NewsSender) {
     if stream.set_nonblocking(true).is_ok()
         && let Ok(stream) = UnixStream::from_std(stream)
     {
-        read_messages(stream, wire).await;
+        read_messages(stream, news_sender).await;
     }
 }
 
 /// Reads messages over the control socket, from processes that inherited no channel.
-pub(super) async fn read_control(listener: std_unix::UnixListener, wire: Wire) {
+pub(super) async fn read_control(listener: std_unix::UnixListener, news_sender: NewsSender) {
     if listener.set_nonblocking(true).is_err() {
         return;
     }
@@ -43,7 +43,7 @@ pub(super) async fn read_control(listener: std_unix::UnixListener, wire: Wire) {
             conversations.join_next().await;
         }
         match listener.accept().await {
-            Ok((stream, _)) => _ = conversations.spawn(read_messages(stream, wire.clone())),
+            Ok((stream, _)) => _ = conversations.spawn(read_messages(stream, news_sender.clone())),
             // No descriptor is free, for example. The end of the other conversations would end the worker.
             Err(_) => sleep(PAUSE).await,
         }
@@ -51,17 +51,17 @@ pub(super) async fn read_control(listener: std_unix::UnixListener, wire: Wire) {
 }
 
 /// The end of the connection says nothing about the worker: an app may close its channel and live.
-async fn read_messages(stream: UnixStream, wire: Wire) {
+async fn read_messages(stream: UnixStream, news_sender: NewsSender) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, LINE_LIMIT, Overlong::Skip);
     let (answers, mut outgoing) = mpsc::channel(4);
-    let speaker = Speaker(answers);
+    let message_sender = MessageSender(answers);
     loop {
         tokio::select! {
             line = lines.next() => match line {
                 None => break,
                 Some(line) => if let Some(message) = FromWorker::parse(&line) {
-                    wire.send(WorkerNews::Said { message, speaker: speaker.clone() }).await;
+                    news_sender.send(WorkerNews::Said { message, message_sender: message_sender.clone() }).await;
                 },
             },
             Some(message) = outgoing.recv() => {
@@ -89,12 +89,12 @@ mod tests {
         let path = folder.path().join("ctl");
         let listener = std_unix::UnixListener::bind(&path).unwrap();
         let copy = std_unix::UnixStream::from(OwnedFd::from(listener.try_clone().unwrap()));
-        let (wire, mut mailbox) = Wire::pair(1);
-        tokio::spawn(read_control(listener, wire));
+        let (news_sender, mut news_receiver) = NewsSender::pair(1);
+        tokio::spawn(read_control(listener, news_sender));
         let mut app = UnixStream::connect(&path).await.unwrap();
         for number in 0..100 {
             app.write_all(b"\"ready\"\n").await.unwrap();
-            assert!(mailbox.recv().await.is_some(), "message {number}");
+            assert!(news_receiver.recv().await.is_some(), "message {number}");
             // From the second message on, the system refuses to accept, as it does without a free descriptor.
             copy.shutdown(Shutdown::Read).unwrap();
         }
@@ -103,22 +103,22 @@ mod tests {
     #[tokio::test]
     async fn garbage_and_the_apps_own_messages_do_not_end_the_conversation() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let (wire, mut mailbox) = Wire::pair(1);
-        tokio::spawn(read_messages(ours, wire));
+        let (news_sender, mut news_receiver) = NewsSender::pair(1);
+        tokio::spawn(read_messages(ours, news_sender));
         let mut noise = b"{\"hello\":1}\nnot json\n\xff\xff\n".to_vec();
         noise.extend(vec![b'x'; LINE_LIMIT + 5]);
         noise.extend_from_slice(b"\n\"ready\"\n");
         theirs.write_all(&noise).await.unwrap();
-        let Some((1, WorkerNews::Said { message: FromWorker::Ready, speaker })) = mailbox.recv().await else {
+        let Some((1, WorkerNews::Said { message: FromWorker::Ready, message_sender })) = news_receiver.recv().await else {
             panic!("not understood")
         };
 
-        assert!(speaker.tell(ToWorker::Shutdown));
+        assert!(message_sender.tell(ToWorker::Shutdown));
         let mut answer = [0; 11];
         theirs.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"\"shutdown\"\n");
 
         drop(theirs);
-        assert!(mailbox.recv().await.is_none(), "the conversation has ended");
+        assert!(news_receiver.recv().await.is_none(), "the conversation has ended");
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::message::{Garbage, ToWorker};
 use super::settings::WorkerSettings;
-use super::speaker::Speaker;
+use super::message_sender::MessageSender;
 use super::vitals::Vitals;
 
 /// How soon to look for an idle moment again, at first ...
@@ -38,7 +38,7 @@ pub(super) struct Collecting<E> {
 
 impl<E: Send + Sync + 'static> Collecting<E> {
     /// Runs until the member is gone or its process can no longer be asked.
-    pub async fn attend(mut self, preload: Speaker, mut collected: mpsc::Receiver<Duration>) {
+    pub async fn attend(mut self, preload: MessageSender, mut collected: mpsc::Receiver<Duration>) {
         let (mut due, mut glance) = (Due::default(), GLANCE);
         loop {
             if self.settings.wait_for(|settings| settings.collect_when_idle).await.is_err() {
@@ -67,7 +67,7 @@ impl<E: Send + Sync + 'static> Collecting<E> {
     }
 
     /// Holds the slots until the worker has answered, so that the pause hits no request.
-    async fn collect(&self, garbage: Garbage, preload: &Speaker, collected: &mut mpsc::Receiver<Duration>) {
+    async fn collect(&self, garbage: Garbage, preload: &MessageSender, collected: &mut mpsc::Receiver<Duration>) {
         let Some(_hold) = self.gauge.hold() else { return };
         if preload.tell(ToWorker::Collect(garbage))
             && let Ok(Some(took)) = timeout(TIME_LIMIT, collected.recv()).await

@@ -215,11 +215,11 @@ impl SupervisorContext {
     }
 
     /// The beginning of unused paths, for one start of one worker.
-    pub(super) fn stem(&self, folder: &Arc<RuntimeFolder>, pool: &str, worker: usize) -> Stem {
+    pub(super) fn start_paths(&self, folder: &Arc<RuntimeFolder>, pool: &str, worker: usize) -> StartPaths {
         let serial = self.0.serial.fetch_add(1, Ordering::Relaxed);
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let name: String = pool.chars().filter(is_plain).take(POOL_NAME_LIMIT).collect();
-        Stem { folder: Arc::clone(folder), name: format!("{name}-{worker}-{serial}.") }
+        StartPaths { folder: Arc::clone(folder), name: format!("{name}-{worker}-{serial}.") }
     }
 
     /// A free port, with the loopback address. No other worker gets it meanwhile.
@@ -250,23 +250,23 @@ fn unused_port_of(any: IpAddr, family: AddressFamily) -> io::Result<u16> {
 }
 
 /// The paths of one start of one worker. Dropping it removes the files that are left.
-pub(super) struct Stem {
+pub(super) struct StartPaths {
     folder: Arc<RuntimeFolder>,
     name: String,
 }
 
-impl Stem {
+impl StartPaths {
     pub fn path(&self, ending: &str) -> PathBuf {
         self.folder.path().join(format!("{}{ending}", self.name))
     }
 }
 
-impl Drop for Stem {
+impl Drop for StartPaths {
     fn drop(&mut self) {
         if !self.folder.is_there() {
             return;
         }
-        // The preload makes files with other endings, so all files that begin with this stem are removed.
+        // The preload makes files with other endings, so all files that begin with this name are removed.
         for entry in std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
             if entry.file_name().as_bytes().starts_with(self.name.as_bytes()) {
                 let _ = std::fs::remove_file(entry.path());

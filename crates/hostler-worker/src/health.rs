@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::log::WorkerLog;
-use super::news::{Wire, WorkerNews};
+use super::news::{NewsSender, WorkerNews};
 use super::port_owner::port_owner;
 use super::settings::{Probe, WorkerAddress};
 
@@ -20,24 +20,24 @@ const PAUSE: Duration = Duration::from_millis(50);
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Waits until the port accepts a connection. A process of this group listens on it.
-pub(super) async fn until_connectable(address: SocketAddr, group: u32, wire: Wire) {
+pub(super) async fn until_connectable(address: SocketAddr, group: u32, news_sender: NewsSender) {
     while TcpStream::connect(address).await.is_err() {
         sleep(PAUSE).await;
     }
     let owner = spawn_blocking(move || port_owner(address.port(), group)).await;
-    wire.send(WorkerNews::Connectable { owner: owner.ok().flatten() }).await;
+    news_sender.send(WorkerNews::Connectable { owner: owner.ok().flatten() }).await;
 }
 
 /// Waits until the health path answers 2xx.
-pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: WorkerAddress, path: String, wire: Wire) {
+pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: WorkerAddress, path: String, news_sender: NewsSender) {
     let mut before = None;
     loop {
         let answer = probe.get(&address, &path, TIME_LIMIT).await;
         if matches!(answer, Ok(200..300)) {
-            return wire.send(WorkerNews::Healthy).await;
+            return news_sender.send(WorkerNews::Healthy).await;
         }
         if before.as_ref() != Some(&answer) {
-            wire.send(WorkerNews::Unhealthy(told(&answer))).await;
+            news_sender.send(WorkerNews::Unhealthy(told(&answer))).await;
             before = Some(answer);
         }
         sleep(PAUSE).await;
@@ -50,7 +50,7 @@ pub(super) async fn warm_up(
     address: WorkerAddress,
     (paths, at_once): (Vec<String>, usize),
     until: Instant,
-    (log, wire): (WorkerLog, Wire),
+    (log, news_sender): (WorkerLog, NewsSender),
 ) {
     let ask = |path: String| {
         let (probe, address, log) = (&probe, &address, &log);
@@ -63,7 +63,7 @@ pub(super) async fn warm_up(
         }
     };
     stream::iter(paths).for_each_concurrent(at_once, ask).await;
-    wire.send(WorkerNews::Warmed).await;
+    news_sender.send(WorkerNews::Warmed).await;
 }
 
 fn told(answer: &Result<u16, String>) -> String {

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until};
 use super::capacity::Capacity;
 use super::concurrency::{BEAT, ConcurrencyTuner, Round};
 use super::message::{LoopTime, Report, ToWorker};
-use super::news::{Wire, WorkerNews};
+use super::news::{NewsSender, WorkerNews};
 use super::settings::{Slots, WorkerSettings};
-use super::speaker::Speaker;
+use super::message_sender::MessageSender;
 use super::vitals::Vitals;
 
 /// If a beat comes this much too late, Hostler was held up, not the worker.
@@ -33,7 +33,7 @@ pub(super) struct Heartbeat<E> {
 
 impl<E: Send + Sync + 'static> Heartbeat<E> {
     /// Runs until the member has left and its last lease has ended, until the worker has joined again, or until it has not answered for too long.
-    pub async fn attend(self, preload: Speaker, mut reports: mpsc::Receiver<Option<Report>>, wire: Wire) {
+    pub async fn attend(self, preload: MessageSender, mut reports: mpsc::Receiver<Option<Report>>, news_sender: NewsSender) {
         let mut silence = Silence::default();
         let mut last: Option<HeartbeatReport> = None;
         let (mut beat, mut granted) = (Instant::now(), 0);
@@ -58,7 +58,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                     let Some(load) = self.gauge.load() else { return self.vitals.rests() };
                     self.set_slots(load);
                     if silence.grows(now - beat, load.is_in_use() && preload.is_open()) >= self.settings.borrow().hang_timeout {
-                        return wire.send(WorkerNews::Silent).await;
+                        return news_sender.send(WorkerNews::Silent).await;
                     }
                     if load.is_in_use() || load.granted != granted {
                         if !silence.asked {

@@ -54,8 +54,8 @@ mod settings;
 mod shared;
 mod snapshot;
 mod spawn;
-mod speaker;
-mod stranger;
+mod message_sender;
+mod foreign_process;
 mod supervisor;
 #[cfg(test)]
 mod tests;

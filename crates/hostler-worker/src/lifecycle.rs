@@ -30,7 +30,7 @@ use ends::EXIT_LIMIT;
 pub(super) use rest::{SETTLED_AFTER, is_forgiven};
 use state::AsideFor;
 pub(super) use state::{Drain, Lifecycle, LifecycleState};
-pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, Why};
+pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, KillReason};
 
 /// A boot that takes longer gives its turn to the next worker: it may never end.
 const TURN: Duration = Duration::from_secs(10);
@@ -90,8 +90,8 @@ impl Lifecycle {
             }
             LifecycleEvent::Turn if self.state == LifecycleState::Queued => self.boot(now),
             LifecycleEvent::Hung if self.is_at_work() => self.diagnose(now),
-            LifecycleEvent::Diagnosed if self.is_diagnosed() => self.kill(Why::Hung, now),
-            LifecycleEvent::Orphaned if self.is_alive() => self.kill(Why::Orphaned, now),
+            LifecycleEvent::Diagnosed if self.is_diagnosed() => self.kill(KillReason::Hung, now),
+            LifecycleEvent::Orphaned if self.is_alive() => self.kill(KillReason::Orphaned, now),
             LifecycleEvent::Turn
             | LifecycleEvent::Finished
             | LifecycleEvent::Hung
@@ -183,7 +183,7 @@ impl Lifecycle {
                 self.turn_ends = None;
                 vec![Action::YieldTurn]
             }
-            LifecycleState::Booting { .. } => self.kill(Why::StartTimeout, now),
+            LifecycleState::Booting { .. } => self.kill(KillReason::StartTimeout, now),
             // A worker that answered its health path serves requests, even with cold pages.
             LifecycleState::Warming { .. } => self.ready(now),
             LifecycleState::BackingOff { .. } => {
@@ -196,10 +196,10 @@ impl Lifecycle {
             }
             LifecycleState::Stopping { term_at: None, .. } => {
                 self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good: true };
-                vec![Action::Kill(Why::StopTimeout)]
+                vec![Action::Kill(KillReason::StopTimeout)]
             }
             LifecycleState::Killed { .. } => self.exited(DeathReport::default(), now),
-            LifecycleState::Diagnosing { .. } => self.kill(Why::Hung, now),
+            LifecycleState::Diagnosing { .. } => self.kill(KillReason::Hung, now),
             // A request that takes longer would count as hung, or is an endless stream.
             LifecycleState::Retiring { .. } => self.stop(now),
             LifecycleState::Ready if self.standing == Standing::Successor => {

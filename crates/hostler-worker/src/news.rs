@@ -8,10 +8,10 @@ use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
 use super::port_owner::TcpListen;
-use super::speaker::Speaker;
+use super::message_sender::MessageSender;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
-const MAILBOX: usize = 64;
+const MOST_UNREAD_NEWS: usize = 64;
 
 /// A report to the worker task.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) enum WorkerNews {
     /// The worker may boot.
     Turn(BootTurn),
     /// A process sent a message.
-    Said { message: FromWorker, speaker: Speaker },
+    Said { message: FromWorker, message_sender: MessageSender },
     /// The process that listens has ended. It is not the one that Hostler started.
     Gone { pid: u32 },
     /// The port accepts connections.
@@ -28,7 +28,7 @@ pub(super) enum WorkerNews {
         owner: Option<TcpListen>,
     },
     /// A process without the preload listens on TCP.
-    Stranger {
+    ForeignProcess {
         /// What the operator should know.
         text: String,
         /// The process, if it listens on the PORT that Hostler has set. Then it is the app.
@@ -49,7 +49,7 @@ pub(super) enum WorkerNews {
     /// A process that may be a helper of the app has waited for a better claim than its own.
     HasWaited { nth: u32 },
     /// Its server was closed, and has not listened again in time.
-    Deaf,
+    NotListening,
     /// Its socket is not at its path any more, or is not its own.
     NoSocket(Absence),
 }
@@ -65,17 +65,17 @@ pub(super) enum Absence {
 
 /// Sends reports to the worker task for one generation. Reports of an earlier generation are ignored.
 #[derive(Clone)]
-pub(super) struct Wire {
+pub(super) struct NewsSender {
     generation: u64,
     sender: mpsc::Sender<(u64, WorkerNews)>,
 }
 
-pub(super) type Mailbox = mpsc::Receiver<(u64, WorkerNews)>;
+pub(super) type NewsReceiver = mpsc::Receiver<(u64, WorkerNews)>;
 
-impl Wire {
-    pub fn pair(generation: u64) -> (Self, Mailbox) {
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
-        (Self { generation, sender }, mailbox)
+impl NewsSender {
+    pub fn pair(generation: u64) -> (Self, NewsReceiver) {
+        let (sender, news_receiver) = mpsc::channel(MOST_UNREAD_NEWS);
+        (Self { generation, sender }, news_receiver)
     }
 
     pub fn of_generation(&self, generation: u64) -> Self {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use super::inspection::{self, InspectionOrder};
 use super::lifecycle::Standing;
 use super::log::{WorkerEvent, WorkerLog};
-use super::recycling::{self, Reason, Wear};
+use super::recycling::{self, Reason, WorkerUse};
 use super::rollout::{
     Plan, Reached, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport,
     WorkerRole, WorkerTaskId,
@@ -259,7 +259,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
 
     fn perform(&mut self, action: RolloutAction) {
         match action {
-            RolloutAction::Hire { task, index, role } => self.hire(task, index, role),
+            RolloutAction::Start { task, index, role } => self.start_worker(task, index, role),
             RolloutAction::StepIn(task) => self.order(task, WorkerCommand::StepIn),
             RolloutAction::StepBack(task) => self.order(task, WorkerCommand::StepBack),
             RolloutAction::Retire { task, why } => self.order(task, WorkerCommand::Retire(why)),
@@ -278,7 +278,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         }
     }
 
-    fn hire(&mut self, task: WorkerTaskId, index: usize, role: WorkerRole) {
+    fn start_worker(&mut self, task: WorkerTaskId, index: usize, role: WorkerRole) {
         while self.starts.len() < index {
             self.starts.push(Arc::default());
         }
@@ -306,13 +306,13 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             self.log(index).event(WorkerEvent::SpareHired);
         }
         let (orders, received) = mpsc::unbounded_channel();
-        let hired = WorkerTask::new(Arc::clone(&self.shared), spec, received);
+        let started = WorkerTask::new(Arc::clone(&self.shared), spec, received);
         self.shared.board.send_modify(|board| {
             let place = board.partition_point(|place| place.index <= index);
-            board.insert(place, hired.status());
+            board.insert(place, started.status());
         });
         self.tasks.insert(task, orders);
-        tokio::spawn(hired.run());
+        tokio::spawn(started.run());
     }
 
     /// All workers are at least of this generation.
@@ -353,7 +353,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                     let member = members.iter().find(|member| Some(member.figures.id) == place.member);
                     let reason: Option<Reason> = recycling::reason(
                         limits,
-                        Wear {
+                        WorkerUse {
                             requests: place.earlier_requests
                                 + member.map_or(0, |member| member.figures.granted),
                             age: place.started.map_or(Duration::ZERO, |started| started.elapsed()),

@@ -14,7 +14,7 @@ use super::context::SupervisorContext;
 use super::exit_watch::ExitCause;
 use super::guard::WatchedGroup;
 use super::memory_group::MemoryGroups;
-use super::news::{Wire, WorkerNews};
+use super::news::{NewsSender, WorkerNews};
 use super::own_children::OwnChild;
 use super::process_end::{GLANCE, end_of};
 
@@ -64,7 +64,7 @@ impl Process {
     }
 
     /// The group of this process, if it is not the worker's own. Only of a process that the worker has started: one in another PID namespace
-    /// knows itself by the number of a stranger.
+    /// knows itself by the number of another process.
     pub fn other_group_of(&self, pid: u32) -> Option<OtherGroup> {
         let group = getpgid(Pid::from_raw(pid.cast_signed())).ok()?;
         let is_other = group != self.group && group != getpgrp() && group != Pid::INIT;
@@ -166,10 +166,10 @@ pub(super) fn stat_after_name(pid: u32) -> Option<String> {
 const END_GRACE: Duration = Duration::from_millis(50);
 
 /// Reports the end of a process that is not our child.
-pub(super) async fn tell_end(pid: u32, wire: Wire) {
+pub(super) async fn tell_end(pid: u32, news_sender: NewsSender) {
     end_of(pid).await;
     sleep(END_GRACE).await;
-    wire.send(WorkerNews::Gone { pid }).await;
+    news_sender.send(WorkerNews::Gone { pid }).await;
 }
 
 /// Whether no process of the group is left. Reaps those that are our children. Only for groups whose leader was reaped by

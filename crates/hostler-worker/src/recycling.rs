@@ -13,7 +13,7 @@ const LEAST_AGE_FOR_MEMORY: Duration = Duration::from_secs(10);
 
 /// What a worker has done and uses so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wear {
+pub(super) struct WorkerUse {
     pub requests: u64,
     pub age: Duration,
     /// Resident bytes.
@@ -31,15 +31,15 @@ pub(super) enum Reason {
     /// A heap snapshot of it was taken, and it was to be replaced then.
     Inspected,
     /// Its app has closed the server, and the process lives.
-    Deaf,
+    NotListening,
     /// Its socket was removed from its folder.
     NoSocket,
 }
 
 impl Reason {
     /// No new connection reaches the worker, so it cannot wait for long.
-    pub fn is_deaf(self) -> bool {
-        matches!(self, Self::Deaf | Self::NoSocket)
+    pub fn gets_no_requests(self) -> bool {
+        matches!(self, Self::NotListening | Self::NoSocket)
     }
 }
 
@@ -50,23 +50,23 @@ pub(super) fn share(chance: &mut fastrand::Rng) -> f64 {
 }
 
 /// Why the worker is due for recycling, if it is. The limit of memory has no random part: a worker below the limit stays.
-pub(super) fn reason(limits: Recycling, wear: Wear) -> Option<Reason> {
-    let is_old = wear.age >= LEAST_AGE_FOR_MEMORY;
+pub(super) fn reason(limits: Recycling, worker_use: WorkerUse) -> Option<Reason> {
+    let is_old = worker_use.age >= LEAST_AGE_FOR_MEMORY;
     let memory =
-        wear.memory.filter(|&memory| is_old && limits.max_memory.is_some_and(|limit| memory > limit));
-    let requests = limits.max_requests.is_some_and(|limit| wear.requests as f64 >= limit as f64 * wear.share);
-    let age = limits.max_age.is_some_and(|limit| wear.age >= limit.mul_f64(wear.share));
+        worker_use.memory.filter(|&memory| is_old && limits.max_memory.is_some_and(|limit| memory > limit));
+    let requests = limits.max_requests.is_some_and(|limit| worker_use.requests as f64 >= limit as f64 * worker_use.share);
+    let age = limits.max_age.is_some_and(|limit| worker_use.age >= limit.mul_f64(worker_use.share));
     memory
         .map(Reason::Memory)
-        .or(requests.then_some(Reason::Requests(wear.requests)))
-        .or(age.then_some(Reason::Age(wear.age)))
+        .or(requests.then_some(Reason::Requests(worker_use.requests)))
+        .or(age.then_some(Reason::Age(worker_use.age)))
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inspected => f.write_str("a heap snapshot of it was taken"),
-            Self::Deaf => f.write_str("it does not listen any more"),
+            Self::NotListening => f.write_str("it does not listen any more"),
             Self::NoSocket => f.write_str("its socket was removed"),
             Self::Requests(requests) => write!(f, "{requests} requests"),
             Self::Age(age) => write!(f, "{} s old", age.as_secs()),
@@ -79,7 +79,7 @@ impl fmt::Display for Reason {
 mod tests {
     use super::*;
 
-    const FRESH: Wear = Wear { requests: 0, age: Duration::ZERO, memory: Some(0), share: 1.0 };
+    const FRESH: WorkerUse = WorkerUse { requests: 0, age: Duration::ZERO, memory: Some(0), share: 1.0 };
 
     #[test]
     fn each_limit_recycles_alone_and_an_unset_one_never_does() {
@@ -88,23 +88,23 @@ mod tests {
             Recycling { max_requests: Some(100), max_age: Some(10 * second), max_memory: Some(1 << 20) };
         let cases = [
             (FRESH, None),
-            (Wear { requests: 99, ..FRESH }, None),
-            (Wear { requests: 100, ..FRESH }, Some("100 requests")),
-            (Wear { requests: 80, share: 0.8, ..FRESH }, Some("80 requests")),
-            (Wear { age: 9 * second, ..FRESH }, None),
-            (Wear { age: 9 * second, share: 0.9, ..FRESH }, Some("9 s old")),
-            (Wear { memory: Some(3 << 19), age: 9 * second, ..FRESH }, None),
-            (Wear { memory: Some(3 << 19), age: 10 * second, ..FRESH }, Some("1.5 MiB resident")),
-            (Wear { memory: None, ..FRESH }, None),
+            (WorkerUse { requests: 99, ..FRESH }, None),
+            (WorkerUse { requests: 100, ..FRESH }, Some("100 requests")),
+            (WorkerUse { requests: 80, share: 0.8, ..FRESH }, Some("80 requests")),
+            (WorkerUse { age: 9 * second, ..FRESH }, None),
+            (WorkerUse { age: 9 * second, share: 0.9, ..FRESH }, Some("9 s old")),
+            (WorkerUse { memory: Some(3 << 19), age: 9 * second, ..FRESH }, None),
+            (WorkerUse { memory: Some(3 << 19), age: 10 * second, ..FRESH }, Some("1.5 MiB resident")),
+            (WorkerUse { memory: None, ..FRESH }, None),
         ];
-        for (wear, expected) in cases {
-            let reason = reason(limits, wear).map(|reason| reason.to_string());
-            assert_eq!(reason.as_deref(), expected, "{wear:?}");
+        for (worker_use, expected) in cases {
+            let reason = reason(limits, worker_use).map(|reason| reason.to_string());
+            assert_eq!(reason.as_deref(), expected, "{worker_use:?}");
         }
         let only_memory = Recycling { max_memory: Some(1 << 20), ..Recycling::default() };
-        let full = Wear { memory: Some(1 << 20), age: Duration::MAX, share: 0.8, ..FRESH };
+        let full = WorkerUse { memory: Some(1 << 20), age: Duration::MAX, share: 0.8, ..FRESH };
         assert_eq!(reason(only_memory, full), None, "the limit of memory has no random part");
-        let worn = Wear { requests: u64::MAX, age: Duration::MAX, memory: Some(u64::MAX), share: 1.0 };
+        let worn = WorkerUse { requests: u64::MAX, age: Duration::MAX, memory: Some(u64::MAX), share: 1.0 };
         assert_eq!(reason(Recycling::default(), worn), None);
     }
 

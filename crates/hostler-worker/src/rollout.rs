@@ -37,7 +37,7 @@ const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
 /// ... this many times.
 const DOUBLINGS: u32 = 5;
 /// The pause for a worker that answers nobody, so it cannot wait longer.
-const PAUSE_WHILE_DEAF: Duration = Duration::from_secs(10);
+const PAUSE_WITHOUT_SOCKET: Duration = Duration::from_secs(10);
 
 /// A replacement in progress.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Plan {
             RolloutEvent::RestartAnew => self.restart_anew(),
             RolloutEvent::Count(count) => self.resize(count),
             RolloutEvent::Due(task, reason) => self.recycle(task, reason, now),
-            RolloutEvent::Heard(task, WorkerReport::Deaf(reason)) => self.recycle(task, reason, now),
+            RolloutEvent::Heard(task, WorkerReport::NotListening(reason)) => self.recycle(task, reason, now),
             RolloutEvent::Heard(task, WorkerReport::TookOver) => self.took_over(task),
             RolloutEvent::Heard(task, WorkerReport::Ended { how }) => self.ended(task, how, now),
             RolloutEvent::Heard(task, WorkerReport::Ready) => self.seen(task, true),
@@ -181,7 +181,7 @@ impl Plan {
         let successor = self.new_task();
         let (release, losses) = (self.release, 0);
         self.replacement = Some(Replacement { place, successor, release, cause: cause.clone(), losses });
-        RolloutAction::Hire { task: successor, index: place + 1, role: WorkerRole::Successor(cause) }
+        RolloutAction::Start { task: successor, index: place + 1, role: WorkerRole::Successor(cause) }
     }
 
     fn forget_losses(&mut self) {
@@ -233,10 +233,10 @@ impl Plan {
             }
             ReplaceCause::Recycled(reason) => {
                 let pause = match reason {
-                    reason if reason.is_deaf() => PAUSE_WHILE_DEAF,
+                    reason if reason.gets_no_requests() => PAUSE_WITHOUT_SOCKET,
                     _ => RECYCLING_PAUSE * 2_u32.pow(self.failed_recyclings.min(DOUBLINGS)),
                 };
-                self.failed_recyclings += u32::from(!reason.is_deaf());
+                self.failed_recyclings += u32::from(!reason.gets_no_requests());
                 self.recycles_again_at = Some(now + pause);
                 vec![RolloutAction::KeepOld { index: worker, reason, how, pause }]
             }
@@ -327,7 +327,7 @@ impl Plan {
             return vec![RolloutAction::Retire { task, why }];
         }
         let is_busy = self.restarting || self.replacement.is_some() || self.leaving.is_some();
-        let longest = if reason.is_deaf() { PAUSE_WHILE_DEAF } else { Duration::MAX };
+        let longest = if reason.gets_no_requests() { PAUSE_WITHOUT_SOCKET } else { Duration::MAX };
         let is_paused = |at: Instant| now < at && at - now <= longest;
         if is_busy || self.recycles_again_at.is_some_and(is_paused) {
             return vec![];
@@ -353,7 +353,7 @@ impl Plan {
             let task = self.new_task();
             let release = self.release;
             self.places.push(WorkerPlace::new(task, release));
-            actions.push(RolloutAction::Hire { task, index: self.places.len(), role: WorkerRole::Regular });
+            actions.push(RolloutAction::Start { task, index: self.places.len(), role: WorkerRole::Regular });
         }
         let why: Arc<str> = "fewer workers are wanted".into();
         let superfluous = self.replacement.take_if(|replacement| replacement.place >= count);

@@ -25,13 +25,13 @@ use super::inspection::{Inspectable, PreloadReply};
 use super::inspector::{self, Diagnosis, Notices};
 use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{ListenClaim, Report, ToWorker};
-use super::news::{Wire, WorkerNews};
+use super::news::{NewsSender, WorkerNews};
 use super::process::{Exit, OtherGroup, Process, cpu_time};
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
-use super::speaker::Speaker;
-use super::stranger::{self, StrangerWatch};
+use super::message_sender::MessageSender;
+use super::foreign_process::{self, ForeignWatch};
 
 pub(super) use port_in_use::PortInUse;
 
@@ -65,11 +65,11 @@ pub(super) struct RunningProcess {
     /// The claim of the server that gets the requests.
     claim: Option<ListenClaim>,
     /// A helper of the app, perhaps: it waits whether the app itself listens.
-    waiting: Option<(ListenClaim, Speaker)>,
+    waiting: Option<(ListenClaim, MessageSender)>,
     /// The process that listens is gone.
     claim_lost: bool,
     /// Waits whether a closed server listens again.
-    deaf: Option<AbortHandle>,
+    listen_check: Option<AbortHandle>,
     /// The folder of its socket.
     folder: Arc<RuntimeFolder>,
     /// Looks whether its socket is still there.
@@ -81,21 +81,21 @@ pub(super) struct RunningProcess {
     /// The process that listens on the PORT that Hostler has set, once it is known.
     pub port_owner: Option<u32>,
     /// Looks for processes without the preload, until the app listens.
-    strangers: Option<AbortHandle>,
+    foreign_processes: Option<AbortHandle>,
     /// A server of the app that Hostler does not use, and why, as long as it uses none.
     pub unused_server: Option<String>,
     /// The app runs Node's cluster.
     pub has_cluster: bool,
     notices: Notices,
-    wire: Wire,
+    news_sender: NewsSender,
     /// Sends messages to the preload in the process that listens.
-    preload: Option<Speaker>,
+    preload: Option<MessageSender>,
     reports: Option<mpsc::Sender<Option<Report>>>,
     collected: Option<mpsc::Sender<Duration>>,
     flushed: Option<mpsc::Sender<()>>,
     inspection: Option<mpsc::Sender<PreloadReply>>,
     /// Sends messages to the app, if it listens for them.
-    app: Option<Speaker>,
+    app: Option<MessageSender>,
     ways: Ways,
 }
 
@@ -103,27 +103,27 @@ pub(super) struct RunningProcess {
 fn watch(
     ways: &mut Ways,
     (group, preload): (u32, &Path),
-    wire: &Wire,
+    news_sender: &NewsSender,
     tasks: &mut JoinSet<()>,
 ) -> Option<AbortHandle> {
     match ways {
         Ways::Port(port) => {
-            tasks.spawn(health::until_connectable(port.address, group, wire.clone()));
+            tasks.spawn(health::until_connectable(port.address, group, news_sender.clone()));
             None
         }
         Ways::Socket { control, given, .. } => {
             if let Some(listener) = control.take() {
-                tasks.spawn(read_control(listener, wire.clone()));
+                tasks.spawn(read_control(listener, news_sender.clone()));
             }
             let given = given.as_ref().map(|port| port.address);
             let option = with_preload("", preload).into();
-            Some(tasks.spawn(stranger::watch(StrangerWatch { group, given, option }, wire.clone())))
+            Some(tasks.spawn(foreign_process::watch(ForeignWatch { group, given, option }, news_sender.clone())))
         }
     }
 }
 
 impl RunningProcess {
-    pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, wire: Wire) -> io::Result<Self> {
+    pub fn start(spawn: &Spawn<'_>, log: &WorkerLog, news_sender: NewsSender) -> io::Result<Self> {
         let mut spawned = spawn.spawn()?;
         let (tail, notices) = (Tail::default(), Notices::default());
         let shown_pid = Arc::new(AtomicU32::new(spawned.process.pid()));
@@ -136,9 +136,9 @@ impl RunningProcess {
             let from = (OutputStream::Stderr, Arc::clone(&shown_pid));
             output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
         }
-        tasks.spawn(read_ipc(spawned.channel, wire.clone()));
+        tasks.spawn(read_ipc(spawned.channel, news_sender.clone()));
         let (group, preload) = (spawned.process.pid(), spawn.folder.preload());
-        let strangers = watch(&mut spawned.ways, (group, &preload), &wire, &mut tasks);
+        let foreign_processes = watch(&mut spawned.ways, (group, &preload), &news_sender, &mut tasks);
         Ok(Self {
             process: spawned.process,
             started: Instant::now(),
@@ -156,17 +156,17 @@ impl RunningProcess {
             claim: None,
             waiting: None,
             claim_lost: false,
-            deaf: None,
+            listen_check: None,
             folder: Arc::clone(spawn.folder),
             presence: None,
             asking: None,
             deafness_told: false,
             port_owner: None,
-            strangers,
+            foreign_processes,
             unused_server: None,
             has_cluster: false,
             notices,
-            wire,
+            news_sender,
             preload: None,
             reports: None,
             collected: None,
@@ -221,7 +221,7 @@ impl RunningProcess {
         [Some(started), listener].into_iter().flatten().filter_map(cpu_time).sum()
     }
 
-    pub fn hears(&mut self, app: Speaker) {
+    pub fn hears(&mut self, app: MessageSender) {
         self.app = Some(app);
     }
 
@@ -244,7 +244,7 @@ impl RunningProcess {
         let Some(preload) = self.preload.clone() else { return false };
         let (sender, reports) = mpsc::channel(4);
         self.reports = Some(sender);
-        self.tasks.spawn(heartbeat.attend(preload.clone(), reports, self.wire.clone()));
+        self.tasks.spawn(heartbeat.attend(preload.clone(), reports, self.news_sender.clone()));
         let (sender, collected) = mpsc::channel(1);
         self.collected = Some(sender);
         self.tasks.spawn(collecting.attend(preload, collected));
@@ -289,7 +289,7 @@ impl RunningProcess {
                 "it runs with bind = \"port\", so it has no preload, which takes the profile or snapshot",
             );
         };
-        let Some(preload) = self.preload.clone().filter(Speaker::is_open) else {
+        let Some(preload) = self.preload.clone().filter(MessageSender::is_open) else {
             return Err("it has no preload, or has closed its channel to Hostler, so it cannot be asked");
         };
         if self.has_cluster {
@@ -321,9 +321,9 @@ impl RunningProcess {
         let is_ours = |pid: &u32| self.process.includes(*pid) || self.other_group.is_some();
         let listener = self.listener.filter(is_ours);
         if let Some(pid) = listener {
-            let (notices, wire) = (self.notices.clone(), self.wire.clone());
+            let (notices, news_sender) = (self.notices.clone(), self.news_sender.clone());
             self.tasks.spawn(async move {
-                wire.send(WorkerNews::Diagnosed(inspector::diagnose(pid, notices).await)).await;
+                news_sender.send(WorkerNews::Diagnosed(inspector::diagnose(pid, notices).await)).await;
             });
         }
         listener.is_some()

@@ -172,7 +172,7 @@ impl Scaler {
             | WorkerReport::Died { .. }
             | WorkerReport::Left
             | WorkerReport::Aside
-            | WorkerReport::Deaf(_)
+            | WorkerReport::NotListening(_)
             | WorkerReport::TookOver => {}
         }
     }

@@ -12,7 +12,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::compile_cache::CacheChoice;
-use super::context::{Port, Stem, SupervisorContext};
+use super::context::{Port, StartPaths, SupervisorContext};
 use super::own_children::OwnChild;
 use super::process::Process;
 use super::runtime_folder::{RuntimeFolder, at};
@@ -49,7 +49,7 @@ pub(super) enum Ways {
         control: Option<UnixListener>,
         /// The PORT that Hostler has set. None: the operator has set it, or the pool has a port.
         given: Option<Port>,
-        _stem: Stem,
+        _paths: StartPaths,
     },
     Port(Port),
 }
@@ -95,8 +95,8 @@ impl Spawn<'_> {
     }
 
     fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {
-        let stem = self.context.stem(self.folder, self.pool, self.index);
-        let (inherited, own, control) = (stem.path("fd"), stem.path("app"), stem.path("ctl"));
+        let start_paths = self.context.start_paths(self.folder, self.pool, self.index);
+        let (inherited, own, control) = (start_paths.path("fd"), start_paths.path("app"), start_paths.path("ctl"));
         let bind =
             |path: &Path| UnixListener::bind(path).map_err(|error| at(path, "make the socket", &error));
         let listener = bind(&inherited)?;
@@ -111,7 +111,7 @@ impl Spawn<'_> {
         let before = format!("{before}{}", self.settings.development.node_options());
         let before = with_secret_inspector(before.trim_start());
         command.env("NODE_OPTIONS", with_preload(&before, &self.folder.preload()));
-        let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _stem: stem };
+        let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _paths: start_paths };
         Ok((ways, listener.into()))
     }
 
@@ -153,7 +153,7 @@ fn is_ours(name: &str) -> bool {
         || name == "HOSTLER_CONTROL_PATH"
         || name == "HOSTLER_APP_PORT"
         || name == "HOSTLER_GIVEN_PORT"
-        || name == "HOSTLER_FOREBEARS"
+        || name == "HOSTLER_ANCESTORS"
         || name.starts_with("NODE_CHANNEL_")
 }
 

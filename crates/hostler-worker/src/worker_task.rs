@@ -46,7 +46,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                     self.adopt_settings();
                     None
                 }
-                Some((generation, news)) = self.mailbox.recv() => {
+                Some((generation, news)) = self.news_receiver.recv() => {
                     if generation == self.status.generation { self.hear(news) } else { None }
                 }
             };

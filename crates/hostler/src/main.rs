@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use hostler::cli::{self, Args, Command};
 use hostler::server::RunOptions;
-use hostler_config::Surroundings;
+use hostler_config::LoadContext;
 use hostler_worker::guard;
 use tikv_jemallocator::Jemalloc;
 
@@ -16,9 +16,9 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     match Args::of_process().command {
-        Command::Run(args) => cli::run(&args, Surroundings::of_process()),
+        Command::Run(args) => cli::run(&args, LoadContext::of_process()),
         Command::Start(args) => {
-            cli::start(args.invocation(Surroundings::of_process()), RunOptions::default())
+            cli::start(args.invocation(LoadContext::of_process()), RunOptions::default())
         }
         Command::Init(args) => cli::init(&args),
         Command::Check(args) => cli::check(&args),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hostler::cli;
 use hostler::server::RunOptions;
-use hostler_config::{Invocation, Surroundings};
+use hostler_config::{Invocation, LoadContext};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::time::Instant;
 
@@ -94,7 +94,7 @@ fn a_plain_request_over_kept_connections_allocates_nothing() {
     );
     std::fs::write(&file, config).unwrap();
     let invocation =
-        Invocation { file: Some(file), settings: Vec::new(), surroundings: Surroundings::of_process() };
+        Invocation { file: Some(file), settings: Vec::new(), load_context: LoadContext::of_process() };
     thread::spawn(|| cli::start(invocation, RunOptions::default()));
 
     let mut buffer = [0; 4096];

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use hostler::cli::reference;
-use hostler_config::{self as config, Invocation, Surroundings};
+use hostler_config::{self as config, Invocation, LoadContext};
 use hostler_testkit::{authority, mmdb, mmdb_v4};
 
 #[test]
@@ -39,8 +39,8 @@ fn no_cell_of_the_reference_is_longer_than_thirty_words() {
 fn the_example_in_the_reference_loads_without_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hostler.toml"), config::reference::EXAMPLE).unwrap();
-    let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
-    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+    let load_context = LoadContext { folder: folder.path().into(), ..LoadContext::of_process() };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
     let config = config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(config.warnings, Vec::<String>::new());
     assert_eq!(config.pools.len(), 2);
@@ -71,9 +71,9 @@ fn every_configuration_in_the_readme_and_the_guide_loads_without_a_warning() {
             }
             write_certificates(folder.path(), written);
             write_data(folder.path(), written);
-            let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
+            let load_context = LoadContext { folder: folder.path().into(), ..LoadContext::of_process() };
             let invocation =
-                Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+                Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
             let config =
                 config::load(&invocation).unwrap_or_else(|errors| panic!("{}: {errors}", page.display()));
             assert_eq!(config.warnings, Vec::<String>::new());

@@ -24,15 +24,15 @@ fn follow(flights: &Arc<Flights<u32>>) -> FlightWait<u32> {
 
 async fn is_shared(waiting: FlightWait<u32>) -> u32 {
     match waiting.await {
-        Landed::Shared(answer) => answer,
-        Landed::Alone | Landed::Lead(_) => panic!("nothing was shared"),
+        FlightResult::Shared(answer) => answer,
+        FlightResult::Alone | FlightResult::Lead(_) => panic!("nothing was shared"),
     }
 }
 
 async fn leads(waiting: FlightWait<u32>) -> Flight<u32> {
     match waiting.await {
-        Landed::Lead(flight) => flight,
-        Landed::Alone | Landed::Shared(_) => panic!("it was not handed on"),
+        FlightResult::Lead(flight) => flight,
+        FlightResult::Alone | FlightResult::Shared(_) => panic!("it was not handed on"),
     }
 }
 
@@ -128,7 +128,7 @@ fn a_flight_keeps_only_requests_that_still_wait() {
         shard
             .flights
             .values()
-            .all(|flight| matches!(&flight.course, FlightCourse::Waiting(waiting) if waiting.len() < 3))
+            .all(|flight| matches!(&flight.course, FlightProgress::Waiting(waiting) if waiting.len() < 3))
     );
 }
 
@@ -138,7 +138,7 @@ async fn after_an_unshareable_answer_each_request_fetches_for_itself_for_some_se
     let leader = lead(&flights);
     let waiting = follow(&flights);
     leader.settle(FlightOutcome::Alone, NOW);
-    assert!(matches!(waiting.await, Landed::Alone));
+    assert!(matches!(waiting.await, FlightResult::Alone));
     assert!(matches!(flights.join(b"key", Tick(NOW.0 + 4999)), FlightRole::Alone));
     assert!(matches!(flights.join(b"other", NOW), FlightRole::Leader(_)));
     assert!(matches!(flights.join(b"key", Tick(NOW.0 + 5000)), FlightRole::Leader(_)));
@@ -192,7 +192,7 @@ async fn after_one_failure_requests_wait_for_the_next_fetch_and_after_two_they_s
     assert!(futures_pending(&mut second).await, "it waits on");
     heir.settle(FlightOutcome::Failed, NOW);
     for one in [second, late] {
-        assert!(matches!(one.await, Landed::Alone));
+        assert!(matches!(one.await, FlightResult::Alone));
     }
     // The first failure is not remembered, so the next one counts as a first failure again.
     let (leader, waiting) = (lead(&flights), follow(&flights));
@@ -209,7 +209,7 @@ async fn a_request_that_leaves_counts_as_no_failure_and_clears_none() {
     leader.settle(FlightOutcome::Failed, NOW);
     drop(leads(first).await);
     leads(second).await.settle(FlightOutcome::Failed, NOW);
-    assert!(matches!(third.await, Landed::Alone));
+    assert!(matches!(third.await, FlightResult::Alone));
 }
 
 #[test]

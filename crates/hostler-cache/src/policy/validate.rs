@@ -51,7 +51,7 @@ pub fn confirms(stored: &impl Head, not_modified: &impl Head) -> bool {
 
 /// What a response to HEAD says about the stored response to GET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Likeness {
+pub enum HeadComparison {
     /// A GET would get the same response.
     Same,
     /// A GET would get another response.
@@ -62,7 +62,7 @@ pub enum Likeness {
 }
 
 /// Compares a stored 200 to a GET, with a body of `length` bytes, to a 200 to a HEAD (RFC 9111 section 4.3.5).
-pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness {
+pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> HeadComparison {
     let says = |name| {
         let said = to_head.lines(name).next();
         said.map(|said| stored.lines(name).next() == Some(said))
@@ -70,9 +70,9 @@ pub fn compare(stored: &impl Head, length: u64, to_head: &impl Head) -> Likeness
     let length_says = to_head.lines("content-length").next();
     let length_says = length_says.map(|said| parse_digits(said.trim_ascii()) == Some(length));
     match (says("etag"), says("last-modified"), length_says) {
-        (Some(false), ..) | (_, Some(false), _) | (.., Some(false)) => Likeness::Other,
-        (None, None, _) => Likeness::Unknown,
-        (Some(true), ..) | (_, Some(true), _) => Likeness::Same,
+        (Some(false), ..) | (_, Some(false), _) | (.., Some(false)) => HeadComparison::Other,
+        (None, None, _) => HeadComparison::Unknown,
+        (Some(true), ..) | (_, Some(true), _) => HeadComparison::Same,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::notification::RemovalCause;
 
-use crate::purge::Lately;
+use crate::purge::RecentPurges;
 use crate::{BodyMemory, BodyShare, Entry, Purge, StoredForm, Tick, Variants};
 
 type StoreKey = Box<[u8]>;
@@ -23,7 +23,7 @@ pub struct Cache<H> {
     /// that is requested once would look popular.
     changing: Box<[Mutex<()>]>,
     hasher: foldhash::quality::RandomState,
-    lately: Lately,
+    recent_purges: RecentPurges,
     counts: Arc<StoreCounters>,
 }
 
@@ -77,7 +77,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         // What is arriving or still being read may use as much again. So slow readers of evicted entries cannot use up all
         // memory of the machine, and normal use needs far less.
         let bodies = BodyMemory::new(bytes.saturating_mul(2));
-        Self { memory, bodies, max_entry, changing, hasher, lately: Lately::new(), counts }
+        Self { memory, bodies, max_entry, changing, hasher, recent_purges: RecentPurges::new(), counts }
     }
 
     /// All entries under this key. Takes no lock that a writer holds for long, and allocates nothing.
@@ -135,7 +135,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         since: Tick,
         is_better: impl Fn(&Entry<H>) -> bool,
     ) -> bool {
-        if entry.weight() > self.max_entry || self.lately.voids(key, &entry, since) {
+        if entry.weight() > self.max_entry || self.recent_purges.voids(key, &entry, since) {
             return false;
         }
         self.change(key, |before| match before {
@@ -146,7 +146,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
             },
         });
         // A purge is noted first and then looks for keys. So a purge that did not find this key is found here.
-        if self.lately.voids(key, &entry, since) {
+        if self.recent_purges.voids(key, &entry, since) {
             self.drop_from(key, |stored| Arc::ptr_eq(stored, &entry));
             return false;
         }
@@ -174,14 +174,14 @@ impl<H: Send + Sync + 'static> Cache<H> {
 
     /// Forgets all entries under this key, including responses that are on their way. For unsafe methods.
     pub fn forget(&self, key: &[u8], now: Tick) {
-        self.lately.note_key(key, now);
+        self.recent_purges.note_key(key, now);
         self.change(key, |_| SlotChange::Remove);
     }
 
     /// Whether a response under this key that was requested at this time is void, as far as its tags are not needed to know.
     /// A purge by tag counts for all keys: no one knows the tags of a response that has not come.
     pub fn is_void(&self, key: &[u8], since: Tick) -> bool {
-        self.lately.may_void(key, since)
+        self.recent_purges.may_void(key, since)
     }
 
     /// Forgets this entry, if it is still stored. A response that is on its way may still be stored.
@@ -192,7 +192,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
     /// Forgets all entries that the purge matches, including responses that are on their way. Returns the number of
     /// entries. Looks at every key unless the purge is for one URL, so do not call it on a thread that serves requests.
     pub fn purge(&self, purge: &Purge, now: Tick) -> u64 {
-        self.lately.note(purge, now);
+        self.recent_purges.note(purge, now);
         let drop = |key: &[u8]| self.drop_from(key, |entry| purge.matches(key, entry));
         let purged = match purge {
             Purge::Url(key) => drop(key.as_bytes()),

@@ -63,7 +63,7 @@ impl Resolver<'_> {
     /// Reads the token, and refuses an address that other machines can reach without one.
     pub(super) fn admin_token(&mut self, server: &mut Server) {
         let key = KeyPath::of("server.admin_token_file");
-        let environment = &self.surroundings.environment;
+        let environment = &self.load_context.environment;
         match AdminToken::read(server.admin_token_file.as_deref(), environment) {
             Err(why) if environment.contains_key(VARIABLE) => {
                 self.report.error(crate::error::SourcePlace::Named(VARIABLE.into()), why);

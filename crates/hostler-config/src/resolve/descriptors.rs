@@ -20,7 +20,7 @@ const LEAST: usize = 8;
 impl Resolver<'_> {
     /// Lowers `max_connections` to what the process can hold, and warns. Tells how many descriptors are left besides.
     pub(super) fn fit_into_descriptors(&mut self, config: &mut Config) {
-        let Some(limit) = self.surroundings.open_files else { return };
+        let Some(limit) = self.load_context.open_files else { return };
         let (wanted, kept) = (config.server.max_connections, kept(config));
         let fits = fitting(limit, kept);
         config.server.max_connections = wanted.min(fits);

@@ -192,7 +192,7 @@ impl Resolver<'_> {
             command: command.0.clone(),
             count,
             least,
-            boot_cpu: self.surroundings.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
+            boot_cpu: self.load_context.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
             slots: self.slots(path, written),
             env: self.environment(path, written),
             cwd: self.folder_at(&path.key("cwd"), &written.cwd),
@@ -204,7 +204,7 @@ impl Resolver<'_> {
 
     /// A list may name only CPUs that exist.
     fn check_cpus(&mut self, path: &KeyPath, written: &Cpus) {
-        let (CpuSetting::Lists(lists), Some(cpus)) = (&written.0, &self.surroundings.cpus) else { return };
+        let (CpuSetting::Lists(lists), Some(cpus)) = (&written.0, &self.load_context.cpus) else { return };
         if let Some(cpu) = lists.iter().flat_map(CpuList::iter).find(|cpu| !cpus.contains(*cpu)) {
             self.refuse(path, format!("there is no CPU {cpu}; this machine has the CPUs {cpus}"));
         }
@@ -224,7 +224,7 @@ impl Resolver<'_> {
 
     /// The least number of workers, if it is not the greatest one, and the greatest.
     fn worker_range(&mut self, path: &KeyPath, written: &file::Pool) -> (Option<usize>, usize) {
-        let cores = self.surroundings.cores;
+        let cores = self.load_context.cores;
         let NumberOfWorkers::Value(WorkerRange { min, max }) = written.workers else { return (None, cores) };
         let most = max.map_or(cores.max(min.get()), |max| max.get());
         if min.get() > most {

@@ -56,7 +56,7 @@ impl Resolver<'_> {
 
     /// The PATH of the pool's workers.
     fn search_path<'a>(&'a self, workers: &'a WorkerSettings) -> Option<&'a str> {
-        let own = self.surroundings.environment.get("PATH");
+        let own = self.load_context.environment.get("PATH");
         workers.env.get("PATH").or(own).map(String::as_str)
     }
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use crate::access;
 use crate::document::{Document, KeyPath};
 use crate::error::Report;
-use crate::invocation::Surroundings;
+use crate::invocation::LoadContext;
 
 /// What resolving reads, and where it reports to.
 pub struct Resolver<'a> {
     /// The places in the file.
     pub document: &'a Document,
     /// The machine, and the folder in which Hostler was started.
-    pub surroundings: &'a Surroundings,
+    pub load_context: &'a LoadContext,
     /// The folder of the file. Relative paths start here.
     pub folder: &'a Path,
     /// Where errors go. After an error, returned values are never used.

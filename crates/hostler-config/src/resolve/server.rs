@@ -18,7 +18,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
     let admin = resolver.admin_address(&section.key("admin"), &written.admin, &listen);
     let temp_dir = match &written.temp_dir {
         Some(folder) => resolver.folder_at(&section.key("temp_dir"), folder),
-        None => resolver.surroundings.temp_dir.clone(),
+        None => resolver.load_context.temp_dir.clone(),
     };
     let compress = resolver.server_compress(&written.compress);
     check_hops(resolver, &section.key("trusted_hops"), written);
@@ -28,7 +28,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         admin_hosts: resolver.admin_hosts(&section.key("admin_hosts"), written),
         admin_token_file: written.admin_token_file.as_ref().map(|file| resolver.folder.join(file)),
         admin_token: None,
-        threads: written.threads.map_or(resolver.surroundings.cores, |threads| threads.get()),
+        threads: written.threads.map_or(resolver.load_context.cores, |threads| threads.get()),
         header_timeout: written.header_timeout.0,
         body_timeout: written.body_timeout.0,
         min_receive_rate: written.min_receive_rate.0,
@@ -118,7 +118,7 @@ pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 pub(super) fn look_up(resolver: &mut Resolver<'_>, path: &KeyPath, address: &Address) -> Option<SocketAddr> {
     let Some(host) = &address.host else {
         // A socket of IPv6 is one of IPv4 as well.
-        let every: IpAddr = match resolver.surroundings.has_ipv6 {
+        let every: IpAddr = match resolver.load_context.has_ipv6 {
             true => Ipv6Addr::UNSPECIFIED.into(),
             false => Ipv4Addr::UNSPECIFIED.into(),
         };

@@ -57,7 +57,7 @@ impl Resolver<'_> {
             }
             return Some(headers);
         }
-        let environment = &self.surroundings.environment;
+        let environment = &self.load_context.environment;
         let mut set = VARIABLES.iter().filter_map(|name| Some((*name, environment.get(*name)?)));
         let Some((name, text)) = set.next().filter(|_| is_private) else { return Some(HeaderMap::new()) };
         headers(text).map_err(|why| self.report.error(SourcePlace::Named(name.into()), why)).ok()

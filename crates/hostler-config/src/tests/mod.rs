@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use expect_test::Expect;
 
-use super::{Config, ConfigErrors, Given, Invocation, Setting, Surroundings, load};
+use super::{Config, ConfigErrors, Given, Invocation, Setting, LoadContext, load};
 
 /// A folder with a `hostler.toml`, and what it is started with.
 struct Site {
@@ -39,7 +39,7 @@ struct Site {
 fn site(text: &str) -> Site {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
-    let surroundings = Surroundings {
+    let load_context = LoadContext {
         environment: [("PATH".to_string(), "/bin".to_string())].into(),
         folder: folder.path().into(),
         temp_dir: "/tmp".into(),
@@ -50,7 +50,7 @@ fn site(text: &str) -> Site {
         has_ipv6: true,
         workers_before: Default::default(),
     };
-    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
     Site { folder, invocation }
 }
 
@@ -61,7 +61,7 @@ impl Site {
     }
 
     fn variable(mut self, name: &str, value: &str) -> Self {
-        self.invocation.surroundings.environment.insert(name.into(), value.into());
+        self.invocation.load_context.environment.insert(name.into(), value.into());
         self
     }
 

@@ -181,10 +181,10 @@ fn without_a_readable_admin_address_the_errors_and_the_default_are_known() {
         let settings = load_admin(&site.invocation).unwrap();
         assert_eq!(settings.admin.unwrap().tcp().unwrap().port(), 8081, "{wrong}");
         assert!(settings.unusable.is_some(), "{wrong}");
-        site.invocation.surroundings.environment.insert("HOSTLER_SERVER_ADMIN".into(), ":98".into());
+        site.invocation.load_context.environment.insert("HOSTLER_SERVER_ADMIN".into(), ":98".into());
         let settings = load_admin(&site.invocation).unwrap();
         assert_eq!(settings.admin.unwrap().tcp().unwrap().port(), 98, "{wrong}");
-        site.invocation.surroundings.environment.insert("HOSTLER_SERVER_ADMIN".into(), "nowhere:".into());
+        site.invocation.load_context.environment.insert("HOSTLER_SERVER_ADMIN".into(), "nowhere:".into());
         assert!(load_admin(&site.invocation).is_err(), "{wrong}");
     }
 }
@@ -193,7 +193,7 @@ fn without_a_readable_admin_address_the_errors_and_the_default_are_known() {
 fn every_address_of_a_machine_without_ipv6_is_one_of_ipv4() {
     let mut site = site("server.listen = \":8080\"\n[[routes]]\nmatch = \"*\"\nrespond = \"\"\n");
     for (has_ipv6, expected) in [(true, "[::]:8080"), (false, "0.0.0.0:8080")] {
-        site.invocation.surroundings.has_ipv6 = has_ipv6;
+        site.invocation.load_context.has_ipv6 = has_ipv6;
         assert_eq!(site.config().server.listen[0].to_string(), expected);
     }
 }

@@ -118,7 +118,7 @@ impl MemberTls {
             connector.with_alpn(vec![alpn.to_vec()]).connect(self.name.clone(), Metered::from(stream)).await;
         let stream =
             connected.map_err(|error| match is_for_tunnel && TlsFault::is_other_protocol(&error) {
-                true => Failure::Unspeakable,
+                true => Failure::NotExpressible,
                 false => TlsFault::of_handshake(error),
             })?;
         if protocol == MemberProtocol::Http2 && stream.get_ref().1.alpn_protocol() != Some(alpn) {

@@ -26,7 +26,7 @@ pub enum Failure {
     Unprocessed(String),
     /// HTTP/2, the member's protocol, cannot express the request.
     #[error("HTTP/2 cannot express the request")]
-    Unspeakable,
+    NotExpressible,
     /// The connection ended before the first byte of an answer. The request may have been worked on.
     #[error("{0}")]
     Unanswered(CallError),

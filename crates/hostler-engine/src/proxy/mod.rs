@@ -143,7 +143,7 @@ async fn on_new_connection<D: Downstream>(
             call.head(exchange, client).await.map_err(end_lease)
         }
         // The member speaks only HTTP/2. `Upgrade` may be ignored (RFC 9110 section 7.8), so the request goes to it as an ordinary one.
-        Err(Failure::Unspeakable) => {
+        Err(Failure::NotExpressible) => {
             exchange.offer = None;
             http2::forward(exchange, client, lease, settings, thread).await
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::message::Invalid;
 use super::registry::{Gone, RouteChange};
-use super::words::Oddity;
+use super::words::IgnoredPart;
 
 /// How many different lines are written at most. Clients repeat a bad message for as long as they run, so a line that was written once is
 /// only counted from then on.
@@ -82,11 +82,11 @@ impl RegistrarLog {
     }
 
     /// Logs a part of a registration that is ignored.
-    pub fn odd(&mut self, oddity: &Oddity) {
+    pub fn odd(&mut self, oddity: &IgnoredPart) {
         match oddity {
-            Oddity::MostRoutes(_) => self.counts.refused.routes += 1,
-            Oddity::MostMemory(_) => self.counts.refused.memory += 1,
-            Oddity::Uri(..) | Oddity::Balancing(_) => self.counts.odd += 1,
+            IgnoredPart::MostRoutes(_) => self.counts.refused.routes += 1,
+            IgnoredPart::MostMemory(_) => self.counts.refused.memory += 1,
+            IgnoredPart::Uri(..) | IgnoredPart::Balancing(_) => self.counts.odd += 1,
         }
         self.tell(oddity.to_string());
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::facts::{self, RegistrarFacts};
 use super::key::RouteKey;
 use super::message::Registration;
-use super::words::{Balancing, Oddity, balancing, keys};
+use super::words::{Balancing, IgnoredPart, balancing, keys};
 
 /// The rules for registrations.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl Registry {
     }
 
     /// A client registers, for the first time or again.
-    pub fn register(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<Oddity>) {
+    pub fn register(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<IgnoredPart>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if !self.takes(message) {
             return (changes, odd);
@@ -162,18 +162,18 @@ impl Registry {
     }
 
     /// Checks the limits for a new member and counts it.
-    fn make_room(&mut self, key: &RouteKey, member: &RegisteredMember) -> Result<(), Oddity> {
+    fn make_room(&mut self, key: &RouteKey, member: &RegisteredMember) -> Result<(), IgnoredPart> {
         let entry = self.entry(key);
         let before = entry.and_then(|entry| entry.member(&member.facts.address)).map(RegisteredMember::bytes);
         let is_new_route = entry.is_none();
         let route = if is_new_route { key.bytes() } else { 0 };
         let bytes = (self.bytes + route + member.bytes()).saturating_sub(before.unwrap_or(0));
         if is_new_route && self.routes >= self.rules.max_routes {
-            return Err(Oddity::MostRoutes(self.rules.max_routes));
+            return Err(IgnoredPart::MostRoutes(self.rules.max_routes));
         }
         // A known member stays even above the memory limit: the size of its message is limited.
         if before.is_none() && bytes > self.rules.max_memory {
-            return Err(Oddity::MostMemory(self.rules.max_memory));
+            return Err(IgnoredPart::MostMemory(self.rules.max_memory));
         }
         self.routes += usize::from(is_new_route);
         self.bytes = bytes;
@@ -181,7 +181,7 @@ impl Registry {
     }
 
     /// A client unregisters. Only its address and its URIs count.
-    pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<Oddity>) {
+    pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<IgnoredPart>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if self.takes(message) {
             let address = facts::address(&message.host, message.chosen_port());

@@ -15,7 +15,7 @@ use super::log::{Refused, RegistrarLog};
 use super::message::Registration;
 use super::pools::{AddressFailed, Pools, ServedRoute};
 use super::registry::{Gone, Registry, RouteChange};
-use super::words::Oddity;
+use super::words::IgnoredPart;
 
 /// Replaces the routes of these hosts. A host without routes is removed.
 pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<ServedRoute>)>) + Send>;
@@ -150,7 +150,7 @@ impl RegistrarState {
         self.apply((changes, Vec::new()));
     }
 
-    fn apply(&mut self, (changes, odd): (Vec<RouteChange>, Vec<Oddity>)) {
+    fn apply(&mut self, (changes, odd): (Vec<RouteChange>, Vec<IgnoredPart>)) {
         odd.iter().for_each(|oddity| self.log.odd(oddity));
         self.pools.apply(changes, &mut self.touched);
     }

@@ -22,7 +22,7 @@ impl Balancing {
 
 /// A part of a message that is ignored, and why.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
+pub enum IgnoredPart {
     #[error("the URI {0:?} is ignored: {1}")]
     Uri(String, String),
     #[error("further routes are refused: there are {0} already (registrar.max_routes)")]
@@ -34,22 +34,22 @@ pub enum Oddity {
 }
 
 /// `options.loadbalancing`.
-pub(super) fn balancing(written: &str) -> Result<Option<Balancing>, Oddity> {
+pub(super) fn balancing(written: &str) -> Result<Option<Balancing>, IgnoredPart> {
     match written {
         "" => Ok(None),
         "round-robin" => Ok(Some(Balancing::RoundRobin)),
         "least-connection" => Ok(Some(Balancing::LeastConnection)),
-        other => Err(Oddity::Balancing(other.into())),
+        other => Err(IgnoredPart::Balancing(other.into())),
     }
 }
 
 /// The keys of the URIs. Malformed URIs are added to `odd`.
-pub(super) fn keys(message: &Registration, folds: bool, odd: &mut Vec<Oddity>) -> Vec<RouteKey> {
+pub(super) fn keys(message: &Registration, folds: bool, odd: &mut Vec<IgnoredPart>) -> Vec<RouteKey> {
     let uris = message.uris.iter().map(|Nullable(uri)| uri).filter(|uri| !uri.is_empty());
     let parsed = uris.filter_map(|uri| match RouteKey::parse(uri, folds) {
         Ok(key) => Some(key),
         Err(why) => {
-            odd.push(Oddity::Uri(uri.clone(), why));
+            odd.push(IgnoredPart::Uri(uri.clone(), why));
             None
         }
     });

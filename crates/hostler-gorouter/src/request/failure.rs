@@ -26,7 +26,7 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> R
         }
         Failure::NoDescriptor(_)
         | Failure::BadAnswer(_)
-        | Failure::Unspeakable
+        | Failure::NotExpressible
         | Failure::TimedOut
         | Failure::Body(_) => false,
     };
@@ -53,7 +53,7 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
             format!("read: {}", error.kind())
         }
         Failure::Unprocessed(why) => why.clone(),
-        Failure::Unspeakable => "malformed HTTP request".into(),
+        Failure::NotExpressible => "malformed HTTP request".into(),
         Failure::Unanswered(_) => "EOF".into(),
         Failure::Broken(_) => "unexpected EOF".into(),
         Failure::BadAnswer(CallError::Head(HeadError::TooManyFields(_))) => {

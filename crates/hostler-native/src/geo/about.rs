@@ -23,7 +23,7 @@ use crate::{LookupRequest, Nearest};
 
 /// The address that a request asks about.
 #[derive(Clone, Copy)]
-pub(super) enum AboutWhom {
+pub(super) enum AskedAddress {
     /// The client's own address.
     Own,
     /// An address that the request names.
@@ -69,11 +69,11 @@ impl Geo {
         &self,
         dataset: &'a GeoDataset,
         request: &LookupRequest<'_>,
-        whose: AboutWhom,
+        whose: AskedAddress,
     ) -> GeoFacts<'a> {
         match whose {
-            AboutWhom::Own => self.facts(dataset, request.client.ip, Some(request.client.source.as_str())),
-            AboutWhom::Named(ip) => self.facts(dataset, ip, None),
+            AskedAddress::Own => self.facts(dataset, request.client.ip, Some(request.client.source.as_str())),
+            AskedAddress::Named(ip) => self.facts(dataset, ip, None),
         }
     }
 
@@ -85,7 +85,7 @@ impl Geo {
     pub(super) fn all(
         &self,
         request: &LookupRequest<'_>,
-        whose: AboutWhom,
+        whose: AskedAddress,
         form: Option<AnswerFormat>,
     ) -> Whole {
         let asked = match FactRequest::of(request.head.target(), &request.head.fields, form) {
@@ -97,14 +97,14 @@ impl Geo {
         // Only the client's own address has a source.
         let fields = asked.fields.iter().copied();
         let fields: Vec<_> = match whose {
-            AboutWhom::Own => fields.collect(),
-            AboutWhom::Named(_) => fields.filter(|field| *field != Field::Source).collect(),
+            AskedAddress::Own => fields.collect(),
+            AskedAddress::Named(_) => fields.filter(|field| *field != Field::Source).collect(),
         };
         let body = render::one(&said(&facts, &fields, &asked.languages()), facts.at(), asked.form);
         self.said(request, whose, asked.form.content_type(), body)
     }
 
-    pub(super) fn field(&self, request: &LookupRequest<'_>, whose: AboutWhom, name: &[u8]) -> Whole {
+    pub(super) fn field(&self, request: &LookupRequest<'_>, whose: AskedAddress, name: &[u8]) -> Whole {
         let Some(shown) = Shown::named(name) else {
             return problem(404, format_args!("there is no {}; there are {}", repeated(name), Shown::NAMES));
         };
@@ -148,7 +148,7 @@ impl Geo {
     pub(super) fn nearest(
         &self,
         request: &LookupRequest<'_>,
-        whose: AboutWhom,
+        whose: AskedAddress,
         form: Option<AnswerFormat>,
         near: Option<&dyn Nearest>,
     ) -> Whole {
@@ -173,8 +173,8 @@ impl Geo {
 
     /// A response about an address. Only the client itself may store a response about its own address, and must
     /// revalidate it.
-    fn said(&self, request: &LookupRequest<'_>, whose: AboutWhom, content_type: &str, body: String) -> Whole {
-        let AboutWhom::Named(_) = whose else {
+    fn said(&self, request: &LookupRequest<'_>, whose: AskedAddress, content_type: &str, body: String) -> Whole {
+        let AskedAddress::Named(_) = whose else {
             return Whole::new(head::of(200, content_type, "private, no-store"), body);
         };
         let scope = match self.settings.lookups {

@@ -3,7 +3,7 @@
 use hostler_wire::Whole;
 
 use super::Geo;
-use super::about::{AboutWhom, address};
+use super::about::{AskedAddress, address};
 use super::shown::Shown;
 use crate::form::AnswerFormat;
 use crate::problem::{method, problem, repeated};
@@ -76,20 +76,20 @@ impl Geo {
             return Some(other);
         }
         Some(match (first, second) {
-            (b"", None) => self.all(request, AboutWhom::Own, form),
+            (b"", None) => self.all(request, AskedAddress::Own, form),
             (b"batch", None) => self.batch(request, form),
             (b"meta", None) => self.meta(),
-            (b"nearest-zip", None) => self.nearest(request, AboutWhom::Own, form, near),
+            (b"nearest-zip", None) => self.nearest(request, AskedAddress::Own, form, near),
             (field, None) if address(field).is_err() && Shown::named(field).is_some() => {
-                self.field(request, AboutWhom::Own, field)
+                self.field(request, AskedAddress::Own, field)
             }
             (ip, second) => match address(ip) {
                 Err(why) => problem(400, why),
                 Ok(ip) => match (self.refusal(request), second) {
                     (Some(refusal), _) => refusal,
-                    (None, None) => self.all(request, AboutWhom::Named(ip), form),
-                    (None, Some(b"nearest-zip")) => self.nearest(request, AboutWhom::Named(ip), form, near),
-                    (None, Some(field)) => self.field(request, AboutWhom::Named(ip), field),
+                    (None, None) => self.all(request, AskedAddress::Named(ip), form),
+                    (None, Some(b"nearest-zip")) => self.nearest(request, AskedAddress::Named(ip), form, near),
+                    (None, Some(field)) => self.field(request, AskedAddress::Named(ip), field),
                 },
             },
         })

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::message::ToWorker;
-use crate::speaker::Speaker;
+use crate::message_sender::MessageSender;
 
 /// When a worker is asked, counted from the moment when it is ready.
 const MOMENTS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(30), Duration::from_secs(600)];
@@ -56,7 +56,7 @@ pub(crate) struct Flushing<E> {
 
 impl<E: Send + Sync + 'static> Flushing<E> {
     /// Runs until the last of [`MOMENTS`], or until the member is gone or its process can no longer be asked.
-    pub async fn attend(self, preload: Speaker, mut flushed: mpsc::Receiver<()>) {
+    pub async fn attend(self, preload: MessageSender, mut flushed: mpsc::Receiver<()>) {
         let ready = Instant::now();
         for (moment, after) in MOMENTS.into_iter().enumerate() {
             sleep_until(ready + after).await;

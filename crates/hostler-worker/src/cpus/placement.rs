@@ -47,7 +47,7 @@ pub(super) struct CpuWish<'a> {
 pub(super) struct Placement {
     /// `None`: all CPUs that Hostler may use.
     pub cpus: Option<CpuList>,
-    /// Why, as a sentence. `None` for a place that needs no words.
+    /// KillReason, as a sentence. `None` for a place that needs no words.
     pub why: Option<String>,
 }
 

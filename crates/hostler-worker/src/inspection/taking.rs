@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::InspectionEvent;
 use crate::inspector::Notices;
-use crate::speaker::Speaker;
+use crate::message_sender::MessageSender;
 
 /// How long the reader of a result may take nothing. Meanwhile a heap snapshot stops its worker.
 const STALL: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub(crate) enum PreloadReply {
 
 /// A running process, as an inspection needs it.
 pub(crate) struct Inspectable {
-    pub preload: Speaker,
+    pub preload: MessageSender,
     pub replies: mpsc::Receiver<PreloadReply>,
     /// The process whose main thread serves the requests, if there is one. It is Node.
     pub node: Option<u32>,

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::rest;
 use super::state::{Lifecycle, LifecycleState};
-use super::words::{Action, DeathReport, Standing, Why};
+use super::words::{Action, DeathReport, Standing, KillReason};
 
 /// How long to wait for the exit of a killed process. One that is stuck in the kernel must not hold up the rest.
 pub(super) const EXIT_LIMIT: Duration = Duration::from_secs(5);
@@ -88,16 +88,16 @@ impl Lifecycle {
         if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
     }
 
-    pub(super) fn kill(&mut self, why: Why, now: Instant) -> Vec<Action> {
+    pub(super) fn kill(&mut self, why: KillReason, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == LifecycleState::Ready;
-        self.orphaned = why == Why::Orphaned;
+        self.orphaned = why == KillReason::Orphaned;
         let comes_back = match self.standing {
             Standing::Regular | Standing::Spare => true,
             // A successor that was not ready in time has had enough time, and one that hung must not replace a worker.
             Standing::Successor => self.orphaned,
             Standing::Retired => false,
         };
-        let for_good = why == Why::Ordered || !comes_back;
+        let for_good = why == KillReason::Ordered || !comes_back;
         self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good };
         if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
     }
@@ -112,7 +112,7 @@ impl Lifecycle {
             | LifecycleState::Aside { .. }
             | LifecycleState::Retiring { .. }
             | LifecycleState::Diagnosing { .. }
-            | LifecycleState::Stopping { .. } => self.kill(Why::Ordered, now),
+            | LifecycleState::Stopping { .. } => self.kill(KillReason::Ordered, now),
             LifecycleState::Queued
             | LifecycleState::BackingOff { .. }
             | LifecycleState::Killed { .. }
@@ -149,7 +149,7 @@ impl Lifecycle {
                 vec![]
             }
             LifecycleState::Diagnosing { .. } => {
-                let actions = self.kill(Why::Hung, now);
+                let actions = self.kill(KillReason::Hung, now);
                 self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good: true };
                 actions
             }

@@ -151,7 +151,7 @@ fn health_comes_before_warm_up_and_warm_up_before_the_pool() {
 fn a_worker_that_is_not_ready_in_time_is_killed_and_replaced() {
     let life = booting().at_deadline().does(&[Action::YieldTurn]);
     let life = life.after(19 * SECOND).on(LifecycleEvent::Tick).does(&[]);
-    let life = life.at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
+    let life = life.at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
     life.gets_killed().does(&[Action::AskTurn]);
 }
 
@@ -259,7 +259,7 @@ fn a_stop_sends_shutdown_to_a_worker_that_listens_then_sigterm_at_half_time_then
     let life = life.on(LifecycleEvent::Stop).does(&[Action::Leave, Action::SayShutdown]);
     let life = life.at_deadline().does(&[Action::Terminate]);
     assert_eq!(life.now - start, 5 * SECOND);
-    let life = life.at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    let life = life.at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
     assert_eq!(life.now - start, 10 * SECOND);
     life.gets_killed().does(&[]).is(LifecycleState::Stopped);
 }
@@ -268,7 +268,7 @@ fn a_stop_sends_shutdown_to_a_worker_that_listens_then_sigterm_at_half_time_then
 fn a_stop_begins_with_sigterm_for_a_worker_that_does_not_listen() {
     let life = ready().on(LifecycleEvent::Stop).does(&[Action::Leave, Action::Terminate]);
     let start = life.now;
-    let life = life.on(LifecycleEvent::Stop).does(&[]).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    let life = life.on(LifecycleEvent::Stop).does(&[]).at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
     assert_eq!(life.now - start, 10 * SECOND);
 }
 
@@ -298,7 +298,7 @@ fn new_settings_hold_from_the_next_deadline_on() {
     let mut life = ready();
     life.life.as_mut().unwrap().adopt(Arc::new(WorkerSettings { stop_timeout: SECOND, ..settings() }));
     let start = life.now;
-    let life = life.on(LifecycleEvent::Stop).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    let life = life.on(LifecycleEvent::Stop).at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
     assert_eq!(life.now - start, SECOND);
 }
 
@@ -317,7 +317,7 @@ fn a_worker_without_a_process_stops_at_once() {
 fn a_worker_whose_app_is_gone_behind_npm_is_killed_and_replaced_but_not_while_it_stops() {
     ready()
         .on(LifecycleEvent::Orphaned)
-        .does(&[Action::Leave, Action::Kill(Why::Orphaned)])
+        .does(&[Action::Leave, Action::Kill(KillReason::Orphaned)])
         .dies()
         .does(&[Action::AskTurn]);
     ready().on(LifecycleEvent::Stop).on(LifecycleEvent::Orphaned).does(&[]);
@@ -327,13 +327,13 @@ fn a_worker_whose_app_is_gone_behind_npm_is_killed_and_replaced_but_not_while_it
 fn a_kill_takes_effect_in_every_state() {
     ready()
         .on(LifecycleEvent::Kill)
-        .does(&[Action::Leave, Action::Kill(Why::Ordered)])
+        .does(&[Action::Leave, Action::Kill(KillReason::Ordered)])
         .gets_killed()
         .is(LifecycleState::Stopped);
     ready()
         .on(LifecycleEvent::Stop)
         .on(LifecycleEvent::Kill)
-        .does(&[Action::Kill(Why::Ordered)])
+        .does(&[Action::Kill(KillReason::Ordered)])
         .gets_killed()
         .is(LifecycleState::Stopped);
     hung()

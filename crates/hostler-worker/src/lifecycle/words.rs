@@ -92,12 +92,12 @@ pub(crate) enum Action {
     /// SIGTERM to the group.
     Terminate,
     /// SIGKILL to the group.
-    Kill(Why),
+    Kill(KillReason),
 }
 
 /// Why a process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum KillReason {
     /// It was not ready in time.
     StartTimeout,
     /// It did not stop in time.

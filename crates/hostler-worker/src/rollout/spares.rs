@@ -136,7 +136,7 @@ impl Reserve {
             let task = new_task();
             let index = workers.wanted + self.spares.len() + 1;
             self.spares.push(Spare { task, release: workers.release, ready: false, needed: false });
-            actions.push(RolloutAction::Hire { task, index, role: WorkerRole::Spare });
+            actions.push(RolloutAction::Start { task, index, role: WorkerRole::Spare });
         }
         actions.extend(self.step(workers.missing));
         actions

@@ -22,8 +22,8 @@ fn pool(count: usize) -> Pool {
     (1..=count as u64).fold(pool, |pool, task| pool.ready(task))
 }
 
-fn hire(task: u64, index: usize) -> RolloutAction {
-    RolloutAction::Hire {
+fn start_worker(task: u64, index: usize) -> RolloutAction {
+    RolloutAction::Start {
         task: WorkerTaskId(task),
         index,
         role: WorkerRole::Successor(ReplaceCause::Restart),
@@ -89,9 +89,9 @@ impl Pool {
 
 #[test]
 fn a_restart_replaces_one_worker_after_the_other() {
-    let pool = pool(2).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
+    let pool = pool(2).on(RolloutEvent::Restart).does(&[start_worker(3, 1)]);
     let pool = pool.ready(3).does(&[]).takes_over(3).does(&[retire(1)]);
-    let pool = pool.ends(1).does(&[hire(4, 2)]);
+    let pool = pool.ends(1).does(&[start_worker(4, 2)]);
     assert_eq!((pool.plan.progress(), pool.plan.replacing()), (reached(1, 2, true), Some(2)));
     let pool = pool.takes_over(4).does(&[retire(2)]);
     assert!(pool.plan.is_restarting());
@@ -103,22 +103,22 @@ fn a_restart_replaces_one_worker_after_the_other() {
 fn a_new_worker_that_is_drained_does_not_hold_up_the_restart_and_one_that_died_does() {
     let aside = RolloutEvent::Heard(WorkerTaskId(3), WorkerReport::Aside);
     let pool = || pool(2).on(RolloutEvent::Restart).takes_over(3).does(&[retire(1)]);
-    pool().on(aside.clone()).ends(1).does(&[hire(4, 2)]);
+    pool().on(aside.clone()).ends(1).does(&[start_worker(4, 2)]);
     // It dies meanwhile, and boots again.
-    pool().on(aside).dies(3).ends(1).does(&[]).ready(3).does(&[hire(4, 2)]);
+    pool().on(aside).dies(3).ends(1).does(&[]).ready(3).does(&[start_worker(4, 2)]);
 }
 
 #[test]
 fn a_restart_with_newer_code_dismisses_the_worker_that_boots_with_older_code() {
     let newer = |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "there is newer code".into() };
-    let pool = pool(1).on(RolloutEvent::RestartAnew).does(&[hire(2, 1)]);
-    let pool = pool.on(RolloutEvent::RestartAnew).does(&[newer(2), hire(3, 1)]);
+    let pool = pool(1).on(RolloutEvent::RestartAnew).does(&[start_worker(2, 1)]);
+    let pool = pool.on(RolloutEvent::RestartAnew).does(&[newer(2), start_worker(3, 1)]);
     // The dismissed worker says nothing about the newer code.
     let pool = pool.fails(2, 1).does(&[]).ends(2).does(&[]);
     let pool = pool.takes_over(3).does(&[retire(1)]);
     // A change while the old worker finishes its requests: the next replacement follows.
     let pool =
-        pool.on(RolloutEvent::RestartAnew).does(&[]).ends(1).does(&[RolloutAction::Reached(2), hire(4, 1)]);
+        pool.on(RolloutEvent::RestartAnew).does(&[]).ends(1).does(&[RolloutAction::Reached(2), start_worker(4, 1)]);
     pool.replaced(3, 4).does(&[RolloutAction::Reached(3)]);
 }
 
@@ -145,23 +145,23 @@ fn a_generation_that_is_not_ready_ends_the_restart_and_the_old_workers_stay() {
     );
     let pool = pool.does(&[RolloutAction::Fail(error)]).ready(2).does(&[]);
     // The next attempt begins with the oldest worker and replaces all.
-    let pool = pool.on(RolloutEvent::Restart).does(&[hire(5, 2)]).replaced(2, 5);
-    pool.does(&[hire(6, 1)]).replaced(3, 6).does(&[RolloutAction::Reached(2)]);
+    let pool = pool.on(RolloutEvent::Restart).does(&[start_worker(5, 2)]).replaced(2, 5);
+    pool.does(&[start_worker(6, 1)]).replaced(3, 6).does(&[RolloutAction::Reached(2)]);
 }
 
 #[test]
 fn a_restart_during_a_restart_joins_it_and_replaces_workers_booted_before() {
     let pool = pool(2).on(RolloutEvent::Restart).on(RolloutEvent::Restart).does(&[]);
     // 3 booted between the two commands: new enough for the first, not for the second.
-    let pool = pool.replaced(1, 3).does(&[hire(4, 2)]);
-    let pool = pool.replaced(2, 4).does(&[RolloutAction::Reached(1), hire(5, 1)]);
+    let pool = pool.replaced(1, 3).does(&[start_worker(4, 2)]);
+    let pool = pool.replaced(2, 4).does(&[RolloutAction::Reached(1), start_worker(5, 1)]);
     pool.replaced(3, 5).does(&[RolloutAction::Reached(2)]);
 }
 
 #[test]
 fn a_new_worker_that_has_died_is_waited_for() {
     let pool = pool(2).on(RolloutEvent::Restart).takes_over(3).dies(3).does(&[]).ends(1).does(&[]);
-    pool.ready(3).does(&[hire(4, 2)]);
+    pool.ready(3).does(&[start_worker(4, 2)]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_new_worker_whose_boots_fail_ends_the_restart_early() {
 #[test]
 fn a_successor_that_requests_crash_is_tried_again_a_few_times() {
     let mut pool =
-        pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).does(&[hire(3, 1)]);
+        pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).does(&[start_worker(3, 1)]);
     for _ in 0..MOST_LOSSES {
         pool = pool.ready(3).dies(3).does(&[]);
     }
@@ -191,13 +191,13 @@ fn new_workers_may_die_as_often_as_old_ones_do() {
         // The successor and the worker that it replaces die by turns.
         pool = pool.ready(4).dies(4).does(&[]).dies(1).does(&[]).ready(1);
     }
-    let mut pool = pool.replaced(1, 4).does(&[hire(5, 2)]);
+    let mut pool = pool.replaced(1, 4).does(&[start_worker(5, 2)]);
     for _ in 0..50 {
         pool = pool.dies(4).does(&[]).ready(4).dies(3).does(&[]).ready(3);
     }
     let pool = pool.replaced(2, 5).replaced(3, 6).does(&[RolloutAction::Reached(1)]);
     // The next restart starts to count at zero.
-    let mut pool = pool.on(RolloutEvent::Restart).does(&[hire(7, 1)]);
+    let mut pool = pool.on(RolloutEvent::Restart).does(&[start_worker(7, 1)]);
     for _ in 0..=MOST_LOSSES {
         pool = pool.ready(7).dies(7);
     }
@@ -211,7 +211,7 @@ fn new_workers_may_die_as_often_as_old_ones_do() {
 fn a_successor_that_took_over_may_die_more_often_within_a_limit() {
     let mut pool =
         pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).replaced(1, 3);
-    pool = pool.does(&[hire(4, 2)]);
+    pool = pool.does(&[start_worker(4, 2)]);
     for _ in 0..MOST_LOSSES_OF_PROVEN {
         pool = pool.dies(3).does(&[]).ready(3).does(&[]);
     }
@@ -252,7 +252,7 @@ fn a_stop_ends_a_restart_and_no_worker_is_started_any_more() {
 fn more_workers_are_booted_and_fewer_retire_from_the_end() {
     let pool = pool(2).on(RolloutEvent::Count(3));
     let pool = pool
-        .does(&[RolloutAction::Hire { task: WorkerTaskId(3), index: 3, role: WorkerRole::Regular }])
+        .does(&[RolloutAction::Start { task: WorkerTaskId(3), index: 3, role: WorkerRole::Regular }])
         .ready(3);
     let fewer =
         |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "fewer workers are wanted".into() };
@@ -271,7 +271,7 @@ fn fewer_workers_during_a_restart_stop_a_successor_that_is_not_needed() {
 #[test]
 fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
     let recycle = ReplaceCause::Recycled(OLD);
-    let first = RolloutAction::Hire { task: WorkerTaskId(3), index: 2, role: WorkerRole::Successor(recycle) };
+    let first = RolloutAction::Start { task: WorkerTaskId(3), index: 2, role: WorkerRole::Successor(recycle) };
     let pool = pool(2).due(2).does(&[first]).due(1).does(&[]).due(2).does(&[]);
     let gone = RolloutAction::Retire { task: WorkerTaskId(2), why: "recycled: 1 s old".into() };
     let pool = pool.takes_over(3).does(&[gone]).due(1).does(&[]);
@@ -280,27 +280,27 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 
 #[test]
 fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled() {
-    let deaf = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf(Reason::Deaf));
-    let hired = RolloutAction::Hire {
+    let not_listening = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
+    let started = RolloutAction::Start {
         task: WorkerTaskId(2),
         index: 1,
-        role: WorkerRole::Successor(ReplaceCause::Recycled(Reason::Deaf)),
+        role: WorkerRole::Successor(ReplaceCause::Recycled(Reason::NotListening)),
     };
-    let pool = pool(1).ready(1).on(deaf.clone()).does(&[hired]);
+    let pool = pool(1).ready(1).on(not_listening.clone()).does(&[started]);
     let why: Arc<str> = "recycled: it does not listen any more".into();
     let retired = RolloutAction::Retire { task: WorkerTaskId(1), why };
-    pool.on(deaf).does(&[]).takes_over(2).does(&[retired]);
+    pool.on(not_listening).does(&[]).takes_over(2).does(&[retired]);
 }
 
 #[test]
 fn a_worker_that_does_not_listen_waits_a_short_time_after_a_failed_replacement_of_any_kind() {
-    let deaf = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::Deaf(Reason::Deaf));
+    let not_listening = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
     // For its age it would be recycled again after 60 s.
     let pool = pool(1).due(1).ends(2).after(30 * SECOND).due(1).ends(3).due(1).does(&[]);
-    let mut pool = pool.on(deaf());
+    let mut pool = pool.on(not_listening());
     for successor in 4..10 {
-        assert_eq!(pool.todo.len(), 1, "hired");
-        pool = pool.ends(successor).on(deaf()).does(&[]).after(10 * SECOND).on(deaf());
+        assert_eq!(pool.todo.len(), 1, "started");
+        pool = pool.ends(successor).on(not_listening()).does(&[]).after(10 * SECOND).on(not_listening());
     }
 }
 
@@ -309,7 +309,7 @@ fn no_worker_is_recycled_during_a_restart_and_a_restart_waits_for_a_recycling() 
     let pool = pool(2).on(RolloutEvent::Restart).due(2).does(&[]);
     let pool = pool.replaced(1, 3).replaced(2, 4).due(3).on(RolloutEvent::Restart).does(&[]);
     // The replacement of 3 had booted before the restart was ordered.
-    pool.replaced(3, 5).does(&[hire(6, 1)]);
+    pool.replaced(3, 5).does(&[start_worker(6, 1)]);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_recycling_that_fails_keeps_the_old_worker_and_is_tried_again_later_and_late
     let mut successor = 2;
     for seconds in [30, 60, 120, 240, 480, 960, 960] {
         pool = pool.due(1);
-        assert_eq!(pool.todo.len(), 1, "hired after the pause");
+        assert_eq!(pool.todo.len(), 1, "started after the pause");
         let (how, pause) = ("exit code 3".into(), seconds * SECOND);
         pool = pool.ends(successor).does(&[RolloutAction::KeepOld { index: 1, reason: OLD, how, pause }]);
         pool = pool.after(pause - SECOND).due(1).does(&[]).after(SECOND);

@@ -24,7 +24,7 @@ pub(crate) enum WorkerReport {
     /// was ready.
     Died { failed_boots: u32, how: String },
     /// No new connection reaches it, for this reason, and the process lives.
-    Deaf(Reason),
+    NotListening(Reason),
     /// A successor has passed its probation. From now on it is a regular worker.
     TookOver,
     /// It has stopped for good, and its worker task has ended.
@@ -56,7 +56,7 @@ pub(crate) enum RolloutEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RolloutAction {
     /// Start a worker task for this worker number.
-    Hire { task: WorkerTaskId, index: usize, role: WorkerRole },
+    Start { task: WorkerTaskId, index: usize, role: WorkerRole },
     /// The spare takes the place of a missing worker.
     StepIn(WorkerTaskId),
     /// The spare leaves the pool and stands by.

@@ -13,7 +13,7 @@ use crate::process::tell_end;
 use crate::process_end::is_alive;
 use crate::settings::WorkerAddress;
 use crate::spawn::Ways;
-use crate::speaker::Speaker;
+use crate::message_sender::MessageSender;
 
 /// How long an app has to listen again after it has closed its server.
 const REOPENING: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ impl RunningProcess {
     pub fn listens(
         &mut self,
         claim: ListenClaim,
-        preload: Speaker,
+        preload: MessageSender,
         helpers_wait: Option<Duration>,
     ) -> Result<bool, String> {
         let newest = [self.claim, self.waiting.as_ref().map(|(claim, _)| *claim)];
@@ -45,10 +45,10 @@ impl RunningProcess {
                 // The health path and the warm-up need time as well.
                 let wait = HELPER_WAIT.min(limit.saturating_sub(self.started.elapsed()) / 2);
                 self.waiting = Some((claim, preload));
-                let wire = self.wire.clone();
+                let news_sender = self.news_sender.clone();
                 self.tasks.spawn(async move {
                     sleep(wait).await;
-                    wire.send(WorkerNews::HasWaited { nth: claim.nth }).await;
+                    news_sender.send(WorkerNews::HasWaited { nth: claim.nth }).await;
                 });
                 Err(told(claim, wait))
             }
@@ -64,7 +64,7 @@ impl RunningProcess {
         }
     }
 
-    fn adopt(&mut self, claim: ListenClaim, preload: Speaker) -> bool {
+    fn adopt(&mut self, claim: ListenClaim, preload: MessageSender) -> bool {
         let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
         let address = WorkerAddress::Unix(match (claim.via, claim.nth) {
             (Via::Fd, _) => inherited.clone(),
@@ -78,7 +78,7 @@ impl RunningProcess {
         }
         self.claim = Some(claim);
         self.deafness_told = false;
-        for task in [self.strangers.take(), self.deaf.take()].into_iter().flatten() {
+        for task in [self.foreign_processes.take(), self.listen_check.take()].into_iter().flatten() {
             task.abort();
         }
         self.shown_pid.store(claim.pid, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl RunningProcess {
         }
         if is_other_process && claim.pid != self.process.pid() {
             // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
-            self.tasks.spawn(tell_end(claim.pid, self.wire.clone()));
+            self.tasks.spawn(tell_end(claim.pid, self.news_sender.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
     }
@@ -102,17 +102,17 @@ impl RunningProcess {
     /// may be there only to find out whether a port is free, or to answer until the app is ready, and the app's own may follow late.
     pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
         self.waiting.take_if(|(claim, _)| claim.pid == pid);
-        if self.listener != Some(pid) || self.deaf.is_some() {
+        if self.listener != Some(pid) || self.listen_check.is_some() {
             return;
         }
         let boots_for = start_timeout.saturating_sub(self.started.elapsed());
-        let (address, wire) = (self.address.clone(), self.wire.clone());
-        self.deaf = Some(self.tasks.spawn(async move {
+        let (address, news_sender) = (self.address.clone(), self.news_sender.clone());
+        self.listen_check = Some(self.tasks.spawn(async move {
             sleep(REOPENING.max(boots_for)).await;
             loop {
                 // Another process or thread of the app may have the same socket.
                 if !is_open(address.as_ref()).await {
-                    wire.send(WorkerNews::Deaf).await;
+                    news_sender.send(WorkerNews::NotListening).await;
                 }
                 sleep(REOPENING).await;
             }

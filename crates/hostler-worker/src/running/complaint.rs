@@ -2,7 +2,7 @@
 
 use super::RunningProcess;
 use crate::inspector::Diagnosis;
-use crate::lifecycle::Why;
+use crate::lifecycle::KillReason;
 use crate::settings::WorkerSettings;
 use crate::spawn::Ways;
 
@@ -14,35 +14,35 @@ impl RunningProcess {
     }
 
     /// Why the process is killed, as text for the operator.
-    pub fn complaint(&self, why: Why, settings: &WorkerSettings) -> String {
+    pub fn complaint(&self, why: KillReason, settings: &WorkerSettings) -> String {
         let start = settings.start_timeout.as_secs_f64();
         match (why, &self.address, &self.ways) {
-            (Why::StartTimeout, None, Ways::Socket { .. }) => format!(
+            (KillReason::StartTimeout, None, Ways::Socket { .. }) => format!(
                 "Hostler found no HTTP server of the app within its start_timeout ({start} s); {}",
                 self.obstacle().as_deref().unwrap_or("if it is not a Node program, use bind = \"port\"")
             ),
-            (Why::StartTimeout, None, Ways::Port(port)) => format!(
+            (KillReason::StartTimeout, None, Ways::Port(port)) => format!(
                 "nothing accepted connections on {} within its start_timeout ({start} s); \
                  the app must listen on the PORT of its environment",
                 port.address
             ),
-            (Why::StartTimeout, Some(_), _) => format!(
+            (KillReason::StartTimeout, Some(_), _) => format!(
                 "its health path {} has not answered 2xx within its start_timeout ({start} s); its last result: {}",
                 settings.health.as_deref().unwrap_or_default(),
                 self.health.as_deref().unwrap_or("did not answer")
             ),
-            (Why::StopTimeout, ..) => {
+            (KillReason::StopTimeout, ..) => {
                 format!(
                     "it has not stopped within its stop_timeout ({} s)",
                     settings.stop_timeout.as_secs_f64()
                 )
             }
-            (Why::Orphaned, ..) => format!(
+            (KillReason::Orphaned, ..) => format!(
                 "the app (pid {}) is gone, but the process that started it (pid {}) still runs",
                 self.pid(),
                 self.process.pid()
             ),
-            (Why::Hung, ..) => format!(
+            (KillReason::Hung, ..) => format!(
                 "hung: {} its hang_timeout ({} s); {}it is {}",
                 match self.silent {
                     true => "it has requests, and its event loop has not turned for",
@@ -54,7 +54,7 @@ impl RunningProcess {
                     .map_or(String::new(), |requests| format!("unfinished: {requests}; ")),
                 self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
             ),
-            (Why::Ordered, ..) => "there was no time for a graceful stop".to_owned(),
+            (KillReason::Ordered, ..) => "there was no time for a graceful stop".to_owned(),
         }
     }
 }

@@ -20,17 +20,17 @@ impl RunningProcess {
         }
         let Some(WorkerAddress::Unix(path)) = self.address.clone() else { return };
         // The folder is removed with its last owner, which may be this process, and no later.
-        let (folder, wire) = (Arc::downgrade(&self.folder), self.wire.clone());
+        let (folder, news_sender) = (Arc::downgrade(&self.folder), self.news_sender.clone());
         self.presence = Some(self.tasks.spawn(async move {
             let mut missing_since = None;
             loop {
                 sleep(LOOK).await;
                 let Some(is_ours) = folder.upgrade().map(|folder| folder.is_there()) else { return };
                 if !is_ours {
-                    wire.send(WorkerNews::NoSocket(Absence::Folder)).await;
+                    news_sender.send(WorkerNews::NoSocket(Absence::Folder)).await;
                 } else if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
                     let since = *missing_since.get_or_insert_with(Instant::now);
-                    wire.send(WorkerNews::NoSocket(Absence::Socket(since.elapsed()))).await;
+                    news_sender.send(WorkerNews::NoSocket(Absence::Socket(since.elapsed()))).await;
                 } else {
                     missing_since = None;
                 }
@@ -42,7 +42,7 @@ impl RunningProcess {
     pub fn is_unreachable(&self, absence: Absence, start_timeout: Duration) -> bool {
         match absence {
             Absence::Folder => true,
-            Absence::Socket(_) if self.deaf.is_some() => false,
+            Absence::Socket(_) if self.listen_check.is_some() => false,
             Absence::Socket(missing) => missing >= patience(self.has_cluster, start_timeout),
         }
     }

@@ -13,7 +13,7 @@ use crate::compile_cache::{self, CacheChoice};
 use crate::failed_boot;
 use crate::health;
 use crate::inspector::Diagnosis;
-use crate::lifecycle::{Action, LifecycleEvent, Standing, Why};
+use crate::lifecycle::{Action, LifecycleEvent, Standing, KillReason};
 use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::news::WorkerNews;
@@ -64,7 +64,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         // Of a pool that has slept, no other worker is left that shows it.
         self.status.has_worked |= self.shared.has_worked();
         self.status.generation = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
-        let (context, wire) = (self.shared.context.clone(), self.wire.of_generation(self.status.generation));
+        let (context, news_sender) = (self.shared.context.clone(), self.news_sender.of_generation(self.status.generation));
         // A worker that was ready is missing in its pool, so it does not wait behind the boots of others, which may take
         // long. The same holds for the first worker of a pool that wakes up: requests wait for it.
         let is_missing = self.life.deaths() > 0 && self.life.failed_boots() == 0;
@@ -74,7 +74,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             Turns::Starts
         };
         self.asking = JoinSet::new();
-        self.asking.spawn(async move { wire.send(WorkerNews::Turn(context.turn(queue).await)).await });
+        self.asking.spawn(async move { news_sender.send(WorkerNews::Turn(context.turn(queue).await)).await });
     }
 
     /// The settings for the next boot: the newest ones or, during a restart, those that the worker was last ready with.
@@ -103,7 +103,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 index: self.status.index,
                 generation: self.status.generation,
             };
-            RunningProcess::start(&spawn, &self.log, self.wire.of_generation(self.status.generation))
+            RunningProcess::start(&spawn, &self.log, self.news_sender.of_generation(self.status.generation))
         });
         match started {
             Ok(running) => {
@@ -153,9 +153,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if let (Some(running), Some(path)) = (&mut self.running, path)
             && let Some(address) = running.address.clone()
         {
-            let (probe, wire) =
-                (Arc::clone(&self.shared.probe), self.wire.of_generation(self.status.generation));
-            running.ask(health::until_healthy(probe, address, path, wire));
+            let (probe, news_sender) =
+                (Arc::clone(&self.shared.probe), self.news_sender.of_generation(self.status.generation));
+            running.ask(health::until_healthy(probe, address, path, news_sender));
         }
     }
 
@@ -166,7 +166,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             && let Some(address) = running.address.clone()
         {
             let (probe, paths) = (Arc::clone(&self.shared.probe), self.settings.borrow().warmup.clone());
-            let ways = (self.log.clone(), self.wire.of_generation(self.status.generation));
+            let ways = (self.log.clone(), self.news_sender.of_generation(self.status.generation));
             running.ask(health::warm_up(probe, address, (paths, at_once), until, ways));
         }
     }
@@ -214,10 +214,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         (!is_asked).then_some(LifecycleEvent::Diagnosed)
     }
 
-    fn kill(&mut self, why: Why) {
+    fn kill(&mut self, why: KillReason) {
         let Some(running) = &self.running else { return };
-        if why != Why::Ordered {
-            if why == Why::Hung {
+        if why != KillReason::Ordered {
+            if why == KillReason::Hung {
                 running.exit_notifier.hangs();
                 self.status.hung_at = Some(Instant::now());
                 self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
@@ -225,11 +225,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let complaint = running.complaint(why, &self.settings.borrow());
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
-            if why == Why::StartTimeout {
+            if why == KillReason::StartTimeout {
                 let code = failed_boot::exit_code(None, None);
                 self.boot_failed(complaint.clone(), code, &running.tail, running.obstacle());
             }
-            let line = running.tail.most_useful_line().filter(|_| why == Why::StartTimeout);
+            let line = running.tail.most_useful_line().filter(|_| why == KillReason::StartTimeout);
             let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
             self.status.last_error = Some(format!("{complaint}{line}"));
         } else {

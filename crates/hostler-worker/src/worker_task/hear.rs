@@ -16,14 +16,14 @@ use crate::recycling::Reason;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::shared::WorkerCommand;
-use crate::speaker::Speaker;
-use crate::stranger::EXPOSED;
+use crate::message_sender::MessageSender;
+use crate::foreign_process::EXPOSED;
 
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);
 
 /// The warning about an app that has closed its server.
-const DEAF: &str = "does not listen any more: the app has closed its server, and its process lives; Hostler replaces the worker";
+const NOT_LISTENING: &str = "does not listen any more: the app has closed its server, and its process lives; Hostler replaces the worker";
 
 /// The warning about a worker whose socket is gone.
 const NO_SOCKET: &str = "cannot be reached any more: its socket was removed from the folder of Hostler; Hostler replaces the worker";
@@ -141,7 +141,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
         let running = self.running.as_mut()?;
         match news {
-            WorkerNews::Said { message, speaker } => self.listen_to(message, speaker),
+            WorkerNews::Said { message, message_sender } => self.listen_to(message, message_sender),
             WorkerNews::Connectable { owner } => {
                 running.port_owner = owner.map(|listen| listen.pid);
                 if let Some(TcpListen { port, is_open: true, .. }) = owner {
@@ -153,7 +153,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 self.moved(RunningProcess::accepts)
             }
-            WorkerNews::Stranger { text, owner } => {
+            WorkerNews::ForeignProcess { text, owner } => {
                 running.port_owner = owner.or(running.port_owner);
                 running.unused_server = Some(text.clone());
                 self.log.warn(text);
@@ -174,14 +174,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 running.silent = true;
                 self.put_off(LifecycleEvent::Hung)
             }
-            WorkerNews::Deaf => {
-                self.is_deaf(Reason::Deaf);
+            WorkerNews::NotListening => {
+                self.gets_no_requests(Reason::NotListening);
                 None
             }
             WorkerNews::NoSocket(absence) => {
                 let start_timeout = self.settings.borrow().start_timeout;
                 if running.is_unreachable(absence, start_timeout) {
-                    self.is_deaf(Reason::NoSocket);
+                    self.gets_no_requests(Reason::NoSocket);
                 }
                 None
             }
@@ -196,17 +196,17 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    fn listen_to(&mut self, message: FromWorker, speaker: Speaker) -> Option<LifecycleEvent> {
+    fn listen_to(&mut self, message: FromWorker, message_sender: MessageSender) -> Option<LifecycleEvent> {
         match message {
             FromWorker::Ready => self.moved(RunningProcess::accepts),
-            FromWorker::Listening(claim) => self.claims(claim, speaker),
+            FromWorker::Listening(claim) => self.claims(claim, message_sender),
             FromWorker::Closed { pid } => {
                 let start_timeout = self.settings.borrow().start_timeout;
                 self.running.as_mut()?.closes(pid, start_timeout);
                 None
             }
             FromWorker::Hears => {
-                self.running.as_mut()?.hears(speaker);
+                self.running.as_mut()?.hears(message_sender);
                 Some(LifecycleEvent::Hears)
             }
             FromWorker::Warning { text, unused } => {
@@ -247,7 +247,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    fn claims(&mut self, claim: ListenClaim, speaker: Speaker) -> Option<LifecycleEvent> {
+    fn claims(&mut self, claim: ListenClaim, message_sender: MessageSender) -> Option<LifecycleEvent> {
         let shared = Arc::clone(&self.shared);
         if !claim.helper {
             shared.trusts_helpers.store(false, Ordering::Relaxed);
@@ -256,7 +256,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             (!shared.trusts_helpers.load(Ordering::Relaxed)).then(|| self.settings.borrow().start_timeout);
         let mut told = None;
         let heard = self.moved(|running| {
-            running.listens(claim, speaker, helpers_wait).unwrap_or_else(|text| {
+            running.listens(claim, message_sender, helpers_wait).unwrap_or_else(|text| {
                 told = Some(text);
                 false
             })
@@ -276,13 +276,13 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     /// Requests reach it no more. If it is leaving anyway, that is in order.
-    fn is_deaf(&mut self, why: Reason) {
+    fn gets_no_requests(&mut self, why: Reason) {
         let is_wanted = matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby);
         let Some(running) = self.running.as_mut().filter(|_| is_wanted) else { return };
         if !std::mem::replace(&mut running.deafness_told, true) {
-            self.log.warn(if why == Reason::Deaf { DEAF } else { NO_SOCKET });
+            self.log.warn(if why == Reason::NotListening { NOT_LISTENING } else { NO_SOCKET });
         }
-        self.report(WorkerReport::Deaf(why));
+        self.report(WorkerReport::NotListening(why));
     }
 
     /// `change` sets the worker's address and returns whether it is new. If so, the pool must know it.

@@ -31,7 +31,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         events.try_send(began).ok()?;
         let taking = Taking { process, events: events.clone() };
         let (finished, ended) = oneshot::channel();
-        let wire = self.wire.of_generation(self.status.generation);
+        let news_sender = self.news_sender.of_generation(self.status.generation);
         let (to, log) = (events.clone(), self.log.clone());
         let preload = taking.process.preload.clone();
         running.tasks.spawn(async move {
@@ -51,7 +51,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             };
             log.event(WorkerEvent::Note { text });
             // First the worker is put back: its reader may be slow.
-            wire.send(WorkerNews::Inspected).await;
+            news_sender.send(WorkerNews::Inspected).await;
             let _ = to.send(last).await;
         });
         let text = match kind {

@@ -13,7 +13,7 @@ use crate::cpus::CpuUser;
 use crate::leaving::Leaving;
 use crate::lifecycle::{Lifecycle, Standing};
 use crate::log::WorkerLog;
-use crate::news::{Mailbox, Wire};
+use crate::news::{NewsReceiver, NewsSender};
 use crate::rollout::WorkerTaskId;
 use crate::running::{PortInUse, RunningProcess};
 use crate::settings::WorkerSettings;
@@ -54,8 +54,8 @@ pub struct WorkerTask<E> {
     pub(super) orders: mpsc::UnboundedReceiver<WorkerCommand>,
     /// The pool supervisor is gone: no more commands come.
     pub(super) abandoned: bool,
-    pub(super) mailbox: Mailbox,
-    pub(super) wire: Wire,
+    pub(super) news_receiver: NewsReceiver,
+    pub(super) news_sender: NewsSender,
     pub(super) asking: JoinSet<()>,
     pub(super) turn: Option<BootTurn>,
     pub(super) running: Option<RunningProcess>,
@@ -77,7 +77,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     ) -> Self {
         let log =
             WorkerLog { sink: shared.context.log(), pool: shared.pool.name().into(), worker: spec.index };
-        let (wire, mailbox) = Wire::pair(0);
+        let (news_sender, news_receiver) = NewsSender::pair(0);
         let mut settings = shared.settings.subscribe();
         let current = settings.borrow_and_update().clone();
         let mut status = WorkerStatus::new(spec.task, spec.index, spec.standing, spec.release);
@@ -94,8 +94,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             status,
             orders,
             abandoned: false,
-            mailbox,
-            wire,
+            news_receiver,
+            news_sender,
             asking: JoinSet::new(),
             turn: None,
             running: None,

@@ -70,7 +70,7 @@ pub(super) fn routes(sources: Arc<Sources>) -> Router {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Profiling {
+struct ProfileQuery {
     seconds: Option<f64>,
     /// Microseconds.
     interval: Option<u64>,
@@ -78,7 +78,7 @@ struct Profiling {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Snapping {
+struct HeapQuery {
     wait: Option<String>,
     #[serde(default)]
     force: bool,
@@ -89,7 +89,7 @@ struct Snapping {
 async fn profile_busiest(
     State(sources): State<Arc<Sources>>,
     Path(pool): Path<String>,
-    Query(profiling): Query<Profiling>,
+    Query(profiling): Query<ProfileQuery>,
 ) -> Response {
     take_profile(&sources, &pool, None, &profiling).await
 }
@@ -97,7 +97,7 @@ async fn profile_busiest(
 async fn profile(
     State(sources): State<Arc<Sources>>,
     Path((pool, worker)): Path<(String, usize)>,
-    Query(profiling): Query<Profiling>,
+    Query(profiling): Query<ProfileQuery>,
 ) -> Response {
     take_profile(&sources, &pool, Some(worker), &profiling).await
 }
@@ -106,7 +106,7 @@ async fn take_profile(
     sources: &Sources,
     pool: &str,
     worker: Option<usize>,
-    profiling: &Profiling,
+    profiling: &ProfileQuery,
 ) -> Response {
     let seconds = profiling.seconds.unwrap_or(5.0);
     let interval = profiling.interval.unwrap_or(1000);
@@ -126,7 +126,7 @@ async fn take_profile(
 async fn heap(
     State(sources): State<Arc<Sources>>,
     Path((pool, worker)): Path<(String, usize)>,
-    Query(snapping): Query<Snapping>,
+    Query(snapping): Query<HeapQuery>,
 ) -> Response {
     let wait = snapping.wait.map_or(Ok(Duration::from_secs(30)), |text| humantime::parse_duration(&text));
     match wait {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use hostler_config::{ListenAddress, Surroundings};
+use hostler_config::{ListenAddress, LoadContext};
 
 /// The file in the private runtime directory, which ends with its Hostler.
 pub const FILE: &str = "admin";
@@ -39,8 +39,8 @@ pub fn runtime_dir(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
 }
 
 /// The Hostlers of this user that have workers. During an upgrade two of them have the same address and count once.
-pub fn read(surroundings: &Surroundings) -> Vec<NotedHostler> {
-    let parents = runtime_dir(&surroundings.environment).into_iter().chain([surroundings.temp_dir.clone()]);
+pub fn read(load_context: &LoadContext) -> Vec<NotedHostler> {
+    let parents = runtime_dir(&load_context.environment).into_iter().chain([load_context.temp_dir.clone()]);
     let entries = parents.filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
     let own = rustix::process::geteuid().as_raw();
     let directories = entries.filter(|entry| {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, Surroundings};
+use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, LoadContext};
 use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, post};
 use hostler_wire::Address;
 use serde_json::Value;
@@ -31,16 +31,16 @@ pub(super) struct Admin {
 impl Admin {
     /// Finds the address and the token; exit code 2 if they are wrong. Other errors in the configuration are for the running Hostler to judge.
     pub fn find(command: &'static str, ask: &Ask) -> Result<Self, ExitCode> {
-        let surroundings = Surroundings::of_process();
-        let environment = surroundings.environment.clone();
+        let load_context = LoadContext::of_process();
+        let environment = load_context.environment.clone();
         let token = |file: Option<&Path>| AdminToken::read(file, &environment);
-        let settings = config::load_admin(&ask.invocation(surroundings.clone())).map_err(|errors| {
+        let settings = config::load_admin(&ask.invocation(load_context.clone())).map_err(|errors| {
             complain(&errors);
             ExitCode::from(2)
         })?;
-        let looks_for_note = ask.names_no_address(&surroundings)
-            || settings.unusable.is_some() && ask.only_a_file_names_it(&surroundings);
-        let noted = if looks_for_note { noted(command, &surroundings)? } else { None };
+        let looks_for_note = ask.names_no_address(&load_context)
+            || settings.unusable.is_some() && ask.only_a_file_names_it(&load_context);
+        let noted = if looks_for_note { noted(command, &load_context)? } else { None };
         let is_noted = noted.is_some();
         let (address, token_file) = match noted {
             Some(NotedHostler { admin, token_file, .. }) => (Some(admin), settings.token_file.or(token_file)),
@@ -187,9 +187,9 @@ fn fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {
 }
 
 /// The Hostler that was started in this folder, or else the only one of this user. Exit code 2 if there are several.
-fn noted(command: &str, surroundings: &Surroundings) -> Result<Option<NotedHostler>, ExitCode> {
-    let all = note::read(surroundings);
-    let here: Vec<_> = all.iter().filter(|noted| noted.folder == surroundings.folder).collect();
+fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostler>, ExitCode> {
+    let all = note::read(load_context);
+    let here: Vec<_> = all.iter().filter(|noted| noted.folder == load_context.folder).collect();
     match (&here[..], &all[..]) {
         ([only], _) => Ok(Some((*only).clone())),
         ([], [only]) => Ok(Some(only.clone())),

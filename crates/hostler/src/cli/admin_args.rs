@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hostler_config::{Delay, Given, Invocation, Period, Setting, Surroundings};
+use hostler_config::{Delay, Given, Invocation, Period, Setting, LoadContext};
 
 pub(super) const DEFAULT_FILE: &str = "hostler.toml";
 
@@ -196,30 +196,30 @@ pub struct Ask {
 
 impl Ask {
     /// Whether no flag, file or variable has the admin address.
-    pub fn names_no_address(&self, surroundings: &Surroundings) -> bool {
+    pub fn names_no_address(&self, load_context: &LoadContext) -> bool {
         self.config.is_none()
-            && default_file(surroundings).is_none()
-            && self.only_a_file_names_it(surroundings)
+            && default_file(load_context).is_none()
+            && self.only_a_file_names_it(load_context)
     }
 
     /// Whether no flag and no variable has the admin address.
-    pub fn only_a_file_names_it(&self, surroundings: &Surroundings) -> bool {
-        self.admin.is_none() && !surroundings.environment.contains_key("HOSTLER_SERVER_ADMIN")
+    pub fn only_a_file_names_it(&self, load_context: &LoadContext) -> bool {
+        self.admin.is_none() && !load_context.environment.contains_key("HOSTLER_SERVER_ADMIN")
     }
 
     /// For [`hostler_config::load_admin`]. Without a file if the flag has the address.
-    pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
-        let file = self.config.clone().or(default_file(&surroundings)).filter(|_| self.admin.is_none());
+    pub fn invocation(&self, load_context: LoadContext) -> Invocation {
+        let file = self.config.clone().or(default_file(&load_context)).filter(|_| self.admin.is_none());
         let address = flag("--admin", "server.admin", self.admin.as_ref());
         let token = flag("--admin-token-file", "server.admin_token_file", self.admin_token_file.as_ref());
         let settings = address.into_iter().chain(token).collect();
-        Invocation { file, settings, surroundings }
+        Invocation { file, settings, load_context }
     }
 }
 
 /// `hostler.toml` in this folder, if it exists.
-fn default_file(surroundings: &Surroundings) -> Option<PathBuf> {
-    let is_there = |file: &PathBuf| surroundings.folder.join(file).exists();
+fn default_file(load_context: &LoadContext) -> Option<PathBuf> {
+    let is_there = |file: &PathBuf| load_context.folder.join(file).exists();
     Some(PathBuf::from(DEFAULT_FILE)).filter(is_there)
 }
 

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use hostler_config::{Given, Invocation, Setting, Surroundings};
+use hostler_config::{Given, Invocation, Setting, LoadContext};
 
 use super::admin_args::{
     Ask, DEFAULT_FILE, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs,
@@ -279,8 +279,8 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 
 impl Run {
     /// A configuration without a file, with one pool.
-    pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
-        let mut settings = self.development.settings(&surroundings);
+    pub fn invocation(&self, load_context: LoadContext) -> Invocation {
+        let mut settings = self.development.settings(&load_context);
         settings.extend(self.common.settings());
         if !self.listen.is_empty() {
             let given = Given::List(self.listen.clone());
@@ -293,21 +293,21 @@ impl Run {
         settings.extend(flag("--port", "pools.app.port", self.port.as_ref()));
         let given = Given::List(self.app.clone());
         settings.push(Setting { key: "pools.app.command".into(), given, name: "-- COMMAND".into() });
-        Invocation { file: None, settings, surroundings }
+        Invocation { file: None, settings, load_context }
     }
 }
 
 impl Start {
     /// The file and the flags.
-    pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
-        Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), surroundings }
+    pub fn invocation(&self, load_context: LoadContext) -> Invocation {
+        Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), load_context }
     }
 }
 
 impl Check {
     /// The file and the flags.
-    pub fn invocation(&self, surroundings: Surroundings) -> Invocation {
-        Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), surroundings }
+    pub fn invocation(&self, load_context: LoadContext) -> Invocation {
+        Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), load_context }
     }
 }
 

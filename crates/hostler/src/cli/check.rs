@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hostler_config::{
     self as config, Body, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers, Priority,
-    Route, ShowSize, Surroundings, Target, Tls,
+    Route, ShowSize, LoadContext, Target, Tls,
 };
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
@@ -15,7 +15,7 @@ use super::{Check, complain, print};
 
 /// Prints a summary and exits with 0, or prints the errors and exits with 2.
 pub fn check(args: &Check) -> ExitCode {
-    match config::load_to_check(&args.invocation(Surroundings::of_process())) {
+    match config::load_to_check(&args.invocation(LoadContext::of_process())) {
         Ok(config) => {
             for warning in &config.warnings {
                 complain(format_args!("warning: {warning}"));

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use hostler_config::{Given, Setting, Surroundings};
+use hostler_config::{Given, Setting, LoadContext};
 
 use crate::server::{RunOptions, WatchOptions};
 
@@ -47,13 +47,13 @@ impl DevelopmentArgs {
     }
 
     /// Defaults that differ. Flags of the keys come after them, and variables keep theirs.
-    pub fn settings(&self, surroundings: &Surroundings) -> Vec<Setting> {
+    pub fn settings(&self, load_context: &LoadContext) -> Vec<Setting> {
         let name = if self.inspect.is_some() { "--inspect" } else { "--watch" };
         let one_worker = ONE_WORKER.iter().filter(|_| self.watches() || self.inspect.is_some());
         let patience = PATIENCE.iter().filter(|_| self.inspect.is_some());
         let is_free = |(key, _): &&(&str, &str)| {
             let variable = format!("HOSTLER_{key}").replace('.', "_").to_ascii_uppercase();
-            !surroundings.environment.contains_key(&variable)
+            !load_context.environment.contains_key(&variable)
         };
         let defaults = one_worker.chain(patience).filter(is_free);
         let setting = |&(key, value): &(&str, &str)| {

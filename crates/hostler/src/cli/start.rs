@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use hostler_config::{self as config, Invocation, Surroundings};
+use hostler_config::{self as config, Invocation, LoadContext};
 use hostler_engine::journal::ErrorOutput;
 
 use super::Run;
 use crate::server::{self, GivenListeners, Predecessor, RunOptions};
 
 /// `hostler run`: a configuration without a file, and what helps to develop an app.
-pub fn run(args: &Run, surroundings: Surroundings) -> ExitCode {
+pub fn run(args: &Run, load_context: LoadContext) -> ExitCode {
     match args.development.options() {
-        Ok(options) => start(args.invocation(surroundings), options),
+        Ok(options) => start(args.invocation(load_context), options),
         Err(error) => {
             ErrorOutput::open().say(format_args!("hostler: {error}"));
             ExitCode::from(2)
@@ -25,14 +25,14 @@ pub fn start(mut invocation: Invocation, options: RunOptions) -> ExitCode {
     // A slow reader of standard error must not delay the start, or the old process during an upgrade.
     let complaints = ErrorOutput::open();
     complaints.take_panics();
-    let given = match GivenListeners::take(&mut invocation.surroundings.environment) {
+    let given = match GivenListeners::take(&mut invocation.load_context.environment) {
         Ok(given) => given,
         Err(error) => {
             complaints.say(format_args!("hostler: {error}"));
             return ExitCode::FAILURE;
         }
     };
-    let predecessor = match Predecessor::find(&mut invocation.surroundings) {
+    let predecessor = match Predecessor::find(&mut invocation.load_context) {
         Ok(predecessor) => predecessor,
         Err(error) => {
             complaints.say(format_args!("hostler: cannot communicate with the old process: {error}"));

@@ -5,13 +5,13 @@ mod every_key;
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
-use hostler_config::{self as config, Config, Invocation, Surroundings};
+use hostler_config::{self as config, Config, Invocation, LoadContext};
 
 use super::{Args, Command, summary};
 
-fn surroundings() -> Surroundings {
+fn load_context() -> LoadContext {
     let folder = PathBuf::from("/");
-    Surroundings {
+    LoadContext {
         environment: [].into(),
         temp_dir: folder.clone(),
         folder,
@@ -29,10 +29,10 @@ fn invocation(line: &str) -> Result<Invocation, String> {
     let words = shell_words::split(line).unwrap();
     let args = Args::parse_given(words).map_err(|error| error.to_string())?;
     Ok(match args.command {
-        Command::Run(run) => run.invocation(surroundings()),
-        Command::Start(start) => start.invocation(surroundings()),
-        Command::Check(check) => check.invocation(surroundings()),
-        Command::Status(status) => status.ask.invocation(surroundings()),
+        Command::Run(run) => run.invocation(load_context()),
+        Command::Start(start) => start.invocation(load_context()),
+        Command::Check(check) => check.invocation(load_context()),
+        Command::Status(status) => status.ask.invocation(load_context()),
         other => panic!("{other:?}"),
     })
 }
@@ -209,7 +209,7 @@ fn orders_find_the_admin_address_as_status_does() {
     match parse("hostler pause web --admin :99").unwrap() {
         Command::Pause(pause) => {
             assert_eq!((pause.pool.as_str(), pause.timeout.as_secs()), ("web", 60));
-            let server = config::load_admin(&pause.ask.invocation(surroundings())).unwrap();
+            let server = config::load_admin(&pause.ask.invocation(load_context())).unwrap();
             assert_eq!(server.admin.unwrap().tcp().unwrap().port(), 99);
         }
         other => panic!("{other:?}"),

@@ -72,7 +72,7 @@ fn filters(
     let context = running.pool_context.context(&config.server)?;
     let own = [context.directory(), config.server.temp_dir.clone()];
     let roots = if options.paths.is_empty() { vec![folder.to_owned()] } else { options.paths.clone() };
-    let here = &running.invocation.surroundings.folder;
+    let here = &running.invocation.load_context.folder;
     let filters = roots.iter().map(|root| FileFilter::new(&here.join(root), options, &own));
     filters.collect::<Result<_, _>>().map_err(StartError::Watch)
 }

@@ -83,7 +83,7 @@ pub fn run(
 ) -> Result<(), StartError> {
     descriptors::raise();
     let runtime = runtime::new()?;
-    let journal = journal(&config, &invocation.surroundings.environment)?;
+    let journal = journal(&config, &invocation.load_context.environment)?;
     let admin = config.server.admin.clone();
     runtime.spawn(hostler_worker::reap_orphans());
     let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
@@ -101,7 +101,7 @@ async fn serve(
     journal: &Journal,
 ) -> Result<(), StartError> {
     let mut signals = Signals::new()?;
-    let notify = Notify::of(&invocation.surroundings.environment);
+    let notify = Notify::of(&invocation.load_context.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
     let (inherited, mut inheritance) = match &handover {
         Some(handover) => handover.receive_sockets().await.map_err(StartError::TakeOver)?,
@@ -339,7 +339,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);
-        let folder = running.invocation.surroundings.folder.clone();
+        let folder = running.invocation.load_context.folder.clone();
         let token_file = running.config.load().server.admin_token_file.clone();
         let note = NotedHostler { admin: address, folder, token_file };
         running.pool_context.keep_file(note::FILE, &note.to_string());

@@ -53,7 +53,7 @@ impl PoolContext {
         journal: &Journal,
         sticky_key: Option<StickyKey>,
     ) -> std::io::Result<Self> {
-        let around = &invocation.surroundings;
+        let around = &invocation.load_context;
         Ok(Self {
             environment: for_apps(&around.environment),
             threads: config.server.threads,

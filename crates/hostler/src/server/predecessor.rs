@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hostler_cache::Purge;
-use hostler_config::Surroundings;
+use hostler_config::LoadContext;
 use hostler_engine::gateway::StickyKey;
 use rustix::process::{Pid, getppid};
 
@@ -25,7 +25,7 @@ pub struct Predecessor(OwnedFd);
 
 impl Predecessor {
     /// Finds the predecessor, if there is one, and removes its variables from the environment, because they are only for this process.
-    pub fn find(around: &mut Surroundings) -> io::Result<Option<Self>> {
+    pub fn find(around: &mut LoadContext) -> io::Result<Option<Self>> {
         let open_files = around.environment.remove(OPEN_FILES);
         let workers_before = take_workers_before(&mut around.environment);
         let Some(named) = around.environment.remove(VARIABLE) else { return Ok(None) };

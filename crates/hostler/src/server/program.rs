@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use hostler_config::Surroundings;
+use hostler_config::LoadContext;
 
 #[derive(Clone, Debug)]
 pub(super) struct Program {
@@ -15,9 +15,9 @@ pub(super) struct Program {
 
 impl Program {
     /// Must be called at the start: once the file is replaced, the system reports its path with "(deleted)".
-    pub fn of_process(surroundings: &Surroundings) -> std::io::Result<Self> {
+    pub fn of_process(load_context: &LoadContext) -> std::io::Result<Self> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        let called = arguments.first().map(Path::new).and_then(|name| called(name, surroundings));
+        let called = arguments.first().map(Path::new).and_then(|name| called(name, load_context));
         let path = match called {
             Some(path) => path,
             None => std::env::current_exe()?,
@@ -27,11 +27,11 @@ impl Program {
 }
 
 /// What a shell would run under this name.
-fn called(name: &Path, surroundings: &Surroundings) -> Option<PathBuf> {
+fn called(name: &Path, load_context: &LoadContext) -> Option<PathBuf> {
     if name.components().count() > 1 || name.is_absolute() {
-        return Some(surroundings.folder.join(name)).filter(|path| path.is_file());
+        return Some(load_context.folder.join(name)).filter(|path| path.is_file());
     }
-    let folders = surroundings.environment.get("PATH")?;
+    let folders = load_context.environment.get("PATH")?;
     std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
@@ -46,7 +46,7 @@ mod tests {
         std::fs::create_dir(here.join("bin")).unwrap();
         std::fs::write(here.join("bin/hostler"), "").unwrap();
         let path = format!("/nowhere:{}", here.join("bin").display());
-        let surroundings = Surroundings {
+        let load_context = LoadContext {
             environment: [("PATH".into(), path)].into(),
             folder: here.clone(),
             temp_dir: here.clone(),
@@ -59,10 +59,10 @@ mod tests {
         };
         let expected = Some(here.join("bin/hostler"));
         for name in ["bin/hostler", "./bin/hostler", "hostler"] {
-            assert_eq!(called(Path::new(name), &surroundings), expected, "{name}");
+            assert_eq!(called(Path::new(name), &load_context), expected, "{name}");
         }
-        assert_eq!(called(&here.join("bin/hostler"), &surroundings), expected);
-        assert_eq!(called(Path::new("./hostler"), &surroundings), None);
-        assert_eq!(called(Path::new("bin"), &surroundings), None);
+        assert_eq!(called(&here.join("bin/hostler"), &load_context), expected);
+        assert_eq!(called(Path::new("./hostler"), &load_context), None);
+        assert_eq!(called(Path::new("bin"), &load_context), None);
     }
 }

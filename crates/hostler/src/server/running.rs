@@ -121,7 +121,7 @@ impl RunningServer {
         };
         Ok(Self {
             admin_access: Arc::new(AdminAccess::new(rules, journal.clone())),
-            program: Program::of_process(&invocation.surroundings)?,
+            program: Program::of_process(&invocation.load_context)?,
             invocation,
             options,
             development,

@@ -32,7 +32,7 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
     drop(listeners);
     let known = registrations(running).await.map_err(|error| failed(&error))?;
-    let soft = running.invocation.surroundings.soft_open_files;
+    let soft = running.invocation.load_context.soft_open_files;
     let broken = boot::broken(&running.pools.load());
     let legacy = Legacy {
         registrations: known,

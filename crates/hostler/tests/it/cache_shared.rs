@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{Meddling, Seen, Site, Upstream, eventually, meddler, memcached, upstream};
+use hostler_testkit::{LinkFault, Seen, Site, Upstream, eventually, fault_proxy, memcached, upstream};
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered};
 use crate::site;
@@ -117,12 +117,12 @@ async fn a_purge_needs_the_header_that_admin_commands_need() {
 #[tokio::test]
 async fn no_request_fails_when_memcached_fails() {
     let Some(memcached) = memcached().await else { return };
-    let between = meddler(memcached.address()).await;
+    let between = fault_proxy(memcached.address()).await;
     let address = between.address().to_string();
     let app = upstream().answers(tagged("a")).start().await;
     let site = sharing(&app, &address, "cache.timeout = '500ms'\n").await;
     let meddlings =
-        [Meddling::Garbled, Meddling::Mute, Meddling::Late(Duration::from_secs(2)), Meddling::None];
+        [LinkFault::Garbled, LinkFault::Mute, LinkFault::Late(Duration::from_secs(2)), LinkFault::None];
     for (round, meddling) in meddlings.into_iter().enumerate() {
         between.set(meddling);
         for number in 0..20 {
@@ -131,7 +131,7 @@ async fn no_request_fails_when_memcached_fails() {
             let again = site.get(&path).await;
             assert_cache(&again, "hit; ttl=");
         }
-        if meddling != Meddling::None {
+        if meddling != LinkFault::None {
             site.says(&format!("memcached {address}: ")).await;
         }
     }
@@ -187,7 +187,7 @@ async fn an_unsafe_method_at_one_hostler_invalidates_the_entry_at_the_other() {
 /// A Hostler has purged `/a` while memcached did not answer, and does something else before it answers again. `then` gets its configuration.
 async fn purges_while_memcached_is_away(then: impl AsyncFnOnce(&Site, &str)) {
     let Some(memcached) = memcached().await else { return };
-    let between = meddler(memcached.address()).await;
+    let between = fault_proxy(memcached.address()).await;
     let app = upstream().script(numbered(|_, _| "Cache-Control: max-age=600\r\n".into())).start().await;
     let (servers, member) = (between.address(), app.address());
     let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
@@ -196,13 +196,13 @@ async fn purges_while_memcached_is_away(then: impl AsyncFnOnce(&Site, &str)) {
     site.says(&format!("memcached {servers}: it answers")).await;
     site.get("/a").await.assert_ok("1");
     stores(&site, 1).await;
-    between.set(Meddling::Mute);
+    between.set(LinkFault::Mute);
     let purged = site.command(&["purge", "--all"]).await;
     purged.assert_exit(0);
     let told = "0 of 1 memcached servers have the purge; the others get the purge when they answer again";
     assert!(purged.stdout.contains(told), "{purged:?}");
     then(&site, &config).await;
-    between.set(Meddling::None);
+    between.set(LinkFault::None);
     let here = async || (site.status().await["cache"]["memcached"][0]["state"] == "here").then_some(());
     eventually("memcached is used again", here).await;
     site.get("/a").await.assert_ok("2");
@@ -220,16 +220,16 @@ async fn an_upgrade_keeps_a_purge_that_memcached_has_not_got() {
 async fn a_stop_delivers_a_purge_that_memcached_has_not_got_or_logs_that_it_is_lost() {
     for comes_back in [true, false] {
         let Some(memcached) = memcached().await else { return };
-        let between = meddler(memcached.address()).await;
+        let between = fault_proxy(memcached.address()).await;
         let app = upstream().answers(tagged("shop")).start().await;
         let mut site = sharing(&app, &between.address().to_string(), "").await;
         let other = sharing(&app, &memcached.address().to_string(), PATIENT).await;
         other.get("/a").await.assert_ok("rendered");
         stores(&other, 1).await;
-        between.set(Meddling::Mute);
+        between.set(LinkFault::Mute);
         site.command(&["purge", "--tag", "shop"]).await.assert_exit(0);
         if comes_back {
-            between.set(Meddling::None);
+            between.set(LinkFault::None);
         }
         site.terminate();
         assert_eq!(site.exit().await, 0);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use expect_test::{Expect, expect};
-use hostler_config::{self as config, Invocation, Surroundings};
+use hostler_config::{self as config, Invocation, LoadContext};
 use hostler_testkit::{Output, run};
 
 use super::site::configured_by;
@@ -115,8 +115,8 @@ async fn every_key_that_init_shows_as_a_comment_is_valid() {
     assert!(uncommented.contains("\nhealth_path = "), "{uncommented}");
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hostler.toml"), uncommented).unwrap();
-    let surroundings = Surroundings { folder: folder.path().into(), ..Surroundings::of_process() };
-    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+    let load_context = LoadContext { folder: folder.path().into(), ..LoadContext::of_process() };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
     let config = config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(config.warnings, Vec::<String>::new());
 }

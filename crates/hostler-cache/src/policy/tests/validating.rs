@@ -225,7 +225,7 @@ fn a_successful_unsafe_request_invalidates_its_url() {
 
 #[test]
 fn an_answer_to_head_shows_whether_the_stored_answer_is_current() {
-    use Likeness::{Other, Same, Unknown};
+    use HeadComparison::{Other, Same, Unknown};
     let both = "ETag: \"a\" | Last-Modified: MODIFIED";
     let cases = [
         (both, "ETag: \"a\"", Same),

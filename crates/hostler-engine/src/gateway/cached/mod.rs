@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    CacheStatus, FlightRole, FlightWait, Forward, Landed, Method, Moment, RequestDirectives, Tick,
+    CacheStatus, FlightRole, FlightWait, Forward, FlightResult, Method, Moment, RequestDirectives, Tick,
     may_serve_on_error,
 };
 use hostler_wire::Whole;
@@ -149,8 +149,8 @@ async fn join_flight<D: Downstream>(
         let is_void = |begun| shared_cache.memory.is_void(&fetch.key, begun);
         let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Tick::now(), is_void) {
             FlightRole::Alone => break,
-            FlightRole::Arriving(fetch_outcome) => Landed::Shared(fetch_outcome),
-            FlightRole::Leader(flight) => Landed::Lead(flight),
+            FlightRole::Arriving(fetch_outcome) => FlightResult::Shared(fetch_outcome),
+            FlightRole::Leader(flight) => FlightResult::Lead(flight),
             FlightRole::Follower(waiting) => {
                 let since = step_begins(exchange.trace.as_deref());
                 let landed = wait(waiting, (target, hints), &mut wait_budget, exchange, client).await;
@@ -167,13 +167,13 @@ async fn join_flight<D: Downstream>(
         };
         fetch.wait_budget = Some(wait_budget);
         let fetch_outcome = match landed {
-            Landed::Alone => break,
-            Landed::Lead(flight) => {
+            FlightResult::Alone => break,
+            FlightResult::Lead(flight) => {
                 fetch.lead(flight);
                 let found = found_meanwhile(&mut fetch, exchange).await?;
                 return Ok(found.map_or(CacheAnswer::Forward(fetch), CacheAnswer::Answered));
             }
-            Landed::Shared(fetch_outcome) => fetch_outcome,
+            FlightResult::Shared(fetch_outcome) => fetch_outcome,
         };
         if let Some(answer) = fetch.take(exchange, &fetch_outcome) {
             return answer.map(CacheAnswer::Answered);
@@ -219,7 +219,7 @@ async fn wait<D: Downstream>(
     wait_budget: &mut WaitBudget,
     exchange: &mut Exchange,
     client: &mut D,
-) -> Result<Landed<FetchOutcome>, Refusal> {
+) -> Result<FlightResult<FetchOutcome>, Refusal> {
     exchange.deadline.set_at(wait_budget.until(target));
     let before = wait_budget.before_wait(target);
     let mut waiting = pin!(waiting);

@@ -88,7 +88,7 @@ enum LimitUnit {
 }
 
 /// A bucket has nothing left.
-struct Spent {
+struct EmptyBucket {
     of: LimitUnit,
     /// When it has something again.
     wait: Duration,
@@ -146,13 +146,13 @@ impl RateLimiter {
     }
 
     /// Takes a token for the request, if it has a key.
-    fn take(&self, key: u64) -> Result<Option<Left>, Spent> {
+    fn take(&self, key: u64) -> Result<Option<Left>, EmptyBucket> {
         let now = clock::now();
         if let Some(buckets) = &self.worker_time {
-            buckets.look(key, now).map_err(|Empty(wait)| Spent { wait, of: LimitUnit::WorkerTime })?;
+            buckets.look(key, now).map_err(|Empty(wait)| EmptyBucket { wait, of: LimitUnit::WorkerTime })?;
         }
         let taken = self.requests.as_ref().map(|buckets| buckets.take(key, now)).transpose();
-        taken.map_err(|Empty(wait)| Spent { wait, of: LimitUnit::Requests })
+        taken.map_err(|Empty(wait)| EmptyBucket { wait, of: LimitUnit::Requests })
     }
 
     fn give_back(&self, key: u64) {

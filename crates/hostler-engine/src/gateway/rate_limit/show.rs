@@ -8,7 +8,7 @@ use std::time::Duration;
 use hostler_config::RequestRate;
 use sfv::{KeyRef, ListSerializer, StringRef};
 
-use super::{LimitUnit, RateLimiter, Spent};
+use super::{LimitUnit, RateLimiter, EmptyBucket};
 use crate::exchange::{Edit, Exchange, Left};
 use crate::gateway::refusal::Refusal;
 
@@ -20,7 +20,7 @@ impl RateLimiter {
     }
 
     /// The refusal of a request whose bucket is empty. The fields are about requests only, and say nothing of worker time.
-    pub(super) fn refuse(&self, exchange: &mut Exchange, spent: &Spent, detail: String) -> Refusal {
+    pub(super) fn refuse(&self, exchange: &mut Exchange, spent: &EmptyBucket, detail: String) -> Refusal {
         exchange.log_facts.retry_after = u32::try_from(whole_seconds(spent.wait)).unwrap_or(u32::MAX);
         if spent.of == LimitUnit::Requests {
             self.show(exchange, Left { tokens: 0, next: spent.wait });

@@ -1,6 +1,6 @@
 //! Which requests meet which conditions.
 
-use hostler_config::{Invocation, Surroundings};
+use hostler_config::{Invocation, LoadContext};
 use hostler_wire::Limits;
 
 use super::*;
@@ -11,7 +11,7 @@ fn when(written: &str) -> When {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("[[routes]]\nmatch = \"/x\"\nrespond = \"\"\nwhen = {written}\n");
     std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
-    let surroundings = Surroundings {
+    let load_context = LoadContext {
         environment: Default::default(),
         folder: folder.path().into(),
         temp_dir: folder.path().into(),
@@ -22,7 +22,7 @@ fn when(written: &str) -> When {
         has_ipv6: true,
         workers_before: Default::default(),
     };
-    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), surroundings };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
     let config = hostler_config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}"));
     When::new(&config.routes[0].pattern, config.routes[0].when.as_ref().unwrap())
 }

@@ -111,7 +111,7 @@ fn begin(
 ) -> Result<CallBox, Box<FailedStart>> {
     let upload = Upload::unframed(exchange);
     let Some(head) = head_for(exchange, &lease, upload.as_ref()) else {
-        return Err(Box::new((Failure::Unspeakable, Some(lease))));
+        return Err(Box::new((Failure::NotExpressible, Some(lease))));
     };
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {

@@ -113,7 +113,7 @@ fn the_last_registration_sets_the_balancing_and_an_unknown_one_changes_nothing()
     told.register(A);
     assert_eq!(told.register(&with("least-connection")), ["a.test Some(LeastConnection) \"\""]);
     assert_eq!(told.register(A), [""; 0]);
-    assert_eq!(told.register(&with("hash"))[0], Oddity::Balancing("hash".into()).to_string());
+    assert_eq!(told.register(&with("hash"))[0], IgnoredPart::Balancing("hash".into()).to_string());
     assert_eq!(told.register(&with("round-robin")), ["a.test Some(RoundRobin) \"\""]);
     let service = B.replace("\"port\"", "\"route_service_url\":\"https://x\",\"port\"");
     assert_eq!(told.register(&service)[1], "a.test Some(RoundRobin) \"https://x\"");

@@ -45,7 +45,7 @@ fn a_spare_that_dies_comes_back_and_stands_by() {
     dies(stepping_back());
     let hung =
         stepping_back().on(LifecycleEvent::Hung).does(&[Action::Diagnose]).on(LifecycleEvent::Diagnosed);
-    dies(hung.does(&[Action::Kill(Why::Hung)]));
+    dies(hung.does(&[Action::Kill(KillReason::Hung)]));
 }
 
 #[test]
@@ -66,12 +66,12 @@ fn a_spare_stops_and_retires_in_every_state() {
     standing_by().on(LifecycleEvent::Retire).does(signal).dies().is(LifecycleState::Stopped);
     standing_by()
         .on(LifecycleEvent::Kill)
-        .does(&[Action::Kill(Why::Ordered)])
+        .does(&[Action::Kill(KillReason::Ordered)])
         .gets_killed()
         .is(LifecycleState::Stopped);
     standing_by()
         .on(LifecycleEvent::Orphaned)
-        .does(&[Action::Kill(Why::Orphaned)])
+        .does(&[Action::Kill(KillReason::Orphaned)])
         .gets_killed()
         .is(LifecycleState::Queued);
     let stepping_back = || standing_by().on(LifecycleEvent::StepIn).on(LifecycleEvent::StepBack);

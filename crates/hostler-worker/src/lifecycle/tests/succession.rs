@@ -22,23 +22,23 @@ fn a_retiring_worker_waits_for_its_last_request_at_most_the_hang_timeout() {
     let start = life.now;
     let life = life.at_deadline().does(&[Action::Terminate]);
     assert_eq!(life.now - start, 60 * SECOND);
-    life.on(LifecycleEvent::Finished).does(&[]).at_deadline().does(&[Action::Kill(Why::StopTimeout)]);
+    life.on(LifecycleEvent::Finished).does(&[]).at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
 }
 
 #[test]
 fn a_retiring_worker_that_hangs_or_dies_is_not_replaced() {
     let hung = || ready().on(LifecycleEvent::Retire).on(LifecycleEvent::Hung).does(&[Action::Diagnose]);
-    let killed = hung().on(LifecycleEvent::Diagnosed).does(&[Action::Kill(Why::Hung)]);
+    let killed = hung().on(LifecycleEvent::Diagnosed).does(&[Action::Kill(KillReason::Hung)]);
     killed.gets_killed().does(&[]).is(LifecycleState::Stopped);
     hung().dies().does(&[]).is(LifecycleState::Stopped);
     hung()
         .on(LifecycleEvent::Stop)
-        .does(&[Action::Kill(Why::Hung)])
+        .does(&[Action::Kill(KillReason::Hung)])
         .gets_killed()
         .is(LifecycleState::Stopped);
     ready().on(LifecycleEvent::Retire).dies().does(&[]).is(LifecycleState::Stopped);
     let orphan =
-        ready().on(LifecycleEvent::Retire).on(LifecycleEvent::Orphaned).does(&[Action::Kill(Why::Orphaned)]);
+        ready().on(LifecycleEvent::Retire).on(LifecycleEvent::Orphaned).does(&[Action::Kill(KillReason::Orphaned)]);
     orphan.dies().does(&[]).is(LifecycleState::Stopped);
 }
 
@@ -53,7 +53,7 @@ fn a_stop_does_not_wait_for_a_retiring_worker() {
     ready()
         .on(LifecycleEvent::Retire)
         .on(LifecycleEvent::Kill)
-        .does(&[Action::Kill(Why::Ordered)])
+        .does(&[Action::Kill(KillReason::Ordered)])
         .dies()
         .is(LifecycleState::Stopped);
 }
@@ -66,7 +66,7 @@ fn a_worker_that_does_not_serve_retires_by_stopping() {
         .on(LifecycleEvent::Retire)
         .does(&[])
         .at_deadline()
-        .does(&[Action::Kill(Why::Hung)])
+        .does(&[Action::Kill(KillReason::Hung)])
         .gets_killed()
         .does(&[])
         .is(LifecycleState::Stopped);
@@ -117,7 +117,7 @@ fn a_successor_that_requests_crash_is_booted_again_every_time() {
 fn a_successor_that_dies_behind_a_living_parent_is_treated_the_same() {
     let orphaned = |life: Life| {
         let life = life.on(LifecycleEvent::Listening).on(LifecycleEvent::Orphaned);
-        life.does(&[Action::Leave, Action::Kill(Why::Orphaned)])
+        life.does(&[Action::Leave, Action::Kill(KillReason::Orphaned)])
     };
     let killed = DeathReport { killed: true, ..DeathReport::default() };
     let mut life = successor();
@@ -141,7 +141,7 @@ fn a_successor_that_dies_behind_a_living_parent_is_treated_the_same() {
 
 #[test]
 fn a_successor_that_is_not_ready_in_time_or_hangs_has_no_more_chance() {
-    let life = successor().at_deadline().at_deadline().does(&[Action::Kill(Why::StartTimeout)]);
+    let life = successor().at_deadline().at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
     life.gets_killed().does(&[]).is(LifecycleState::Stopped);
     let life = successor()
         .on(LifecycleEvent::Listening)

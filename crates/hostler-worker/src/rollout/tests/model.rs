@@ -108,9 +108,9 @@ impl World {
 
     fn perform(&mut self, action: RolloutAction, taken_over: Option<WorkerTaskId>) {
         match action {
-            RolloutAction::Hire { task, index, role } => {
+            RolloutAction::Start { task, index, role } => {
                 let worker = Worker { is: Is::Booting, role, failed_boots: 0, index };
-                assert!(self.workers.insert(task, worker).is_none(), "{task:?} is hired twice");
+                assert!(self.workers.insert(task, worker).is_none(), "{task:?} is started twice");
             }
             RolloutAction::StepIn(task) => {
                 assert_eq!(self.workers[&task].is, Is::Ready, "{task:?} cannot step in");

@@ -4,7 +4,7 @@ use super::super::spares::{CALM, WINDOW};
 use super::*;
 
 fn spare(task: u64, index: usize) -> RolloutAction {
-    RolloutAction::Hire { task: WorkerTaskId(task), index, role: WorkerRole::Spare }
+    RolloutAction::Start { task: WorkerTaskId(task), index, role: WorkerRole::Spare }
 }
 
 fn steps_in(task: u64) -> RolloutAction {
@@ -90,7 +90,7 @@ fn workers_in_their_first_boot_need_no_spare() {
 
 #[test]
 fn a_spare_of_the_old_generation_stays_until_all_workers_are_new() {
-    let pool = with_spare(1).on(RolloutEvent::Restart).does(&[RolloutAction::Hire {
+    let pool = with_spare(1).on(RolloutEvent::Restart).does(&[RolloutAction::Start {
         task: WorkerTaskId(3),
         index: 1,
         role: WorkerRole::Successor(ReplaceCause::Restart),
@@ -114,7 +114,7 @@ fn the_numbers_of_spares_come_after_those_of_the_workers() {
     let pool = with_spare(1).on(RolloutEvent::Count(2));
     pool.does(&[
         dismissed(2, why),
-        RolloutAction::Hire { task: WorkerTaskId(3), index: 2, role: WorkerRole::Regular },
+        RolloutAction::Start { task: WorkerTaskId(3), index: 2, role: WorkerRole::Regular },
         spare(4, 3),
     ]);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::lifecycle::{Action, DeathReport, Lifecycle, LifecycleEvent, LifecycleState, Standing, Why};
+use crate::lifecycle::{Action, DeathReport, Lifecycle, LifecycleEvent, LifecycleState, Standing, KillReason};
 
 pub type Checked = Result<(), String>;
 
@@ -164,8 +164,8 @@ impl Past {
             Action::Join => self.joined = Some(now),
             Action::Leave | Action::Withdraw => self.joined = None,
             Action::Kill(why) => {
-                self.is_orphan = why == Why::Orphaned;
-                self.seen.hung += u64::from(why == Why::Hung);
+                self.is_orphan = why == KillReason::Orphaned;
+                self.seen.hung += u64::from(why == KillReason::Hung);
             }
             Action::TakeOver => {
                 self.seen.take_overs += 1;

@@ -14,7 +14,7 @@ use super::rules::Past;
 use super::world::{Deploy, World};
 use crate::boot_gate::Turns;
 use crate::leaving::Leaving;
-use crate::lifecycle::{Action, DeathReport, Lifecycle, LifecycleEvent, LifecycleState, Why};
+use crate::lifecycle::{Action, DeathReport, Lifecycle, LifecycleEvent, LifecycleState, KillReason};
 use crate::rollout::{WorkerReport, WorkerTaskId};
 use crate::settings::WorkerSettings;
 use crate::snapshot::{WorkerState, WorkerStatus};
@@ -193,7 +193,7 @@ impl World<'_> {
                 self.with_process(running, |process, now| process.told_to_end(now));
             }
             Action::Kill(why) => {
-                if why != Why::Ordered {
+                if why != KillReason::Ordered {
                     worker.status.last_error = Some(format!("{why:?}"));
                 }
                 self.with_process(running, |process, now| process.killed(now));

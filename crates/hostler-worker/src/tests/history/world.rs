@@ -181,7 +181,7 @@ impl<'a> World<'a> {
         self.plan = plan;
         for action in actions {
             match action {
-                RolloutAction::Hire { task, index, role } => self.hire(task, index, &role),
+                RolloutAction::Start { task, index, role } => self.start_worker(task, index, &role),
                 RolloutAction::StepIn(task) => {
                     self.seen.step_ins += 1;
                     self.order(task, Order::StepIn);
@@ -216,7 +216,7 @@ impl<'a> World<'a> {
         self.order_all(&Order::Adopt(settings));
     }
 
-    fn hire(&mut self, task: WorkerTaskId, index: usize, role: &WorkerRole) {
+    fn start_worker(&mut self, task: WorkerTaskId, index: usize, role: &WorkerRole) {
         let standing = match role {
             WorkerRole::Regular => Standing::Regular,
             WorkerRole::Successor(_) => Standing::Successor,

@@ -18,7 +18,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use hostler_config::{self as config, Invocation, Surroundings};
+use hostler_config::{self as config, Invocation, LoadContext};
 
 use self::found::FoundPool;
 use self::package::NodePackage;
@@ -46,7 +46,7 @@ pub struct Init {
 
 /// Writes the file and shows the next steps; exits with 0. Exits with 1 if there is no app, or the file exists.
 pub fn init(args: &Init) -> ExitCode {
-    match run(args, &Surroundings::of_process()) {
+    match run(args, &LoadContext::of_process()) {
         Ok(said) => print(&said),
         Err(why) => {
             complain(format_args!("hostler init: {why}"));
@@ -55,8 +55,8 @@ pub fn init(args: &Init) -> ExitCode {
     }
 }
 
-fn run(args: &Init, surroundings: &Surroundings) -> Result<String, String> {
-    let folder = surroundings.folder.join(&args.folder);
+fn run(args: &Init, load_context: &LoadContext) -> Result<String, String> {
+    let folder = load_context.folder.join(&args.folder);
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     if !folder.is_dir() {
         return Err(format!("{} is not a folder", folder.display()));
@@ -65,11 +65,11 @@ fn run(args: &Init, surroundings: &Surroundings) -> Result<String, String> {
     let is_here = args.folder == Path::new(".");
     let default = if is_here { PathBuf::from(FILE) } else { args.folder.join(FILE) };
     let target = args.output.clone().unwrap_or(default);
-    let path = surroundings.folder.join(&target);
+    let path = load_context.folder.join(&target);
     if !is_printed && !args.force && path.symlink_metadata().is_ok() {
         return Err(exists(&target));
     }
-    let mut pools = find(&folder, surroundings)?;
+    let mut pools = find(&folder, load_context)?;
     if !is_printed {
         start_elsewhere(&mut pools, &folder, &path);
     }
@@ -81,7 +81,7 @@ fn run(args: &Init, surroundings: &Surroundings) -> Result<String, String> {
         ErrorKind::AlreadyExists => exists(&target),
         _ => format!("{} cannot be written: {error}", target.display()),
     })?;
-    Ok(next_steps(&pools, args, &target, surroundings))
+    Ok(next_steps(&pools, args, &target, load_context))
 }
 
 fn exists(target: &Path) -> String {
@@ -95,16 +95,16 @@ fn write(path: &Path, text: &str, replace: bool) -> std::io::Result<()> {
 }
 
 /// The pools for what is in the folder: PM2's file says most, then a Procfile, then `package.json`.
-fn find(folder: &Path, surroundings: &Surroundings) -> Result<Vec<FoundPool>, String> {
+fn find(folder: &Path, load_context: &LoadContext) -> Result<Vec<FoundPool>, String> {
     let package = NodePackage::read(folder)?;
     if let Some(file) = ecosystem::find(folder) {
-        let apps = ecosystem::apps(&file, &surroundings.environment)?;
+        let apps = ecosystem::apps(&file, &load_context.environment)?;
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let context = pm2::Pm2Context {
             folder,
             file: &name,
-            environment: &surroundings.environment,
-            cores: surroundings.cores,
+            environment: &load_context.environment,
+            cores: load_context.cores,
         };
         let pools = pm2::pools(&apps, &context);
         if pools.is_empty() {
@@ -180,7 +180,7 @@ fn contents(pools: &[FoundPool]) -> String {
     }
 }
 
-fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, surroundings: &Surroundings) -> String {
+fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, load_context: &LoadContext) -> String {
     let mut said = format!("{} {}.\n", target.display(), contents(pools));
     for open in pools.iter().flat_map(|pool| &pool.open) {
         said.push_str(&format!("Look at this: {open}\n"));
@@ -200,7 +200,7 @@ fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, surroundings: &Su
     steps.iter().for_each(|step| said.push_str(&format!("  {step}\n")));
     said.push_str("Then the app is on http://127.0.0.1:8080.\n");
     let invocation =
-        Invocation { file: Some(target.into()), settings: Vec::new(), surroundings: surroundings.clone() };
+        Invocation { file: Some(target.into()), settings: Vec::new(), load_context: load_context.clone() };
     // Before a build, files are missing that the steps above make.
     let is_ready = pools.iter().all(|pool| pool.steps.is_empty());
     if let (true, Err(errors)) = (is_ready, config::load_to_run(&invocation)) {

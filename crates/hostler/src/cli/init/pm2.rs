@@ -32,7 +32,7 @@ const OTHERS: [(&[&str], &str); 7] = [
     (&["uid", "gid", "user", "group"], "Workers run as the user of Hostler."),
 ];
 
-/// What the pools need from the surroundings.
+/// What the pools need from the environment of Hostler.
 pub(super) struct Pm2Context<'a> {
     /// The folder of the ecosystem file.
     pub folder: &'a Path,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use hostler_config::file::File;
-use hostler_config::{self as config, Invocation, Surroundings, reference};
+use hostler_config::{self as config, Invocation, LoadContext, reference};
 use serde_json::Value as Schema;
 use toml::{Table, Value};
 
@@ -234,7 +234,7 @@ fn differences(folder: &Path, key: &str, value: &Value) -> Vec<String> {
 /// What is written, in all; an error or a warning if there is one.
 fn read(folder: &Path, text: &str, flags: &[String], variable: Option<(&str, &str)>) -> Result<File, String> {
     std::fs::write(folder.join("hostler.toml"), text).unwrap();
-    let surroundings = Surroundings {
+    let load_context = LoadContext {
         environment: variable.map(|(name, text)| (name.to_owned(), text.to_owned())).into_iter().collect(),
         folder: folder.into(),
         temp_dir: folder.into(),
@@ -248,7 +248,7 @@ fn read(folder: &Path, text: &str, flags: &[String], variable: Option<(&str, &st
     let words = ["hostler".to_owned(), "start".into()].into_iter().chain(flags.iter().cloned());
     let args = Args::parse_given(words).map_err(|error| error.to_string())?;
     let Command::Start(start) = args.command else { panic!("{args:?}") };
-    let invocation: Invocation = start.invocation(surroundings);
+    let invocation: Invocation = start.invocation(load_context);
     match config::written(&invocation).map_err(|errors| errors.to_string())? {
         (file, warnings) if warnings.is_empty() => Ok(file),
         (_, warnings) => Err(warnings.join("; ")),

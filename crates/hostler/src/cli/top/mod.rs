@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use hostler_config::Surroundings;
+use hostler_config::LoadContext;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -56,12 +56,12 @@ pub fn top(args: &TopArgs) -> ExitCode {
     let name = admin.address().to_string();
     let has_terminal = !args.once && stdin().is_terminal();
     std::thread::spawn(move || ask_each_second(&asked, has_terminal, &sender));
-    let surroundings = Surroundings::of_process();
-    let is_coloured = surroundings.environment.get("NO_COLOR").is_none_or(String::is_empty);
+    let load_context = LoadContext::of_process();
+    let is_coloured = load_context.environment.get("NO_COLOR").is_none_or(String::is_empty);
     if args.once {
         return once(&admin, TopState::new(name, false), &news);
     }
-    let is_dumb = surroundings.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
+    let is_dumb = load_context.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
     if is_dumb || !stdout().is_terminal() {
         let why = if is_dumb { "TERM is \"dumb\"" } else { "standard output is no terminal" };
         return admin.misused(&format!("{why}; `hostler top --once` prints one snapshot as text"));

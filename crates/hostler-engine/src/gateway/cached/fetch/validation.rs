@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    FetchMark, FlightOutcome, Freshness, Kept, Likeness, Moment, NotStored, StoredForm, Vary, compare,
+    FetchMark, FlightOutcome, Freshness, Kept, HeadComparison, Moment, NotStored, StoredForm, Vary, compare,
     confirms, outdated, tags,
 };
 use hostler_coding::{self as coding, Coding};
@@ -71,7 +71,7 @@ impl Fetch {
         let (shared_cache, now) = (&self.caching.shared_cache, Moment::now());
         let (is_page, length) = (stored.head.status == 200, stored.body.len() as u64);
         match compare(&HeadLines(&stored.head.fields), length, &HeadLines(&answer.fields)) {
-            Likeness::Same if is_page => {
+            HeadComparison::Same if is_page => {
                 let fresh = cache::freshened(&stored.head, answer);
                 match self.renewed(exchange, stored, &fresh, (asked, now)) {
                     (entry, Ok(_)) => {
@@ -80,8 +80,8 @@ impl Fetch {
                     (_, Err(_)) => shared_cache.remove(&self.key, stored),
                 }
             }
-            Likeness::Unknown if is_page => {}
-            Likeness::Same | Likeness::Unknown | Likeness::Other => {
+            HeadComparison::Unknown if is_page => {}
+            HeadComparison::Same | HeadComparison::Unknown | HeadComparison::Other => {
                 if let Some(freshness) = outdated(&stored.freshness, now) {
                     shared_cache.exchange(
                         &self.key,

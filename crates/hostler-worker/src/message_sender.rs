@@ -6,9 +6,9 @@ use super::message::ToWorker;
 
 /// Sends messages to the process at the other end of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Speaker(pub(super) mpsc::Sender<ToWorker>);
+pub(super) struct MessageSender(pub(super) mpsc::Sender<ToWorker>);
 
-impl Speaker {
+impl MessageSender {
     /// Returns whether the message is on its way. It may still go unread.
     pub fn tell(&self, message: ToWorker) -> bool {
         self.0.try_send(message).is_ok()

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use super::news::{Wire, WorkerNews};
+use super::news::{NewsSender, WorkerNews};
 use super::port_owner::{TcpListen, listens_of};
 
 /// How often the port that Hostler has set as PORT is tried. A try costs some microseconds.
@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 pub(super) const EXPOSED: &str = " Other machines can reach it: let it listen on 127.0.0.1.";
 
 /// What the watch needs to know about a worker.
-pub(super) struct StrangerWatch {
+pub(super) struct ForeignWatch {
     /// The process group.
     pub group: u32,
     /// The free port that Hostler has set as PORT. A process without the preload that listens there is the app.
@@ -36,7 +36,7 @@ pub(super) struct StrangerWatch {
 }
 
 /// Reports each such port once, until the app is found or the task is dropped.
-pub(super) async fn watch(watched: StrangerWatch, wire: Wire) {
+pub(super) async fn watch(watched: ForeignWatch, news_sender: NewsSender) {
     let (mut told, mut pause) = (HashSet::new(), FIRST_LOOK);
     let mut tried = watched.given;
     loop {
@@ -47,18 +47,18 @@ pub(super) async fn watch(watched: StrangerWatch, wire: Wire) {
             }
         };
         match timeout(pause, accepted).await {
-            // If it is no stranger, it has the preload and is not the app. Then there is nothing more to try.
+            // If it is not foreign, it has the preload and is not the app. Then there is nothing more to try.
             Ok(()) => tried = None,
             Err(_) => pause = LONGEST_PAUSE.min(pause * 2),
         }
         let (group, option) = (watched.group, Arc::clone(&watched.option));
-        let found = spawn_blocking(move || strangers(group, &option)).await.unwrap_or_default();
+        let found = spawn_blocking(move || foreign_processes(group, &option)).await.unwrap_or_default();
         let mut has_app = false;
-        for (listen, stranger) in found {
+        for (listen, foreign_process) in found {
             if told.insert(listen) {
                 let is_given = watched.given.is_some_and(|given| given.port() == listen.port);
                 let owner = is_given.then_some(listen.pid);
-                wire.send(WorkerNews::Stranger { text: stranger.told(listen, owner.is_some()), owner }).await;
+                news_sender.send(WorkerNews::ForeignProcess { text: foreign_process.told(listen, owner.is_some()), owner }).await;
                 has_app |= is_given;
             }
         }
@@ -75,18 +75,18 @@ async fn accepts(port: SocketAddr) {
 }
 
 /// A process without the preload.
-struct Stranger {
+struct ForeignProcess {
     program: String,
     is_node: bool,
 }
 
-fn strangers(group: u32, option: &str) -> Vec<(TcpListen, Stranger)> {
-    let with = |listen: TcpListen| Some((listen, stranger(listen.pid, option)?));
+fn foreign_processes(group: u32, option: &str) -> Vec<(TcpListen, ForeignProcess)> {
+    let with = |listen: TcpListen| Some((listen, foreign_process(listen.pid, option)?));
     listens_of(group).into_iter().filter_map(with).collect()
 }
 
 /// `None` for a process that has the preload, which reports its other ports itself, and for one that has ended.
-fn stranger(pid: u32, option: &str) -> Option<Stranger> {
+fn foreign_process(pid: u32, option: &str) -> Option<ForeignProcess> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let is_node = program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"node"));
     // The environment with which the process was started. What it has changed later is not there.
@@ -98,10 +98,10 @@ fn stranger(pid: u32, option: &str) -> Option<Stranger> {
             .is_some_and(|value| memchr::memmem::find(value, option.as_bytes()).is_some())
     });
     let name = program.file_name().map(Path::new).unwrap_or(&program).display().to_string();
-    (!(is_node && has_option)).then_some(Stranger { program: name, is_node })
+    (!(is_node && has_option)).then_some(ForeignProcess { program: name, is_node })
 }
 
-impl Stranger {
+impl ForeignProcess {
     fn told(&self, listen: TcpListen, is_app: bool) -> String {
         let TcpListen { pid, port, is_open } = listen;
         let place = if is_open { "*" } else { "127.0.0.1" };

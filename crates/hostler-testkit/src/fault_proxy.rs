@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 /// What happens to the server's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meddling {
+pub enum LinkFault {
     /// They arrive unchanged.
     None,
     /// They arrive later by this time.
@@ -23,9 +23,9 @@ pub enum Meddling {
 }
 
 /// A proxy on its own port. Dropping it ends it and all its connections.
-pub struct Meddler {
+pub struct FaultProxy {
     address: SocketAddr,
-    how: watch::Sender<Meddling>,
+    how: watch::Sender<LinkFault>,
     accepting: AbortHandle,
 }
 
@@ -33,38 +33,38 @@ pub struct Meddler {
 ///
 /// # Panics
 /// If there is no free port.
-pub async fn meddler(server: SocketAddr) -> Meddler {
+pub async fn fault_proxy(server: SocketAddr) -> FaultProxy {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (how, told) = watch::channel(Meddling::None);
+    let (how, told) = watch::channel(LinkFault::None);
     let accepting = tokio::spawn(async move {
         let mut connections = tokio::task::JoinSet::new();
         while let Ok((client, _)) = listener.accept().await {
-            connections.spawn(meddle(client, server, told.clone()));
+            connections.spawn(relay_with_fault(client, server, told.clone()));
         }
     });
-    Meddler { address, how, accepting: accepting.abort_handle() }
+    FaultProxy { address, how, accepting: accepting.abort_handle() }
 }
 
-impl Meddler {
+impl FaultProxy {
     /// The address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Changes what happens from now on, on all connections.
-    pub fn set(&self, how: Meddling) {
+    pub fn set(&self, how: LinkFault) {
         self.how.send_replace(how);
     }
 }
 
-impl Drop for Meddler {
+impl Drop for FaultProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-async fn meddle(client: TcpStream, server: SocketAddr, told: watch::Receiver<Meddling>) {
+async fn relay_with_fault(client: TcpStream, server: SocketAddr, told: watch::Receiver<LinkFault>) {
     let Ok(server) = TcpStream::connect(server).await else { return };
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -75,11 +75,11 @@ async fn meddle(client: TcpStream, server: SocketAddr, told: watch::Receiver<Med
             let count = from_server.read(&mut piece).await?;
             let how = *told.borrow();
             match how {
-                Meddling::None => {}
+                LinkFault::None => {}
                 // Answers to later requests wait too, as they do at a slow server.
-                Meddling::Late(pause) => drop(timeout(pause, std::future::pending::<()>()).await),
-                Meddling::Mute => continue,
-                Meddling::Garbled => piece[..count].iter_mut().for_each(garble),
+                LinkFault::Late(pause) => drop(timeout(pause, std::future::pending::<()>()).await),
+                LinkFault::Mute => continue,
+                LinkFault::Garbled => piece[..count].iter_mut().for_each(garble),
             }
             if count == 0 {
                 return Ok::<_, std::io::Error>(());
