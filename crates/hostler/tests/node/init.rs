@@ -150,6 +150,16 @@ async fn the_command_comes_from_scripts_then_main_and_bin_then_a_server_file() {
             "../node_modules/.bin/tsx src/x.ts",
         ),
         (r#""scripts": { "start": "bun run src/x.ts" }"#, "src/x.ts", "bun run src/x.ts"),
+        (
+            r#""scripts": { "start": "dotenv -e .env -- tsx src/x.ts" }, "dependencies": { "tsx": "4" }"#,
+            "",
+            "npm start",
+        ),
+        (
+            r#""scripts": { "start": "npm run serve", "serve": "npx env-cmd tsx src/x.ts" }"#,
+            "node_modules/.bin/tsx",
+            "npm start",
+        ),
         (r#""main": "lib/main.js""#, "lib/main.js", "node lib/main.js"),
         (r#""main": "index.js", "bin": { "shop": "cli.js" }"#, "cli.js", "node cli.js"),
         (r#""main": "index.js""#, "app.mjs", "node app.mjs"),
@@ -245,6 +255,28 @@ async fn each_framework_has_its_own_server_and_files() {
             compress = true"#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn the_start_script_of_a_next_app_keeps_its_variables_and_its_server() {
+    let cases = [
+        (
+            "NODE_OPTIONS=--max-old-space-size=4096 next start -p 3001 --keepAliveTimeout 70000",
+            "node_modules/.bin/next start --keepAliveTimeout 70000 NODE_OPTIONS = \"--max-old-space-size=4096\"",
+        ),
+        ("yarn next start -H 0.0.0.0", "node_modules/.bin/next start"),
+        ("dotenv -e ../../.env -- next start -p 3001", "npm start"),
+        ("tsx server.ts", "node_modules/.bin/tsx server.ts"),
+        ("cross-env A=b node server.js", "node server.js A = \"b\""),
+        ("next build && next start -p $PORT", "node_modules/.bin/next start"),
+        ("A=b next dev", "node_modules/.bin/next start"),
+        ("vercel start --debug", "node_modules/.bin/next start"),
+    ];
+    for (script, expected) in cases {
+        let dependencies = r#""dependencies": { "next": "16", "tsx": "4", "dotenv-cli": "8" }"#;
+        let package = package(&format!(r#""scripts": {{ "start": "{script}" }}, {dependencies}"#));
+        assert_eq!(command(&[("package.json", &package)]).await, expected, "{script}");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use super::config_text::{ConfigText, TextSetting};
 use super::found::FoundFiles;
 use super::package::NodePackage;
 use super::recognised::{HASHED, Recognised};
+use super::script_line::ScriptLine;
 
 /// The files whose code sees requests before the app.
 const MIDDLEWARE: [&str; 8] = [
@@ -59,23 +60,33 @@ pub(super) fn next(package: &NodePackage) -> Option<Recognised> {
     }
 }
 
-/// `next start`, or the server that the `start` script names.
+/// `next start` with the variables and options of the `start` script, or the server that the script starts.
 fn start(package: &NodePackage, build: &str) -> Recognised {
-    let mut command = package.program("next");
-    command.push("start".into());
+    let built = format!("{build}/BUILD_ID");
+    let what = "a Next.js app";
+    let script = package.script("start").and_then(ScriptLine::read);
+    if script.is_some_and(|line| package.starts_another(&line)) {
+        return Recognised::app(what, package.manager.run("start"), &built);
+    }
     let line = package.unwrapped("start").unwrap_or_default();
-    let script = line.words;
-    let is_own_server = script.first().is_some_and(|program| program == "node");
-    if is_own_server {
-        let what = "a Next.js app with a server of its own";
-        let mut found = Recognised::app(what, script, &format!("{build}/BUILD_ID"));
+    let mut words = line.words.iter().skip_while(|word| ["yarn", "pnpm"].contains(&word.as_str()));
+    let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or_default());
+    if ["node", "tsx", "ts-node"].contains(&program) {
+        let mut found = Recognised::app("a Next.js app with a server of its own", line.words, &built);
         found.pool.env = line.env;
         return found;
     }
+    let mut command = package.program("next");
+    command.push("start".into());
+    // Any other script, such as `next dev`, says nothing about production.
+    if program != "next" || words.next().is_none_or(|word| word != "start") {
+        return Recognised::app(what, command, &built);
+    }
     // Options of the script stay, except those about the address, which Hostler gives.
-    let options = script.iter().skip_while(|word| *word != "start").skip(1).cloned();
-    command.extend(without_address(options));
-    Recognised::app("a Next.js app", command, &format!("{build}/BUILD_ID"))
+    command.extend(without_address(words.cloned()));
+    let mut found = Recognised::app(what, command, &built);
+    found.pool.env = line.env;
+    found
 }
 
 fn without_address(options: impl Iterator<Item = String>) -> Vec<String> {

@@ -86,7 +86,9 @@ fn start(package: &NodePackage, pool: &mut FoundPool) {
             }
             None => {
                 pool.command = package.manager.run(script);
-                pool.found.push(format!("The script \"{script}\" needs a shell: {text}"));
+                pool.found.push(format!(
+                    "The script \"{script}\" needs a shell, or programs of dependencies in PATH: {text}"
+                ));
             }
         }
         let before = format!("pre{script}");

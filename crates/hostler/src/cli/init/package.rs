@@ -170,9 +170,27 @@ impl NodePackage {
         yarn.into_iter().chain(["node".to_owned(), file.to_owned()]).collect()
     }
 
-    /// What a script runs, without the package manager in between. `None` if it needs a shell.
+    /// What a script runs, without the package manager in between. `None` if it needs a shell, or the package manager.
     pub fn unwrapped(&self, script: &str) -> Option<ScriptLine> {
-        self.follow(ScriptLine::read(self.script(script)?)?, DEEPEST)
+        self.of_script(script, DEEPEST)
+    }
+
+    fn of_script(&self, script: &str, depth: usize) -> Option<ScriptLine> {
+        let line = ScriptLine::read(self.script(script)?)?;
+        if self.starts_another(&line) { None } else { self.follow(line, depth) }
+    }
+
+    /// Whether the program starts one of a dependency, as in `dotenv -- next start`. It finds that only in the PATH that the package
+    /// manager makes.
+    pub fn starts_another(&self, line: &ScriptLine) -> bool {
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        let rest: &[&str] = match words[..] {
+            ["npx" | "bunx", _, ref rest @ ..] | ["npm" | "yarn" | "pnpm", "exec", _, ref rest @ ..] => rest,
+            ["node" | "npm" | "yarn" | "pnpm" | "bun", ..] | [] => &[],
+            [_, ref rest @ ..] => rest,
+        };
+        let is_name = |word: &str| !word.is_empty() && !word.starts_with(['-', '.']);
+        !self.is_plug_and_play() && rest.iter().copied().any(|word| is_name(word) && self.brings(word))
     }
 
     /// What a command line runs, without the package manager in between.
@@ -186,8 +204,7 @@ impl NodePackage {
             _ => None,
         };
         if let Some(script) = script {
-            let depth = depth.checked_sub(1)?;
-            let inner = self.follow(ScriptLine::read(self.script(script)?)?, depth)?;
+            let inner = self.of_script(script, depth.checked_sub(1)?)?;
             line.env.extend(inner.env);
             return Some(ScriptLine { env: line.env, words: inner.words });
         }
