@@ -160,6 +160,16 @@ async fn the_command_comes_from_scripts_then_main_and_bin_then_a_server_file() {
             "node_modules/.bin/tsx",
             "npm start",
         ),
+        (
+            r#""scripts": { "start": "pm2-runtime start dist/x.js -i max --name api -- --port 80" }"#,
+            "",
+            "node dist/x.js --port 80",
+        ),
+        (
+            r#""scripts": { "start": "pm2 start ecosystem.config.js" }, "dependencies": { "pm2": "7" }"#,
+            "",
+            "node_modules/.bin/pm2 start ecosystem.config.js",
+        ),
         (r#""main": "lib/main.js""#, "lib/main.js", "node lib/main.js"),
         (r#""main": "index.js", "bin": { "shop": "cli.js" }"#, "cli.js", "node cli.js"),
         (r#""main": "index.js""#, "app.mjs", "node app.mjs"),

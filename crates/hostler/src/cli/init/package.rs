@@ -186,7 +186,7 @@ impl NodePackage {
         let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
         let rest: &[&str] = match words[..] {
             ["npx" | "bunx", _, ref rest @ ..] | ["npm" | "yarn" | "pnpm", "exec", _, ref rest @ ..] => rest,
-            ["node" | "npm" | "yarn" | "pnpm" | "bun", ..] | [] => &[],
+            ["pm2" | "pm2-runtime" | "node" | "npm" | "yarn" | "pnpm" | "bun", ..] | [] => &[],
             [_, ref rest @ ..] => rest,
         };
         let is_name = |word: &str| !word.is_empty() && !word.starts_with(['-', '.']);
@@ -207,6 +207,14 @@ impl NodePackage {
             let inner = self.of_script(script, depth.checked_sub(1)?)?;
             line.env.extend(inner.env);
             return Some(ScriptLine { env: line.env, words: inner.words });
+        }
+        let of_pm2 = match words[..] {
+            ["pm2" | "pm2-runtime", ref rest @ ..] => script_of_pm2(rest),
+            _ => None,
+        };
+        if let Some((file, arguments)) = of_pm2 {
+            line.words = joined(self.node(file), arguments);
+            return Some(line);
         }
         line.words = match words[..] {
             ["npx" | "bunx", name, ref rest @ ..] if !name.starts_with('-') => self.with(name, rest),
@@ -247,6 +255,24 @@ impl NodePackage {
                 || self.has(program)
                 || (self.is_plug_and_play() && program != "node"))
     }
+}
+
+/// The file and its arguments in `[start] server.js [options] [-- arguments]`. `None` for another program, such as `npm`, and with options
+/// for Node.
+fn script_of_pm2<'a, 'b>(words: &'b [&'a str]) -> Option<(&'a str, &'b [&'a str])> {
+    let words = if let ["start", rest @ ..] = words { rest } else { words };
+    let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let options = &words[..end];
+    let is_script = |word: &str| {
+        let is_file = [".js", ".cjs", ".mjs"].iter().any(|ending| word.ends_with(ending));
+        is_file && !word.starts_with('-') && !word.contains(".config.")
+    };
+    let for_node = |word: &str| ["--node-args", "--interpreter"].iter().any(|name| word.starts_with(name));
+    if options.iter().any(|word| for_node(word)) {
+        return None;
+    }
+    let file = options.iter().find(|word| is_script(word))?;
+    Some((*file, words.get(end + 1..).unwrap_or_default()))
 }
 
 fn joined(mut command: Vec<String>, rest: &[&str]) -> Vec<String> {
