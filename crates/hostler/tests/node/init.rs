@@ -290,6 +290,45 @@ async fn the_start_script_of_a_next_app_keeps_its_variables_and_its_server() {
 }
 
 #[tokio::test]
+async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_options() {
+    let kit = "import adapter from '@sveltejs/adapter-node'";
+    let cases = [
+        (
+            "nuxt",
+            "x",
+            "node --env-file=.env .output/server/index.mjs",
+            "node --env-file=.env .output/server/index.mjs",
+        ),
+        ("nuxt", "x", "A=b nuxt preview", "node .output/server/index.mjs"),
+        ("@sveltejs/kit", kit, "node -r dotenv/config ./build/", "node -r dotenv/config ./build/"),
+        (
+            "@react-router/serve",
+            "x",
+            "NODE_OPTIONS=--import=./instrument.mjs react-router-serve ./build/server/index.js",
+            "node_modules/.bin/react-router-serve ./build/server/index.js NODE_OPTIONS = \"--import=./instrument.mjs\"",
+        ),
+        (
+            "@nestjs/core",
+            "x",
+            "node --enable-source-maps dist/main.js",
+            "node --enable-source-maps dist/main.js",
+        ),
+    ];
+    for (dependency, config, script, expected) in cases {
+        let rest =
+            format!(r#""scripts": {{ "start": "{script}" }}, "dependencies": {{ "{dependency}": "1" }}"#);
+        let files = [
+            ("package.json", package(&rest)),
+            ("svelte.config.js", config.to_owned()),
+            ("node_modules/.bin/react-router-serve", "x".to_owned()),
+        ];
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let written = command(&files).await;
+        assert_eq!(written.split(" ADDRESS").next().unwrap(), expected, "{dependency}: {script}");
+    }
+}
+
+#[tokio::test]
 async fn init_replaces_a_file_only_by_force() {
     let files = [("server.js", SERVER), ("hostler.toml", "mine")];
     let (folder, output) = init(&files, &[]).await;

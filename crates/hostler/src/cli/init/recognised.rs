@@ -1,6 +1,7 @@
 //! What is known of an app by its framework. Does not know how frameworks are recognised.
 
 use super::found::{FoundFiles, FoundPool};
+use super::package::NodePackage;
 
 /// What a framework says about its app.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +36,34 @@ impl Recognised {
         self
     }
 
+    /// With the variables and options of the script that starts the same server, such as `NODE_OPTIONS=... node build`.
+    pub fn as_script(mut self, package: &NodePackage) -> Self {
+        let (Some(server), Some(built)) = (self.pool.command.last(), &self.built) else { return self };
+        // The file of the build, or its folder. The last word of `next start` is neither.
+        if !built.starts_with(bare(server)) {
+            return self;
+        }
+        let is_server = |word: &String| [bare(server), built.as_str()].contains(&bare(word));
+        let scripts = ["start:prod", "start:production", "start"];
+        let line = scripts.iter().filter_map(|script| package.unwrapped(script)).find(|line| {
+            line.words.first() == self.pool.command.first() && line.words.iter().any(is_server)
+        });
+        if let Some(line) = line {
+            self.pool.command = line.words;
+            self.pool.env.extend(line.env);
+        }
+        self
+    }
+
     pub fn open(mut self, question: impl Into<String>) -> Self {
         self.pool.open.push(question.into());
         self
     }
+}
+
+/// A path without what does not change its meaning: `build` of `./build/`.
+fn bare(path: &str) -> &str {
+    path.trim_start_matches("./").trim_end_matches('/')
 }
 
 /// The comment above routes with files of a build.
