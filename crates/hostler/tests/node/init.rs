@@ -131,6 +131,11 @@ async fn the_command_comes_from_scripts_then_main_and_bin_then_a_server_file() {
             "node app.js A = \"b\", PORT = \"80\"",
         ),
         (r#""scripts": { "start": "npm run serve", "serve": "nodemon app.js" }"#, "", "node app.js"),
+        (
+            r#""scripts": { "start": "nodemon src/x.ts" }, "dependencies": { "nodemon": "3" }"#,
+            "",
+            "node_modules/.bin/nodemon src/x.ts",
+        ),
         (r#""scripts": { "start": "npm run build && node ." }"#, "", "npm start"),
         (r#""scripts": { "start": "npm run build && node ." }"#, "pnpm-lock.yaml", "pnpm start"),
         (r#""scripts": { "start": "a && b" }, "packageManager": "yarn@4.1.0""#, "", "yarn start"),
@@ -346,10 +351,14 @@ async fn init_replaces_a_file_only_by_force() {
 #[tokio::test]
 async fn init_names_what_is_wrong_with_a_folder() {
     let workspace = r#"{ "workspaces": ["apps/*"] }"#;
+    let turbo = r#"{ "workspaces": ["apps/*"], "scripts": { "start": "turbo run start" } }"#;
+    let all = r#"{ "workspaces": ["apps/*"], "scripts": { "start": "npm start --workspaces" } }"#;
     for (name, text, argument, expected) in [
         ("README.md", "", ".", "has no app that init knows"),
         ("package.json", "{", ".", "package.json is not valid JSON"),
         ("package.json", workspace, ".", "is a workspace without a start script"),
+        ("package.json", turbo, ".", "is a workspace without a start script of its own"),
+        ("package.json", all, ".", "is a workspace without a start script of its own"),
         ("server.js", SERVER, "nowhere", "nowhere: No such file"),
         ("server.js", SERVER, "server.js", "server.js is not a folder"),
     ] {

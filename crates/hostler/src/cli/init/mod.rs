@@ -123,9 +123,10 @@ fn find(folder: &Path, load_context: &LoadContext) -> Result<Vec<FoundPool>, Str
         return pool.map(|pool| vec![pool]).ok_or_else(|| nothing(folder));
     };
     let pool = node_app::of_package(&package);
-    if package.is_workspace() && package.script("start").is_none() && !pool.open.is_empty() {
+    let is_root = package.script("start").is_none() && !pool.open.is_empty() || package.starts_workspace();
+    if package.is_workspace() && is_root {
         return Err(format!(
-            "{} is a workspace without a start script; name the folder of one app: hostler init apps/web",
+            "{} is a workspace without a start script of its own; name the folder of one app: hostler init apps/web",
             folder.display()
         ));
     }

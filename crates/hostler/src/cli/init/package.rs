@@ -136,6 +136,17 @@ impl NodePackage {
         !self.written.workspaces.is_null() || self.folder.join("pnpm-workspace.yaml").is_file()
     }
 
+    /// Whether the `start` script starts apps in other folders, as `turbo run start` does.
+    pub fn starts_workspace(&self) -> bool {
+        let words: Vec<&str> = self.script("start").unwrap_or_default().split_whitespace().collect();
+        match words[..] {
+            ["turbo" | "lerna", ..] | ["npx" | "npm" | "pnpm" | "yarn", "turbo" | "lerna", ..] => true,
+            ["pnpm", "-r" | "--recursive", ..] | ["yarn", "workspaces", ..] => true,
+            ["npm", ref rest @ ..] => rest.iter().any(|word| ["-ws", "--workspaces"].contains(word)),
+            _ => false,
+        }
+    }
+
     pub fn is_there(&self, path: &str) -> bool {
         self.folder.join(path).exists()
     }
@@ -222,7 +233,9 @@ impl NodePackage {
                 self.with(name, rest)
             }
             // For development only: it restarts the app when a file changes.
-            ["nodemon" | "node-dev" | "supervisor", file, ref rest @ ..] if !file.starts_with('-') => {
+            ["nodemon" | "node-dev" | "supervisor", file, ref rest @ ..]
+                if !file.starts_with('-') && !file.ends_with(".ts") =>
+            {
                 joined(self.node(file), rest)
             }
             ["node", ref rest @ ..] => {
