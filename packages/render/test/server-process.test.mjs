@@ -97,6 +97,21 @@ test('a plugin whose initialize fails ends the process with 1 and says why', asy
   assert.match(Buffer.concat(output).toString(), /^error: cannot start: Error: not today/);
 });
 
+test('plugins get the configuration with Hypernova\'s defaults, and null if the process ends without an error', async () => {
+  const plugin = `{
+    initialize: (config) => { console.log(JSON.stringify(config)); process.kill(process.pid, 'SIGTERM'); },
+    shutDown: (config, error) => console.log('shutDown', config.endpoint, error),
+  }`;
+  const code = `require('@hostler/render/server')({ getComponent() {}, host: '127.0.0.1', listenArgs: [0], plugins: [${plugin}] })`;
+  const child = spawn(process.execPath, ['-e', code], { cwd: fileURLToPath(new URL('.', import.meta.url)) });
+  const [output, [exit]] = await Promise.all([child.stdout.toArray(), once(child, 'exit')]);
+  const lines = Buffer.concat(output).toString().split('\n');
+  const set = { bodyParser: { limit: 1_024_000 }, devMode: false, endpoint: '/batch', files: [], logger: {}, plugins: [{}], port: 8080, host: '127.0.0.1' };
+  assert.deepEqual(JSON.parse(lines.find((line) => line.startsWith('{'))), { ...set, listenArgs: [0] });
+  assert.ok(lines.includes('shutDown /batch null'), lines.join('\n'));
+  assert.equal(exit, 0);
+});
+
 test('an invalid Express application is refused, and options that need one report it', () => {
   const getComponent = () => undefined;
   const message = '`createApplication` must return a valid express instance with `use`, `post`, and `listen` methods';

@@ -10,6 +10,8 @@ export type OnServer<App extends Application = Application> = (app: App, process
 
 /** How long running requests may take after the process was told to stop, in milliseconds. */
 const FAREWELL = 30_000;
+/** Plugins find these in the configuration where the application has set nothing, as in Hypernova. */
+const DEFAULTS = { bodyParser: { limit: 1_024_000 }, devMode: false, endpoint: '/batch', files: [], logger: {}, plugins: [], port: 8080, host: '0.0.0.0' };
 const EXPRESS_ONLY = ['use', 'post', 'get', 'put', 'delete', 'all', 'set', 'enable', 'disable', 'engine', 'route'];
 
 /** Starts the server and returns the application, as Hypernova does. */
@@ -24,7 +26,9 @@ export function hypernova<App extends Application = Application>(config: Config<
   onServer?.(app, process);
   if (config.createApplication) app.post(parts.endpoint, parts.render);
 
-  const service = new Service(config, parts);
+  const whole: Config = { ...DEFAULTS, ...config };
+  whole.listenArgs ??= [whole.port ?? DEFAULTS.port, whole.host ?? DEFAULTS.host];
+  const service = new Service(whole, parts);
   catchStrayErrors({
     late: (owner, error) => log.error(`uncaught, from ${owner.label}: ${lines(error)}`),
     unknown: (error) => {
@@ -60,8 +64,7 @@ class Service {
   async start(app: Application): Promise<void> {
     await this.#parts.plugins.tell('initialize', () => [this.#config]);
     if (this.#stopping) return;
-    const { port = 8080, host = '0.0.0.0', listenArgs } = this.#config;
-    const args = (listenArgs ?? [port, host]) as never[];
+    const args = this.#config.listenArgs as never[];
     const server = app.listen(...args) as Server;
     this.#server = server;
     server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => this.#follow(response));
@@ -70,7 +73,7 @@ class Service {
   }
 
   /** Finishes running requests, tells the plugins, and ends the process. */
-  async stop(code: number, error?: unknown): Promise<void> {
+  async stop(code: number, error: unknown = null): Promise<void> {
     if (this.#stopping) return;
     this.#stopping = true;
     setTimeout(() => process.exit(code), FAREWELL).unref();
