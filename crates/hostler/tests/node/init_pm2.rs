@@ -125,7 +125,7 @@ async fn names_and_values_of_all_kinds_give_a_file_that_loads() {
     let hostile = r#"module.exports = { apps: [
         { name: 'a"b\n[x]\u0007ä', script: 'server.js', args: ['a b', 'c"d', "e'f", ''], env: { 'A-b.c': 'x"y\n', HOSTLER_POOL: 'x', 'D': '' } },
         { name: '---', script: 'server.js', instances: '3\n', max_memory_restart: '300M\n', kill_timeout: 0 },
-        { name: '---', script: 'server.js', instances: -1000, max_memory_restart: 'much', kill_timeout: 99999999 },
+        { name: '---', script: 'server.js', args: ['$HOME', '&', '<b>'], instances: -1000, max_memory_restart: 'much', kill_timeout: 99999999 },
         { name: 'A_B', script: 'server.js' }, { name: 'a-b', script: 'server.js', instances: 1e9 },
     ] }"#;
     let (folder, output) = init(&[("ecosystem.config.js", hostile), ("server.js", SERVER)], &[]).await;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use hostler_config::SHELL_OPERATORS;
+
 use super::found::{FoundFiles, FoundPool};
 
 /// The widest comment.
@@ -82,9 +84,13 @@ fn pool_section(text: &mut String, pool: &FoundPool, name: &str) {
     pool.found.iter().for_each(|found| comment(text, &format!("Found: {found}")));
     pool.open.iter().for_each(|open| comment(text, &format!("Look at this: {open}")));
     let _ = writeln!(text, "[pools.{name}]");
-    // A string is split by the rules of a shell, so an argument with a space or a quote is easier to read in a list.
-    let is_plain =
-        |word: &String| !word.is_empty() && !word.contains([' ', '\'', '"', '\\', '#', '\n', '\t']);
+    // A string is split by the rules of a shell, so an argument with a space or a quote is easier to read in a list. Operators of a
+    // shell are refused in a string.
+    let is_plain = |word: &String| {
+        !word.is_empty()
+            && !word.contains([' ', '\'', '"', '\\', '#', '\n', '\t'])
+            && !word.contains(SHELL_OPERATORS)
+    };
     match pool.command.iter().all(is_plain) {
         true => line(text, &format!("command = {}", quoted(&pool.command.join(" "))), ""),
         false => {
