@@ -162,9 +162,7 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     words.extend(list(app, &["args"]));
     let line = ScriptLine { env: BTreeMap::new(), words };
     let line = package.and_then(|package| package.follow(line.clone(), 5)).unwrap_or(line);
-    for (name, value) in line.env {
-        pool.env.entry(name).or_insert(value);
-    }
+    pool.env.extend(line.env);
     pool.command = line.words;
     pool.consider_runtime();
 }
