@@ -131,11 +131,6 @@ async fn the_command_comes_from_scripts_then_main_and_bin_then_a_server_file() {
             "node app.js A = \"b\", PORT = \"80\"",
         ),
         (r#""scripts": { "start": "npm run serve", "serve": "nodemon app.js" }"#, "", "node app.js"),
-        (
-            r#""scripts": { "start": "nodemon src/x.ts" }, "dependencies": { "nodemon": "3" }"#,
-            "",
-            "node_modules/.bin/nodemon src/x.ts",
-        ),
         (r#""scripts": { "start": "npm run build && node ." }"#, "", "npm start"),
         (r#""scripts": { "start": "npm run build && node ." }"#, "pnpm-lock.yaml", "pnpm start"),
         (r#""scripts": { "start": "a && b" }, "packageManager": "yarn@4.1.0""#, "", "yarn start"),
@@ -155,26 +150,6 @@ async fn the_command_comes_from_scripts_then_main_and_bin_then_a_server_file() {
             "../node_modules/.bin/tsx src/x.ts",
         ),
         (r#""scripts": { "start": "bun run src/x.ts" }"#, "src/x.ts", "bun run src/x.ts"),
-        (
-            r#""scripts": { "start": "dotenv -e .env -- tsx src/x.ts" }, "dependencies": { "tsx": "4" }"#,
-            "",
-            "npm start",
-        ),
-        (
-            r#""scripts": { "start": "npm run serve", "serve": "npx env-cmd tsx src/x.ts" }"#,
-            "node_modules/.bin/tsx",
-            "npm start",
-        ),
-        (
-            r#""scripts": { "start": "pm2-runtime start dist/x.js -i max --name api -- --port 80" }"#,
-            "",
-            "node dist/x.js --port 80",
-        ),
-        (
-            r#""scripts": { "start": "pm2 start ecosystem.config.js" }, "dependencies": { "pm2": "7" }"#,
-            "",
-            "node_modules/.bin/pm2 start ecosystem.config.js",
-        ),
         (r#""main": "lib/main.js""#, "lib/main.js", "node lib/main.js"),
         (r#""main": "index.js", "bin": { "shop": "cli.js" }"#, "cli.js", "node cli.js"),
         (r#""main": "index.js""#, "app.mjs", "node app.mjs"),
@@ -270,67 +245,6 @@ async fn each_framework_has_its_own_server_and_files() {
             compress = true"#]],
     )
     .await;
-}
-
-#[tokio::test]
-async fn the_start_script_of_a_next_app_keeps_its_variables_and_its_server() {
-    let cases = [
-        (
-            "NODE_OPTIONS=--max-old-space-size=4096 next start -p 3001 --keepAliveTimeout 70000",
-            "node_modules/.bin/next start --keepAliveTimeout 70000 NODE_OPTIONS = \"--max-old-space-size=4096\"",
-        ),
-        ("yarn next start -H 0.0.0.0", "node_modules/.bin/next start"),
-        ("dotenv -e ../../.env -- next start -p 3001", "npm start"),
-        ("tsx server.ts", "node_modules/.bin/tsx server.ts"),
-        ("cross-env A=b node server.js", "node server.js A = \"b\""),
-        ("next build && next start -p $PORT", "node_modules/.bin/next start"),
-        ("A=b next dev", "node_modules/.bin/next start"),
-        ("vercel start --debug", "node_modules/.bin/next start"),
-    ];
-    for (script, expected) in cases {
-        let dependencies = r#""dependencies": { "next": "16", "tsx": "4", "dotenv-cli": "8" }"#;
-        let package = package(&format!(r#""scripts": {{ "start": "{script}" }}, {dependencies}"#));
-        assert_eq!(command(&[("package.json", &package)]).await, expected, "{script}");
-    }
-}
-
-#[tokio::test]
-async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_options() {
-    let kit = "import adapter from '@sveltejs/adapter-node'";
-    let cases = [
-        (
-            "nuxt",
-            "x",
-            "node --env-file=.env .output/server/index.mjs",
-            "node --env-file=.env .output/server/index.mjs",
-        ),
-        ("nuxt", "x", "A=b nuxt preview", "node .output/server/index.mjs"),
-        ("@sveltejs/kit", kit, "node -r dotenv/config ./build/", "node -r dotenv/config ./build/"),
-        (
-            "@react-router/serve",
-            "x",
-            "NODE_OPTIONS=--import=./instrument.mjs react-router-serve ./build/server/index.js",
-            "node_modules/.bin/react-router-serve ./build/server/index.js NODE_OPTIONS = \"--import=./instrument.mjs\"",
-        ),
-        (
-            "@nestjs/core",
-            "x",
-            "node --enable-source-maps dist/main.js",
-            "node --enable-source-maps dist/main.js",
-        ),
-    ];
-    for (dependency, config, script, expected) in cases {
-        let rest =
-            format!(r#""scripts": {{ "start": "{script}" }}, "dependencies": {{ "{dependency}": "1" }}"#);
-        let files = [
-            ("package.json", package(&rest)),
-            ("svelte.config.js", config.to_owned()),
-            ("node_modules/.bin/react-router-serve", "x".to_owned()),
-        ];
-        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-        let written = command(&files).await;
-        assert_eq!(written.split(" ADDRESS").next().unwrap(), expected, "{dependency}: {script}");
-    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ mod helpers;
 mod inherited;
 mod init;
 mod init_pm2;
+mod init_scripts;
 mod inspecting;
 mod keys;
 mod ledger;

@@ -1,0 +1,101 @@
+//! `hostler init` and the scripts of `package.json`: which program they run, and what they give to it.
+
+use super::init::{command, package};
+
+#[tokio::test]
+async fn the_command_is_what_a_script_runs_or_npm_start_where_only_npm_can_run_it() {
+    let cases = [
+        (
+            r#""scripts": { "start": "nodemon src/x.ts" }, "dependencies": { "nodemon": "3" }"#,
+            "",
+            "node_modules/.bin/nodemon src/x.ts",
+        ),
+        (
+            r#""scripts": { "start": "dotenv -e .env -- tsx src/x.ts" }, "dependencies": { "tsx": "4" }"#,
+            "",
+            "npm start",
+        ),
+        (
+            r#""scripts": { "start": "npm run serve", "serve": "npx env-cmd tsx src/x.ts" }"#,
+            "node_modules/.bin/tsx",
+            "npm start",
+        ),
+        (
+            r#""scripts": { "start": "pm2-runtime start dist/x.js -i max --name api -- --port 80" }"#,
+            "",
+            "node dist/x.js --port 80",
+        ),
+        (
+            r#""scripts": { "start": "pm2 start ecosystem.config.js" }, "dependencies": { "pm2": "7" }"#,
+            "",
+            "node_modules/.bin/pm2 start ecosystem.config.js",
+        ),
+    ];
+    for (rest, other, expected) in cases {
+        let package = package(rest);
+        let files = [("package.json", package.as_str()), (other, "x")];
+        let files = if other.is_empty() { &files[..1] } else { &files[..] };
+        assert_eq!(command(files).await, expected, "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn the_start_script_of_a_next_app_keeps_its_variables_and_its_server() {
+    let cases = [
+        (
+            "NODE_OPTIONS=--max-old-space-size=4096 next start -p 3001 --keepAliveTimeout 70000",
+            "node_modules/.bin/next start --keepAliveTimeout 70000 NODE_OPTIONS = \"--max-old-space-size=4096\"",
+        ),
+        ("yarn next start -H 0.0.0.0", "node_modules/.bin/next start"),
+        ("dotenv -e ../../.env -- next start -p 3001", "npm start"),
+        ("tsx server.ts", "node_modules/.bin/tsx server.ts"),
+        ("cross-env A=b node server.js", "node server.js A = \"b\""),
+        ("next build && next start -p $PORT", "node_modules/.bin/next start"),
+        ("A=b next dev", "node_modules/.bin/next start"),
+        ("vercel start --debug", "node_modules/.bin/next start"),
+    ];
+    for (script, expected) in cases {
+        let dependencies = r#""dependencies": { "next": "16", "tsx": "4", "dotenv-cli": "8" }"#;
+        let package = package(&format!(r#""scripts": {{ "start": "{script}" }}, {dependencies}"#));
+        assert_eq!(command(&[("package.json", &package)]).await, expected, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_options() {
+    let kit = "import adapter from '@sveltejs/adapter-node'";
+    let cases = [
+        (
+            "nuxt",
+            "x",
+            "node --env-file=.env .output/server/index.mjs",
+            "node --env-file=.env .output/server/index.mjs",
+        ),
+        ("nuxt", "x", "A=b nuxt preview", "node .output/server/index.mjs"),
+        ("@sveltejs/kit", kit, "node -r dotenv/config ./build/", "node -r dotenv/config ./build/"),
+        (
+            "@react-router/serve",
+            "x",
+            "NODE_OPTIONS=--import=./instrument.mjs react-router-serve ./build/server/index.js",
+            "node_modules/.bin/react-router-serve ./build/server/index.js NODE_OPTIONS = \"--import=./instrument.mjs\"",
+        ),
+        (
+            "@nestjs/core",
+            "x",
+            "node --enable-source-maps dist/main.js",
+            "node --enable-source-maps dist/main.js",
+        ),
+    ];
+    for (dependency, config, script, expected) in cases {
+        let rest =
+            format!(r#""scripts": {{ "start": "{script}" }}, "dependencies": {{ "{dependency}": "1" }}"#);
+        let files = [
+            ("package.json", package(&rest)),
+            ("svelte.config.js", config.to_owned()),
+            ("node_modules/.bin/react-router-serve", "x".to_owned()),
+        ];
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let written = command(&files).await;
+        assert_eq!(written.split(" ADDRESS").next().unwrap(), expected, "{dependency}: {script}");
+    }
+}
