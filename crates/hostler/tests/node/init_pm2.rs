@@ -104,6 +104,16 @@ async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem
 }
 
 #[tokio::test]
+async fn options_of_node_have_three_names() {
+    for name in ["node_args", "interpreter_args", "interpreterArgs"] {
+        let app = format!("{{ name: 'x', script: 'server.ts', interpreter: 'node', {name}: '--import tsx' }}");
+        let ecosystem = format!("module.exports = {{ apps: [{app}] }}");
+        let files = [("ecosystem.config.js", ecosystem.as_str()), ("server.ts", SERVER)];
+        assert_eq!(command(&files).await, "node --import tsx server.ts", "{name}");
+    }
+}
+
+#[tokio::test]
 async fn the_web_line_of_a_procfile_becomes_a_pool() {
     writes(
         &[

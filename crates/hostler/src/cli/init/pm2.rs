@@ -153,7 +153,7 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     let mut words = Vec::new();
     if interpreter != "none" {
         words.push(interpreter.clone());
-        words.extend(list(app, &["interpreter_args", "node_args"]));
+        words.extend(list(app, &["interpreter_args", "interpreterArgs", "node_args"]));
     }
     match interpreter == "none" && script.contains(' ') {
         true => words.extend(shell_words::split(&script).unwrap_or_else(|_| vec![script.clone()])),
