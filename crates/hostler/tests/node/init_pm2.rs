@@ -106,7 +106,8 @@ async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem
 #[tokio::test]
 async fn options_of_node_have_three_names() {
     for name in ["node_args", "interpreter_args", "interpreterArgs"] {
-        let app = format!("{{ name: 'x', script: 'server.ts', interpreter: 'node', {name}: '--import tsx' }}");
+        let app =
+            format!("{{ name: 'x', script: 'server.ts', interpreter: 'node', {name}: '--import tsx' }}");
         let ecosystem = format!("module.exports = {{ apps: [{app}] }}");
         let files = [("ecosystem.config.js", ecosystem.as_str()), ("server.ts", SERVER)];
         assert_eq!(command(&files).await, "node --import tsx server.ts", "{name}");
@@ -136,6 +137,17 @@ async fn the_web_line_of_a_procfile_becomes_a_pool() {
             rewrite = { strip_prefix = "/_next/static" }"#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_line_of_a_procfile_for_a_shell_finds_the_programs_of_dependencies() {
+    let package = package(r#""dependencies": { "prisma": "6", "next": "16" }"#);
+    for line in ["prisma migrate deploy && exec node server.js", "dotenv -e .env -- next start"] {
+        let procfile = format!("web: {line}\n");
+        let text = keys(&[("Procfile", &procfile), ("package.json", &package)]).await;
+        let command = text.lines().find(|line| line.starts_with("command = [\"sh\", \"-c\", ")).expect(&text);
+        assert!(command.contains("$PWD/node_modules/.bin:$PATH") && command.contains(line), "{command}");
+    }
 }
 
 #[tokio::test]

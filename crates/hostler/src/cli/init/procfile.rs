@@ -24,7 +24,8 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         pool.env.insert("PORT".into(), PORT.into());
         pool.found.push("PORT has a fixed value: the app opens no port, because Hostler replaces the address of listen().".into());
     }
-    match ScriptLine::read(&line) {
+    let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
+    match ScriptLine::read(&line).filter(is_alone) {
         Some(script) => {
             let script = package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script);
             pool.env.extend(script.env);
@@ -32,7 +33,9 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         }
         None => {
             pool.found.push("The line needs a shell.".into());
-            pool.command = vec!["sh".into(), "-c".into(), line];
+            // Heroku has the programs of dependencies in PATH.
+            let path = if package.is_some() { "PATH=\"$PWD/node_modules/.bin:$PATH\"; " } else { "" };
+            pool.command = vec!["sh".into(), "-c".into(), format!("{path}{line}")];
         }
     }
     pool.consider_runtime();
