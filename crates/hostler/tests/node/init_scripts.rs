@@ -73,6 +73,8 @@ async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_opti
         ),
         ("nuxt", "x", "A=b nuxt preview", "node .output/server/index.mjs"),
         ("@sveltejs/kit", kit, "node -r dotenv/config ./build/", "node -r dotenv/config ./build/"),
+        ("@sveltejs/kit", kit, "node own.js", "node own.js"),
+        ("@sveltejs/kit", kit, "node missing.js", "node build"),
         (
             "@react-router/serve",
             "x",
@@ -93,6 +95,7 @@ async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_opti
             ("package.json", package(&rest)),
             ("svelte.config.js", config.to_owned()),
             ("node_modules/.bin/react-router-serve", "x".to_owned()),
+            ("own.js", "x".to_owned()),
         ];
         let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
         let written = command(&files).await;

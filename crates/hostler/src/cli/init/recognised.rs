@@ -2,6 +2,7 @@
 
 use super::found::{FoundFiles, FoundPool};
 use super::package::NodePackage;
+use super::script_line::ScriptLine;
 
 /// What a framework says about its app.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +37,8 @@ impl Recognised {
         self
     }
 
-    /// With the variables and options of the script that starts the same server, such as `NODE_OPTIONS=... node build`.
+    /// With the variables and options of the script that starts the same server, such as `NODE_OPTIONS=... node build`. Or with the
+    /// server of its own that the script starts.
     pub fn as_script(mut self, package: &NodePackage) -> Self {
         let (Some(server), Some(built)) = (self.pool.command.last(), &self.built) else { return self };
         // The file of the build, or its folder. The last word of `next start` is neither.
@@ -44,11 +46,16 @@ impl Recognised {
             return self;
         }
         let is_server = |word: &String| [bare(server), built.as_str()].contains(&bare(word));
-        let scripts = ["start:prod", "start:production", "start"];
-        let line = scripts.iter().filter_map(|script| package.unwrapped(script)).find(|line| {
+        let is_same = |line: &&ScriptLine| {
             line.words.first() == self.pool.command.first() && line.words.iter().any(is_server)
-        });
-        if let Some(line) = line {
+        };
+        let scripts = ["start:prod", "start:production", "start"];
+        let lines: Vec<ScriptLine> = scripts.iter().filter_map(|script| package.unwrapped(script)).collect();
+        if let Some(line) = lines.iter().find(is_same).cloned() {
+            self.pool.command = line.words;
+            self.pool.env.extend(line.env);
+        } else if let Some(line) = lines.into_iter().find(|line| starts_a_file(line, package)) {
+            self.pool.what.push_str(" with a server of its own");
             self.pool.command = line.words;
             self.pool.env.extend(line.env);
         }
@@ -59,6 +66,13 @@ impl Recognised {
         self.pool.open.push(question.into());
         self
     }
+}
+
+/// Whether a script starts a file of the app, such as `node server.js`.
+fn starts_a_file(line: &ScriptLine, package: &NodePackage) -> bool {
+    let Some((program, arguments)) = line.words.split_first() else { return false };
+    let is_file = |word: &String| !word.starts_with('-') && package.is_there(word);
+    ["node", "tsx"].contains(&program.rsplit('/').next().unwrap_or_default()) && arguments.iter().any(is_file)
 }
 
 /// A path without what does not change its meaning: `build` of `./build/`.
