@@ -51,6 +51,9 @@ fn with_files(text: &str) -> Site {
         ("encrypted.key", encrypted),
         ("weak.key", WEAK_KEY),
         ("strange.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+        ("one_line.key", "-----BEGIN PRIVATE KEY----- c2VjcmV0 -----END PRIVATE KEY-----\n"),
+        ("escaped.key", "-----BEGIN PRIVATE KEY-----\\nc2VjcmV0\\n-----END PRIVATE KEY-----\n"),
+        ("joined.key", "-----BEGIN PRIVATE KEY-----c2VjcmV0\n-----END PRIVATE KEY-----\n"),
         ("noise.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
     ] {
         std::fs::write(site.folder().join(name), text).unwrap();
@@ -156,6 +159,28 @@ fn a_key_that_cannot_be_used_is_reported_with_those_that_can() {
         &pair("a.pem", "strange.key"),
         expect![
             "hostler.toml:3:41: tls.certificates[0].key: FOLDER/strange.key: this private key cannot be used: it must be an RSA key of 2048 to 8192 bits, an ECDSA key of P-256, P-384 or P-521, or an Ed25519 key"
+        ],
+    );
+}
+
+#[test]
+fn a_key_without_its_line_breaks_is_not_shown() {
+    check(
+        &pair("a.pem", "one_line.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/one_line.key: -----BEGIN PRIVATE KEY----- must be on a line of its own; has the file lost its line breaks?"
+        ],
+    );
+    check(
+        &pair("a.pem", "escaped.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/escaped.key: -----BEGIN PRIVATE KEY----- must be on a line of its own; has the file lost its line breaks?"
+        ],
+    );
+    check(
+        &pair("a.pem", "joined.key"),
+        expect![
+            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/joined.key: -----BEGIN PRIVATE KEY----- must be on a line of its own; has the file lost its line breaks?"
         ],
     );
 }

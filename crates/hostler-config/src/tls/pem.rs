@@ -1,5 +1,6 @@
 //! Reads certificates and keys from PEM files. Errors name the file. Does not know what they are for.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,11 @@ use crate::access;
 
 /// A larger file is not a certificate. The limit gives a quick error for a wrong file name.
 const LARGEST: u64 = 4 << 20;
+/// What the first line of a section begins and ends with.
+const BEGIN: &[u8] = b"-----BEGIN ";
+const DASHES: &[u8] = b"-----";
+/// The labels of certificates and keys are shorter.
+const LONGEST_LABEL: usize = 24;
 
 /// An error of a file, with its name.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +76,8 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 /// The error for a file without the wanted item. It names what the file has instead.
 fn nothing(text: &[u8], wanted: &str) -> String {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let labels = lines.filter_map(|line| line.strip_prefix(b"-----BEGIN ")?.strip_suffix(b"-----"));
-    let labels: Vec<_> = labels.map(String::from_utf8_lossy).collect();
+    let labels = lines.filter_map(|line| line.strip_prefix(BEGIN)?.strip_suffix(DASHES));
+    let labels: Vec<_> = labels.map(label).collect();
     if labels.iter().any(|label| label.starts_with("ENCRYPTED")) || contains(text, b"Proc-Type: 4,ENCRYPTED")
     {
         return "the private key has a passphrase; Hostler needs a key without one, in a file that only Hostler can read".into();
@@ -86,13 +92,24 @@ fn contains(text: &[u8], what: &[u8]) -> bool {
     memchr::memmem::find(text, what).is_some()
 }
 
+/// The label of a section, such as `PRIVATE KEY`, at the start of this text. No more of it is shown: in a file that has lost its line
+/// breaks, the key itself follows on the same line.
+fn label(text: &[u8]) -> Cow<'_, str> {
+    let end = memchr::memmem::find(text, DASHES).unwrap_or(text.len());
+    String::from_utf8_lossy(&text[..end.min(LONGEST_LABEL)])
+}
+
 fn malformed(error: &pem::Error) -> String {
+    let alone = |label: &str| {
+        format!("-----BEGIN {label}----- must be on a line of its own; has the file lost its line breaks?")
+    };
     match error {
-        pem::Error::MissingSectionEnd { end_marker } => {
-            format!("it is incomplete: the end of {} is missing", String::from_utf8_lossy(end_marker))
-        }
+        pem::Error::MissingSectionEnd { end_marker } => match label(end_marker) {
+            label if label.len() < end_marker.len() => alone(&label),
+            label => format!("it is incomplete: the end of {label} is missing"),
+        },
         pem::Error::IllegalSectionStart { line } => {
-            format!("it has a malformed line: {}", String::from_utf8_lossy(line).trim())
+            alone(&label(line.strip_prefix(BEGIN).unwrap_or_default()))
         }
         pem::Error::Base64Decode(why) => format!("it is damaged: {why}"),
         error => error.to_string(),
