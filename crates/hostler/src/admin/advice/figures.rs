@@ -141,6 +141,8 @@ pub struct WorkerFigures {
 #[derive(Debug, Clone, Default)]
 pub struct RouteFigures {
     pub pattern: Arc<str>,
+    /// It leads to a pool. Otherwise all answers are Hostler's own, also those that the configuration fixes.
+    pub has_app: bool,
     /// All answers.
     pub answers: u64,
     /// Those with a status of 500 and more.
@@ -321,6 +323,7 @@ impl RouteFigures {
         let counters = &route.counters;
         Self {
             pattern: route.pattern.clone(),
+            has_app: route.pool.is_some(),
             answers: counters.answers.values().sum(),
             failed: counters.answers.get("5xx").copied().unwrap_or(0),
             refusals: counters.refusals.clone(),

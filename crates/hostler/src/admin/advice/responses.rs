@@ -25,7 +25,7 @@ fn of_route(route: &RouteFigures, before: &RouteFigures, found: &mut Vec<Finding
     let server_errors: u64 =
         refused.iter().filter(|(reason, _)| status(reason) >= 500).map(|(_, count)| count).sum();
     let of_app = route.failed.saturating_sub(before.failed).saturating_sub(server_errors);
-    if is_much(of_app) {
+    if route.has_app && is_much(of_app) {
         let text = format!("{} were errors (5xx) of the app", share(of_app));
         found.push(Finding::about(table::APP_ERRORS, &route.pattern, &text));
     }

@@ -107,7 +107,8 @@ pub(super) fn at_rest(second: u64) -> Figures {
     {
         member.name = name.into();
     }
-    figures.routes = vec![RouteFigures { pattern: "/shop/*".into(), ..RouteFigures::default() }];
+    figures.routes =
+        vec![RouteFigures { pattern: "/shop/*".into(), has_app: true, ..RouteFigures::default() }];
     let memcached = vec![MemcachedFigures { server: "10.0.0.9:11211".into(), ..MemcachedFigures::default() }];
     figures.cache = Some(CacheFigures { bytes: 60 << 20, limit: 64 << 20, evicted: 0, memcached });
     figures.registrar = Some(true);

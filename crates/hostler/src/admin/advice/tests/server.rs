@@ -31,6 +31,8 @@ pub(super) const RESPONSES: &[AdviceCase] = &[
         quiet: &[
             |scene| scene.route().failed = 200,
             |scene| (scene.route().answers, scene.route().failed) = (9, 9),
+            // As of a maintenance page: `respond = { status = 503 }`.
+            |scene| (scene.route().has_app, scene.route().failed) = (false, 6000),
             |scene| {
                 scene.route().failed = 600;
                 scene.route().refusals = [("overloaded", 600)].into();
