@@ -24,14 +24,12 @@ pub struct ProcessStatus {
 }
 
 impl ProcessStatus {
-    /// The figures of this moment. `uptime`: the time since Hostler began to serve.
-    pub fn now(uptime: Duration) -> Self {
+    /// The figures of this moment. `started` is the same at each look: a monitoring system takes another one for a restart.
+    pub fn now(started: Timestamp) -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::try_from(cpu).unwrap_or_default();
         Self {
-            started: Timestamp::now()
-                .saturating_sub(jiff::SignedDuration::try_from(uptime).unwrap_or_default())
-                .unwrap_or_default(),
+            started,
             cpu,
             open_files: fs::read_dir("/proc/self/fd").ok().map(Iterator::count),
             max_files: getrlimit(Resource::Nofile).current,

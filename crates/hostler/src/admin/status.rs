@@ -38,6 +38,8 @@ use crate::traces::{Tracer, TracesView};
 pub struct Sources {
     /// When the program began to listen.
     pub started: Instant,
+    /// The same moment by the time of day.
+    pub started_at: Timestamp,
     pub connections: Arc<Connections>,
     /// The budget for request bodies.
     pub request_memory: Arc<MemoryBudget>,
@@ -262,7 +264,7 @@ impl Sources {
             state: if self.connections.is_draining() { "draining" } else { "running" },
             uptime_ms: self.started.elapsed().as_millis() as u64,
             memory: resident_bytes(std::process::id()),
-            process: ProcessStatus::now(self.started.elapsed()),
+            process: ProcessStatus::now(self.started_at),
             machine: MachineStatus::now(&self.spool.folder()),
             advice: self.advice.load().to_vec(),
             connections: ConnectionStatus {

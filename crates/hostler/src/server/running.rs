@@ -99,6 +99,7 @@ impl RunningServer {
         let registering = Registering::open(&config, &registered, served, &journal, registrations);
         let sources = Sources {
             started: Instant::now(),
+            started_at: jiff::Timestamp::now(),
             encoding: Arc::new(EncoderMemory::new(config.server.compress_memory)),
             connections,
             recent: RecentExchanges::new(pool_context.threads),

@@ -34,6 +34,9 @@ async fn the_status_shows_pools_members_routes_and_the_program_itself() {
             && status["connections"]["open"].is_u64()
     );
     assert!(status["memory"].as_u64().unwrap() > 1 << 20);
+    assert!(status["process"]["started"].is_string(), "{status}");
+    let later = site.status().await;
+    assert_eq!(later["process"]["started"], status["process"]["started"], "it has not restarted");
 
     let pool = &status["pools"][0];
     for (key, value) in [("slots", 1), ("in_use", 1), ("queue_length", 1), ("queue_limit", 7)] {

@@ -10,7 +10,7 @@ use hostler_engine::exchange::{ClientsView, CutView, MemoryView, SpoolView};
 use hostler_engine::gateway::FairView;
 use hostler_engine::proxy::Spread;
 use hostler_worker::{Boots, HeapUse, WorkerMemory, WorkerState};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::cache::CacheReport;
@@ -165,12 +165,11 @@ pub struct TimeFigures {
 impl Figures {
     pub fn of(status: &Status) -> Self {
         let uptime = Duration::from_millis(status.uptime_ms);
-        let elapsed = SignedDuration::try_from(uptime).unwrap_or_default();
         let registrar = status.registrar.as_ref();
         let certificates = status.certificates.iter();
         Self {
             uptime,
-            time: status.process.started.saturating_add(elapsed).unwrap_or_default(),
+            time: Timestamp::now(),
             draining: status.state == "draining",
             machine: status.machine.clone(),
             open_files: status.process.open_files.map(|files| files as u64),
