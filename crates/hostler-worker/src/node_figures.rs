@@ -23,6 +23,8 @@ pub struct NodeFigures {
 /// How long an event loop took to answer a question. JSON has microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LoopDelay {
+    /// Of how many answers these are the times.
+    pub answers: u32,
     /// The shortest time.
     #[serde(rename = "min_us", serialize_with = "microseconds")]
     pub min: Duration,
@@ -102,6 +104,7 @@ impl Delays {
         let mean = all.iter().sum::<Duration>().checked_div(count)?;
         let squares: f64 = all.iter().map(|time| (time.as_secs_f64() - mean.as_secs_f64()).powi(2)).sum();
         Some(LoopDelay {
+            answers: count,
             min: *all.first()?,
             mean,
             stddev: Duration::from_secs_f64((squares / f64::from(count)).sqrt()),
@@ -128,7 +131,7 @@ mod tests {
         let view = delays.view().unwrap();
         let all = [view.min, view.p50, view.p90, view.p99, view.max].map(|time| time.as_micros());
         assert_eq!(all, [1, 60, 108, 119, 120]);
-        assert_eq!(view.mean, Duration::from_nanos(60_500));
+        assert_eq!((view.answers, view.mean), (120, Duration::from_nanos(60_500)));
         assert_eq!(view.stddev.as_micros(), 34, "of 1 to 120");
     }
 }

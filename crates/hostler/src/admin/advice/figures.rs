@@ -9,7 +9,7 @@ use hostler_dispatch::PoolCounters;
 use hostler_engine::exchange::{ClientsView, CutView, MemoryView, SpoolView};
 use hostler_engine::gateway::FairView;
 use hostler_engine::proxy::Spread;
-use hostler_worker::{Boots, HeapUse, WorkerMemory, WorkerState};
+use hostler_worker::{Boots, HeapUse, LoopDelay, WorkerMemory, WorkerState};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -282,6 +282,11 @@ fn members(pool: &PoolStatus) -> Vec<MemberOut> {
     state.collect()
 }
 
+/// The 99th percentile. Of less than 100 answers that is the longest, and a process that has just started answers slowly once: then the 90th.
+fn usual_delay(delay: LoopDelay) -> Duration {
+    if delay.answers >= 100 { delay.p99 } else { delay.p90 }
+}
+
 fn place(view: &WorkerReportView) -> (usize, u64) {
     (view.worker.index, view.worker.generation)
 }
@@ -300,7 +305,7 @@ impl WorkerFigures {
             memory: worker.memory,
             stack: worker.stack.as_ref().and_then(|stack| stack.first().cloned()),
             hung_ago: worker.hung_ago,
-            loop_delay: worker.node.event_loop_delay.map(|delay| delay.p99),
+            loop_delay: worker.node.event_loop_delay.map(usual_delay),
             heap: worker.node.heap,
             in_use: view.in_use,
             long_lived: view.tunnels + view.streams,
@@ -383,6 +388,18 @@ mod tests {
         assert_eq!((millis(0.5), millis(0.7), millis(0.95)), (100, 150, 600));
         assert_eq!(times.mean(), Duration::from_millis(200));
         assert_eq!(TimeFigures::default().quantile(0.99), Duration::ZERO);
+    }
+
+    #[test]
+    fn one_slow_answer_of_a_young_worker_is_not_its_usual_one() {
+        let [short, long] = [5, 300].map(Duration::from_millis);
+        let delay = |answers, p90, p99| {
+            let (min, mean, stddev, p50, max) = (short, short, short, short, long);
+            usual_delay(LoopDelay { answers, min, mean, stddev, p50, p90, p99, max })
+        };
+        assert_eq!(delay(60, short, long), short);
+        assert_eq!(delay(60, long, long), long);
+        assert_eq!(delay(100, short, long), long);
     }
 
     #[test]

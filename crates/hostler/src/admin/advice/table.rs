@@ -93,7 +93,7 @@ advice! {
         "The heap of V8 in a worker uses at least 90 % of its limit. At the limit the process ends.",
         "Look for a leak: `hostler heap POOL/WORKER`. If the app needs the memory, raise `--max-old-space-size`.", "guide/troubleshooting.md#memory";
     EVENT_LOOP_BLOCKED: "event_loop_blocked" Warning 30 ""
-        "The 99th percentile of the event loop delay of a worker is at least 200 ms, while it has several requests at once or has tunnels or streams.",
+        "The 99th percentile of the event loop delay of a worker is at least 200 ms, while it has several requests at once or has tunnels or streams. Of less than 100 answers the 90th percentile counts.",
         "Look for the function that computes: `hostler profile POOL/WORKER`. A synchronous call blocks all other requests of the worker.", "guide/troubleshooting.md#slow";
     CONCURRENCY: "concurrency_does_not_fit" Warning 0 ""
         "A pool has a number in `concurrency`, and its workers could do more requests at once, or have too many.",
