@@ -12,6 +12,8 @@ use super::figures::{Figures, PoolFigures, WorkerFigures};
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 /// Before this time has been seen, there are no rates.
 const LEAST: Duration = Duration::from_secs(20);
+/// What has not happened for this long is over: two looks, which are not exactly five seconds apart.
+const RECENT: Duration = Duration::from_secs(8);
 /// Restarts and hangs of workers are remembered for this long.
 const LONG: Duration = Duration::from_secs(900);
 /// At most so many hangs of one worker.
@@ -36,6 +38,8 @@ pub(super) struct View<'a> {
     pub now: &'a Figures,
     /// About a minute ago. For the first seconds: the same as `now`, so all rates are 0.
     pub before: &'a Figures,
+    /// About ten seconds ago. For the first seconds as `before`.
+    pub recent: &'a Figures,
     pub workers: &'a BTreeMap<WorkerKey, WorkerPast>,
 }
 
@@ -92,7 +96,10 @@ impl History {
     pub fn view(&self) -> Option<View<'_>> {
         let (now, oldest) = (self.figures.back()?, self.figures.front()?);
         let is_enough = now.uptime.saturating_sub(oldest.uptime) >= LEAST;
-        Some(View { now, before: if is_enough { oldest } else { now }, workers: &self.workers })
+        let is_recent = |figures: &&Figures| now.uptime.saturating_sub(figures.uptime) >= RECENT;
+        let recent = self.figures.iter().rev().find(is_recent).unwrap_or(oldest);
+        let (before, recent) = if is_enough { (oldest, recent) } else { (now, now) };
+        Some(View { now, before, recent, workers: &self.workers })
     }
 }
 
@@ -176,11 +183,13 @@ mod tests {
         }
         let view = history.view().unwrap();
         assert_eq!(view.now.uptime, view.before.uptime, "not enough was seen");
+        assert_eq!(view.now.uptime, view.recent.uptime, "not enough was seen");
         for second in (20..=300).step_by(5) {
             history.observe(at_rest(second));
         }
         let view = history.view().unwrap();
         assert_eq!(view.now.uptime - view.before.uptime, WINDOW);
+        assert_eq!(view.now.uptime - view.recent.uptime, Duration::from_secs(10));
         assert!(history.figures.len() <= 14, "{}", history.figures.len());
     }
 

@@ -65,7 +65,12 @@ fn long_wait(view: View<'_>, pool: &PoolFigures, before: &PoolFigures, found: &m
     {
         return;
     }
-    let wait = pool.queue_wait.since(&before.queue_wait).quantile(0.99);
+    let waited = |since: &PoolFigures| pool.queue_wait.since(&since.queue_wait).quantile(0.99);
+    // Requests that waited for the end of a pause, for a boot or for a pool that slept wait no longer.
+    if view.recent.pool(&pool.name).is_none_or(|recent| waited(recent) < NOTICEABLE) {
+        return;
+    }
+    let wait = waited(before);
     let answered = pool.worker_time.since(&before.worker_time);
     let work = answered.mean().max(Duration::from_micros(100));
     let factor = wait.as_secs_f64() / work.as_secs_f64();

@@ -11,9 +11,11 @@ use super::figures::{
 use super::history::{History, View, WorkerEnds, WorkerPast};
 use super::table::AdviceRow;
 
-/// The figures of two moments, and what is remembered of worker 1 of pool `web`.
+/// The figures of three moments, and what is remembered of worker 1 of pool `web`.
 pub(super) struct Scene {
     pub before: Figures,
+    /// Ten seconds ago.
+    pub recent: Figures,
     pub now: Figures,
     pub past: WorkerPast,
 }
@@ -29,9 +31,9 @@ pub(super) struct AdviceCase {
 impl Scene {
     /// A server with load and without trouble.
     pub fn calm() -> Self {
-        let (before, mut now) = (at_rest(1000), at_rest(1060));
+        let (before, recent, mut now) = (at_rest(1000), at_rest(1050), at_rest(1060));
         load(&mut now, 6000);
-        Self { before, now, past: WorkerPast::default() }
+        Self { before, recent, now, past: WorkerPast::default() }
     }
 
     pub fn web(&mut self) -> &mut PoolFigures {
@@ -75,7 +77,7 @@ impl Scene {
     /// What the rules find: id and text.
     pub fn found(&self) -> Vec<(&'static str, String)> {
         let workers = [(("web".into(), 1), self.past.clone())].into();
-        let view = View { now: &self.now, before: &self.before, workers: &workers };
+        let view = View { now: &self.now, before: &self.before, recent: &self.recent, workers: &workers };
         super::advise(view).into_iter().map(|found| (found.row.id, found.text)).collect()
     }
 }

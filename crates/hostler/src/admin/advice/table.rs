@@ -54,7 +54,7 @@ macro_rules! advice {
 // A row: id, severity, seconds, alert rule; when, what to do, page.
 advice! {
     TOO_FEW_WORKERS: "too_few_workers" Warning 15 "HostlerQueueStands"
-        "In the last minute the 99th percentile of the queue wait was at least 3 times the mean worker time and at least 100 ms, at least 20 requests waited, and the CPUs are not all busy. Not during a restart, and not if `concurrency` does not fit.",
+        "In the last minute the 99th percentile of the queue wait was at least 3 times the mean worker time and at least 100 ms, at least 20 requests waited, and the CPUs are not all busy. Not during a restart, not if the last ten seconds had no such wait, as after a pause, and not if `concurrency` does not fit.",
         "Add workers (pools.POOL.workers) or members.", "guide/troubleshooting.md#slow";
     CPU_EXHAUSTED: "cpu_exhausted" Warning 15 "HostlerQueueStands"
         "The same queue wait as for `too_few_workers`, and the CPUs were at least 90 % busy in the last minute.",

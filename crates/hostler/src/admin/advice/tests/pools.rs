@@ -59,6 +59,12 @@ pub(super) const QUEUES: &[AdviceCase] = &[
                 scene.waited(0.5, 0.05);
                 scene.web().counters.queued = 19;
             },
+            // After a pause: all that waited did so more than ten seconds ago.
+            |scene| {
+                scene.waited(0.5, 0.05);
+                let waited = scene.web().queue_wait.clone();
+                scene.recent.pools[0].queue_wait = waited;
+            },
             |scene| {
                 scene.waited(0.5, 0.05);
                 scene.web().deploying = true;
