@@ -63,6 +63,10 @@ fn contradictory_keys_are_reported() {
             r#"hostler.toml:2:8: registrar.nats: not an address such as "nats://10.0.0.4:4222": invalid scheme for NATS server URL: http"#
         ]],
     );
+    check(
+        "nats = 'a'\ntoken = 4711",
+        expect!["hostler.toml:3:9: registrar.token: must be a string, in quotes"],
+    );
     check("nats = 'a'\npassword = 'p'", expect!["hostler.toml:3:12: registrar.password: needs user"]);
     check(
         "nats = 'a'\nuser = 'u'\ntoken = 't'",
