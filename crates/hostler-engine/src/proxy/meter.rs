@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
+use hdrhistogram::{Counter, Histogram};
 use serde::Serialize;
 
 use crate::exchange::{Ledger, clock};
@@ -32,9 +32,20 @@ pub struct Meter {
 
 #[derive(Debug)]
 struct Recorded {
-    queue_wait: Histogram<u32>,
-    slot_hold: Histogram<u32>,
-    worker_time: Histogram<u32>,
+    queue_wait: TimeCounts,
+    slot_hold: TimeCounts,
+    worker_time: TimeCounts,
+}
+
+/// A histogram that never fills up. Most requests do not wait, so a count of 32 bits is full after days. Counts of 64 bits would take twice the
+/// memory, for each pool and each thread.
+#[derive(Debug)]
+struct TimeCounts {
+    recent: Histogram<u32>,
+    /// So many times are in `recent` at most. Those of all threads fit into one histogram.
+    most: u64,
+    /// The times before. None: `recent` was never full.
+    earlier: Option<Histogram<u64>>,
 }
 
 /// The times of all threads, in microseconds with two significant digits.
@@ -70,14 +81,15 @@ pub struct Spread {
 impl Meter {
     /// A meter for this many threads.
     pub fn new(threads: usize) -> Self {
-        let threads = (0..threads).map(|_| Mutex::new(Recorded::new())).collect();
+        let most = u64::from(u32::MAX) / threads.max(1) as u64;
+        let threads = (0..threads).map(|_| Mutex::new(Recorded::new(most))).collect();
         Self { threads, ledger: Arc::new(Ledger::new(clock::now())), last_wait: AtomicU32::new(0) }
     }
 
     /// A request got its slot after this long.
     pub fn record_queue_wait(&self, thread: usize, time: Duration) {
         self.note_wait(time);
-        self.with(thread, |times| record(&mut times.queue_wait, time));
+        self.with(thread, |times| times.queue_wait.record(time));
     }
 
     /// A request has waited this long, for a slot or in vain.
@@ -97,23 +109,23 @@ impl Meter {
 
     /// A slot was returned after this long.
     pub fn record_slot_hold(&self, thread: usize, time: Duration) {
-        self.with(thread, |times| record(&mut times.slot_hold, time));
+        self.with(thread, |times| times.slot_hold.record(time));
     }
 
     /// A worker's answer began after this long.
     pub fn record_worker_time(&self, thread: usize, time: Duration) {
-        self.with(thread, |times| record(&mut times.worker_time, time));
+        self.with(thread, |times| times.worker_time.record(time));
     }
 
     pub fn times(&self) -> Times {
-        let mut sum = Recorded::new();
+        let mut sum = Recorded::new(u64::from(u32::MAX));
         for thread in 0..self.threads.len() {
             self.with(thread, |times| sum.add(times));
         }
         Times {
-            queue_wait: Spread::of(&sum.queue_wait),
-            slot_hold: Spread::of(&sum.slot_hold),
-            worker_time: Spread::of(&sum.worker_time),
+            queue_wait: Spread::of(&sum.queue_wait.whole()),
+            slot_hold: Spread::of(&sum.slot_hold.whole()),
+            worker_time: Spread::of(&sum.worker_time.whole()),
         }
     }
 
@@ -123,20 +135,50 @@ impl Meter {
 }
 
 impl Recorded {
-    fn new() -> Self {
-        let empty = Histogram::new_with_bounds(1, MAX_TIME, 2).expect("invariant: constant bounds are valid");
-        Self { queue_wait: empty.clone(), slot_hold: empty.clone(), worker_time: empty }
+    fn new(most: u64) -> Self {
+        let counts = || TimeCounts { recent: no_times(), most, earlier: None };
+        Self { queue_wait: counts(), slot_hold: counts(), worker_time: counts() }
     }
 
     fn add(&mut self, other: &Self) {
-        self.queue_wait += &other.queue_wait;
-        self.slot_hold += &other.slot_hold;
-        self.worker_time += &other.worker_time;
+        self.queue_wait.add(&other.queue_wait);
+        self.slot_hold.add(&other.slot_hold);
+        self.worker_time.add(&other.worker_time);
     }
 }
 
+impl TimeCounts {
+    fn record(&mut self, time: Duration) {
+        self.recent.saturating_record(u64::try_from(time.as_micros()).unwrap_or(MAX_TIME));
+        if self.recent.len() >= self.most {
+            self.earlier = Some(self.whole());
+            self.recent.reset();
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.recent += &other.recent;
+        if let Some(earlier) = &other.earlier {
+            *self.earlier.get_or_insert_with(no_times) += earlier;
+        }
+    }
+
+    /// All times.
+    fn whole(&self) -> Histogram<u64> {
+        let mut whole = self.earlier.clone().unwrap_or_else(no_times);
+        for step in self.recent.iter_recorded() {
+            whole.saturating_record_n(step.value_iterated_to(), u64::from(step.count_at_value()));
+        }
+        whole
+    }
+}
+
+fn no_times<C: Counter>() -> Histogram<C> {
+    Histogram::new_with_bounds(1, MAX_TIME, 2).expect("invariant: constant bounds are valid")
+}
+
 impl Spread {
-    fn of(times: &Histogram<u32>) -> Self {
+    fn of(times: &Histogram<u64>) -> Self {
         Self {
             count: times.len(),
             mean_us: (times.mean() * 10.0).round() / 10.0,
@@ -151,20 +193,16 @@ impl Spread {
     }
 }
 
-fn buckets(times: &Histogram<u32>) -> Vec<(f64, u64)> {
+fn buckets(times: &Histogram<u64>) -> Vec<(f64, u64)> {
     let bounds = BOUNDS.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
     let mut buckets: Vec<(f64, u64)> = bounds.map(|bound| (bound, 0)).collect();
     for step in times.iter_recorded() {
         // The histogram holds a range of times as one. A bound belongs to the range that begins with it.
         let time = times.lowest_equivalent(step.value_iterated_to());
         buckets[BOUNDS.partition_point(|bound| times.lowest_equivalent(*bound) < time)].1 +=
-            u64::from(step.count_at_value());
+            step.count_at_value();
     }
     buckets
-}
-
-fn record(histogram: &mut Histogram<u32>, time: Duration) {
-    histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(MAX_TIME));
 }
 
 #[cfg(test)]
@@ -183,6 +221,23 @@ mod tests {
         assert_eq!(filled, [(0.0005, 2), (0.001, 1), (60.0, 1), (f64::INFINITY, 1)]);
         let sum = times.iter().sum::<u64>() as f64 / 1e6;
         assert!((spread.sum / sum - 1.0).abs() < 0.01, "two significant digits: {}", spread.sum);
+    }
+
+    #[test]
+    fn more_times_than_32_bits_can_count_are_all_counted() {
+        let meter = Meter::new(2);
+        for thread in [0, 1] {
+            meter.with(thread, |times| times.queue_wait.recent.saturating_record_n(100, u32::MAX - 2));
+            for micros in [100, 100, 100, 70_000_000, 100] {
+                meter.record_queue_wait(thread, Duration::from_micros(micros));
+            }
+        }
+        let all = 2 * (u64::from(u32::MAX) + 3);
+        let spread = meter.times().queue_wait;
+        let filled: Vec<_> = spread.buckets.iter().copied().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(filled, [(0.0005, all - 2), (f64::INFINITY, 2)]);
+        assert_eq!((spread.count, spread.p50_us), (all, 100));
+        assert!(spread.max_us >= 70_000_000, "{}", spread.max_us);
     }
 
     #[test]
