@@ -34,7 +34,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 const KEY_WAIT: Duration = Duration::from_millis(100);
 /// The width of a snapshot.
 const SNAPSHOT_WIDTH: u16 = 120;
-/// The height of a snapshot, besides its workers.
+/// The height of a snapshot, besides its pools and workers.
 const SNAPSHOT_HEIGHT: usize = 200;
 
 /// What the thread that asks tells the one that draws.
@@ -91,7 +91,8 @@ fn once(admin: &Admin, mut state: TopState, news: &Receiver<TopNews>) -> ExitCod
 
 /// All views as text, without the keys and without empty lines at the end.
 fn snapshot(state: &TopState) -> String {
-    let rows = SNAPSHOT_HEIGHT + state.workers().len();
+    // The pools take a third of the height at most.
+    let rows = SNAPSHOT_HEIGHT + 3 * state.pools().len() + state.workers().len();
     let (width, height) = (SNAPSHOT_WIDTH, u16::try_from(rows).unwrap_or(u16::MAX));
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
     draw::content(state, screen.area, &mut screen, &TopView::ALL);

@@ -75,6 +75,22 @@ fn every_size_can_be_drawn() {
 }
 
 #[test]
+fn a_snapshot_has_all_pools() {
+    let mut status = status(1000);
+    let named = |at: usize| {
+        let mut pool = status["pools"][0].clone();
+        pool["name"] = json!(format!("app{at}"));
+        pool
+    };
+    let pools: Vec<Value> = (0..150).map(named).collect();
+    status["pools"] = pools.into();
+    let mut state = TopState::new("127.0.0.1:8081".into(), false);
+    state.take(Instant::now(), Ok(status));
+    let shown = snapshot(&state);
+    assert!((0..150).all(|at| shown.contains(&format!(" app{at} "))), "{shown}");
+}
+
+#[test]
 fn the_arrows_choose_a_pool_and_then_its_worker() {
     let mut state = seen();
     press(&mut state, KeyCode::Down);
