@@ -43,6 +43,8 @@ pub struct Figures {
     pub spool: SpoolView,
     pub cache: Option<CacheFigures>,
     pub worker_memory: Option<WorkerMemory>,
+    /// Hostler finds the number of workers of a pool, in a range.
+    pub has_ranges: bool,
     pub pools: Vec<PoolFigures>,
     pub routes: Vec<RouteFigures>,
     /// Whether the registrar is connected to NATS. None: there is no registrar.
@@ -189,6 +191,7 @@ impl Figures {
             spool: status.spool,
             cache: status.cache.as_ref().map(CacheFigures::of),
             worker_memory: status.worker_memory,
+            has_ranges: status.pools.iter().any(|pool| pool.scaling.is_some()),
             pools: status.pools.iter().map(PoolFigures::of).collect(),
             routes: status.routes.iter().map(RouteFigures::of).collect(),
             registrar: registrar.and_then(|registrar| registrar["connected"].as_bool()),

@@ -1,5 +1,7 @@
 //! Advice about what Hostler itself needs: files, memory, disk, log, configuration. Knows no pools and no clients.
 
+use hostler_worker::WorkerMemory;
+
 use super::finding::{Finding, bytes, file, percent, sentences, time};
 use super::history::View;
 use super::table;
@@ -45,7 +47,9 @@ fn memory(view: View<'_>, found: &mut Vec<Finding>) {
         let text = format!("{} of {} memory are in use", bytes(used), bytes(limit));
         found.push(Finding::new(table::MEMORY_LOW, text));
     }
-    if let Some(workers) = now.worker_memory.filter(|memory| percent(memory.used, memory.limit) >= 95) {
+    // A fixed number of workers does not depend on this limit.
+    let is_full = |memory: &WorkerMemory| now.has_ranges && percent(memory.used, memory.limit) >= 95;
+    if let Some(workers) = now.worker_memory.filter(is_full) {
         let text =
             format!("workers use {} of {} (server.worker_memory)", bytes(workers.used), bytes(workers.limit));
         found.push(Finding::new(table::WORKER_MEMORY_FULL, text));

@@ -140,7 +140,7 @@ advice! {
         "At least 90 % of the memory of the machine or of the control group is in use. Beyond it the kernel kills processes.",
         "Give more memory, or run fewer workers. pools.NAME.max_memory recycles workers that grow.", "guide/troubleshooting.md#memory";
     WORKER_MEMORY_FULL: "worker_memory_full" Warning 15 ""
-        "Workers use at least 95 % of `server.worker_memory`, so pools with a range get no more workers.",
+        "Workers use at least 95 % of `server.worker_memory`, so pools with a range get no more workers. Only if there is such a pool.",
         "Raise server.worker_memory if the machine has more, or run fewer workers.", "guide/many-apps.md#memory";
     DISK_LOW: "disk_low" Warning 15 ""
         "The disk of `server.temp_dir` has less room than 256 MiB and less than the temporary files may still take.",

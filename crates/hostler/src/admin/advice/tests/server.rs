@@ -104,9 +104,18 @@ pub(super) const HOST: &[AdviceCase] = &[
     },
     AdviceCase {
         row: table::WORKER_MEMORY_FULL,
-        raised: |scene| scene.now.worker_memory = Some(WorkerMemory { limit: 1000 * MIB, used: 960 * MIB }),
+        raised: |scene| {
+            scene.now.worker_memory = Some(WorkerMemory { limit: 1000 * MIB, used: 960 * MIB });
+            scene.now.has_ranges = true;
+        },
         text: "workers use 960 MiB of 1000 MiB (server.worker_memory)",
-        quiet: &[|scene| scene.now.worker_memory = Some(WorkerMemory { limit: 1000 * MIB, used: 940 * MIB })],
+        quiet: &[
+            |scene| {
+                scene.now.worker_memory = Some(WorkerMemory { limit: 1000 * MIB, used: 940 * MIB });
+                scene.now.has_ranges = true;
+            },
+            |scene| scene.now.worker_memory = Some(WorkerMemory { limit: 1000 * MIB, used: 960 * MIB }),
+        ],
     },
     AdviceCase {
         row: table::DISK_LOW,
