@@ -67,9 +67,9 @@ impl Resolver<'_> {
 /// The address with its path. OTLP says which path an address without one means.
 fn address(text: &str) -> Result<Uri, String> {
     let wrong = || {
-        match text.contains('@') {
-        // A password before the `@` must not be in a message.
-        true => "is not an address such as \"http://127.0.0.1:4318\": it has a user or a password; use traces.headers".to_owned(),
+        match text.contains(['@', '?']) {
+        // A password before the `@` or a key in the query must not be in a message.
+        true => "is not an address such as \"http://127.0.0.1:4318\": it has a user, a password or a query; use traces.headers".to_owned(),
         false => format!("{text:?} is not an address such as \"http://127.0.0.1:4318\""),
     }
     };

@@ -75,6 +75,11 @@ fn a_mistake_is_reported_with_its_place() {
             r#"hostler.toml:2:12: traces.endpoint: "127.0.0.1:4318" is not an address such as "http://127.0.0.1:4318""#
         ]],
     );
+    let in_address = r#"hostler.toml:2:12: traces.endpoint: is not an address such as "http://127.0.0.1:4318": it has a user, a password or a query; use traces.headers"#;
+    for address in ["https://me:s3cret@a.internal", "https://a.internal/v1/traces?api-key=s3cret"] {
+        let text = format!("[traces]\nendpoint = \"{address}\"\n[pools.web]\ncommand = \"x\"\n");
+        assert_eq!(site(&text).load().unwrap_err().to_string(), in_address);
+    }
     check(
         "sample = 0.01",
         expect![
