@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// None if the file does not exist.
-pub(super) type FileStamp = Option<(u64, u64, u64, i64, i64)>;
+pub(super) type FileStamp = Option<(u64, u64, u64, [i64; 4])>;
 
-/// Follows symbolic links: certbot and Kubernetes change the target of a link and not the file.
+/// Follows symbolic links: certbot and Kubernetes change the target of a link and not the file. Has the time at which owner or mode have
+/// changed, too: a file that could not be read is read again when its mode is corrected.
 pub(super) fn file_stamp(file: &Path) -> FileStamp {
     let about = std::fs::metadata(file).ok()?;
-    Some((about.dev(), about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+    let times = [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()];
+    Some((about.dev(), about.ino(), about.size(), times))
 }
 
 /// The stamp of each file.
@@ -35,5 +37,30 @@ impl Read {
 
     pub fn note(&self, stamps: &[FileStamp]) {
         stamps.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn another_mode_of_a_file_is_a_change() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (first, begun) = (file_stamp(file.path()), Instant::now());
+        // The clock of the file system is coarse.
+        for mode in [0o600, 0o640].into_iter().cycle() {
+            set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+            if file_stamp(file.path()) != first {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "no change is seen");
+        }
     }
 }
