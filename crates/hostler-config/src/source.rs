@@ -45,6 +45,7 @@ pub fn overlay(
     for (name, text) in environment.iter().filter(|(name, _)| is_ours(name)) {
         match find_variable(&variables, name).as_slice() {
             [path] => set(schema, document, path, &Given::Text(text.clone()), name, report),
+            [] if is_of_kubernetes(name, text) => {}
             [] => warn_unknown(&variables, name, report),
             several => {
                 let keys = several.iter().map(KeyPath::to_string).collect::<Vec<_>>().join(" and ");
@@ -85,6 +86,13 @@ const OTHER_GROUPS: [&str; 4] =
 fn is_ours(name: &str) -> bool {
     let is_other = OTHERS.contains(&name) || OTHER_GROUPS.iter().any(|group| name.starts_with(group));
     name.starts_with("HOSTLER_") && !is_other
+}
+
+/// Kubernetes sets such variables in each container for each Service of its namespace. One of the name `hostler` has `HOSTLER_SERVICE_HOST`,
+/// `HOSTLER_PORT=tcp://10.0.0.1:80` and `HOSTLER_PORT_80_TCP_ADDR`.
+fn is_of_kubernetes(name: &str, text: &str) -> bool {
+    let is_address = name.contains("_PORT") && text.contains("://");
+    is_address || ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP_", "_UDP_"].iter().any(|part| name.contains(part))
 }
 
 fn set(

@@ -120,6 +120,20 @@ fn an_unknown_variable_causes_a_warning() {
 }
 
 #[test]
+fn variables_of_a_kubernetes_service_cause_no_warning() {
+    let site = site(POOL)
+        .variable("HOSTLER_SERVICE_HOST", "10.0.0.1")
+        .variable("HOSTLER_SERVICE_PORT_HTTP", "80")
+        .variable("HOSTLER_PORT", "tcp://10.0.0.1:80")
+        .variable("HOSTLER_PORT_80_TCP", "tcp://10.0.0.1:80")
+        .variable("HOSTLER_PORT_80_TCP_PROTO", "tcp")
+        .variable("HOSTLER_ADMIN_SERVICE_PORT", "8081");
+    assert_eq!(site.config().warnings, Vec::<String>::new());
+    let warnings = site.variable("HOSTLER_PORT", "8080").config().warnings;
+    assert!(warnings.len() == 1 && warnings[0].starts_with("HOSTLER_PORT: unknown variable"), "{warnings:?}");
+}
+
+#[test]
 fn variables_that_hostler_gives_its_workers_are_no_configuration() {
     let names = ["POOL", "WORKER", "GENERATION", "LISTEN_FD", "LISTEN_PATH", "CONTROL_PATH", "APP_PORT"];
     let site = names.iter().fold(site(POOL), |site, name| site.variable(&format!("HOSTLER_{name}"), "1"));
