@@ -208,7 +208,9 @@ impl<T: Clone> Flight<T> {
         for sender in waiting {
             let landed = match &outcome {
                 FlightOutcome::Shared(answer) => FlightResult::Shared(answer.clone()),
-                FlightOutcome::Alone | FlightOutcome::AloneFor(_) | FlightOutcome::Failed => FlightResult::Alone,
+                FlightOutcome::Alone | FlightOutcome::AloneFor(_) | FlightOutcome::Failed => {
+                    FlightResult::Alone
+                }
             };
             // A request that has left does not need it.
             let _ = sender.send(landed);

@@ -14,14 +14,14 @@ mod variants;
 
 pub use bodies::{BodyMemory, BodyShare};
 pub use entry::{Entry, FetchMark, StoredForm, Under};
-pub use flight::{Flight, FlightOutcome, FlightRole, FlightWait, Flights, FlightResult};
+pub use flight::{Flight, FlightOutcome, FlightResult, FlightRole, FlightWait, Flights};
 pub use head::{Head, Moment, Tick};
 pub use policy::{
-    CachingRules, Condition, CookiesOfAnswers, Freshness, Kept, HeadComparison, Method, NotStored, Precedence,
-    Query, Ranged, RequestDirectives, RequestSide, Reuse, Selecting, Ttl, Validators, Vary, admit, any_tag,
-    compare, conditions, confirms, invalidated, is_failure, is_host_of_key, judge, keys_of_url,
-    may_serve_on_error, may_share, outdated, part, range, replaces_stored, tags, varies_by_each_request,
-    write_key,
+    CachingRules, Condition, CookiesOfAnswers, Freshness, HeadComparison, Kept, Method, NotStored,
+    Precedence, Query, Ranged, RequestDirectives, RequestSide, Reuse, Selecting, Ttl, Validators, Vary,
+    admit, any_tag, compare, conditions, confirms, invalidated, is_failure, is_host_of_key, judge,
+    keys_of_url, may_serve_on_error, may_share, outdated, part, range, replaces_stored, tags,
+    varies_by_each_request, write_key,
 };
 pub use purge::Purge;
 pub use status::{CacheStatus, Forward};

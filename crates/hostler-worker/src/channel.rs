@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use super::lines::{LineReader, Overlong};
 use super::message::FromWorker;
-use super::news::{NewsSender, WorkerNews};
 use super::message_sender::MessageSender;
+use super::news::{NewsSender, WorkerNews};
 
 const LINE_LIMIT: usize = 1024 * 1024;
 /// An app needs one connection. The others are room for stray connections.
@@ -109,7 +109,9 @@ mod tests {
         noise.extend(vec![b'x'; LINE_LIMIT + 5]);
         noise.extend_from_slice(b"\n\"ready\"\n");
         theirs.write_all(&noise).await.unwrap();
-        let Some((1, WorkerNews::Said { message: FromWorker::Ready, message_sender })) = news_receiver.recv().await else {
+        let Some((1, WorkerNews::Said { message: FromWorker::Ready, message_sender })) =
+            news_receiver.recv().await
+        else {
             panic!("not understood")
         };
 

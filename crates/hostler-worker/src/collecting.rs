@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::message::{Garbage, ToWorker};
-use super::settings::WorkerSettings;
 use super::message_sender::MessageSender;
+use super::settings::WorkerSettings;
 use super::vitals::Vitals;
 
 /// How soon to look for an idle moment again, at first ...
@@ -67,7 +67,12 @@ impl<E: Send + Sync + 'static> Collecting<E> {
     }
 
     /// Holds the slots until the worker has answered, so that the pause hits no request.
-    async fn collect(&self, garbage: Garbage, preload: &MessageSender, collected: &mut mpsc::Receiver<Duration>) {
+    async fn collect(
+        &self,
+        garbage: Garbage,
+        preload: &MessageSender,
+        collected: &mut mpsc::Receiver<Duration>,
+    ) {
         let Some(_hold) = self.gauge.hold() else { return };
         if preload.tell(ToWorker::Collect(garbage))
             && let Ok(Some(took)) = timeout(TIME_LIMIT, collected.recv()).await

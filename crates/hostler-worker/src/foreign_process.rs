@@ -58,7 +58,12 @@ pub(super) async fn watch(watched: ForeignWatch, news_sender: NewsSender) {
             if told.insert(listen) {
                 let is_given = watched.given.is_some_and(|given| given.port() == listen.port);
                 let owner = is_given.then_some(listen.pid);
-                news_sender.send(WorkerNews::ForeignProcess { text: foreign_process.told(listen, owner.is_some()), owner }).await;
+                news_sender
+                    .send(WorkerNews::ForeignProcess {
+                        text: foreign_process.told(listen, owner.is_some()),
+                        owner,
+                    })
+                    .await;
                 has_app |= is_given;
             }
         }

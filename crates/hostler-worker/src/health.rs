@@ -29,7 +29,12 @@ pub(super) async fn until_connectable(address: SocketAddr, group: u32, news_send
 }
 
 /// Waits until the health path answers 2xx.
-pub(super) async fn until_healthy(probe: Arc<dyn Probe>, address: WorkerAddress, path: String, news_sender: NewsSender) {
+pub(super) async fn until_healthy(
+    probe: Arc<dyn Probe>,
+    address: WorkerAddress,
+    path: String,
+    news_sender: NewsSender,
+) {
     let mut before = None;
     loop {
         let answer = probe.get(&address, &path, TIME_LIMIT).await;

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until};
 use super::capacity::Capacity;
 use super::concurrency::{BEAT, ConcurrencyTuner, Round};
 use super::message::{LoopTime, Report, ToWorker};
+use super::message_sender::MessageSender;
 use super::news::{NewsSender, WorkerNews};
 use super::settings::{Slots, WorkerSettings};
-use super::message_sender::MessageSender;
 use super::vitals::Vitals;
 
 /// If a beat comes this much too late, Hostler was held up, not the worker.
@@ -33,7 +33,12 @@ pub(super) struct Heartbeat<E> {
 
 impl<E: Send + Sync + 'static> Heartbeat<E> {
     /// Runs until the member has left and its last lease has ended, until the worker has joined again, or until it has not answered for too long.
-    pub async fn attend(self, preload: MessageSender, mut reports: mpsc::Receiver<Option<Report>>, news_sender: NewsSender) {
+    pub async fn attend(
+        self,
+        preload: MessageSender,
+        mut reports: mpsc::Receiver<Option<Report>>,
+        news_sender: NewsSender,
+    ) {
         let mut silence = Silence::default();
         let mut last: Option<HeartbeatReport> = None;
         let (mut beat, mut granted) = (Instant::now(), 0);

@@ -30,7 +30,7 @@ use ends::EXIT_LIMIT;
 pub(super) use rest::{SETTLED_AFTER, is_forgiven};
 use state::AsideFor;
 pub(super) use state::{Drain, Lifecycle, LifecycleState};
-pub(super) use words::{Action, DeathReport, LifecycleEvent, Standing, KillReason};
+pub(super) use words::{Action, DeathReport, KillReason, LifecycleEvent, Standing};
 
 /// A boot that takes longer gives its turn to the next worker: it may never end.
 const TURN: Duration = Duration::from_secs(10);

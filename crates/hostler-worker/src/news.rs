@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::boot_gate::BootTurn;
 use super::inspector::Diagnosis;
 use super::message::FromWorker;
-use super::port_owner::TcpListen;
 use super::message_sender::MessageSender;
+use super::port_owner::TcpListen;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
 const MOST_UNREAD_NEWS: usize = 64;

@@ -54,7 +54,9 @@ pub(super) fn reason(limits: Recycling, worker_use: WorkerUse) -> Option<Reason>
     let is_old = worker_use.age >= LEAST_AGE_FOR_MEMORY;
     let memory =
         worker_use.memory.filter(|&memory| is_old && limits.max_memory.is_some_and(|limit| memory > limit));
-    let requests = limits.max_requests.is_some_and(|limit| worker_use.requests as f64 >= limit as f64 * worker_use.share);
+    let requests = limits
+        .max_requests
+        .is_some_and(|limit| worker_use.requests as f64 >= limit as f64 * worker_use.share);
     let age = limits.max_age.is_some_and(|limit| worker_use.age >= limit.mul_f64(worker_use.share));
     memory
         .map(Reason::Memory)

@@ -19,19 +19,19 @@ use super::channel::{read_control, read_ipc};
 use super::collecting::Collecting;
 use super::compile_cache::Flushing;
 use super::exit_watch::ExitNotifier;
+use super::foreign_process::{self, ForeignWatch};
 use super::health;
 use super::heartbeat::Heartbeat;
 use super::inspection::{Inspectable, PreloadReply};
 use super::inspector::{self, Diagnosis, Notices};
 use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{ListenClaim, Report, ToWorker};
+use super::message_sender::MessageSender;
 use super::news::{NewsSender, WorkerNews};
 use super::process::{Exit, OtherGroup, Process, cpu_time};
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{Spawn, Ways, with_preload};
-use super::message_sender::MessageSender;
-use super::foreign_process::{self, ForeignWatch};
 
 pub(super) use port_in_use::PortInUse;
 
@@ -117,7 +117,12 @@ fn watch(
             }
             let given = given.as_ref().map(|port| port.address);
             let option = with_preload("", preload).into();
-            Some(tasks.spawn(foreign_process::watch(ForeignWatch { group, given, option }, news_sender.clone())))
+            Some(
+                tasks.spawn(foreign_process::watch(
+                    ForeignWatch { group, given, option },
+                    news_sender.clone(),
+                )),
+            )
         }
     }
 }

@@ -96,7 +96,8 @@ impl Spawn<'_> {
 
     fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {
         let start_paths = self.context.start_paths(self.folder, self.pool, self.index);
-        let (inherited, own, control) = (start_paths.path("fd"), start_paths.path("app"), start_paths.path("ctl"));
+        let (inherited, own, control) =
+            (start_paths.path("fd"), start_paths.path("app"), start_paths.path("ctl"));
         let bind =
             |path: &Path| UnixListener::bind(path).map_err(|error| at(path, "make the socket", &error));
         let listener = bind(&inherited)?;
@@ -111,7 +112,8 @@ impl Spawn<'_> {
         let before = format!("{before}{}", self.settings.development.node_options());
         let before = with_secret_inspector(before.trim_start());
         command.env("NODE_OPTIONS", with_preload(&before, &self.folder.preload()));
-        let ways = Ways::Socket { inherited, own, control: Some(control_listener), given, _paths: start_paths };
+        let ways =
+            Ways::Socket { inherited, own, control: Some(control_listener), given, _paths: start_paths };
         Ok((ways, listener.into()))
     }
 

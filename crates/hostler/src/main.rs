@@ -17,9 +17,7 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 fn main() -> ExitCode {
     match Args::of_process().command {
         Command::Run(args) => cli::run(&args, LoadContext::of_process()),
-        Command::Start(args) => {
-            cli::start(args.invocation(LoadContext::of_process()), RunOptions::default())
-        }
+        Command::Start(args) => cli::start(args.invocation(LoadContext::of_process()), RunOptions::default()),
         Command::Init(args) => cli::init(&args),
         Command::Check(args) => cli::check(&args),
         Command::Schema => cli::schema(),

@@ -36,7 +36,7 @@ pub use range::{Ranged, part, range};
 pub use request_directives::{Method, RequestDirectives, admit};
 pub use rules::{CachingRules, CookiesOfAnswers, Precedence, Ttl};
 pub use tags::tags;
-pub use validate::{Kept, HeadComparison, Validators, compare, confirms, outdated};
+pub use validate::{HeadComparison, Kept, Validators, compare, confirms, outdated};
 pub use vary::{RequestSide, Selecting, Vary, varies_by_each_request};
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use expect_test::Expect;
 
-use super::{Config, ConfigErrors, Given, Invocation, Setting, LoadContext, load};
+use super::{Config, ConfigErrors, Given, Invocation, LoadContext, Setting, load};
 
 /// A folder with a `hostler.toml`, and what it is started with.
 struct Site {

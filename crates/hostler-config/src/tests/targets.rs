@@ -73,7 +73,10 @@ fn a_path_without_its_first_slash_causes_a_warning() {
             hostler.toml:2:9: routes[0].match: matches the host "api" only; for this path on every host write "/api/*", for the host write "api./*"
             hostler.toml:5:9: routes[1].match: matches the host "api" only; for this path on every host write "/api/users/*", for the host write "api./users/*""#]],
     );
-    check(&routes(&["api", "Localhost/*", "[::1]/x", "example.com/*", "*.example.com/*", "web./x"]), expect![""]);
+    check(
+        &routes(&["api", "Localhost/*", "[::1]/x", "example.com/*", "*.example.com/*", "web./x"]),
+        expect![""],
+    );
     let pattern: MatchPattern = "api./*".parse().unwrap();
     assert_eq!(pattern.host, Some(HostPattern::Exact("api".into())));
 }

@@ -366,7 +366,9 @@ impl From<Failure> for Refusal {
             Failure::NoDescriptor(error) => Self::NoDescriptor(error),
             Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
             Failure::Unprocessed(detail) => Self::WorkerLost(detail),
-            Failure::NotExpressible => Self::Target("HTTP/2, which the application speaks, cannot express it"),
+            Failure::NotExpressible => {
+                Self::Target("HTTP/2, which the application speaks, cannot express it")
+            }
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error @ CallError::Interim { .. }) => Self::InterimAnswers(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(bad_answer(&error)),

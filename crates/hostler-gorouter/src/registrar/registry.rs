@@ -181,7 +181,11 @@ impl Registry {
     }
 
     /// A client unregisters. Only its address and its URIs count.
-    pub fn unregister(&mut self, message: &Registration, now: Instant) -> (Vec<RouteChange>, Vec<IgnoredPart>) {
+    pub fn unregister(
+        &mut self,
+        message: &Registration,
+        now: Instant,
+    ) -> (Vec<RouteChange>, Vec<IgnoredPart>) {
         let (mut changes, mut odd) = (Vec::new(), Vec::new());
         if self.takes(message) {
             let address = facts::address(&message.host, message.chosen_port());

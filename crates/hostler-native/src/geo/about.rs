@@ -173,7 +173,13 @@ impl Geo {
 
     /// A response about an address. Only the client itself may store a response about its own address, and must
     /// revalidate it.
-    fn said(&self, request: &LookupRequest<'_>, whose: AskedAddress, content_type: &str, body: String) -> Whole {
+    fn said(
+        &self,
+        request: &LookupRequest<'_>,
+        whose: AskedAddress,
+        content_type: &str,
+        body: String,
+    ) -> Whole {
         let AskedAddress::Named(_) = whose else {
             return Whole::new(head::of(200, content_type, "private, no-store"), body);
         };

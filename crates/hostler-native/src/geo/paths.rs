@@ -88,7 +88,9 @@ impl Geo {
                 Ok(ip) => match (self.refusal(request), second) {
                     (Some(refusal), _) => refusal,
                     (None, None) => self.all(request, AskedAddress::Named(ip), form),
-                    (None, Some(b"nearest-zip")) => self.nearest(request, AskedAddress::Named(ip), form, near),
+                    (None, Some(b"nearest-zip")) => {
+                        self.nearest(request, AskedAddress::Named(ip), form, near)
+                    }
                     (None, Some(field)) => self.field(request, AskedAddress::Named(ip), field),
                 },
             },

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::rest;
 use super::state::{Lifecycle, LifecycleState};
-use super::words::{Action, DeathReport, Standing, KillReason};
+use super::words::{Action, DeathReport, KillReason, Standing};
 
 /// How long to wait for the exit of a killed process. One that is stuck in the kernel must not hold up the rest.
 pub(super) const EXIT_LIMIT: Duration = Duration::from_secs(5);

@@ -268,7 +268,8 @@ fn a_stop_sends_shutdown_to_a_worker_that_listens_then_sigterm_at_half_time_then
 fn a_stop_begins_with_sigterm_for_a_worker_that_does_not_listen() {
     let life = ready().on(LifecycleEvent::Stop).does(&[Action::Leave, Action::Terminate]);
     let start = life.now;
-    let life = life.on(LifecycleEvent::Stop).does(&[]).at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
+    let life =
+        life.on(LifecycleEvent::Stop).does(&[]).at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
     assert_eq!(life.now - start, 10 * SECOND);
 }
 

@@ -117,8 +117,11 @@ fn a_restart_with_newer_code_dismisses_the_worker_that_boots_with_older_code() {
     let pool = pool.fails(2, 1).does(&[]).ends(2).does(&[]);
     let pool = pool.takes_over(3).does(&[retire(1)]);
     // A change while the old worker finishes its requests: the next replacement follows.
-    let pool =
-        pool.on(RolloutEvent::RestartAnew).does(&[]).ends(1).does(&[RolloutAction::Reached(2), start_worker(4, 1)]);
+    let pool = pool
+        .on(RolloutEvent::RestartAnew)
+        .does(&[])
+        .ends(1)
+        .does(&[RolloutAction::Reached(2), start_worker(4, 1)]);
     pool.replaced(3, 4).does(&[RolloutAction::Reached(3)]);
 }
 
@@ -174,8 +177,10 @@ fn a_new_worker_whose_boots_fail_ends_the_restart_early() {
 
 #[test]
 fn a_successor_that_requests_crash_is_tried_again_a_few_times() {
-    let mut pool =
-        pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).on(RolloutEvent::Restart).does(&[start_worker(3, 1)]);
+    let mut pool = pool(2)
+        .on(RolloutEvent::Spares(Spares::Fixed(0)))
+        .on(RolloutEvent::Restart)
+        .does(&[start_worker(3, 1)]);
     for _ in 0..MOST_LOSSES {
         pool = pool.ready(3).dies(3).does(&[]);
     }
@@ -271,7 +276,8 @@ fn fewer_workers_during_a_restart_stop_a_successor_that_is_not_needed() {
 #[test]
 fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
     let recycle = ReplaceCause::Recycled(OLD);
-    let first = RolloutAction::Start { task: WorkerTaskId(3), index: 2, role: WorkerRole::Successor(recycle) };
+    let first =
+        RolloutAction::Start { task: WorkerTaskId(3), index: 2, role: WorkerRole::Successor(recycle) };
     let pool = pool(2).due(2).does(&[first]).due(1).does(&[]).due(2).does(&[]);
     let gone = RolloutAction::Retire { task: WorkerTaskId(2), why: "recycled: 1 s old".into() };
     let pool = pool.takes_over(3).does(&[gone]).due(1).does(&[]);
@@ -280,7 +286,8 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 
 #[test]
 fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled() {
-    let not_listening = RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
+    let not_listening =
+        RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
     let started = RolloutAction::Start {
         task: WorkerTaskId(2),
         index: 1,
@@ -294,7 +301,8 @@ fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled(
 
 #[test]
 fn a_worker_that_does_not_listen_waits_a_short_time_after_a_failed_replacement_of_any_kind() {
-    let not_listening = || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
+    let not_listening =
+        || RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
     // For its age it would be recycled again after 60 s.
     let pool = pool(1).due(1).ends(2).after(30 * SECOND).due(1).ends(3).due(1).does(&[]);
     let mut pool = pool.on(not_listening());

@@ -8,12 +8,12 @@ use tokio::time::sleep;
 
 use super::RunningProcess;
 use crate::message::{ListenClaim, ToWorker, Via};
+use crate::message_sender::MessageSender;
 use crate::news::WorkerNews;
 use crate::process::tell_end;
 use crate::process_end::is_alive;
 use crate::settings::WorkerAddress;
 use crate::spawn::Ways;
-use crate::message_sender::MessageSender;
 
 /// How long an app has to listen again after it has closed its server.
 const REOPENING: Duration = Duration::from_secs(2);

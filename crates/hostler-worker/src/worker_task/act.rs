@@ -13,7 +13,7 @@ use crate::compile_cache::{self, CacheChoice};
 use crate::failed_boot;
 use crate::health;
 use crate::inspector::Diagnosis;
-use crate::lifecycle::{Action, LifecycleEvent, Standing, KillReason};
+use crate::lifecycle::{Action, KillReason, LifecycleEvent, Standing};
 use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::news::WorkerNews;
@@ -64,7 +64,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         // Of a pool that has slept, no other worker is left that shows it.
         self.status.has_worked |= self.shared.has_worked();
         self.status.generation = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
-        let (context, news_sender) = (self.shared.context.clone(), self.news_sender.of_generation(self.status.generation));
+        let (context, news_sender) =
+            (self.shared.context.clone(), self.news_sender.of_generation(self.status.generation));
         // A worker that was ready is missing in its pool, so it does not wait behind the boots of others, which may take
         // long. The same holds for the first worker of a pool that wakes up: requests wait for it.
         let is_missing = self.life.deaths() > 0 && self.life.failed_boots() == 0;

@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::state::WorkerTask;
+use crate::foreign_process::EXPOSED;
 use crate::inspection::PreloadReply;
 use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
 use crate::log::WorkerEvent;
 use crate::message::{FromWorker, ListenClaim};
+use crate::message_sender::MessageSender;
 use crate::news::WorkerNews;
 use crate::port_owner::TcpListen;
 use crate::process::Exit;
@@ -16,8 +18,6 @@ use crate::recycling::Reason;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::shared::WorkerCommand;
-use crate::message_sender::MessageSender;
-use crate::foreign_process::EXPOSED;
 
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
 const LONGEST_CHARGE: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hostler_config::{Delay, Given, Invocation, Period, Setting, LoadContext};
+use hostler_config::{Delay, Given, Invocation, LoadContext, Period, Setting};
 
 pub(super) const DEFAULT_FILE: &str = "hostler.toml";
 

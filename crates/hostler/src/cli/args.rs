@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use hostler_config::{Given, Invocation, Setting, LoadContext};
+use hostler_config::{Given, Invocation, LoadContext, Setting};
 
 use super::admin_args::{
     Ask, DEFAULT_FILE, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs,

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use hostler_config::{
-    self as config, Body, Config, MemberProtocol, Members, Period, Policy, Pool, PoolMembers, Priority,
-    Route, ShowSize, LoadContext, Target, Tls,
+    self as config, Body, Config, LoadContext, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
+    Priority, Route, ShowSize, Target, Tls,
 };
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;

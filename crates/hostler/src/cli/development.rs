@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use hostler_config::{Given, Setting, LoadContext};
+use hostler_config::{Given, LoadContext, Setting};
 
 use crate::server::{RunOptions, WatchOptions};
 

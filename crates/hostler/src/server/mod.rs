@@ -131,8 +131,7 @@ async fn serve(
     development::begin(&running)?;
     let announcement = announce::begin(&running);
 
-    let ending =
-        wait_for_stop((&running, is_successor), (&notify, &booting), &mut signals, &mut commands).await;
+    let ending = until_stop(&running, (is_successor, &notify, &booting), &mut signals, &mut commands).await;
     booting.abort();
     // Commands that arrive from now on get the answer that Hostler is stopping.
     drop(commands);
@@ -204,9 +203,9 @@ impl ServerEnding {
 }
 
 /// Serves signals and commands until Hostler must stop.
-async fn wait_for_stop(
-    (running, is_successor): (&Arc<RunningServer>, bool),
-    (notify, booting): (&Notify, &JoinHandle<()>),
+async fn until_stop(
+    running: &Arc<RunningServer>,
+    (is_successor, notify, booting): (bool, &Notify, &JoinHandle<()>),
     signals: &mut Signals,
     commands: &mut mpsc::UnboundedReceiver<PendingCommand>,
 ) -> ServerEnding {

@@ -97,7 +97,8 @@ async fn an_ecosystem_file_may_be_json_or_yaml_or_a_module() {
 
 #[tokio::test]
 async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem_file() {
-    let ecosystem = "module.exports = { apps: [{ name: 'x', script: 'npm', args: 'start', env: { A: 'pm2', B: 'b' } }] }";
+    let ecosystem =
+        "module.exports = { apps: [{ name: 'x', script: 'npm', args: 'start', env: { A: 'pm2', B: 'b' } }] }";
     let package = package(r#""scripts": { "start": "cross-env A=script node server.js" }"#);
     let files = [("ecosystem.config.cjs", ecosystem), ("package.json", package.as_str())];
     assert_eq!(command(&files).await, "node server.js A = \"script\", B = \"b\"");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use hostler_cache::{
-    CacheStatus, FlightRole, FlightWait, Forward, FlightResult, Method, Moment, RequestDirectives, Tick,
+    CacheStatus, FlightResult, FlightRole, FlightWait, Forward, Method, Moment, RequestDirectives, Tick,
     may_serve_on_error,
 };
 use hostler_wire::Whole;

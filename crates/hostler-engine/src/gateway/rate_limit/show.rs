@@ -8,7 +8,7 @@ use std::time::Duration;
 use hostler_config::RequestRate;
 use sfv::{KeyRef, ListSerializer, StringRef};
 
-use super::{LimitUnit, RateLimiter, EmptyBucket};
+use super::{EmptyBucket, LimitUnit, RateLimiter};
 use crate::exchange::{Edit, Exchange, Left};
 use crate::gateway::refusal::Refusal;
 

@@ -37,8 +37,10 @@ fn a_retiring_worker_that_hangs_or_dies_is_not_replaced() {
         .gets_killed()
         .is(LifecycleState::Stopped);
     ready().on(LifecycleEvent::Retire).dies().does(&[]).is(LifecycleState::Stopped);
-    let orphan =
-        ready().on(LifecycleEvent::Retire).on(LifecycleEvent::Orphaned).does(&[Action::Kill(KillReason::Orphaned)]);
+    let orphan = ready()
+        .on(LifecycleEvent::Retire)
+        .on(LifecycleEvent::Orphaned)
+        .does(&[Action::Kill(KillReason::Orphaned)]);
     orphan.dies().does(&[]).is(LifecycleState::Stopped);
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::lifecycle::{Action, DeathReport, Lifecycle, LifecycleEvent, LifecycleState, Standing, KillReason};
+use crate::lifecycle::{
+    Action, DeathReport, KillReason, Lifecycle, LifecycleEvent, LifecycleState, Standing,
+};
 
 pub type Checked = Result<(), String>;
 

@@ -14,7 +14,7 @@ use super::rules::Past;
 use super::world::{Deploy, World};
 use crate::boot_gate::Turns;
 use crate::leaving::Leaving;
-use crate::lifecycle::{Action, DeathReport, Lifecycle, LifecycleEvent, LifecycleState, KillReason};
+use crate::lifecycle::{Action, DeathReport, KillReason, Lifecycle, LifecycleEvent, LifecycleState};
 use crate::rollout::{WorkerReport, WorkerTaskId};
 use crate::settings::WorkerSettings;
 use crate::snapshot::{WorkerState, WorkerStatus};

@@ -16,7 +16,7 @@ const KNOWN: [Recogniser; 9] =
 
 /// The framework, or `None` for a program that says nothing about itself.
 pub(super) fn recognise(package: &NodePackage) -> Option<Recognised> {
-    KNOWN.iter().find_map(|known| known(package)).map(|found| found.as_script(package))
+    KNOWN.iter().find_map(|known| known(package)).map(|found| found.with_script(package))
 }
 
 fn nuxt(package: &NodePackage) -> Option<Recognised> {

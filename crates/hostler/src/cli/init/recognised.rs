@@ -39,7 +39,7 @@ impl Recognised {
 
     /// With the variables and options of the script that starts the same server, such as `NODE_OPTIONS=... node build`. Or with the
     /// server of its own that the script starts.
-    pub fn as_script(mut self, package: &NodePackage) -> Self {
+    pub fn with_script(mut self, package: &NodePackage) -> Self {
         let (Some(server), Some(built)) = (self.pool.command.last(), &self.built) else { return self };
         // The file of the build, or its folder. The last word of `next start` is neither.
         if !built.starts_with(bare(server)) {

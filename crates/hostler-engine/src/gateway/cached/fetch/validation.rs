@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostler_cache::{
-    FetchMark, FlightOutcome, Freshness, Kept, HeadComparison, Moment, NotStored, StoredForm, Vary, compare,
+    FetchMark, FlightOutcome, Freshness, HeadComparison, Kept, Moment, NotStored, StoredForm, Vary, compare,
     confirms, outdated, tags,
 };
 use hostler_coding::{self as coding, Coding};
