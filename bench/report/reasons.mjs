@@ -4,12 +4,16 @@
 const KERNEL =
   'The relay shows what the kernel alone takes. Hostler adds parsing, checks, the queue and the log of a request; io_uring was measured and not taken (docs/decisions/0038).';
 const BELOW_THE_FLOOR = `${KERNEL} The relay itself takes more than 0.33 of the CPU of nginx -> HAProxy.`;
+const LOAD =
+  'Here wrk and the members filled their core first: Hostler used 92 % of its own, HAProxy 98 %, and a proxy that has to wait is woken for fewer requests at a time. On the machine of 2026-11-27 the ratio was 0.67 (0.54 .. 0.72).';
 const CORES =
   'The workers share two cores with the proxy and the generator. A page waits about 0.6 ms for a core with each peer that has a queue, and the ideal queue counts what the two bare workers waited.';
 const RARE_PAGES =
   'A round has about 40 to 80 pages above the p99, so a few long pages at one moment move it. The peers get the same pages at the same moments, but not the same share of the two cores.';
 const ROUNDS_DIFFER = 'Rounds differ by more than the target allows: other work on the machine moves them.';
 const KEYS = 'The key is hashed, charged twice and, while requests wait, kept in order; docs/decisions/0051 says where the instructions go.';
+const COLD =
+  'Code that has just started is slow: a request took 1.2 ms of CPU here, and a worker whose requests take more than 1 ms gets one at a time (docs/decisions/0022). On the machine of 2026-11-27 a request took 0.5 ms, and the ratio was 0.97.';
 const FIXED_TEXT = 'nginx with a fixed text, which looks nothing up, reaches about twice what Fastify does in the same run.';
 
 /** One sentence for each. Remove it when the target is met for good. */
@@ -19,7 +23,7 @@ export const reasons = {
       // The relay has no queue, so only the other cells have a target with it. A reason without a target is not shown.
       ['HAProxy', 'nginx -> HAProxy', 'the relay that parses nothing'].map((peer) => [
         `${cell}: CPU / ${peer}`,
-        peer === 'nginx -> HAProxy' && cell === '64 slots, c = 50' ? BELOW_THE_FLOOR : KERNEL,
+        (cell === '64 slots, c = 50' && { HAProxy: LOAD, 'nginx -> HAProxy': BELOW_THE_FLOOR }[peer]) || KERNEL,
       ]),
     ),
   ),
@@ -57,7 +61,16 @@ export const reasons = {
   cache: {
     '100 kB, one page: CPU of a hit / the better cache': 'nginx sends the page from a file by sendfile, so the server copies no body. Hostler has it in memory, and the kernel copies it into its buffers.',
   },
+  websockets: {
+    '1,000 messages/s: CPU per message / nginx': 'It misses by less than one percent. On the machine of 2026-11-27 the rounds were 0.70 to 1.22.',
+  },
+  'any-app': {
+    'waits 20 ms: requests/s / Node\'s cluster': 'A worker gets the next request when its event loop waits (docs/decisions/0022). That costs CPU, which the load needs as well. On the machine of 2026-11-27 the ratio was 1.01.',
+    'cold flood: requests/s / Node\'s cluster': COLD,
+    'cold flood: p50 / Node\'s cluster': COLD,
+  },
   tls: {
+    'HTTP/1.1, 50 connections: CPU / the better of HAProxy and nginx': ROUNDS_DIFFER,
     'HTTP/2, 10 connections x 20 streams: CPU / the better of HAProxy and nginx': ROUNDS_DIFFER,
   },
   photos: {
@@ -68,6 +81,7 @@ export const reasons = {
     '`/get_city`: requests in a CPU second / Fastify': FIXED_TEXT,
     '`/get_city`, 20,000 addresses: requests in a CPU second / Fastify': FIXED_TEXT,
     '`/get_city`, 20,000 addresses: requests in a CPU second / nginx return 200': 'nginx looks nothing up. Each of 20,000 addresses leads to another part of the database.',
+    'start of the process to the first answer': 'The machine had less CPU in this sitting than in that of 2026-11-27, when it was 145 ms (139 .. 150).',
     'p99 at half load': 'A program that answers without a lookup has a p99 of more than 1 ms at half of its own maximum on this machine, too.',
   },
 };
