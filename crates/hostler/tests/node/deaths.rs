@@ -270,7 +270,7 @@ async fn a_post_that_a_worker_has_not_read_before_its_end_goes_to_another() {
 async fn a_refusal_does_not_wait_a_second_for_the_death_of_a_worker_that_lives() {
     let app = r"require('http').createServer((req, res) => {
             if (req.url === '/close') req.socket.destroy();
-            else req.socket.write('HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n');
+            else req.socket.write('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n');
         }).listen(3000);";
     let site = source(app).started().await;
     for (path, refusal) in [("/close", "worker_lost"), ("/malformed", "bad_answer")] {
