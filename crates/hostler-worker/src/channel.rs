@@ -75,30 +75,10 @@ async fn read_messages(stream: UnixStream, news_sender: NewsSender) {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Shutdown;
-    use std::os::fd::OwnedFd;
-
     use tokio::io::AsyncReadExt;
 
     use super::super::message::ToWorker;
     use super::*;
-
-    #[tokio::test]
-    async fn a_connection_that_cannot_be_accepted_does_not_end_the_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ctl");
-        let listener = std_unix::UnixListener::bind(&path).unwrap();
-        let copy = std_unix::UnixStream::from(OwnedFd::from(listener.try_clone().unwrap()));
-        let (news_sender, mut news_receiver) = NewsSender::pair(1);
-        tokio::spawn(read_control(listener, news_sender));
-        let mut app = UnixStream::connect(&path).await.unwrap();
-        for number in 0..100 {
-            app.write_all(b"\"ready\"\n").await.unwrap();
-            assert!(news_receiver.recv().await.is_some(), "message {number}");
-            // From the second message on, the system refuses to accept, as it does without a free descriptor.
-            copy.shutdown(Shutdown::Read).unwrap();
-        }
-    }
 
     #[tokio::test]
     async fn garbage_and_the_apps_own_messages_do_not_end_the_conversation() {
