@@ -245,5 +245,6 @@ async fn a_member_that_waits_for_a_slow_client_is_told_to_stop_and_not_ejected()
     site.settles("app", 0, 0).await;
     assert!(!app.only_request().is_whole);
     let counters = &site.pool("app").await["counters"];
+    assert_eq!(counters["member_timeouts"], 0, "{counters}");
     assert_eq!(counters["ejections"], 0, "{counters}");
 }
