@@ -147,25 +147,27 @@ fn a_full_cpu_stops_growth() {
     assert_eq!(model.policy.held(), Some(ScalingReason::CpuIsFull));
 }
 
+/// One worker is ready and busy, and requests wait.
+const WAITING: ScalingLook = ScalingLook {
+    ready: 1,
+    aside: 0,
+    failing: false,
+    wait: Duration::from_secs(1),
+    used: true,
+    load: 1.0,
+    granted: 0,
+    last_is_idle: false,
+    free_cpu: 7.0,
+    memory_is_short: false,
+};
+
 #[test]
 fn a_growth_that_did_not_help_is_not_repeated_for_a_minute() {
     // Each worker is idle: a database is slow, and the requests wait for slots.
     let mut model = Model::new(1, 8, 8.0);
-    let look = |granted: u64| ScalingLook {
-        ready: 0,
-        aside: 0,
-        failing: false,
-        wait: Duration::from_secs(1),
-        used: true,
-        load: 0.1,
-        granted,
-        last_is_idle: false,
-        free_cpu: 7.0,
-        memory_is_short: false,
-    };
     for step in 0..(2 * 60 * 4) {
         model.now += STEP;
-        let look = ScalingLook { ready: model.count, ..look(step * 5) };
+        let look = ScalingLook { ready: model.count, load: 0.1, granted: step * 5, ..WAITING };
         if let ScalingVerdict::Grow { to, .. } = model.policy.step(model.limits, model.count, look, model.now)
         {
             model.set(to);
@@ -178,18 +180,7 @@ fn a_growth_that_did_not_help_is_not_repeated_for_a_minute() {
 #[test]
 fn shortage_of_memory_stops_growth() {
     let mut model = Model::new(1, 8, 8.0);
-    let look = ScalingLook {
-        ready: 1,
-        aside: 0,
-        failing: false,
-        wait: Duration::from_secs(1),
-        used: true,
-        load: 1.0,
-        granted: 0,
-        last_is_idle: false,
-        free_cpu: 7.0,
-        memory_is_short: true,
-    };
+    let look = ScalingLook { memory_is_short: true, ..WAITING };
     for _ in 0..100 {
         model.now += STEP;
         assert_eq!(model.policy.step(model.limits, 1, look, model.now), ScalingVerdict::Stay);
@@ -206,18 +197,7 @@ fn shortage_of_memory_stops_growth() {
 fn a_pool_grows_in_place_of_a_worker_that_is_out_of_rotation_and_not_of_one_that_boots() {
     for (aside, grows) in [(1, true), (0, false)] {
         let mut model = Model::new(2, 8, 8.0);
-        let look = ScalingLook {
-            ready: 1,
-            aside,
-            failing: false,
-            wait: Duration::from_secs(1),
-            used: true,
-            load: 1.0,
-            granted: 0,
-            last_is_idle: false,
-            free_cpu: 7.0,
-            memory_is_short: false,
-        };
+        let look = ScalingLook { aside, ..WAITING };
         let grown = (0..100).any(|_| {
             model.now += STEP;
             matches!(model.policy.step(model.limits, 2, look, model.now), ScalingVerdict::Grow { to: 3, .. })
