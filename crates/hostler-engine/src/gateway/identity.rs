@@ -44,6 +44,13 @@ pub(super) struct RequestIdentity {
     pub names: [Arc<str>; IdentityKind::ALL.len()],
 }
 
+impl RequestIdentity {
+    /// The request itself, as the log shows it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.names[0]
+    }
+}
+
 /// Hashes with a random key, so that clients cannot choose URLs whose keys collide.
 #[derive(Default)]
 pub(super) struct Keyring(RandomState);

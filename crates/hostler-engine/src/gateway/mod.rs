@@ -352,7 +352,7 @@ fn as_route(route: &Arc<dyn Any + Send + Sync>) -> Option<&Route> {
 /// The name of a request to a pool, as the log may show it. None: it goes to no pool.
 pub fn request_name(exchange: &Exchange) -> Option<Arc<str>> {
     let Target::Pool(target) = &exchange.route.as_ref().and_then(as_route)?.target else { return None };
-    Some(target.poison.identity(exchange).names[0].clone())
+    Some(target.poison.identity(exchange).name().clone())
 }
 
 /// What replaces an answer that broke off: a stored answer, else the fallback of the route.

@@ -101,7 +101,7 @@ pub(super) struct Following {
 impl Following {
     /// The name of the request for the log. None if `poison.kills` is 0.
     pub fn name(&self) -> Option<Arc<str>> {
-        self.identity.as_ref().map(|identity| identity.names[0].clone())
+        self.identity.as_ref().map(|identity| identity.name().clone())
     }
 
     /// Waits in a task for the end of the call.
@@ -286,7 +286,7 @@ impl Poison {
             return Some(pending_end);
         }
         // Nothing follows from the end, but the log names the request if its worker is killed.
-        pending_end.name_until_end(&self.identity(exchange).names[0]);
+        pending_end.name_until_end(self.identity(exchange).name());
         None
     }
 
@@ -305,7 +305,7 @@ impl Poison {
         suspect_after: Duration,
     ) {
         let poison = self.clone();
-        let pending_end = pending_end.named(&identity.names[0]);
+        let pending_end = pending_end.named(identity.name());
         let (since, event_loop) = (pending_end.since(), pending_end.event_loop());
         let mut held = None;
         if suspect_after.is_zero() && pending_end.is_lingering() {
