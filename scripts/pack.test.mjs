@@ -182,6 +182,12 @@ test('the Debian package has the unit, the configuration file and the program', 
   await hasPages(join(into, 'usr/share/doc/hostler'));
 });
 
+test('in each systemd unit, the death of one worker for want of memory does not stop all of Hostler', async () => {
+  for (const path of ['packaging/debian/hostler.service', 'docs/guide/deploys.md', 'docs/guide/from-nginx-pm2.md']) {
+    assert.match(await readFile(join(root, path), 'utf8'), /^\[Service\]\n[^[]*^OOMPolicy=continue$/m, path);
+  }
+});
+
 /** An operator finds the pages that advice names, and the alert rules that the guide names. */
 async function hasPages(package_) {
   const advice = await readFile(join(package_, 'docs/reference/advice.md'), 'utf8');
