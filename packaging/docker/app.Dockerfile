@@ -1,4 +1,5 @@
 # An example: the image of a Node app that runs behind Hostler. Copy it into the folder of your app as Dockerfile, beside hostler.toml.
+# In hostler.toml, listen must be ":8080": nothing outside of the container reaches its 127.0.0.1.
 ARG HOSTLER=hostler:0.1.0
 FROM ${HOSTLER} AS hostler
 
