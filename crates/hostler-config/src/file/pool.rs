@@ -199,15 +199,18 @@ section! {
         /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
         /// own limit.
         ///
-        /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`), and the slot stays taken until
-        /// the worker has finished. A request that still waits in the queue gets 503 (`queue_timeout`). A response that
-        /// has begun may take as long as it needs, if it does not pause for `response_idle_timeout`.
+        /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`). With `concurrency = "auto"` it
+        /// closes the connection to the worker, so that the app can cancel its work; otherwise the slot stays taken
+        /// until the worker or member has finished. A request that still waits in the queue gets 503
+        /// (`queue_timeout`). A response that has begun may take as long as it needs, if it does not pause for
+        /// `response_idle_timeout`.
         pub request_timeout: Period = Period::seconds(30),
         /// The time after which a worker counts as hung.
         ///
-        /// A worker is hung if one request takes that long, or if its event loop does not turn for that long while it
-        /// has requests. Hostler then logs its call stack, kills it, and starts another one. The time must not be less
-        /// than `request_timeout`, including that of the routes.
+        /// A worker is hung if its event loop does not turn for that long while it has requests. With a number in
+        /// `concurrency` it is also hung if a request gets no response for that long. Hostler then logs its call stack,
+        /// kills it, and starts another one. The time must not be less than `request_timeout`, including that of the
+        /// routes.
         #[schemars(with = "Period", extend("x-default" = "twice the longest `request_timeout`"))]
         pub hang_timeout: Option<Period> = None,
         /// The number of requests after which Hostler replaces a worker.
