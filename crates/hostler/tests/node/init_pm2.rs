@@ -104,6 +104,18 @@ async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem
     assert_eq!(command(&files).await, "node server.js A = \"script\", B = \"b\"");
 }
 
+/// PM2 goes on with an app that is late, and Hostler kills it.
+#[tokio::test]
+async fn a_listen_timeout_of_pm2_over_the_default_becomes_start_timeout() {
+    for (millis, expected) in [(60_000, Some("start_timeout = \"60s\"")), (3000, None)] {
+        let app = format!("{{ name: 'x', script: 'server.js', listen_timeout: {millis} }}");
+        let ecosystem = format!("module.exports = {{ apps: [{app}] }}");
+        let text = keys(&[("ecosystem.config.js", ecosystem.as_str()), ("server.js", SERVER)]).await;
+        let found = text.lines().find(|line| line.starts_with("start_timeout"));
+        assert_eq!(found.and_then(|line| line.split('#').next()).map(str::trim_end), expected, "{text}");
+    }
+}
+
 #[tokio::test]
 async fn options_of_node_have_three_names() {
     for name in ["node_args", "interpreter_args", "interpreterArgs"] {

@@ -22,7 +22,7 @@ const OTHERS: [(&[&str], &str); 7] = [
     ),
     (
         &["out_file", "output", "error_file", "error", "log_file", "log", "log_date_format", "merge_logs"],
-        "Hostler writes all logs to its standard output.",
+        "Hostler has one log for all apps: on its standard output, or in log.file of [log].",
     ),
     (
         &["max_restarts", "min_uptime", "restart_delay", "exp_backoff_restart_delay", "stop_exit_codes"],
@@ -31,6 +31,9 @@ const OTHERS: [(&[&str], &str); 7] = [
     (&["instance_var", "increment_var"], "A worker has its number in NODE_APP_INSTANCE."),
     (&["uid", "gid", "user", "group"], "Workers run as the user of Hostler."),
 ];
+
+/// The default of `start_timeout`, in milliseconds.
+const START_TIMEOUT: u64 = 30_000;
 
 /// What the pools need from the environment of Hostler.
 pub(super) struct Pm2Context<'a> {
@@ -216,15 +219,24 @@ fn limits(app: &Value, pool: &mut FoundPool) {
                 .push(format!("max_memory_restart is {limit:?}, which is not a size: set max_memory.")),
         }
     }
-    if let Some(millis) = app
-        .get("kill_timeout")
-        .and_then(plain)
-        .and_then(|limit| limit.parse::<u64>().ok())
-        .filter(|millis| *millis > 0)
-    {
-        let limit = if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") };
-        pool.keys.push(FoundKey::text("stop_timeout", &limit, &format!("kill_timeout: {millis}")));
+    if let Some(millis) = milliseconds(app, "kill_timeout") {
+        let why = format!("kill_timeout: {millis}");
+        pool.keys.push(FoundKey::text("stop_timeout", &duration(millis), &why));
     }
+    // PM2 goes on with an app that is late. Hostler kills it, so a time below the default would be too short.
+    if let Some(millis) = milliseconds(app, "listen_timeout").filter(|millis| *millis > START_TIMEOUT) {
+        let why = format!("listen_timeout: {millis}");
+        pool.keys.push(FoundKey::text("start_timeout", &duration(millis), &why));
+    }
+}
+
+fn milliseconds(app: &Value, key: &str) -> Option<u64> {
+    let written = app.get(key).and_then(plain)?;
+    written.parse::<u64>().ok().filter(|millis| *millis > 0)
+}
+
+fn duration(millis: u64) -> String {
+    if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
 /// `300M`, `1G` or bytes.
