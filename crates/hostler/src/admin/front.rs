@@ -16,7 +16,7 @@ GET  /health/startup       200 once all of these pools could serve
 GET  /health/live          200 as long as this process works
 GET  /docs/                the documentation of this version: docs/guide/admin.md is /docs/guide/admin.md
 
-Commands, with the field Hostler-Command: 1
+Commands, with the field Hostler-Command: 1, or with Authorization: Bearer TOKEN if there is an admin token
 POST /restart              new workers for all pools
 POST /pools/NAME/restart   new workers for one
 POST /pools/NAME/pause     hold its requests; ?timeout=60s

@@ -61,7 +61,7 @@ advice! {
         "Add CPUs or machines, or make requests cheaper. More workers do not help.", "guide/troubleshooting.md#slow";
     DEAR_KEY: "dear_key" Info 30 ""
         "In a pool with `queue.fair`, one key took at least 60 % of the worker time of the last minute, there are other keys, and at least 20 requests had to wait.",
-        "The pool is fair, so requests of other keys do not wait behind it. If this work is not wanted, give it what others leave (pools.POOL.queue.low), cache its routes, or limit it in front of Hostler.", "concepts/fair.md#how-to-see-it";
+        "The pool is fair, so requests of other keys do not wait behind it. If this work is not wanted, give it what others leave (pools.POOL.queue.low), cache its routes, or limit it (pools.POOL.rate_limit).", "concepts/fair.md#how-to-see-it";
     ONE_CLIENT: "one_client" Warning 10 ""
         "One client has at least 20 requests under way and at least 60 % of all, there are other clients, and at least 20 requests wait in a pool without `queue.fair`. Only requests that `client_requests` limits count: by default not those of loopback and private addresses.",
         "Set pools.POOL.queue.fair = \"client\", so that other clients do not wait behind this one. If it is a load balancer, name it in server.trusted_proxies.", "concepts/fair.md";
