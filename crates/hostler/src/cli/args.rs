@@ -99,7 +99,8 @@ pub enum Command {
     /// Hold the requests of a pool, for example during a migration.
     ///
     /// The requests wait in the queue of the pool, up to its limit, until `hostler resume` or until the timeout is
-    /// over. Workers finish the requests that they already have.
+    /// over. A request waits for queue.timeout and request_timeout together at most, 35 s by default, and then gets 503.
+    /// Workers finish the requests that they already have.
     Pause(PauseArgs),
     /// Let the requests of a paused pool continue.
     Resume(Resume),
