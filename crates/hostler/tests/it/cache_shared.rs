@@ -52,6 +52,28 @@ async fn an_answer_rendered_by_one_hostler_is_a_hit_at_another() {
 }
 
 #[tokio::test]
+async fn a_request_with_only_if_cached_gets_what_another_hostler_has_stored() {
+    let Some(memcached) = memcached().await else { return };
+    let (app, idle) = (upstream().answers(tagged("a")).start().await, upstream().start().await);
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = { request_directives = true }\n";
+    let address = memcached.address();
+    let config = format!("cache.memcached = '{address}'\n{PATIENT}{routes}");
+    let one = site(&config).with("app", &app).start().await;
+    let other = site(&config).with("app", &idle).start().await;
+    for site in [&one, &other] {
+        site.says(&format!("memcached {address}: it answers")).await;
+    }
+    one.get("/a").await.assert_ok("rendered");
+    stores(&one, 1).await;
+    let alone = "Cache-Control: only-if-cached\r\n";
+    let hit = asked(&other, "GET", "/a", alone).await;
+    hit.assert_ok("rendered");
+    assert_cache(&hit, "hit; ttl=");
+    asked(&other, "GET", "/b", alone).await.assert_refused(504, "only_if_cached");
+    assert_eq!(idle.targets(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_purge_at_one_hostler_reaches_memcached_and_the_memory_of_the_other() {
     let Some(memcached) = memcached().await else { return };
     let app = upstream().answers(tagged("shop")).start().await;

@@ -75,9 +75,8 @@ async fn decide<D: Downstream>(
             }
             serve(caching, exchange, &asks, &entry, (age, ttl)).map(CacheAnswer::Answered)
         }
-        CacheLookup::Nothing { .. } if asks.only_if_cached => {
-            exchange.log_facts.cache = Some(CacheStatus::OnlyIfCached);
-            Err(Refusal::OnlyIfCached)
+        CacheLookup::Nothing { key, .. } if asks.only_if_cached => {
+            Box::pin(without_member(caching, exchange, &asks, &key)).await
         }
         CacheLookup::Nothing { key, why, stale, other } => {
             let known = other.or_else(|| stale.clone());
@@ -89,6 +88,23 @@ async fn decide<D: Downstream>(
             Box::pin(join_flight(fetch, (target, route.early_hints.as_deref()), exchange, client)).await
         }
     }
+}
+
+/// The request forbids to ask a member (`only-if-cached`). Memcached may have what memory lacks.
+async fn without_member(
+    caching: &Caching,
+    exchange: &mut Exchange,
+    asks: &RequestDirectives,
+    key: &[u8],
+) -> Result<CacheAnswer, Refusal> {
+    if caching.stores
+        && ask_memcached(caching, key, exchange).await
+        && let CacheLookup::Good { entry, age, ttl, .. } = find(caching, exchange, asks, Moment::now())
+    {
+        return serve(caching, exchange, asks, &entry, (age, ttl)).map(CacheAnswer::Answered);
+    }
+    exchange.log_facts.cache = Some(CacheStatus::OnlyIfCached);
+    Err(Refusal::OnlyIfCached)
 }
 
 /// The stored answer that may stand in after an answer broke off before the client had any of it. The state of the fetch went with the
