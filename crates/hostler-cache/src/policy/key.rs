@@ -1,5 +1,10 @@
 //! The key of a stored response: host, path and query. Knows no store.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use url::Host;
+
 /// Which part of a query belongs to the key. Names are compared as they are sent. A name that ends in `*` stands for all
 /// names with that beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,7 +80,8 @@ fn name_of(parameter: &[u8]) -> &[u8] {
 }
 
 /// The keys of `http://host/path?query`, as an operator names a URL to purge: one key, or without the scheme
-/// (`host:80/path`) the keys with each scheme. `None` if it is not a URL.
+/// (`host:80/path`) the keys with each scheme. Characters outside of ASCII are written as browsers send them. `None` if it is
+/// not a URL.
 pub fn keys_of_url(query: &Query, url: &str) -> Option<Vec<Vec<u8>>> {
     let (schemes, rest): (&[bool], _) = match url.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (&[false], rest),
@@ -86,11 +92,10 @@ pub fn keys_of_url(query: &Query, url: &str) -> Option<Vec<Vec<u8>>> {
     };
     let rest = rest.split('#').next().unwrap_or_default();
     let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    if host.is_empty() || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if host.is_empty() || !url.bytes().all(|byte| !byte.is_ascii() || byte.is_ascii_graphic()) {
         return None;
     }
-    let root = if target.starts_with('/') { "" } else { "/" };
-    let target = format!("{root}{target}");
+    let (host, target) = (sent_host(host)?, sent_target(target));
     let key = |secure: &bool| {
         let mut key = Vec::new();
         write_key(query, *secure, host.as_bytes(), target.as_bytes(), &mut key);
@@ -99,4 +104,27 @@ pub fn keys_of_url(query: &Query, url: &str) -> Option<Vec<Vec<u8>>> {
     let mut keys: Vec<_> = schemes.iter().map(key).collect();
     keys.dedup();
     Some(keys)
+}
+
+/// A name outside of ASCII in its form for DNS (`xn--`).
+fn sent_host(host: &str) -> Option<Cow<'_, str>> {
+    if host.is_ascii() {
+        return Some(host.into());
+    }
+    let (name, port) = host.split_at(host.rfind(':').unwrap_or(host.len()));
+    let name = Host::parse(name).ok()?;
+    Some(format!("{name}{port}").into())
+}
+
+/// The path and query, percent-encoded, with the root if there is no path.
+fn sent_target(target: &str) -> String {
+    let mut sent = String::from(if target.starts_with('/') { "" } else { "/" });
+    for byte in target.bytes() {
+        match byte.is_ascii() {
+            true => sent.push(byte.into()),
+            // Writing into a string does not fail.
+            false => drop(write!(sent, "%{byte:02X}")),
+        }
+    }
+    sent
 }

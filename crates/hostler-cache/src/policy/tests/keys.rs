@@ -86,3 +86,16 @@ fn a_purge_url_may_omit_its_scheme() {
         assert_eq!(keys(url), expected.map(|keys| keys.iter().map(ToString::to_string).collect()), "{url}");
     }
 }
+
+#[test]
+fn a_purge_url_outside_of_ascii_is_read_as_browsers_send_it() {
+    let keys = |url: &str| keys_of_url(&Query::AsSent, url);
+    for (url, expected) in [
+        ("https://a.test/gr\u{f6}\u{df}e?q=\u{20ac}", "a.test/gr%C3%B6%C3%9Fe?q=%E2%82%AC"),
+        ("https://a.test/gr%C3%B6", "a.test/gr%C3%B6"),
+        ("https://M\u{fc}ller.test:8443/", "xn--mller-kva.test:8443/"),
+    ] {
+        assert_eq!(keys(url), Some(vec![expected.as_bytes().to_vec()]), "{url}");
+    }
+    assert_eq!(keys("https://\u{fc} b.test/"), None);
+}
