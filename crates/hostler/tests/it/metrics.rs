@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use hostler_testkit::{ReceivedAnswer, Site, client, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, authority, client, upstream};
 
 use crate::in_front_of;
+use crate::tls::{ONE, started};
 
 const ROUTES: &str = "
     pools.app.concurrency = 1
@@ -100,6 +101,16 @@ async fn a_queue_that_stands_is_seen() {
         assert!(samples[name] > 0.0, "{name}");
     }
     app.release_all();
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_listed_twice_has_one_sample() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let twice = ONE.replace("[{", "[{ cert = 'a.pem', key = 'a.key' }, {");
+    let site = started(&trust, &twice, &app).await;
+    let text = metrics(&site, "").await.assert_status(200).text();
+    let samples = text.lines().filter(|line| line.starts_with("hostler_certificate_not_after_seconds{"));
+    assert_eq!(samples.count(), 1, "{text}");
 }
 
 /// The checker of Prometheus itself.

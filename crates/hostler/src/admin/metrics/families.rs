@@ -1,6 +1,7 @@
 //! Which figures of the Status become which metrics. Knows no text format.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -68,9 +69,7 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
         })
     });
     out.histograms(metric::REQUEST_DURATION, durations)?;
-    let reasons = |pick: fn(
-        &hostler_engine::exchange::CountersView,
-    ) -> &std::collections::BTreeMap<&'static str, u64>| {
+    let reasons = |pick: fn(&hostler_engine::exchange::CountersView) -> &BTreeMap<&'static str, u64>| {
         all.iter().flat_map(move |(route, counters)| {
             pick(counters)
                 .iter()
@@ -330,14 +329,14 @@ fn cache(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.one(metric::CACHE_EVICTED, cache.evicted as f64)
 }
 
+/// A file may be in the configuration several times. If two samples had the same labels, Prometheus would refuse all metrics.
 fn certificates(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
-    out.each(
-        metric::CERTIFICATE_END,
-        status.certificates.iter().filter_map(|certificate| {
-            let until = certificate.valid_until?.as_second() as f64;
-            Some(([certificate.file.to_string_lossy()], until))
-        }),
-    )
+    let ends = status.certificates.iter().filter_map(|certificate| {
+        let until = certificate.valid_until?.as_second() as f64;
+        Some((certificate.file.to_string_lossy(), until))
+    });
+    let ends: BTreeMap<_, _> = ends.collect();
+    out.each(metric::CERTIFICATE_END, ends.into_iter().map(|(file, until)| ([file], until)))
 }
 
 fn registrar(out: &mut MetricWriter<'_>, registrar: Option<&Value>) -> fmt::Result {
