@@ -1,6 +1,6 @@
 //! Answers of a route with a cache that are neither stored nor shared: what their one client gets for its own conditions and ranges.
 
-use hostler_testkit::{Seen, Step, text, upstream};
+use hostler_testkit::{Seen, Step, eventually, text, upstream};
 
 use crate::cache_hits::{answer, asked, assert_cache, with_cache};
 use crate::site;
@@ -114,4 +114,23 @@ async fn a_request_that_is_sent_twice_gets_one_cookie_of_a_sticky_pool() {
     let part = asked(&site, "GET", "/film", "Range: bytes=0-1\r\n").await;
     assert_eq!(part.assert_status(206).head.all("set-cookie").len(), 1, "{part:?}");
     assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_removes_the_stale_one_that_it_replaces() {
+    let fresh = "Cache-Control: max-age=60\r\n";
+    let film = "x".repeat(FILM);
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{fresh}\r\n{FILM:x}\r\n{film}\r\n0\r\n\r\n"
+    );
+    for large in [answer(fresh, &film), chunked] {
+        let stale = answer("Cache-Control: max-age=0, stale-while-revalidate=600\r\n", "small");
+        let app = upstream().in_turn([text(stale), text(large)]).start().await;
+        let site = with_cache(&app).await;
+        site.get("/film").await.assert_ok("small");
+        assert_cache(&site.get("/film").await, "hit");
+        // The refresh gets the large one, and the request after it what comes next.
+        let is_gone = async || (site.get("/film").await.text() == "ok").then_some(());
+        eventually("the stale one to be gone", is_gone).await;
+    }
 }

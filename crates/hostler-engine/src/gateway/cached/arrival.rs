@@ -42,6 +42,8 @@ pub(super) struct Arrival {
     pub coming: Arc<Coming>,
     tags: Box<[Box<str>]>,
     asked: FetchMark,
+    /// The stored answer that this one replaces.
+    outdated: Option<Arc<Entry>>,
     /// Other requests wait for this answer, or may join.
     flight: Option<Flight<FetchOutcome>>,
 }
@@ -65,12 +67,14 @@ impl Arrival {
         (stored, own): (Arc<ResponseHead>, Arc<ResponseHead>),
         (vary, freshness, tags, length): Parts,
         asked: FetchMark,
+        outdated: Option<Arc<Entry>>,
         flight: Option<Flight<FetchOutcome>>,
     ) -> Option<Self> {
         let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
         let most =
             caching.shared_cache.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
         if matches!(length, BodyLength::Known(length) if length > most as u64) {
+            outdated.iter().for_each(|outdated| caching.shared_cache.remove(key, outdated));
             settle(flight, FlightOutcome::AloneFor(LARGE_MS));
             return None;
         }
@@ -82,7 +86,7 @@ impl Arrival {
         let incoming_body = IncomingBody::counted(most, share);
         let place = StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() };
         let coming = Coming { place, head: stored, length, vary, freshness, incoming_body };
-        Some(Self { own, coming: Arc::new(coming), tags, asked, flight })
+        Some(Self { own, coming: Arc::new(coming), tags, asked, outdated, flight })
     }
 
     /// Reads what has already arrived. If that is not all, a task reads the rest.
@@ -128,11 +132,15 @@ impl Arrival {
         }
     }
 
-    /// The answer does not fit, so other requests do not wait for it.
+    /// The answer does not fit, so other requests do not wait for it. An older one must not stay in its place.
     fn settle_large(&mut self) {
         let outcome = match self.coming.incoming_body.has_given_way() {
             true => FlightOutcome::Alone,
-            false => FlightOutcome::AloneFor(LARGE_MS),
+            false => {
+                let StorageKey { shared_cache, key } = &self.coming.place;
+                self.outdated.iter().for_each(|outdated| shared_cache.remove(key, outdated));
+                FlightOutcome::AloneFor(LARGE_MS)
+            }
         };
         settle(self.flight.take(), outcome);
     }

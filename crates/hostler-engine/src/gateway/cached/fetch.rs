@@ -15,7 +15,7 @@ use super::fetch_state::{Fetch, sent_at};
 use super::lookup::serve;
 use super::request::{CONDITIONS, MemberRequestView};
 use super::show;
-use crate::cache::{self, FetchOutcome, HeadLines};
+use crate::cache::{self, Entry, FetchOutcome, HeadLines};
 use crate::exchange::{Downstream, Edit, Exchange};
 use crate::gateway::answer::Answer;
 use crate::gateway::call::{ConfiguredRetry, call_within};
@@ -186,6 +186,9 @@ impl Fetch {
         let lines = HeadLines(&head.fields);
         let Ok(vary) = Vary::of(&lines, &MemberRequestView(exchange), self.side()) else {
             self.caching.tell_of_vary(exchange.log_facts.route.as_deref().unwrap_or_default(), head);
+            if !self.asks.authorized {
+                self.forget_outdated(head.status);
+            }
             return None;
         };
         let sent = sent_at(exchange, now);
@@ -197,11 +200,9 @@ impl Fetch {
             self.settle_unshared(head.status);
         }
         if let Err(why) = freshness {
-            // The member no longer allows that the old answer is stored. Most error statuses keep it: it may stand in for a later failure. So
-            // does an answer for the credentials of one client.
-            let replaces = why != NotStored::Authorized && replaces_stored(head.status);
-            if let Some(stale) = self.stale.as_ref().filter(|_| replaces) {
-                self.caching.shared_cache.remove(&self.key, stale);
+            // The member no longer allows that the old answer is stored, unless this one is for the credentials of one client.
+            if why != NotStored::Authorized {
+                self.forget_outdated(head.status);
             }
             self.flight.as_ref()?;
         }
@@ -219,7 +220,20 @@ impl Fetch {
             false => Arc::new(cache::stored(head, &Kept::default(), now)),
         };
         let parts = (vary, freshness, tags(&lines), call.body_length());
-        Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, self.flight.take())
+        let outdated = self.outdated(head.status).cloned();
+        Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, outdated, self.flight.take())
+    }
+
+    /// The stored answer that is outdated when an answer with this status has come. Most error statuses leave it valid: it may stand in for a
+    /// later failure.
+    fn outdated(&self, status: u16) -> Option<&Arc<Entry>> {
+        self.stale.as_ref().filter(|_| replaces_stored(status))
+    }
+
+    fn forget_outdated(&self, status: u16) {
+        if let Some(outdated) = self.outdated(status) {
+            self.caching.shared_cache.remove(&self.key, outdated);
+        }
     }
 
     /// No answer came.
