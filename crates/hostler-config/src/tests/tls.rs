@@ -34,7 +34,7 @@ fn with_files(text: &str) -> Site {
     let trust = authority();
     let (one, other, old) =
         (trust.vouch_for(&["a.test"]), trust.vouch_for(&["b.test"]), trust.vouched_for(&["a.test"]));
-    let nameless = trust.vouch_for(&[]);
+    let nameless = trust.vouch_for(&["192.0.2.1"]);
     let broken_off = &one.cert[..one.cert.len() / 2];
     let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     for (name, text) in [
@@ -142,7 +142,7 @@ fn a_certificate_that_clients_reject_causes_a_warning() {
     check(
         &pair("nameless.pem", "nameless.key"),
         expect![
-            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: has no host name (subjectAltName), so clients will not accept it"
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: has no DNS name (subjectAltName), so clients accept it only for an IP address that it names"
         ],
     );
 }

@@ -88,7 +88,8 @@ impl Certificate {
             Some(valid) if now > valid.until => Some(format!("{file}: expired at {}", valid.until)),
             Some(valid) if now < valid.from => Some(format!("{file}: is not valid before {}", valid.from)),
             _ if self.names.is_empty() => {
-                Some(format!("{file}: has no host name (subjectAltName), so clients will not accept it"))
+                let only = "so clients accept it only for an IP address that it names";
+                Some(format!("{file}: has no DNS name (subjectAltName), {only}"))
             }
             _ => None,
         }
