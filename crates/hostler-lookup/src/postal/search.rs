@@ -76,7 +76,10 @@ impl PostalTable {
     ) -> Vec<Suggestion<'_>> {
         if text.bytes().any(|byte| byte.is_ascii_digit()) {
             let places = self.codes_like(country, text, state, most);
-            return places.into_iter().map(Suggestion::Code).collect();
+            // Some cities have a number in their name: `Paris 01`.
+            if !places.is_empty() {
+                return places.into_iter().map(Suggestion::Code).collect();
+            }
         }
         let in_state = |at| state.is_none_or(|state| state.id == at);
         if let Some((city, region)) = text.split_once(',') {

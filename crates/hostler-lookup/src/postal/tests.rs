@@ -158,6 +158,22 @@ fn completion_lists_the_largest_cities_first() {
 }
 
 #[test]
+fn a_city_with_a_number_in_its_name_is_suggested() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("rows.txt");
+    let row = "FR\t75001\tParis 01\tIle-de-France\t11\tParis\t75\t\t\t48.8592\t2.3417\t5\n";
+    std::fs::write(&text, row).unwrap();
+    let postal = PostalFile::open(&[text]).unwrap();
+    let (table, france) = postal.country("fr").unwrap();
+    for typed in ["paris", "Paris 0", "paris 01"] {
+        let found = table.suggest(france, typed, None, 10);
+        assert!(matches!(found[..], [Suggestion::City { .. }]), "{typed}: {found:?}");
+    }
+    let found = table.suggest(france, "7500", None, 10);
+    assert!(matches!(found[..], [Suggestion::Code(_)]), "{found:?}");
+}
+
+#[test]
 fn near_codes_are_sorted_by_distance() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
