@@ -34,8 +34,9 @@ struct FlightShard<T> {
     set_aside: HashMap<u64, VecDeque<oneshot::Sender<FlightResult<T>>>>,
     /// The number of the latest flight.
     latest: u64,
-    /// Keys whose responses cannot be shared, and until when this is assumed.
-    alone: Map<Tick>,
+    /// Keys whose responses cannot be shared, and until when this is assumed. Only their hashes: a key may have as many bytes as
+    /// a request's head. If two keys have the same hash, at worst a request fetches for itself.
+    alone: HashMap<u64, Tick>,
 }
 
 /// A fetch under way. A later one for the same key has another number.
@@ -119,12 +120,13 @@ impl<T: Clone> Flights<T> {
         now: Tick,
         is_void: impl FnOnce(Tick) -> bool,
     ) -> FlightRole<T> {
-        let mut shard = self.shard(key);
-        if let Some(until) = shard.alone.get(key) {
+        let hash = self.hash(key);
+        let mut shard = self.shard(hash);
+        if let Some(until) = shard.alone.get(&hash) {
             if now < *until {
                 return FlightRole::Alone;
             }
-            shard.alone.remove(key);
+            shard.alone.remove(&hash);
         }
         if shard.flights.get(key).is_some_and(|flight| is_void(flight.begun)) {
             shard.set_aside(key);
@@ -155,9 +157,14 @@ impl<T> Flights<T> {
         self.shards.iter().map(|shard| count(&lock(shard))).sum()
     }
 
-    fn shard(&self, key: &[u8]) -> MutexGuard<'_, FlightShard<T>> {
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The shard of the keys with this hash.
+    fn shard(&self, hash: u64) -> MutexGuard<'_, FlightShard<T>> {
         // The high bits, because the low bits choose the bucket of a map.
-        let at = (self.hasher.hash_one(key) >> 57) as usize % SHARDS;
+        let at = (hash >> 57) as usize % SHARDS;
         lock(&self.shards[at])
     }
 }
@@ -182,7 +189,7 @@ impl<T: Clone> Flight<T> {
     /// flight is settled.
     pub fn arrive(&self, answer: &T) {
         let Some(flights) = &self.flights else { return };
-        let waiting = flights.shard(&self.key).arrive(&self.key, self.number, answer);
+        let waiting = flights.shard(flights.hash(&self.key)).arrive(&self.key, self.number, answer);
         for sender in waiting {
             // A request that has left does not need it.
             let _ = sender.send(FlightResult::Shared(answer.clone()));
@@ -197,11 +204,12 @@ impl<T: Clone> Flight<T> {
         }
         let Some(flights) = self.flights.take() else { return };
         let waiting = {
-            let mut shard = flights.shard(&self.key);
+            let hash = flights.hash(&self.key);
+            let mut shard = flights.shard(hash);
             match outcome {
                 FlightOutcome::Shared(_) | FlightOutcome::Failed => {}
-                FlightOutcome::Alone => shard.remember_alone(Arc::clone(&self.key), now, flights.alone_ms),
-                FlightOutcome::AloneFor(ms) => shard.remember_alone(Arc::clone(&self.key), now, ms),
+                FlightOutcome::Alone => shard.remember_alone(hash, now, flights.alone_ms),
+                FlightOutcome::AloneFor(ms) => shard.remember_alone(hash, now, ms),
             }
             shard.end(&self.key, self.number)
         };
@@ -222,7 +230,7 @@ impl<T> Flight<T> {
     fn hand_on(&mut self) {
         let Some(flights) = self.flights.take() else { return };
         loop {
-            let next = flights.shard(&self.key).next(&self.key, self.number);
+            let next = flights.shard(flights.hash(&self.key)).next(&self.key, self.number);
             let Some(next) = next else { return };
             let (key, number, is_second) = (Arc::clone(&self.key), self.number, self.is_second);
             let heir = Flight { flights: Some(Arc::clone(&flights)), key, number, is_second };
@@ -254,7 +262,7 @@ impl<T> FlightProgress<T> {
 
 impl<T> FlightShard<T> {
     fn new() -> Self {
-        Self { flights: HashMap::default(), set_aside: HashMap::new(), latest: 0, alone: HashMap::default() }
+        Self { flights: HashMap::default(), set_aside: HashMap::new(), latest: 0, alone: HashMap::new() }
     }
 
     fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> u64 {
@@ -311,14 +319,14 @@ impl<T> FlightShard<T> {
         next
     }
 
-    fn remember_alone(&mut self, key: Arc<[u8]>, now: Tick, alone_ms: u64) {
+    fn remember_alone(&mut self, hash: u64, now: Tick, alone_ms: u64) {
         if self.alone.len() >= MOST_ALONE {
             self.alone.retain(|_, until| now < *until);
             if self.alone.len() >= MOST_ALONE {
                 self.alone.clear();
             }
         }
-        self.alone.insert(key, Tick(now.0.saturating_add(alone_ms)));
+        self.alone.insert(hash, Tick(now.0.saturating_add(alone_ms)));
     }
 }
 

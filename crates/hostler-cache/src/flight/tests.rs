@@ -123,7 +123,7 @@ fn a_flight_keeps_only_requests_that_still_wait() {
     for _ in 0..10_000 {
         drop(follow(&flights));
     }
-    let shard = flights.shard(b"key");
+    let shard = flights.shard(flights.hash(b"key"));
     assert!(
         shard
             .flights
@@ -153,6 +153,16 @@ fn the_list_of_unshareable_keys_is_bounded() {
     }
     let held: usize = flights.shards.iter().map(|shard| lock(shard).alone.len()).sum();
     assert!(held <= SHARDS * MOST_ALONE, "{held}");
+}
+
+#[test]
+fn an_unshareable_key_is_remembered_without_its_bytes() {
+    let flights = flights();
+    let leader = lead(&flights);
+    let key = Arc::downgrade(&leader.key);
+    leader.settle(FlightOutcome::Alone, NOW);
+    assert!(matches!(flights.join(b"key", NOW), FlightRole::Alone));
+    assert!(key.upgrade().is_none());
 }
 
 #[tokio::test]
