@@ -39,6 +39,14 @@ impl Purge {
         }
     }
 
+    /// The bytes of its text.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Url(text) | Self::Prefix(text) | Self::Tag(text) => text.len(),
+            Self::All => 0,
+        }
+    }
+
     /// Whether the purge matches every entry under this key, with any tags.
     pub(crate) fn matches_key(&self, key: &[u8]) -> bool {
         match self {

@@ -22,6 +22,8 @@ use crate::{Purge, Under};
 /// How many purges are kept one by one. More become one purge of everything. A site that purges the same few things all
 /// day never gets there, because only the latest of equal purges is kept.
 const MOST_PURGES: usize = 1024;
+/// The same in bytes of their texts: the page is one item of memcached, which takes 1 MiB by default.
+const MOST_PURGE_BYTES: usize = 256 << 10;
 
 /// The purges, and which server has which of them.
 pub(super) struct PurgeLog {
@@ -90,7 +92,8 @@ impl PurgeLog {
     }
 
     fn trim(&mut self) {
-        if self.purges.len() > MOST_PURGES {
+        let bytes: usize = self.purges.values().map(|told| told.purge.bytes()).sum();
+        if self.purges.len() > MOST_PURGES || bytes > MOST_PURGE_BYTES {
             let all: Vec<u64> = self.purges.keys().copied().collect();
             all.into_iter().for_each(|id| self.remove(id));
             self.purges.insert(random(), PurgeTold::new(Purge::All));

@@ -175,6 +175,17 @@ fn too_many_purges_void_everything() {
 }
 
 #[test]
+fn purges_too_long_for_an_item_of_memcached_void_everything() {
+    let (mut servers, mut one, mut other, now) = logs();
+    let long = "x".repeat(2 << 10);
+    (0..1000).for_each(|at| one.add(url(&format!("a.org/?{at}{long}"))));
+    servers.agree_all(&mut one, now);
+    let length = servers.pages[0].as_ref().map(|(page, _)| page.len());
+    assert!(length.is_some_and(|length| length < 1 << 20), "{length:?}");
+    assert!(servers.agree(&mut other, 0, now).contains(&Purge::All));
+}
+
+#[test]
 fn a_repeated_purge_is_one_record_and_voids_answers_in_between() {
     let (mut servers, mut one, mut other, now) = logs();
     for _ in 0..MOST_PURGES * 2 {
