@@ -4,12 +4,11 @@ mod cpu_profile;
 mod page;
 mod receive;
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, PersistError};
 
 use self::cpu_profile::CpuProfile;
 use self::receive::InspectionFailure;
@@ -47,7 +46,7 @@ pub fn profile(args: &ProfileArgs) -> ExitCode {
             &args.out,
             pool,
             began.worker,
-            &[("cpuprofile", file), ("html", page_file(args, &name, &profile)?)],
+            [("cpuprofile", file), ("html", page_file(args, &name, &profile)?)],
         )?;
         Ok((name, profile, files))
     });
@@ -98,7 +97,7 @@ pub fn heap(args: &HeapArgs) -> ExitCode {
         if shown > 0 {
             complain("");
         }
-        let files = finish(&args.out, pool, began.worker, &[("heapsnapshot", file)])?;
+        let files = finish(&args.out, pool, began.worker, [("heapsnapshot", file)])?;
         Ok((all, files))
     });
     match taken {
@@ -150,28 +149,28 @@ fn finish(
     folder: &Path,
     pool: &str,
     worker: usize,
-    files: &[(&str, NamedTempFile)],
+    files: impl IntoIterator<Item = (&'static str, NamedTempFile)>,
 ) -> Result<Vec<PathBuf>, String> {
     let plain: String =
         pool.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
     let stem = format!("{plain}-{worker}-{}", jiff::Zoned::now().strftime("%Y%m%dT%H%M%S"));
-    files.iter().map(|(ending, file)| name_it(folder, &stem, ending, file)).collect()
+    files.into_iter().map(|(ending, file)| name_it(folder, &stem, ending, file)).collect()
 }
 
-/// A file of this name is left as it is, and the new one gets a number.
-fn name_it(folder: &Path, stem: &str, ending: &str, file: &NamedTempFile) -> Result<PathBuf, String> {
+/// A file of this name is left as it is, and the new one gets a number. Not by a hard link, which FAT, exFAT and some network file systems
+/// do not have.
+fn name_it(folder: &Path, stem: &str, ending: &str, mut file: NamedTempFile) -> Result<PathBuf, String> {
+    // First, because a file with its name must be complete.
+    file.as_file().sync_all().map_err(|error| written_badly(folder, &error))?;
     for number in 1..100 {
         let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem}-{number}.{ending}") };
         let path = folder.join(name);
-        // A second name for the same file. The first one is removed when `file` is dropped.
-        match std::fs::hard_link(file.path(), &path) {
-            Ok(()) => {
-                return File::sync_all(file.as_file())
-                    .map(|()| path)
-                    .map_err(|error| written_badly(folder, &error));
+        match file.persist_noclobber(&path) {
+            Ok(_) => return Ok(path),
+            Err(PersistError { error, file: unnamed }) if error.kind() == io::ErrorKind::AlreadyExists => {
+                file = unnamed;
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(written_badly(folder, &error)),
+            Err(PersistError { error, .. }) => return Err(written_badly(folder, &error)),
         }
     }
     Err(format!("{}: too many files named {stem}", folder.display()))
@@ -192,6 +191,21 @@ mod tests {
         let refused = |path: &Path| part_file(path).unwrap_err();
         assert_eq!(refused(Path::new("/absent")), "--out: /absent does not exist");
         assert_eq!(refused(file.path()), format!("--out: {} is not a folder", file.path().display()));
+    }
+
+    #[test]
+    fn a_file_gets_its_name_and_replaces_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let named = |text: &[u8]| {
+            let mut file = part_file(folder.path()).unwrap();
+            file.write_all(text).unwrap();
+            name_it(folder.path(), "web-1", "heapsnapshot", file).unwrap()
+        };
+        let [first, second] = [b"one", b"two"].map(|text| named(text));
+        assert_eq!(first, folder.path().join("web-1.heapsnapshot"));
+        assert_eq!(second, folder.path().join("web-1-2.heapsnapshot"));
+        assert_eq!([first, second].map(|path| std::fs::read(path).unwrap()), [b"one", b"two"]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no other name is left");
     }
 
     #[test]
