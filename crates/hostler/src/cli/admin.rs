@@ -102,19 +102,26 @@ impl Admin {
         self.look(ALIVE, TIME_LIMIT).await.map(drop)
     }
 
-    /// Sends POST with the token, and reads the answer as it arrives.
+    /// Sends POST with the token, and reads the answer as it arrives, until `end`.
     pub fn post_and_read<T>(
         &self,
         path: &str,
+        end: impl Future<Output = ()>,
         reading: impl AsyncFnOnce(ArrivingAnswer) -> Result<T, String>,
     ) -> Result<T, String> {
         let authorization = self.authorization();
         let mut fields = fields(authorization.as_deref());
         fields.push((COMMAND_FIELD, "1"));
-        self.ask(async {
+        let whole = async {
             self.is_alive().await?;
             let answer = ArrivingAnswer::post(&self.address(), path, &fields).await?;
-            Ok(reading(answer).await)
+            Ok::<_, String>(reading(answer).await)
+        };
+        self.ask(async {
+            tokio::select! {
+                read = whole => read,
+                () = end => Ok(Err("interrupted".to_owned())),
+            }
         })?
     }
 

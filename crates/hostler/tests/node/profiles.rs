@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hostler_testkit::{Output, client, eventually, run};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -217,6 +219,38 @@ async fn requests_that_do_not_end_in_time_cancel_the_snapshot() {
     site.get("/").await.assert_status(200);
     site.touch("release");
     held.await.unwrap().assert_status(200);
+}
+
+/// Begins a heap snapshot that waits for a request. `hangup`: what SIGHUP does to the command, as an option of `env`.
+fn begin_heap(site: &Site, hangup: &str) -> Child {
+    let mut command = Command::new("env");
+    command.args([hangup, env!("CARGO_BIN_EXE_hostler"), "heap", "app/1", "--force", "--admin"]);
+    command.arg(site.admin().to_string()).current_dir(site.folder());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_command_is_told_to_end_leaves_no_part_of_a_file() {
+    let site = plan(1).started().await;
+    let held = site.ask("/held");
+    site.settles_at(1, 0).await;
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut heap = begin_heap(&site, "--default-signal=HUP");
+        shows(&site, 1, "inspection", "heap snapshot".into()).await;
+        proc::signal(heap.id(), signal);
+        let status = eventually("the end of the command", async || heap.try_wait().unwrap()).await;
+        assert_eq!(status.code(), Some(1), "{signal:?}");
+        has_no_part(&site);
+        shows(&site, 1, "state", "ready".into()).await;
+    }
+    let mut heap = begin_heap(&site, "--ignore-signal=HUP");
+    shows(&site, 1, "inspection", "heap snapshot".into()).await;
+    proc::signal(heap.id(), Signal::HUP);
+    site.touch("release");
+    held.await.unwrap().assert_status(200);
+    let status = eventually("the end of the command", async || heap.try_wait().unwrap()).await;
+    assert_eq!(status.code(), Some(0), "nohup holds");
+    only_file(&site, ".heapsnapshot");
 }
 
 #[tokio::test]

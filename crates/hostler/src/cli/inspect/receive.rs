@@ -1,6 +1,11 @@
 //! Reads a profile or a heap snapshot from a running Hostler, frame by frame. Does not know what the bytes mean.
 
+use std::future::{pending, poll_fn};
+use std::io;
+use std::task::Poll;
+
 use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admin::{Answered, InspectionFrame};
 use crate::cli::admin::{Admin, BAD_REQUEST};
@@ -28,20 +33,38 @@ impl From<String> for InspectionFailure {
     }
 }
 
-/// Posts to `path` and passes the bytes of the file to `take`. Prints to standard error what happens. Ctrl-C ends it.
+/// Posts to `path` and passes the bytes of the file to `take`. Prints to standard error what happens. Signals end it.
 pub(super) fn receive(
     admin: &Admin,
     path: &str,
     pool: &str,
     take: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<InspectedWorker, InspectionFailure> {
-    let read = admin.post_and_read(path, async |answer| {
-        tokio::select! {
-            read = read(admin, answer, pool, take) => read,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
-        }
-    });
+    let read = admin.post_and_read(path, told_to_end(), async |answer| read(admin, answer, pool, take).await);
     read?.map_err(InspectionFailure::Misused)
+}
+
+/// Ctrl-C, SIGTERM, or the end of the terminal. They must not end the process at once: its file, which has no name yet, would stay.
+async fn told_to_end() {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let heard = kinds.into_iter().filter(|kind| *kind != SignalKind::hangup() || !ignores_hangup());
+    let signals: io::Result<Vec<Signal>> = heard.map(signal).collect();
+    // Then the signals end the process.
+    let Ok(mut signals) = signals else { return pending().await };
+    poll_fn(|cx| {
+        let has_come = signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
+        if has_come { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// `nohup` lets the process go on when its terminal ends.
+fn ignores_hangup() -> bool {
+    let about = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = about.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    // The lowest bit is signal 1, SIGHUP.
+    ignored & 1 == 1
 }
 
 /// The inner error: the arguments are wrong.
