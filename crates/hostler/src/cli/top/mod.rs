@@ -20,7 +20,7 @@ use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::admin::Admin;
 use super::{TopArgs, print};
@@ -156,7 +156,7 @@ fn ask_each_second(admin: &Admin, has_terminal: bool, sender: &Sender<TopNews>) 
         else {
             return;
         };
-        let mut ticks = tokio::time::interval(SECOND);
+        let mut ticks = every_second();
         loop {
             let ends = tokio::select! {
                 _ = end.recv() => true,
@@ -183,6 +183,13 @@ fn ask_each_second(admin: &Admin, has_terminal: bool, sender: &Sender<TopNews>) 
     }
     // The other thread may have ended.
     let _ = sender.send(TopNews::End);
+}
+
+/// After a late answer the next question comes a second later. The questions that were missed are not asked at once, one after the other.
+fn every_second() -> Interval {
+    let mut ticks = tokio::time::interval(SECOND);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// The other end of the terminal is closed: its window, or the connection to the machine.

@@ -230,3 +230,14 @@ fn an_advice_in_another_script_is_broken_into_lines() {
     state.take(Instant::now(), Ok(foreign));
     drawn(&state, 21, 24);
 }
+
+#[tokio::test(start_paused = true)]
+async fn after_late_answers_the_next_question_comes_a_second_later() {
+    let mut ticks = every_second();
+    ticks.tick().await;
+    tokio::time::advance(5 * SECOND).await;
+    ticks.tick().await;
+    let asked = Instant::now();
+    ticks.tick().await;
+    assert!(asked.elapsed() >= SECOND, "{:?}", asked.elapsed());
+}
