@@ -58,7 +58,10 @@ impl Resolver<'_> {
             return Some(headers);
         }
         let environment = &self.load_context.environment;
-        let mut set = VARIABLES.iter().filter_map(|name| Some((*name, environment.get(*name)?)));
+        // By the specification an empty variable counts as one that is not set.
+        let mut set = VARIABLES.iter().filter_map(|name| {
+            environment.get(*name).filter(|text| !text.trim().is_empty()).map(|text| (*name, text))
+        });
         let Some((name, text)) = set.next().filter(|_| is_private) else { return Some(HeaderMap::new()) };
         headers(text).map_err(|why| self.report.error(SourcePlace::Named(name.into()), why)).ok()
     }

@@ -57,6 +57,7 @@ fn the_variable_of_opentelemetry_is_used_only_where_nobody_else_reads_it() {
     let here = "endpoint = \"http://localhost:4318\"";
     assert_eq!(with(here, &[general]), ["a"]);
     assert_eq!(with(here, &[general, own]), ["b"]);
+    assert_eq!(with(here, &[general, (own.0, "")]), ["a"], "an empty variable is not set");
     assert_eq!(with("endpoint = \"http://[::1]:4318\"", &[general]), ["a"]);
     assert_eq!(with("endpoint = \"http://a.internal:4318\"", &[general]), [""; 0]);
     assert_eq!(with(&format!("{here}\nheaders = \"c=1\""), &[general]), ["c"]);
