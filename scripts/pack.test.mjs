@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,6 +91,19 @@ test('without the package of the platform the launcher says what to install', as
   assert.match(stderr, new RegExp(`the package @hostler/${TARGET} is not installed`));
   assert.match(stderr, /--omit=optional/);
   assert.doesNotMatch(stderr, /at .*\.js:\d+/);
+});
+
+test('a program that may not be executed is named, and not called missing', async () => {
+  const program = join(app, 'node_modules/@hostler', TARGET, 'bin/hostler');
+  await chmod(program, 0o644);
+  try {
+    const { status, stderr } = spawnSync(process.execPath, ['node_modules/hostler/bin/hostler.js', '--version'], { cwd: app, encoding: 'utf8' });
+    assert.equal(status, 1);
+    assert.ok(stderr.startsWith(`hostler: ${program} may not be executed.\n`), stderr);
+    assert.doesNotMatch(stderr, /not installed/);
+  } finally {
+    await chmod(program, 0o755);
+  }
 });
 
 test('a machine gets the packages that run there, the best first', () => {

@@ -3,31 +3,33 @@
 'use strict';
 
 const { accessSync, constants } = require('node:fs');
-const { candidates, glibcVersion, missing } = require('../lib/platform.js');
+const { candidates, glibcVersion, missing, notExecutable } = require('../lib/platform.js');
 const { follow } = require('../lib/follow.js');
 
 const machine = { platform: process.platform, arch: process.arch, glibc: glibcVersion() };
-const program = find(candidates(machine));
-if (program === undefined) {
-  process.stderr.write(missing(machine));
+const found = find(candidates(machine));
+if (found.program === undefined) {
+  process.stderr.write(found.unusable === undefined ? missing(machine) : notExecutable(found.unusable));
   process.exitCode = 1;
 } else {
-  become(program, process.argv.slice(2));
+  become(found.program, process.argv.slice(2));
 }
 
-/** The path of the program in the first package that is installed. */
+/** The path of the program in the first package that is installed. `unusable`: the path of one that may not be executed. */
 function find(packages) {
+  let unusable;
   for (const name of packages) {
+    let path;
     try {
-      const path = require.resolve(`${name}/bin/hostler`);
+      path = require.resolve(`${name}/bin/hostler`);
       // A failed execve() ends Node with a crash report, so the check comes first.
       accessSync(path, constants.X_OK);
-      return path;
+      return { program: path };
     } catch (error) {
-      if (error.code === 'EACCES') process.stderr.write(`hostler: ${error.message}\n`);
+      if (error.code === 'EACCES') unusable ??= path;
     }
   }
-  return undefined;
+  return { unusable };
 }
 
 /** With execve() the program keeps this process id: signals, exit code and terminal are its own, and Node's memory is free again. */

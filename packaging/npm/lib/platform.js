@@ -47,8 +47,19 @@ function missing(machine) {
   ].join('\n');
 }
 
+/** The error if the program is there and the system does not let it run. */
+function notExecutable(path) {
+  return [
+    `hostler: ${path} may not be executed.`,
+    'Usual reasons, and what to do:',
+    '  * node_modules was copied without the permissions of its files: run `npm install` again, or `chmod +x` the file.',
+    '  * node_modules is on a file system that is mounted with noexec: move it, or mount that without noexec.',
+    '',
+  ].join('\n');
+}
+
 function version() {
   return require('../package.json').version;
 }
 
-module.exports = { candidates, glibcVersion, missing };
+module.exports = { candidates, glibcVersion, missing, notExecutable };
