@@ -39,6 +39,10 @@ hang_timeout = "5s"
 [[routes]]
 match = "*"
 pool = "web"
+[[routes]]
+match = "/files/*"
+static = "${folder}"
+pool = "web"
 `;
   site = await startHostler({ config });
   browser = await openBrowser();
@@ -120,6 +124,15 @@ test('the lanes move and show what workers answer', async () => {
   const bytes = [...page.requested.values()].reduce((sum, each) => sum + each, 0);
   assert.ok(bytes > 50_000 && bytes < 150_000, `${bytes} bytes`);
   for (const url of page.requested.keys()) assert.ok(url.startsWith(site.admin), `it asks ${url}`);
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+});
+
+test('a route with files and a pool shows its share of the CPU time of the workers', async () => {
+  const page = await open();
+  const stop = load(1, '/files/none?ms=20');
+  await eventually('the share', async () => /\d %$/.test(await page.locator('#routes tbody tr', { hasText: '/files/*' }).textContent()));
+  await stop();
   assert.deepEqual(page.complaints, []);
   await page.context().close();
 });

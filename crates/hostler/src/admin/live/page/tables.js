@@ -81,7 +81,8 @@ function memberRow(pool, each) {
 }
 
 function routes({ routes: all, unrouted, pools }, times) {
-  const cost = (route) => pools.flatMap((pool) => (route.target === `pool ${pool.name}` ? pool.ledger?.routes ?? [] : [])).find(({ name }) => name === route.pattern);
+  const ledgers = new Map(pools.map(({ name, ledger }) => [name, new Map((ledger?.routes ?? []).map((each) => [each.name, each]))]));
+  const cost = (route) => ledgers.get(poolOf(route.target))?.get(route.pattern);
   const row = (name, target, each, time) => {
     const { answers } = each;
     const hits = each.cache ?? {};
@@ -93,6 +94,11 @@ function routes({ routes: all, unrouted, pools }, times) {
   const known = (pattern) => (index) => routeTime(times[pattern]?.[['p50', 'p90', 'p99'][index]]);
   table(at('routes'), [['route', 'name'], ['to', 'name'], ['2xx', 'n'], ['3xx', 'n'], ['4xx', 'n'], ['5xx', 'n'], ['p50', 'n'], ['p90', 'n'], ['p99', 'n'], ['from cache', 'n'], ['share of worker CPU', 'n']],
     [...all.map((route) => row(route.pattern, route.target, { ...route, cpu: part(cost(route)) }, known(route.pattern))), row('(no route)', '', unrouted, () => '–')], '');
+}
+
+/** The pool of a target such as `pool web`, or `static /srv/public, pool web`: there the pool gets what is no file. */
+function poolOf(target) {
+  return /(?:^|, )pool (.+)$/.exec(target)?.[1];
 }
 
 /** Of the CPU time of its pool's workers in the last minute. */
