@@ -20,6 +20,10 @@ const TARGET = `linux-${process.arch}-gnu`;
 const NODE_22 = process.env.TEST_NODE_22 ?? join(root, 'target/tools/node22/bin/node');
 const APP = "require('http').createServer((request, response) => response.end('served by ' + process.pid)).listen(3000);";
 
+/** Runs a program as process 1 of a container. */
+const CONTAINER = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child', '--mount-proc'];
+const hasContainers = spawnSync('unshare', [...CONTAINER, 'true']).status === 0;
+
 const started = [];
 let folder, dist, app;
 
@@ -80,6 +84,14 @@ describe('the installed command', () => {
     process.kill(Number(stdout), 'SIGKILL');
     assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
   });
+});
+
+test('as process 1 of a container, with Node 20, the launcher says by its exit code that the program was killed', { skip: !hasContainers }, async () => {
+  const program = join(folder, 'is-killed');
+  await writeFile(program, '#!/bin/sh\nkill -KILL $$\n', { mode: 0o755 });
+  const [launcher, path] = [join(root, 'packaging/npm/lib/follow.js'), program].map((text) => JSON.stringify(text));
+  const { status, stderr } = spawnSync('unshare', [...CONTAINER, process.execPath, '-e', `require(${launcher}).follow(${path}, [])`], { encoding: 'utf8' });
+  assert.equal(status, 128 + 9, stderr);
 });
 
 test('without the package of the platform the launcher says what to install', async () => {

@@ -2,6 +2,7 @@
 'use strict';
 
 const { spawn } = require('node:child_process');
+const { constants } = require('node:os');
 
 /** SIGKILL and SIGSTOP cannot be passed on. A second copy of Ctrl-C does no harm: Hostler takes two within 250 ms for one. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
@@ -15,6 +16,8 @@ function follow(program, args) {
   });
   child.once('exit', (code, signal) => {
     if (signal === null) process.exit(code);
+    // For process 1 of a container: the kernel ends it by no signal that it sends to itself.
+    process.exitCode = 128 + constants.signals[signal];
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });
