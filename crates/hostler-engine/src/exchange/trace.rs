@@ -22,6 +22,8 @@ pub struct TraceContext {
     pub client_span: [u8; 8],
     /// The trace is recorded whatever comes of the request.
     pub is_sampled: bool,
+    /// The client's `tracestate` goes on to the worker. Found once: it may have many lines, and each is asked about.
+    pub passes_state: bool,
     /// When the request was at the cache. Empty on a route without one.
     pub cache: CacheTimes,
     /// The trace id as text, for the log.
@@ -68,8 +70,9 @@ impl TraceContext {
         let mut text = String::with_capacity(32);
         write_hex(&mut text, &trace_id);
         let (server_span, client_span) = (span_id(), span_id());
-        let cache = CacheTimes::default();
-        Self { trace_id, parent, server_span, client_span, is_sampled, cache, text: text.into() }
+        let passes_state = parent.is_some() && trace_state_of(fields).is_some();
+        let (cache, text) = (CacheTimes::default(), text.into());
+        Self { trace_id, parent, server_span, client_span, is_sampled, passes_state, cache, text }
     }
 
     /// The trace id in lower case hexadecimal digits.
@@ -232,6 +235,22 @@ mod tests {
         }
         // Two fields: it is not known which one counts.
         assert_eq!(context(&[VALID, VALID], 0, true).parent, None);
+    }
+
+    #[test]
+    fn a_trace_state_goes_on_only_with_a_valid_context() {
+        let other = &*VALID.replace("-01", "-0x");
+        let cases: [(&str, &[&str], bool); 4] = [
+            (VALID, &["a=1", "b=2"], true),
+            (VALID, &["a=1", "b"], false),
+            (VALID, &[], false),
+            (other, &["a=1"], false),
+        ];
+        for (parent, states, goes_on) in cases {
+            let states: String = states.iter().map(|state| format!("\r\ntracestate: {state}")).collect();
+            let context = context(&[&format!("{parent}{states}")], 0, true);
+            assert_eq!(context.passes_state, goes_on, "{parent}{states}");
+        }
     }
 
     #[test]

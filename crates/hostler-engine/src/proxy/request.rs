@@ -8,7 +8,7 @@ use hostler_wire::{
     BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
 };
 
-use crate::exchange::trace::{TRACEPARENT, TRACESTATE, trace_state_of};
+use crate::exchange::trace::{TRACEPARENT, TRACESTATE};
 use crate::exchange::{Edits, Exchange, via};
 
 /// Tells the app that a request of its client went to another member than the ones before, and why.
@@ -101,8 +101,7 @@ fn is_moved(own: bool, name: &[u8]) -> bool {
 fn is_traced(exchange: &Exchange, name: &[u8]) -> bool {
     exchange.trace.as_ref().is_some_and(|trace| {
         name.eq_ignore_ascii_case(TRACEPARENT.as_bytes())
-            || name.eq_ignore_ascii_case(TRACESTATE.as_bytes())
-                && (trace.parent.is_none() || trace_state_of(&exchange.head.fields).is_none())
+            || name.eq_ignore_ascii_case(TRACESTATE.as_bytes()) && !trace.passes_state
     })
 }
 
