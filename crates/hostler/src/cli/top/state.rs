@@ -73,7 +73,8 @@ pub(super) struct TopState {
     pub in_workers: bool,
     /// The name of the chosen pool. None: the first.
     pool: Option<String>,
-    worker: Option<u64>,
+    /// The number and the generation: while a worker is replaced, two have its number.
+    worker: Option<(u64, u64)>,
 }
 
 impl TopState {
@@ -153,7 +154,13 @@ impl TopState {
     pub fn chosen_worker(&self) -> Option<usize> {
         let workers = self.workers();
         let is_chosen = |worker: &&Value| number_of(worker) == self.worker;
-        if workers.is_empty() { None } else { Some(workers.iter().position(is_chosen).unwrap_or(0)) }
+        // Its successor has the same number.
+        let succeeds = |worker: &&Value| {
+            let number = |chosen: Option<(u64, u64)>| chosen.map(|(number, _)| number);
+            number(number_of(worker)) == number(self.worker)
+        };
+        let found = workers.iter().position(is_chosen).or_else(|| workers.iter().position(succeeds));
+        if workers.is_empty() { None } else { Some(found.unwrap_or(0)) }
     }
 
     /// Moves the choice by one.
@@ -235,6 +242,7 @@ fn requests(worker: &Value) -> u64 {
     number(if worker["requests"].is_number() { &worker["requests"] } else { &worker["granted"] })
 }
 
-fn number_of(worker: &Value) -> Option<u64> {
-    worker["index"].as_u64().or(worker["id"].as_u64())
+fn number_of(worker: &Value) -> Option<(u64, u64)> {
+    let place = worker["index"].as_u64().or(worker["id"].as_u64())?;
+    Some((place, number(&worker["generation"])))
 }

@@ -231,6 +231,31 @@ fn an_advice_in_another_script_is_broken_into_lines() {
     drawn(&state, 21, 24);
 }
 
+#[test]
+fn each_worker_can_be_chosen_while_one_is_replaced() {
+    let mut replacing = status(1000);
+    let [old, new, other] = [(1, 4), (1, 5), (2, 3)];
+    let workers = [old, new, other].map(|(index, generation)| {
+        json!({ "index": index, "generation": generation, "pid": 4000 + generation, "state": "ready" })
+    });
+    replacing["pools"][0]["workers"] = json!(workers);
+    let mut state = TopState::new("127.0.0.1:8081".into(), true);
+    state.take(Instant::now(), Ok(replacing.clone()));
+    state.in_workers = true;
+    let chosen: Vec<_> = (0..3)
+        .map(|_| {
+            state.choose(1);
+            state.chosen_worker()
+        })
+        .collect();
+    assert_eq!(chosen, [Some(1), Some(2), Some(2)]);
+    state.choose(-1);
+    state.choose(-1);
+    replacing["pools"][0]["workers"] = json!([workers[2], workers[1]]);
+    state.take(Instant::now(), Ok(replacing));
+    assert_eq!(state.chosen_worker(), Some(1), "the successor is chosen in place of the one that has gone");
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_late_answers_the_next_question_comes_a_second_later() {
     let mut ticks = every_second();
