@@ -236,7 +236,7 @@ fn milliseconds(app: &Value, key: &str) -> Option<u64> {
 }
 
 fn duration(millis: u64) -> String {
-    if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
+    if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
 /// `300M`, `1G` or bytes.
