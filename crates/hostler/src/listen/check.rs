@@ -128,7 +128,8 @@ fn starts_with(target: &[u8], scheme: &[u8]) -> bool {
     target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
-fn same_host(host: &[u8], authority: &[u8], default_port: &[u8]) -> bool {
+/// Whether both name the same host and port. The default port, with its colon, may be left out (RFC 3986 section 6.2.3).
+pub(super) fn same_host(host: &[u8], authority: &[u8], default_port: &[u8]) -> bool {
     let bare = |name: &[u8]| name.strip_suffix(default_port).unwrap_or(name).to_ascii_lowercase();
     bare(host) == bare(authority)
 }

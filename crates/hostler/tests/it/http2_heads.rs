@@ -126,6 +126,8 @@ async fn a_head_that_http_1_1_refuses_is_refused_in_http2() {
         (&[("x", " a")], "bad_head"),
         (&[("x", "a\t")], "bad_head"),
         (&[("host", "b.test")], "bad_host"),
+        (&[("host", "a.test:443")], "bad_host"),
+        (&[(":authority", "a.test:81"), ("host", "a.test")], "bad_host"),
         (&[("host", "a.test"), ("host", "a.test")], "bad_host"),
         (&[(":authority", "(none)")], "bad_host"),
         (&[(":authority", "(none)"), ("host", "a,b")], "bad_host"),
@@ -180,6 +182,8 @@ async fn a_valid_http2_head_is_passed_on_unchanged() {
         &[(":authority", "(none)"), ("host", "b.test:81")],
         &[(":method", "OPTIONS"), (":path", "*")],
         &[(":scheme", "https"), (":path", "/%2e%2e/a[b]?c={d}[e]^`|")],
+        &[(":authority", "a.test:80"), ("host", "a.test")],
+        &[(":scheme", "https"), ("host", "a.test:443")],
     ];
     for (at, fields) in cases.iter().enumerate() {
         client.send(&[Frame::request(2 * at as u32 + 1, &with(fields))]).await;
@@ -187,7 +191,13 @@ async fn a_valid_http2_head_is_passed_on_unchanged() {
     }
     let seen: Vec<_> =
         app.requests().iter().map(|seen| (seen.target(), seen.field("host").unwrap())).collect();
-    let expected =
-        [("/", "a.test"), ("/", "b.test:81"), ("*", "a.test"), ("/%2e%2e/a[b]?c={d}[e]^`|", "a.test")];
+    let expected = [
+        ("/", "a.test"),
+        ("/", "b.test:81"),
+        ("*", "a.test"),
+        ("/%2e%2e/a[b]?c={d}[e]^`|", "a.test"),
+        ("/", "a.test:80"),
+        ("/", "a.test"),
+    ];
     assert_eq!(seen, expected.map(|(target, host)| (target.to_owned(), host.to_owned())));
 }

@@ -8,7 +8,7 @@ use http::header::{
     AGE, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
     SEC_WEBSOCKET_KEY, VARY,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
 use super::websocket::WebSocketKey;
 use crate::listen::check;
@@ -32,8 +32,7 @@ pub(super) fn read_request<B>(
         (method, None) => method.as_str(),
     };
     head.compose(method.as_bytes(), target.as_bytes())?;
-    let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
-    write_fields(head, authority, request.headers())?;
+    write_fields(head, uri, request.headers())?;
     if let Some(key) = key {
         key.write_upgrade(head)?;
     }
@@ -41,7 +40,8 @@ pub(super) fn read_request<B>(
     check::check(head)
 }
 
-fn write_fields(head: &mut RequestHead, authority: Option<&[u8]>, fields: &HeaderMap) -> Result<(), Refusal> {
+fn write_fields(head: &mut RequestHead, uri: &Uri, fields: &HeaderMap) -> Result<(), Refusal> {
+    let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
     if let Some(authority) = authority {
         head.line(b"host", [authority], b"")?;
     }
@@ -50,7 +50,10 @@ fn write_fields(head: &mut RequestHead, authority: Option<&[u8]>, fields: &Heade
         let value = value.as_bytes();
         if *name == HOST {
             hosts += 1;
-            check_host(authority, value, hosts)?;
+            if hosts > 1 {
+                return Err(Refusal::Host("there is more than one"));
+            }
+            check_host(authority, value, uri.scheme_str())?;
             if authority.is_some() {
                 continue;
             }
@@ -70,11 +73,11 @@ fn write_fields(head: &mut RequestHead, authority: Option<&[u8]>, fields: &Heade
     Ok(())
 }
 
-/// `:authority` replaces `Host`. If a request has both, they must be equal (RFC 9113 section 8.3.1).
-fn check_host(authority: Option<&[u8]>, host: &[u8], hosts: usize) -> Result<(), Refusal> {
+/// `:authority` replaces `Host`. If a request has both, they must name the same host and port (RFC 9113 section 8.3.1).
+fn check_host(authority: Option<&[u8]>, host: &[u8], scheme: Option<&str>) -> Result<(), Refusal> {
+    let default_port: &[u8] = if scheme == Some("https") { b":443" } else { b":80" };
     match authority {
-        _ if hosts > 1 => Err(Refusal::Host("there is more than one")),
-        Some(authority) if !authority.eq_ignore_ascii_case(host) => {
+        Some(authority) if !check::same_host(host, authority, default_port) => {
             Err(Refusal::Host(":authority names another"))
         }
         _ => Ok(()),
