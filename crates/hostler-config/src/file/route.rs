@@ -80,8 +80,8 @@ pub struct Route {
     pub request_headers: HeaderChanges,
     /// Changes of the header fields that clients get.
     ///
-    /// They do not apply to Hostler's own response in place of the pool's (a 503, a fallback). Example: a
-    /// `Cache-Control` for the pool's pages would be wrong there.
+    /// Hostler's own response in place of the pool's (a 503, a fallback) keeps its fields, and gets only those that
+    /// it does not have. Example: a `Cache-Control` for the pool's pages would be wrong there.
     pub response_headers: HeaderChanges,
     /// Whether TRACE requests go to the pool. Otherwise the client gets 405 (`trace`; RFC 9110, section 15.5.6).
     ///

@@ -51,15 +51,17 @@ impl Edits {
         self.shared.iter().flat_map(|shared| shared.iter()).chain(&self.own)
     }
 
-    /// Whether a received line stays.
+    /// Whether a line of the head stays.
     pub fn keeps(&self, name: &[u8]) -> bool {
-        self.yields
-            || !self.iter().any(|edit| match edit {
-                Edit::Remove(removed) | Edit::Set(removed, _) => {
-                    removed.as_bytes().eq_ignore_ascii_case(name)
-                }
-                Edit::Add(..) | Edit::Default(..) => false,
-            })
+        self.yields || !self.replaces(name)
+    }
+
+    /// Whether a change removes or replaces lines with this name.
+    pub fn replaces(&self, name: &[u8]) -> bool {
+        self.iter().any(|edit| match edit {
+            Edit::Remove(removed) | Edit::Set(removed, _) => removed.as_bytes().eq_ignore_ascii_case(name),
+            Edit::Add(..) | Edit::Default(..) => false,
+        })
     }
 
     /// Whether a change is about `name`, and none is about `sent`, the name that the client has used.

@@ -94,9 +94,10 @@ pub(super) fn new_age(exchange: &Exchange) -> Option<u64> {
     exchange.log_facts.age.filter(|_| exchange.to_client.keeps(b"age"))
 }
 
-/// What our cache did, as the last member of `Cache-Status` (RFC 9211), unless the route removes that field.
+/// What our cache did, as the last member of `Cache-Status` (RFC 9211), unless the route removes that field. A refusal has the line too, but
+/// it is none of its own fields, which no route removes.
 pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
-    exchange.log_facts.cache.filter(|_| exchange.to_client.keeps(CACHE_STATUS.as_bytes()))
+    exchange.log_facts.cache.filter(|_| !exchange.to_client.replaces(CACHE_STATUS.as_bytes()))
 }
 
 /// What `Vary` must name besides, if the route changes that field and encodes answers. The name of ours is no answer of the app: it neither

@@ -2,6 +2,7 @@
 
 use hostler_testkit::{Seen, upstream};
 
+use crate::http2::{get, talk};
 use crate::site;
 
 #[tokio::test]
@@ -99,6 +100,18 @@ async fn refusals_and_fixed_answers_keep_their_own_fields() {
         .assert_ok("x")
         .assert_field("cache-control", "max-age=31536000")
         .assert_no_field("content-type");
+}
+
+#[tokio::test]
+async fn a_route_that_removes_cache_status_removes_it_from_refusals_too() {
+    let app = upstream().answers("garbage\r\n\r\n").start().await;
+    let keys = "cache = 'standard'\nresponse_headers = { remove = ['Cache-Status'] }";
+    let site =
+        site(&format!("[[routes]]\nmatch = '*'\npool = 'app'\n{keys}\n")).with("app", &app).start().await;
+    site.get("/").await.assert_refused(502, "bad_answer").assert_no_field("cache-status");
+    let (head, _) = talk(&site).await.ask(get("/")).await;
+    assert_eq!(head.status(), 502);
+    assert!(!head.headers().contains_key("cache-status"), "{head:?}");
 }
 
 #[tokio::test]
