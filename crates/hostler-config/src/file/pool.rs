@@ -199,11 +199,11 @@ section! {
         /// The time until the response begins, from the moment when Hostler has read the request. A route can have its
         /// own limit.
         ///
-        /// Time in the queue counts. Over it, Hostler answers 504 (`answer_timeout`). With `concurrency = "auto"` it
-        /// closes the connection to the worker, so that the app can cancel its work; otherwise the slot stays taken
-        /// until the worker or member has finished. A request that still waits in the queue gets 503
-        /// (`queue_timeout`). A response that has begun may take as long as it needs, if it does not pause for
-        /// `response_idle_timeout`.
+        /// Time in the queue counts, and on a route with `buffer = "none"` also the time in which the client sends the
+        /// body. Over it, Hostler answers 504 (`answer_timeout`). With `concurrency = "auto"` it closes the connection
+        /// to the worker, so that the app can cancel its work; otherwise the slot stays taken until the worker or
+        /// member has finished. A request that still waits in the queue gets 503 (`queue_timeout`). A response that has
+        /// begun may take as long as it needs, if it does not pause for `response_idle_timeout`.
         pub request_timeout: Period = Period::seconds(30),
         /// The time after which a worker counts as hung.
         ///

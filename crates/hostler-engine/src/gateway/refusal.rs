@@ -269,7 +269,7 @@ impl fmt::Display for Refusal {
             }
             Self::BadAnswer(_) => f.write_str("the response of the application is malformed"),
             Self::InterimAnswers(_) => f.write_str("the application sent too many interim responses"),
-            Self::AnswerTimeout => f.write_str("the application did not answer in time"),
+            Self::AnswerTimeout => f.write_str("the response did not begin in time"),
         }
     }
 }

@@ -241,7 +241,8 @@ async fn a_member_that_waits_for_a_slow_client_is_told_to_stop_and_not_ejected()
     let site = in_front_of(&app, &format!("{pool}{route}")).await;
     let mut client = site.connect().await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
-    client.answer().await.assert_refused(504, "answer_timeout");
+    let answer = client.answer().await;
+    answer.assert_refused(504, "answer_timeout").assert_says("the response did not begin in time");
     site.settles("app", 0, 0).await;
     assert!(!app.only_request().is_whole);
     let counters = &site.pool("app").await["counters"];

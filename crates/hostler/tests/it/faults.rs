@@ -249,7 +249,7 @@ async fn a_member_that_is_silent_too_long_is_a_504_and_keeps_its_slot() {
     let answer = client.get("/slow").await;
     answer
         .assert_refused(504, "answer_timeout")
-        .assert_says("did not answer in time")
+        .assert_says("the response did not begin in time")
         .assert_no_field("connection");
     assert_eq!(app.running(), 1);
     let pool = site.pool("app").await;

@@ -238,7 +238,7 @@ rows! {
         "Requests like this one made workers die or hang, so they are tried one at a time, and the turn of this one did not come in time.",
         "Correct the app. `stack` in the status shows where a worker hung the last time.";
     ANSWER_TIMEOUT: ours(504, "answer_timeout"), App,
-        "The answer did not begin in `request_timeout`. With a fixed `concurrency` the slot stays taken until the worker has finished; with `\"auto\"` the app sees that the connection is closed.",
+        "The answer did not begin in `request_timeout`. With `buffer = \"none\"` the time counts in which the client sends the body. With a fixed `concurrency` the slot stays taken until the worker has finished; with `\"auto\"` the app sees that the connection is closed.",
         "Make the app faster, or raise `request_timeout` of the route or of the pool.";
 
     QUEUE_FULL: later("queue_full"), Overload,
