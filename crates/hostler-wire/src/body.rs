@@ -3,7 +3,7 @@
 
 use crate::chunked::{Chunk, ChunkedDecoder, ChunkedError};
 use crate::field::{Fields, Name};
-use crate::grammar::{parse_digits, tokens};
+use crate::grammar::{is_token, parse_digits, tokens};
 use crate::head::{RequestHead, ResponseHead, Version};
 
 /// The length of a body.
@@ -32,6 +32,9 @@ pub enum FramingError {
     /// `Transfer-Encoding` is not a single final `chunked`.
     #[error("Transfer-Encoding is not exactly \"chunked\"")]
     BadEncoding,
+    /// Other codings, and `chunked` after them: the end of the body is clear, but nothing here reads the codings.
+    #[error("Transfer-Encoding has a coding besides \"chunked\"")]
+    UnknownCoding,
     /// `Transfer-Encoding` in HTTP/1.0, which has no transfer codings (RFC 9112 section 6.1).
     #[error("Transfer-Encoding in an HTTP/1.0 message")]
     EncodingInHttp10,
@@ -68,8 +71,17 @@ fn declared(fields: &Fields, version: Version) -> Result<Option<BodyLength>, Fra
         (None, None) => Ok(None),
         (None, Some(_)) if version == Version::Http10 => Err(FramingError::EncodingInHttp10),
         (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Some(BodyLength::Chunked)),
+        (None, Some(codings)) if has_unknown(codings) => Err(FramingError::UnknownCoding),
         (None, Some(_)) => Err(FramingError::BadEncoding),
     }
+}
+
+/// Whether a list of transfer codings is well-formed, and has others before a final `chunked`.
+fn has_unknown(codings: &[u8]) -> bool {
+    let is_chunked = |coding: &[u8]| coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+    let Some(comma) = memchr::memrchr(b',', codings) else { return false };
+    let mut others = codings[..comma].split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    is_chunked(&codings[comma + 1..]) && others.all(|coding| is_token(coding) && !is_chunked(coding))
 }
 
 /// `1*DIGIT`, at most 18 digits: no sign, no list, and no overflow in any later reader.
@@ -202,7 +214,12 @@ mod tests {
             ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(SeveralLengths)),
             ("Transfer-Encoding: chunked\r\n", Ok(Chunked)),
             ("Transfer-Encoding: Chunked\r\n", Ok(Chunked)),
-            ("Transfer-Encoding: gzip, chunked\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: gzip, chunked\r\n", Err(UnknownCoding)),
+            ("Transfer-Encoding: a , gzip,Chunked\r\n", Err(UnknownCoding)),
+            ("Transfer-Encoding: chunked, gzip\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: gzip, chunked, chunked\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: gzip, \"chunked\"\r\n", Err(BadEncoding)),
+            ("Transfer-Encoding: ,chunked\r\n", Err(BadEncoding)),
             ("Transfer-Encoding: chunked, chunked\r\n", Err(BadEncoding)),
             ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Err(BadEncoding)),
             ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", Err(BadEncoding)),

@@ -122,6 +122,7 @@ impl Refusal {
     pub fn facts(&self) -> RefusalFacts {
         match self {
             Self::Head(error) => of_head(error),
+            Self::Framing(FramingError::UnknownCoding) => table::TRANSFER_CODING,
             Self::Framing(_) => table::BAD_FRAMING,
             Self::Host(_) => table::BAD_HOST,
             Self::Target(_) => table::BAD_TARGET,

@@ -28,6 +28,7 @@ fn of_clients() -> Vec<Refusal> {
         Refusal::Head(HeadError::TooManyFields(100)),
         Refusal::Head(HeadError::Version),
         Refusal::Framing(FramingError::SeveralLengths),
+        Refusal::Framing(FramingError::UnknownCoding),
         Refusal::Host("it is missing"),
         Refusal::Target("neither a path nor an http URL"),
         Refusal::Connect,

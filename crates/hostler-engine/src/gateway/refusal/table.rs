@@ -174,6 +174,9 @@ rows! {
     CLIENT_LEFT: closing(499, "client_left"), Client,
         "The client closed the connection before its answer began. 499 is in the log only; it is never sent.",
         "Compare `queue_wait_ms` and `worker_time_ms` in the log: clients often leave because answers are slow.";
+    TRANSFER_CODING: closing(501, "transfer_coding"), Client,
+        "The body has a transfer coding besides `chunked`, such as `Transfer-Encoding: gzip, chunked` (RFC 9112 section 6.1).",
+        "Nothing. A client says with `Content-Encoding` that it has compressed a body.";
     ONLY_IF_CACHED: plain(504, "only_if_cached"), Client,
         "The request says `Cache-Control: only-if-cached`, and no stored answer fits.",
         "Nothing.";
