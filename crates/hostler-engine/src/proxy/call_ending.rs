@@ -8,7 +8,7 @@
 /// | `Unwanted`, `Forsaken` | read in the background to its end, if that is near; then the member is told to stop | returned when the member has finished | |
 /// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours, unless it waits for the client's body |
 /// | `Unwanted` for an endless answer, `ClientFailed`, `Outrun` | the member is told to stop at once | the same | |
-/// | `Unwanted`, `TimedOut` without an answer, with `hangs_up_at_once`, or before the client has sent the whole body | the same | the same | |
+/// | `Unwanted`, `TimedOut` without an answer, with `hangs_up_at_once` or of an upgrade, or before the client has sent the whole body | the same | the same | |
 /// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
 /// | `BadAnswer`, `Released` | closed | returned | |
 ///

@@ -67,9 +67,10 @@ impl Call {
     }
 
     /// No client waits for the answer any more. `blames`: a member that does not finish has failed. One that has got only a part of the body
-    /// gets no more of it, and would wait for it without an end.
+    /// gets no more of it, and would wait for it without an end. A handshake that is not answered has no work to finish.
     fn linger(self, blames: bool) -> Option<PendingEnd> {
-        match self.settings.hangs_up_at_once && !self.headed || self.is_uploading() {
+        let ends_unanswered = self.settings.hangs_up_at_once || self.link.has_offer();
+        match !self.headed && ends_unanswered || self.is_uploading() {
             true => linger_after_hanging_up(self, blames),
             false => linger_until_finished(self, blames),
         }

@@ -229,16 +229,13 @@ async fn an_unanswered_handshake_is_an_ordinary_request() {
 }
 
 #[tokio::test]
-async fn a_timed_out_handshake_gets_504_and_keeps_its_slot_until_the_member_answers() {
+async fn a_timed_out_handshake_gets_504_and_the_member_is_told() {
     let member = Member::start().await;
     let site = in_front(&member, "pools.app.concurrency = 1\npools.app.request_timeout = \"2s\"").await;
     let mut client = site.connect().await;
     client.send(handshake("x")).await;
     let mut end = member.accept().await;
     client.answer().await.assert_refused(504, "answer_timeout");
-    assert_eq!(site.pool("app").await["in_use"], 1);
-    // A tunnel to an unreachable member is refused.
-    end.send(switched("x")).await;
     assert_eq!(end.rest().await, (vec![], true));
     site.settles("app", 0, 0).await;
     has_tunnels(&site, 0).await;

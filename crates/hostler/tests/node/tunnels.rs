@@ -201,7 +201,8 @@ fn upgrade(path: &str) -> String {
 async fn upgrades_that_an_app_leaves_alone_end_no_worker() {
     for concurrency in ["'auto'", "2"] {
         let concurrency = format!("pools.app.concurrency={concurrency}");
-        let site = source(UNREAD).option("pools.app.request_timeout=1s").option(&concurrency).started().await;
+        let plan = source(UNREAD).option("pools.app.request_timeout=1s").option("pools.app.hang_timeout=1h");
+        let site = plan.option(&concurrency).started().await;
         let pids = site.pids().await;
         let [mut waits, mut leaves, mut reads] =
             [site.connect().await, site.connect().await, site.connect().await];
