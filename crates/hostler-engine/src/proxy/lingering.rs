@@ -30,7 +30,8 @@ const MOST_REST: usize = 256 * 1024;
 /// alone holds less.
 const MOST_AFTER_FIN: usize = 4 * 1024 * 1024;
 
-/// Reads and drops the rest of the answer. A member that goes on for long is told to stop. After `hang_timeout` the worker counts as hung.
+/// Reads and drops the rest of the answer. A member that goes on for long is told to stop. A worker that has not begun to answer after
+/// `hang_timeout` counts as hung.
 /// `blames`: a member that does not finish has failed.
 pub(super) fn linger_until_finished(mut call: Call, blames: bool) -> Option<PendingEnd> {
     let (pending_end, finished) = followed(&call);
@@ -42,7 +43,8 @@ pub(super) fn linger_until_finished(mut call: Call, blames: bool) -> Option<Pend
                 call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
             }
             Ok(None) => stop(call, finished, blames).await,
-            Err(_) if call.link.has_offer() => stop(call, finished, blames).await,
+            // It has answered, so it does not hang, however long its answer takes.
+            Err(_) if call.headed => stop(call, finished, blames).await,
             Err(_) => await_kill(call, finished, blames).await,
         }
     });

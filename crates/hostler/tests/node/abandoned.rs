@@ -74,6 +74,30 @@ async fn without_a_fixed_concurrency_a_worker_learns_before_its_answer_that_the_
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_an_answer_longer_than_hang_timeout_ends_no_worker() {
+    for concurrency in ["'auto'", "2"] {
+        let site = plan()
+            .option("pools.app.request_timeout=1s")
+            .option("pools.app.hang_timeout=2s")
+            .option(&format!("pools.app.concurrency={concurrency}"))
+            .started()
+            .await;
+        let pids = site.pids().await;
+        let mut client = site.begin("/answer").await;
+        // A word each 20 ms, so this takes longer than `hang_timeout`.
+        for _ in 0..150 {
+            client.read_until("word").await;
+        }
+        drop(client);
+        noted(&site, "left", "/answer").await;
+        site.settles_at(0, 0).await;
+        site.get("/next").await.assert_status(200);
+        assert_eq!(site.pids().await, pids, "the worker lives on with {concurrency}");
+        site.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_has_finished_sending_gets_an_answer_that_begins_soon() {
     let site = plan().option("pools.app.request_timeout=1h").started().await;
     let mut client = site.begin("/wait?ms=100").await;
