@@ -46,6 +46,9 @@ pub enum CallError {
     /// The body breaks the chunked coding.
     #[error("malformed answer: {0}")]
     Chunked(#[from] ChunkedError),
+    /// A body after a head that has none (RFC 9110 section 6.4.1): that of a 204, a 304, or to HEAD.
+    #[error("malformed answer: a body where there is none")]
+    Unframed,
     /// The member switched protocols without an `Upgrade` in the request, or to a protocol that the request did not
     /// offer.
     #[error("malformed answer: 101 to no protocol that was offered")]

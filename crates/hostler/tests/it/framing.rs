@@ -1,8 +1,11 @@
 //! The end of an answer, and what comes before and after it: HEAD, 204, 304, interim answers, trailers.
 
+use bytes::Bytes;
 use hostler_testkit::{Frame, Step, eventually, frame_client, text, upstream};
+use http::Response;
 
-use crate::in_front_of;
+use crate::http2_member::{Asked, Http2Plan, send};
+use crate::{http2_members, in_front_of};
 
 #[tokio::test]
 async fn an_answer_to_head_has_no_body_although_its_fields_give_a_length() {
@@ -51,6 +54,23 @@ async fn answers_without_content_stay_without() {
         client.get("/empty").await.assert_ok("").assert_field("content-length", "0");
     }
     assert_eq!(app.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_body_of_an_http2_member_after_a_204_or_a_304_does_not_reach_the_client() {
+    let script = async |mut asked: Asked| {
+        let status = asked.path()[1..].parse::<u16>().unwrap();
+        let stream = asked.begin(Response::builder().status(status).body(()).unwrap());
+        send(stream, Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"), true).await;
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "").await;
+    for status in [204, 304] {
+        let mut client = site.connect().await;
+        client.send(format!("GET /{status} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+        let (text, _) = client.rest().await;
+        assert!(!text.contains("evil"), "{text}");
+    }
 }
 
 #[tokio::test]

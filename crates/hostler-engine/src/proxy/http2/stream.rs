@@ -207,7 +207,7 @@ impl MemberStream {
                 return Poll::Ready(Ok(matches!(self.answer, StreamAnswer::Whole)));
             }
             match ready!(stream.poll_data(cx)) {
-                Some(Ok(data)) => *held = data,
+                Some(Ok(data)) => *held = framed(data, self.length)?,
                 Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
                 None => {
                     let trailers = ready!(stream.poll_trailers(cx)).map_err(|error| self.fault(error))?;
@@ -223,7 +223,7 @@ impl MemberStream {
         let StreamAnswer::Coming(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
         if held.is_empty() && !stream.is_end_stream() {
             match ready!(stream.poll_data(cx)) {
-                Some(Ok(data)) => *held = data,
+                Some(Ok(data)) => *held = framed(data, self.length)?,
                 Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
                 // Trailers, which are read after the body.
                 None => {}
@@ -258,4 +258,10 @@ impl MemberStream {
             false => io::Error::other(error),
         })
     }
+}
+
+/// Data of a body. The `h2` crate compares it with `Content-Length`, and does not know that a 204 and a 304 have none. A client in HTTP/1.1
+/// would read such data as the next answer of its connection.
+fn framed(data: Bytes, length: BodyLength) -> Result<Bytes, CallError> {
+    if length == BodyLength::Known(0) && !data.is_empty() { Err(CallError::Unframed) } else { Ok(data) }
 }
