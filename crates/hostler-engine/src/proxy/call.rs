@@ -14,7 +14,7 @@ use super::failure::{Failure, TlsFault};
 use super::forsaken::{Forsaken, forsaken, forsaken_later};
 use super::http2::{Fault, MemberStream};
 use super::leaving::LeavingClient;
-use super::link::{Interims, Link, remove_own_fields};
+use super::link::{Interims, Link, edit_interim, remove_own_fields};
 use super::live_stream::{self, LiveStream};
 use super::read_ahead::ReadAhead;
 use super::upload::Upload;
@@ -133,7 +133,10 @@ impl Call {
                 }
                 // The client got its 100 (Continue) when its body was read.
                 Ok(()) if self.link.head().status == 100 => {}
-                Ok(()) => _ = client.interim(cx, self.link.head()),
+                Ok(()) => {
+                    edit_interim(self.link.head_mut(), &exchange.to_client);
+                    _ = client.interim(cx, self.link.head());
+                }
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead, Stream};
 
 use super::http2::MemberStream;
+use crate::exchange::Edits;
 
 pub(super) enum Link {
     /// Boxed once for all its calls, because each call moves it about a dozen times.
@@ -149,6 +150,13 @@ pub(super) fn remove_own_fields(head: &mut ResponseHead) {
     let is_strange = |name: &[u8]| is_of_hostlers(name) && !(is_final && is_for_our_cache(name));
     if head.fields.iter().any(|(_, name, _)| is_strange(name)) {
         head.fields.remove(is_strange);
+    }
+}
+
+/// Removes what the route removes from answers, or sets there, from an interim head.
+pub(super) fn edit_interim(head: &mut ResponseHead, edits: &Edits) {
+    if !edits.is_empty() {
+        head.fields.remove(|name| !edits.keeps(name));
     }
 }
 

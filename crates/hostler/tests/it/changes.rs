@@ -115,6 +115,20 @@ async fn a_route_that_removes_cache_status_removes_it_from_refusals_too() {
 }
 
 #[tokio::test]
+async fn a_field_that_a_route_removes_or_sets_is_not_in_interim_answers() {
+    let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nX-Kept: 1\r\nServer: app\r\n\r\n";
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let app = upstream().answers([interim, last].concat()).start().await;
+    let keys = "response_headers = { remove = ['Server'], set = { Link = '</b.css>' } }";
+    let site =
+        site(&format!("[[routes]]\nmatch = '*'\npool = 'app'\n{keys}\n")).with("app", &app).start().await;
+    let mut client = site.begin("/").await;
+    let head = client.next_head().await.unwrap();
+    assert_eq!(head.text(), "HTTP/1.1 103 Early Hints\r\nX-Kept: 1\r\n\r\n");
+    client.answer().await.assert_ok("ok").assert_field("link", "</b.css>");
+}
+
+#[tokio::test]
 async fn requests_are_redirected() {
     let config = "[[routes]]\nmatch = 'example.com'\nredirect = { to = 'https://www.{host}{path}{query}', status = 301 }\n\
         [[routes]]\nmatch = '/old/*'\nredirect = '/new/{rest}'\n\
