@@ -18,7 +18,7 @@ use super::rollout::{
     Plan, Reached, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport,
     WorkerRole, WorkerTaskId,
 };
-use super::rotation::{self, RotationOrder};
+use super::rotation::{self, Rotation, RotationOrder};
 use super::scaling::{Scaled, Scaler};
 use super::settings::{Recycling, WorkerSettings};
 use super::shared::{PoolShared, WorkerCommand};
@@ -262,6 +262,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             RolloutAction::Start { task, index, role } => self.start_worker(task, index, role),
             RolloutAction::StepIn(task) => self.order(task, WorkerCommand::StepIn),
             RolloutAction::StepBack(task) => self.order(task, WorkerCommand::StepBack),
+            RolloutAction::PutBack(task) => self.order(task, WorkerCommand::Rotate(Rotation::In)),
             RolloutAction::Retire { task, why } => self.order(task, WorkerCommand::Retire(why)),
             RolloutAction::Reached(release) => self.reached(release),
             RolloutAction::Fail(error) => {

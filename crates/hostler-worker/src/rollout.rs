@@ -10,6 +10,7 @@
 //! workers together.
 
 mod place;
+mod size;
 mod spares;
 mod words;
 
@@ -339,29 +340,6 @@ impl Plan {
             }
             None => vec![],
         }
-    }
-
-    fn resize(&mut self, count: usize) -> Vec<RolloutAction> {
-        let mut actions = vec![];
-        if count != self.places.len() {
-            // Their numbers come after those of the workers.
-            let why: Arc<str> = "the number of workers changes".into();
-            let spares = self.reserve.dismiss();
-            actions.extend(spares.map(|task| RolloutAction::Retire { task, why: why.clone() }));
-        }
-        while self.places.len() < count {
-            let task = self.new_task();
-            let release = self.release;
-            self.places.push(WorkerPlace::new(task, release));
-            actions.push(RolloutAction::Start { task, index: self.places.len(), role: WorkerRole::Regular });
-        }
-        let why: Arc<str> = "fewer workers are wanted".into();
-        let superfluous = self.replacement.take_if(|replacement| replacement.place >= count);
-        let superfluous = superfluous.map(|replacement| replacement.successor);
-        let dismissed = self.places.drain(count.min(self.places.len())..).map(|place| place.task);
-        let dismissed = dismissed.chain(superfluous);
-        actions.extend(dismissed.map(|task| RolloutAction::Retire { task, why: why.clone() }));
-        actions
     }
 
     fn adjust_spares(&mut self, now: Instant) -> Vec<RolloutAction> {

@@ -266,6 +266,19 @@ fn more_workers_are_booted_and_fewer_retire_from_the_end() {
 }
 
 #[test]
+fn a_drained_worker_is_put_back_if_only_drained_ones_are_left() {
+    let aside = |task| RolloutEvent::Heard(WorkerTaskId(task), WorkerReport::Aside);
+    let fewer =
+        |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "fewer workers are wanted".into() };
+    let back = RolloutAction::PutBack(WorkerTaskId(1));
+    pool(2).on(aside(1)).on(RolloutEvent::Count(1)).does(&[fewer(2), back]);
+    // Worker 2 serves.
+    pool(3).on(aside(1)).on(RolloutEvent::Count(2)).does(&[fewer(3)]);
+    // An operator has drained both.
+    pool(2).on(aside(1)).on(aside(2)).on(RolloutEvent::Count(1)).does(&[fewer(2)]);
+}
+
+#[test]
 fn fewer_workers_during_a_restart_stop_a_successor_that_is_not_needed() {
     let pool = pool(2).on(RolloutEvent::Restart).replaced(1, 3).on(RolloutEvent::Count(1));
     let fewer =
