@@ -1,15 +1,14 @@
 //! Drains a pool that was removed from the configuration. Does not know what replaces it.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hostler_engine::gateway::{Route, Target};
 use hostler_engine::journal::Level;
-use hostler_worker::Supervisor;
 use tokio::time::{sleep, timeout};
 
 use super::pools::RunningPool;
-use super::running::RunningServer;
+use super::running::{RunningServer, UnlistedPool};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -19,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
     pool.resume();
     pool.pool.dismiss_tunnels();
-    let leaving = pool.supervisor.clone().map(|supervisor| DrainingPool::enter(running, supervisor));
+    let leaving = UnlistedPool::enter(running, &pool);
     let running = running.clone();
     let leads_here =
         |route: Arc<Route>| matches!(&route.target, Target::Pool(target) if target.name == pool.name);
@@ -42,25 +41,4 @@ pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec
 
 fn is_busy(pool: &RunningPool) -> bool {
     pool.pool.snapshot().is_busy()
-}
-
-/// Registers the draining pool, so that the end of the program stops its workers too.
-struct DrainingPool {
-    running: Arc<RunningServer>,
-    supervisor: Arc<Supervisor>,
-}
-
-impl DrainingPool {
-    fn enter(running: &Arc<RunningServer>, supervisor: Arc<Supervisor>) -> Self {
-        let mut all = running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(supervisor.clone());
-        Self { running: running.clone(), supervisor }
-    }
-}
-
-impl Drop for DrainingPool {
-    fn drop(&mut self) {
-        let mut all = self.running.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|other| !Arc::ptr_eq(other, &self.supervisor));
-    }
 }

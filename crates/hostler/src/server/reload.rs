@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::lookups::LookupServices;
 use super::pools::RunningPool;
 use super::routes::{RouteTables, RouteTarget, routes, watched};
-use super::running::RunningServer;
+use super::running::{RunningServer, UnlistedPool};
 use super::tls::{self, Fresh};
 use super::{boot, cache, pool_drain, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
@@ -181,6 +181,8 @@ struct PoolsChange {
     left: Vec<RunningPool>,
     /// The names of new pools.
     started: Vec<Arc<str>>,
+    /// The new pools, until requests can come to them.
+    unlisted: Vec<UnlistedPool>,
     /// The names of pools whose workers were all replaced.
     renewed: Vec<Arc<str>>,
 }
@@ -211,11 +213,12 @@ async fn prepare(
 }
 
 async fn start_new(
-    running: &RunningServer,
+    running: &Arc<RunningServer>,
     newer: &Config,
     before: &[RunningPool],
     change: &mut PoolsChange,
 ) -> Result<(), String> {
+    goes_on(running)?;
     for written in &newer.pools {
         let known = before.iter().find(|pool| *pool.name == *written.name);
         if let Some(pool) = known.and_then(|pool| pool.take(written, &running.pool_context)) {
@@ -225,13 +228,23 @@ async fn start_new(
         let pool = RunningPool::start(newer, written, &running.pool_context);
         let pool = pool.map_err(|error| format!("pool {}: {error}; nothing has changed", written.name))?;
         change.started.push(pool.name.clone());
+        change.unlisted.extend(UnlistedPool::enter(running, &pool));
         change.pools.push(pool);
     }
     let started: Vec<_> = change.pools.iter().filter(|pool| change.started.contains(&pool.name)).collect();
     let time_limit = newer.server.upgrade_timeout;
     let late = |_| Err(format!("new workers were not ready in {time_limit:?} (server.upgrade_timeout)"));
     let outcome = timeout(time_limit, boot::first_ready(&started)).await.unwrap_or_else(late);
-    outcome.map_err(|why| format!("{why}; nothing has changed"))
+    outcome.map_err(|why| format!("{why}; nothing has changed"))?;
+    goes_on(running)
+}
+
+/// A stop that has begun meanwhile ends the reload: it stops the workers of new pools, too.
+fn goes_on(running: &RunningServer) -> Result<(), String> {
+    if running.connections().is_ending() {
+        return Err("this Hostler is stopping; nothing has changed".into());
+    }
+    Ok(())
 }
 
 /// Gives the workers of existing pools their new settings, and replaces them if a setting needs that. If new workers of a pool do not

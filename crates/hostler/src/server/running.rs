@@ -1,6 +1,6 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -58,8 +58,8 @@ pub(super) struct RunningServer {
     pub tls: Option<Arc<TlsFiles>>,
     /// The settings of client connections. A connection uses those of the moment when it was accepted.
     pub listening: Arc<ArcSwap<listen::Settings>>,
-    /// The supervisors of pools that were removed and are draining.
-    pub leaving: Mutex<Vec<Arc<Supervisor>>>,
+    /// The supervisors of pools that are not in `pools`. See [`UnlistedPool`].
+    unlisted: Mutex<Vec<Arc<Supervisor>>>,
     pub sources: Arc<Sources>,
     /// Who may use the admin listener.
     pub admin_access: Arc<AdminAccess>,
@@ -131,7 +131,7 @@ impl RunningServer {
             tls,
             listening: Arc::new(ArcSwap::from_pointee(listening)),
             routes: ArcSwap::from_pointee(weak),
-            leaving: Mutex::default(),
+            unlisted: Mutex::default(),
             config: ArcSwap::from_pointee(config),
             pools: ArcSwap::from_pointee(pools),
             gateway,
@@ -147,11 +147,15 @@ impl RunningServer {
         })
     }
 
-    /// The supervisors of all pools, draining ones included.
+    /// The supervisors of all pools, unlisted ones included.
     pub fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         let pools = self.pools.load();
-        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.iter().filter_map(|pool| pool.supervisor.clone()).chain(leaving.iter().cloned()).collect()
+        let unlisted = self.unlisted();
+        pools.iter().filter_map(|pool| pool.supervisor.clone()).chain(unlisted.iter().cloned()).collect()
+    }
+
+    fn unlisted(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
+        self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn connections(&self) -> &Arc<Connections> {
@@ -160,6 +164,32 @@ impl RunningServer {
 
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
+    }
+}
+
+/// A pool of workers that is not in `pools`: a reload has started it and waits for its workers, or it was removed and drains. As long as this
+/// value lives, the end of the program stops its workers too.
+pub(super) struct UnlistedPool {
+    running: Arc<RunningServer>,
+    pub supervisor: Arc<Supervisor>,
+}
+
+impl UnlistedPool {
+    /// None for a pool whose members Hostler does not run.
+    pub fn enter(running: &Arc<RunningServer>, pool: &RunningPool) -> Option<Self> {
+        let supervisor = pool.supervisor.clone()?;
+        running.unlisted().push(supervisor.clone());
+        Some(Self { running: running.clone(), supervisor })
+    }
+}
+
+impl Drop for UnlistedPool {
+    fn drop(&mut self) {
+        let mut unlisted = self.running.unlisted();
+        // It may be there twice for a moment: a pool of a reload that has failed drains.
+        if let Some(at) = unlisted.iter().position(|other| Arc::ptr_eq(other, &self.supervisor)) {
+            unlisted.swap_remove(at);
+        }
     }
 }
 

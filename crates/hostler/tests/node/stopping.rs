@@ -4,7 +4,7 @@ use hostler_testkit::{Frame, eventually, frame_client};
 use rustix::process::Signal;
 
 use super::proc;
-use super::site::{Plan, Site, app, fixture, source};
+use super::site::{Plan, Site, app, configured, fixture, source};
 
 /// All processes of this Hostler: its guard, and its workers with their children.
 async fn crowd(site: &Site) -> Vec<u32> {
@@ -95,6 +95,31 @@ async fn sigquit_stops_without_loss() {
     site.touch("released");
     running.await.unwrap().assert_status(200);
     assert_eq!(site.exit().await, 0);
+    all_gone(&crowd).await;
+}
+
+#[tokio::test]
+async fn a_stop_during_a_reload_ends_the_workers_of_a_new_pool_in_order() {
+    let pool = |name: &str, app: &str| {
+        let command = serde_json::to_string(&["node", "-e", app]).unwrap();
+        format!("[pools.{name}]\ncommand = {command}\nworkers = 1\n")
+    };
+    let app = pool("app", "require('http').createServer((req, res) => res.end()).listen(3000)");
+    // It does not listen yet, so the reload waits for it.
+    let boots = "process.on('SIGTERM', () => { console.log('ends in order'); process.exit(0); });
+        setInterval(() => {}, 1000);
+        console.log('boots');";
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\n";
+    let mut site = configured(&format!("{app}{routes}")).started().await;
+    let more = "[[routes]]\nmatch = '/other'\npool = 'other'\n";
+    site.configure(&format!("{app}{}{routes}{more}", pool("other", boots)));
+    proc::signal(site.pid(), Signal::HUP);
+    site.printed("boots").await;
+    let crowd = crowd(&site).await;
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+    site.printed("ends in order").await;
+    site.logged("reload: this Hostler is stopping; nothing has changed").await;
     all_gone(&crowd).await;
 }
 
