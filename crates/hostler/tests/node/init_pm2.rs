@@ -128,6 +128,19 @@ async fn options_of_node_have_three_names() {
 }
 
 #[tokio::test]
+async fn the_home_folder_and_a_version_of_node_are_written_out() {
+    let app = "{ name: 'x', script: 'server.js', cwd: '~/no-such-app', interpreter: 'node@0.0.1' }";
+    let ecosystem = format!("module.exports = {{ apps: [{app}] }}");
+    let (_folder, output) =
+        init(&[("ecosystem.config.js", &ecosystem), ("server.js", SERVER)], &["--print"]).await;
+    let text = output.assert_exit(0).stdout.clone();
+    let home = std::path::PathBuf::from(std::env::var("HOME").unwrap()).join("no-such-app");
+    assert!(text.contains(&format!("\ncwd = \"{}\"\n", home.display())), "{text}");
+    assert!(text.contains("\ncommand = \"node server.js\"\n"), "{text}");
+    assert!(text.contains("PM2 takes node@0.0.1 from nvm"), "{text}");
+}
+
+#[tokio::test]
 async fn the_web_line_of_a_procfile_becomes_a_pool() {
     writes(
         &[

@@ -44,6 +44,24 @@ pub(super) struct Pm2Context<'a> {
     pub cores: usize,
 }
 
+impl Pm2Context<'_> {
+    /// PM2 takes `~` at the beginning of `cwd` for the home folder.
+    fn at_home(&self, path: &str) -> String {
+        match (path.strip_prefix('~'), self.environment.get("HOME")) {
+            (Some(below), Some(home)) => {
+                Path::new(home).join(below.trim_start_matches('/')).display().to_string()
+            }
+            _ => path.to_owned(),
+        }
+    }
+
+    /// The program of this version of Node, which PM2 takes from nvm.
+    fn of_nvm(&self, version: &str) -> Option<String> {
+        let node = format!("{}/versions/node/v{version}/bin/node", self.environment.get("NVM_DIR")?);
+        Path::new(&node).is_file().then_some(node)
+    }
+}
+
 /// One pool for each app.
 pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> {
     let pools = apps.iter().enumerate().filter_map(|(index, app)| {
@@ -75,7 +93,7 @@ fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {
         what: format!("the app \"{name}\" of {}", context.file),
         name,
         found: vec![format!("{}, script: {script}", context.file)],
-        cwd: text(app, "cwd").map(|cwd| relative(&cwd, context.folder)),
+        cwd: text(app, "cwd").map(|cwd| relative(&context.at_home(&cwd), context.folder)),
         ..FoundPool::default()
     };
     if pool.cwd.as_deref() == Some(".") {
@@ -153,6 +171,15 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
         _ if is_file => "node".into(),
         _ => "none".into(),
     });
+    let interpreter = match interpreter.split_once("node@") {
+        Some((_, version)) => context.of_nvm(version).unwrap_or_else(|| {
+            pool.open.push(format!(
+                "PM2 takes {interpreter} from nvm, which does not have it here. The command uses the node of PATH."
+            ));
+            "node".into()
+        }),
+        None => interpreter,
+    };
     let mut words = Vec::new();
     if interpreter != "none" {
         words.push(interpreter.clone());
