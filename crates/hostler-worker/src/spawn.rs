@@ -69,6 +69,9 @@ impl Spawn<'_> {
         command.env("HOSTLER_POOL", self.pool).env("HOSTLER_WORKER", self.index.to_string());
         command.env("HOSTLER_GENERATION", self.generation.to_string());
         command.env("NODE_APP_INSTANCE", (self.index - 1).to_string());
+        if !self.has_pwd() {
+            command.env("PWD", &self.settings.cwd);
+        }
         let ways = match self.settings.bind {
             Bind::Socket => {
                 let (ways, listener) = self.socket(&mut command)?;
@@ -92,6 +95,12 @@ impl Spawn<'_> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new((child, own), self.context)?;
         Ok(Spawned { process, channel: ours, stdout, stderr, ways })
+    }
+
+    /// Whether PWD names the working directory, perhaps by a symbolic link. A shell sets it, and some apps read it.
+    fn has_pwd(&self) -> bool {
+        let named = self.settings.env.get("PWD").map(Path::new).filter(|named| named.is_absolute());
+        named.is_some_and(|named| named.canonicalize().ok() == self.settings.cwd.canonicalize().ok())
     }
 
     fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {

@@ -1,4 +1,4 @@
-//! How an app gets its address and becomes ready.
+//! How an app gets its address and its folder, and becomes ready.
 
 use hostler_worker::{Bind, WorkerAddress};
 
@@ -15,6 +15,28 @@ async fn an_app_with_a_hard_coded_port_answers_on_the_inherited_socket_and_opens
     test_pool.assert_logged(&format!("web 1: ready (pid {pid}) in "));
     test_pool.stop().await;
     assert!(!is_alive(pid));
+}
+
+#[tokio::test]
+async fn pwd_is_the_folder_of_the_app_as_in_a_shell() {
+    let app = "require('http').createServer((req, res) => res.end(process.env.PWD)).listen(3000);";
+    let with_pwd = |plan: Plan, pwd: &str| {
+        plan.with(|settings| drop(settings.env.insert("PWD".to_owned(), pwd.to_owned())))
+    };
+    // As Hostler was started in another folder.
+    let plan = with_pwd(test_pool(app), "/");
+    let cwd = plan.settings.cwd.display().to_string();
+    let elsewhere = plan.started().await;
+    assert_eq!(elsewhere.get("/").await, cwd);
+    elsewhere.stop().await;
+    // As it was started in the same folder, by the name of a link.
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("current").display().to_string();
+    let plan = with_pwd(test_pool(app), &link);
+    std::os::unix::fs::symlink(&plan.settings.cwd, &link).unwrap();
+    let by_link = plan.started().await;
+    assert_eq!(by_link.get("/").await, link);
+    by_link.stop().await;
 }
 
 #[tokio::test]
