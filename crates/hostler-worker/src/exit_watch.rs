@@ -1,12 +1,15 @@
 //! Tells the end of a worker's process to the requests that it had. Knows neither the process nor the requests.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
+
+use super::process_end::is_alive;
 
 /// Watches for the end of one process. A clone is cheap.
 #[derive(Clone, Debug)]
@@ -89,13 +92,17 @@ impl ExitWatch {
     }
 }
 
-/// The process is gone, or is a zombie that its parent has not reaped yet.
 async fn has_exited(pid: u32) -> bool {
-    let look = spawn_blocking(move || std::fs::read_to_string(format!("/proc/{pid}/stat")));
-    match look.await {
-        Ok(Ok(stat)) => stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X'])),
-        Ok(Err(_)) => true,
-        Err(_) => false,
+    let look = spawn_blocking(move || is_over(std::fs::read_to_string(format!("/proc/{pid}/stat")), pid));
+    look.await.unwrap_or(false)
+}
+
+/// The process is gone, or is a zombie that its parent has not reaped yet. `stat`: its stat file.
+fn is_over(stat: io::Result<String>, pid: u32) -> bool {
+    match stat {
+        Ok(stat) => stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        // It is gone, or the system has no such files, as macOS.
+        Err(_) => !is_alive(pid),
     }
 }
 
@@ -198,5 +205,14 @@ mod tests {
         process.wait().unwrap();
         assert!(exit_notifier.exit_watch(process.id()).death_within(Duration::ZERO).await.is_some());
         assert!(exit_notifier.exit_watch(std::process::id()).death_within(Duration::ZERO).await.is_none());
+    }
+
+    #[test]
+    fn a_process_without_a_stat_file_is_over_only_if_it_is_gone() {
+        let missing = || -> io::Result<String> { Err(io::ErrorKind::NotFound.into()) };
+        assert!(!is_over(missing(), std::process::id()));
+        let mut process = std::process::Command::new("true").spawn().unwrap();
+        process.wait().unwrap();
+        assert!(is_over(missing(), process.id()));
     }
 }
