@@ -262,7 +262,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             RolloutAction::Start { task, index, role } => self.start_worker(task, index, role),
             RolloutAction::StepIn(task) => self.order(task, WorkerCommand::StepIn),
             RolloutAction::StepBack(task) => self.order(task, WorkerCommand::StepBack),
-            RolloutAction::PutBack(task) => self.order(task, WorkerCommand::Rotate(Rotation::In)),
+            RolloutAction::Undrain(task) => self.order(task, WorkerCommand::Rotate(Rotation::In)),
             RolloutAction::Retire { task, why } => self.order(task, WorkerCommand::Retire(why)),
             RolloutAction::Reached(release) => self.reached(release),
             RolloutAction::Fail(error) => {

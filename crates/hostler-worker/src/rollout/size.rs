@@ -30,7 +30,7 @@ impl Plan {
         actions.extend(dismissed.map(|task| RolloutAction::Retire { task, why: why.clone() }));
         if before > 0 && self.in_rotation() == 0 {
             // They were taken out because others serve.
-            actions.extend(self.places.iter().map(|place| RolloutAction::PutBack(place.task)));
+            actions.extend(self.places.iter().map(|place| RolloutAction::Undrain(place.task)));
         }
         actions
     }

@@ -270,7 +270,7 @@ fn a_drained_worker_is_put_back_if_only_drained_ones_are_left() {
     let aside = |task| RolloutEvent::Heard(WorkerTaskId(task), WorkerReport::Aside);
     let fewer =
         |task| RolloutAction::Retire { task: WorkerTaskId(task), why: "fewer workers are wanted".into() };
-    let back = RolloutAction::PutBack(WorkerTaskId(1));
+    let back = RolloutAction::Undrain(WorkerTaskId(1));
     pool(2).on(aside(1)).on(RolloutEvent::Count(1)).does(&[fewer(2), back]);
     // Worker 2 serves.
     pool(3).on(aside(1)).on(RolloutEvent::Count(2)).does(&[fewer(3)]);

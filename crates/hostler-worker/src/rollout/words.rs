@@ -61,8 +61,8 @@ pub(crate) enum RolloutAction {
     StepIn(WorkerTaskId),
     /// The spare leaves the pool and stands by.
     StepBack(WorkerTaskId),
-    /// The worker is not drained any more.
-    PutBack(WorkerTaskId),
+    /// The drained worker gets requests again.
+    Undrain(WorkerTaskId),
     /// The worker finishes its requests and stops.
     Retire { task: WorkerTaskId, why: Arc<str> },
     /// All workers have booted after this many restarts were ordered.

@@ -119,7 +119,7 @@ impl World {
             RolloutAction::StepBack(task) => {
                 assert!(self.in_pool.remove(&task), "{task:?} is not in the pool")
             }
-            RolloutAction::PutBack(task) => panic!("{task:?} is not out of rotation"),
+            RolloutAction::Undrain(task) => panic!("{task:?} is not out of rotation"),
             RolloutAction::Retire { task, .. } => {
                 let worker = &self.workers[&task];
                 let has_successor = taken_over.is_some_and(|heir| self.workers[&heir].index == worker.index);

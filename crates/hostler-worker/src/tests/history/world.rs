@@ -187,7 +187,7 @@ impl<'a> World<'a> {
                     self.order(task, Order::StepIn);
                 }
                 RolloutAction::StepBack(task) => self.order(task, Order::StepBack),
-                RolloutAction::PutBack(task) => self.order(task, Order::Undrain),
+                RolloutAction::Undrain(task) => self.order(task, Order::Undrain),
                 RolloutAction::Retire { task, .. } => self.order(task, Order::Retire),
                 RolloutAction::Reached(release) => self.reached(release),
                 RolloutAction::Fail(_) => self.failed(),
