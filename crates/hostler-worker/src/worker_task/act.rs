@@ -185,7 +185,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         };
         let endpoint = (self.shared.endpoint)(address, facts);
         let is_first = self.status.ready_at.is_none();
+        // It may be a member already, whose requests still run: the app listens at another address now, or its event loop is known now.
+        self.note_service();
+        let before = self.membership.take();
         self.enter(endpoint);
+        before.into_iter().for_each(|membership| self.leaving.add(membership));
         if !is_first && self.life.standing() == Standing::Spare {
             self.log.event(WorkerEvent::StepsIn { pid });
         }

@@ -1,6 +1,7 @@
 //! How an app gets its address and its folder, and becomes ready.
 
-use hostler_worker::{Bind, WorkerAddress};
+use hostler_dispatch::Claim;
+use hostler_worker::{Bind, Slots, WorkerAddress};
 
 use super::support::*;
 
@@ -80,6 +81,46 @@ async fn with_bind_port_the_app_gets_a_free_port_and_is_ready_when_it_accepts() 
     assert_eq!(test_pool.get("/").await, "127.0.0.1");
     let members = test_pool.pool.snapshot_with(WorkerAddress::clone).members;
     assert!(matches!(members[0].endpoint, WorkerAddress::Tcp(address) if address.ip().is_loopback()));
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn requests_from_before_an_app_has_listened_again_are_counted_and_finished() {
+    let app = "const fs = require('fs'), http = require('http');
+        const wait = (res) => {
+            console.log('waits');
+            const timer = setInterval(() => {
+                if (!fs.existsSync('go')) return;
+                clearInterval(timer);
+                res.end('late');
+            }, 20);
+        };
+        const listen = () => {
+            const server = http.createServer((req, res) => {
+                if (req.url === '/wait') return wait(res);
+                if (req.url === '/again') {
+                    server.close();
+                    listen();
+                }
+                res.end();
+            });
+            server.listen(3000);
+        };
+        listen();";
+    let test_pool = test_pool(app).with(|settings| settings.slots = Slots::Fixed(2)).started().await;
+    let first = test_pool.worker().member;
+    let lease = test_pool.pool.acquire(Claim::default()).await.unwrap();
+    let waiting = tokio::spawn(async move { get(&lease, "/wait").await });
+    eventually("the worker has it", || test_pool.log().contains("Stdout: waits")).await;
+    test_pool.get("/again").await;
+    eventually("another member", || test_pool.worker().member != first).await;
+    assert_eq!(test_pool.worker().earlier_requests, 2);
+
+    let restart = tokio::spawn(test_pool.workers.restart());
+    eventually("the worker ends", || test_pool.log().contains("web 1: ends (pid ")).await;
+    test_pool.write("go", "");
+    assert_eq!(waiting.await.unwrap(), Ok((200, "late".to_owned())));
+    restart.await.unwrap().unwrap();
     test_pool.stop().await;
 }
 
