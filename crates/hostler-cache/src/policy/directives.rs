@@ -9,7 +9,7 @@ use sfv::{BareItem, Dictionary, Integer, ListEntry, Parser};
 
 /// The directives of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Says {
+pub(super) struct ResponseCacheControl {
     pub public: bool,
     pub private: Scope,
     pub no_store: bool,
@@ -26,7 +26,7 @@ pub(super) struct Says {
 
 /// The directives of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wants {
+pub(super) struct RequestCacheControl {
     pub no_store: bool,
     pub no_cache: bool,
     pub only_if_cached: bool,
@@ -60,12 +60,12 @@ pub(super) enum Seconds {
 /// The argument of a directive.
 type Argument<'a> = Option<Cow<'a, [u8]>>;
 
-impl Says {
+impl ResponseCacheControl {
     /// Reads the lines of `Cache-Control`.
     pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut says = Self::default();
-        lines.for_each(|line| directives(line, |name, argument| says.take(name, argument)));
-        says
+        let mut cache_control = Self::default();
+        lines.for_each(|line| directives(line, |name, argument| cache_control.take(name, argument)));
+        cache_control
     }
 
     /// Reads the lines of a targeted field. `None` if there are none, if they are empty, or if they are not a dictionary:
@@ -73,7 +73,7 @@ impl Says {
     pub fn of_targeted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let all = lines.collect::<Vec<_>>().join(&b", "[..]);
         let members = Parser::new(&all).parse::<Dictionary>().ok().filter(|members| !members.is_empty())?;
-        let mut says = Self::default();
+        let mut cache_control = Self::default();
         for (name, member) in &members {
             let ListEntry::Item(item) = member else { continue };
             let argument = match &item.bare_item {
@@ -90,9 +90,9 @@ impl Says {
             let is_number = matches!(item.bare_item, BareItem::Integer(_));
             let argument =
                 if is_number || !has_seconds(name.as_str()) { argument } else { Some(b"?"[..].into()) };
-            says.take(name.as_str().as_bytes(), argument);
+            cache_control.take(name.as_str().as_bytes(), argument);
         }
-        Some(says)
+        Some(cache_control)
     }
 
     /// Whether it is never served stale. For a shared cache both directives mean the same there (RFC 9111 section 5.2.2.8).
@@ -119,12 +119,12 @@ impl Says {
     }
 }
 
-impl Wants {
+impl RequestCacheControl {
     /// Reads the lines of `Cache-Control`.
     pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut wants = Self::default();
-        lines.for_each(|line| directives(line, |name, argument| wants.take(name, argument)));
-        wants
+        let mut cache_control = Self::default();
+        lines.for_each(|line| directives(line, |name, argument| cache_control.take(name, argument)));
+        cache_control
     }
 
     fn take(&mut self, name: &[u8], argument: Argument) {

@@ -66,10 +66,10 @@ impl Freshness {
         let initial_age = initial_age(answer, requested, received);
         let Lifetime { seconds, word } =
             Lifetime::of(rules, status, answer, &directives, received).ok_or(NotStored::Lifetime)?;
-        let says = &directives.says;
-        let no_cache = says.no_cache == Scope::Whole;
+        let cache_control = &directives.cache_control;
+        let no_cache = cache_control.no_cache == Scope::Whole;
         let stale = |own: Seconds, route: u32| match own {
-            _ if says.forbids_stale() || no_cache => 0,
+            _ if cache_control.forbids_stale() || no_cache => 0,
             own => own.lifetime().unwrap_or(route),
         };
         let freshness = Self {
@@ -77,12 +77,12 @@ impl Freshness {
             initial_age,
             lifetime: seconds,
             from_arrival: matches!(word, Word::Route),
-            stale_while_revalidate: stale(says.stale_while_revalidate, rules.stale_while_revalidate),
-            stale_if_error: stale(says.stale_if_error, rules.stale_if_error),
+            stale_while_revalidate: stale(cache_control.stale_while_revalidate, rules.stale_while_revalidate),
+            stale_if_error: stale(cache_control.stale_if_error, rules.stale_if_error),
             no_cache,
-            must_revalidate: says.forbids_stale(),
-            fresh_only: says.s_maxage != Seconds::Absent,
-            immutable: says.immutable,
+            must_revalidate: cache_control.forbids_stale(),
+            fresh_only: cache_control.s_maxage != Seconds::Absent,
+            immutable: cache_control.immutable,
             shared: directives.is_shared(),
             validates: has_validator(answer),
         };

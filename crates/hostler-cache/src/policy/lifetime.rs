@@ -38,7 +38,8 @@ impl Lifetime {
             Precedence::Lifetime | Precedence::Route => route().or_else(own),
         };
         let found = found.or_else(|| {
-            let is_open = rules.heuristics && (is_cacheable_by_default(status) || directives.says.public);
+            let is_open = rules.heuristics
+                && (is_cacheable_by_default(status) || directives.cache_control.public);
             let seconds = is_open.then(|| heuristic(answer, received)).flatten()?;
             Some(Self { seconds, word: Word::Answer })
         })?;
@@ -49,7 +50,8 @@ impl Lifetime {
 
 /// The lifetime that the response sets, in the order of RFC 9111 section 4.2.1.
 fn own_lifetime(answer: &impl Head, directives: &ResponseDirectives, received: Moment) -> Option<u32> {
-    if let Some(seconds) = directives.says.s_maxage.lifetime().or(directives.says.max_age.lifetime()) {
+    let cache_control = &directives.cache_control;
+    if let Some(seconds) = cache_control.s_maxage.lifetime().or(cache_control.max_age.lifetime()) {
         return Some(seconds);
     }
     if !directives.targeted && answer.lines("expires").next().is_some() {
@@ -59,7 +61,7 @@ fn own_lifetime(answer: &impl Head, directives: &ResponseDirectives, received: M
         return Some(u32::try_from(seconds).unwrap_or(u32::MAX));
     }
     // It may be stored, but each request validates it.
-    (directives.says.no_cache == Scope::Whole).then_some(0)
+    (cache_control.no_cache == Scope::Whole).then_some(0)
 }
 
 /// The heuristic lifetime of RFC 9111 section 4.2.2.

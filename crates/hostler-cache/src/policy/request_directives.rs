@@ -1,7 +1,7 @@
 //! What a request asks of a cache. Knows no responses.
 
 use super::CachingRules;
-use super::directives::Wants;
+use super::directives::RequestCacheControl;
 use crate::{Forward, Head};
 
 /// The kinds of methods that a cache treats differently.
@@ -67,7 +67,8 @@ impl RequestDirectives {
     /// Reads the head of a request, as the client sent it, before any field is removed for the member.
     pub fn of(rules: &CachingRules, method: &[u8], request: &impl Head) -> Self {
         let has = |name| request.lines(name).next().is_some();
-        let wants = if rules.obeys_requests { wants(request) } else { Wants::default() };
+        let cache_control =
+            if rules.obeys_requests { cache_control(request) } else { RequestCacheControl::default() };
         let cookies = has("cookie");
         Self {
             method: Method::of(method),
@@ -77,27 +78,27 @@ impl RequestDirectives {
             ranged: has("range"),
             conditional: has("if-none-match") || has("if-modified-since"),
             guarded: has("if-match") || has("if-unmodified-since"),
-            no_store: wants.no_store,
-            no_cache: wants.no_cache,
-            only_if_cached: wants.only_if_cached,
+            no_store: cache_control.no_store,
+            no_cache: cache_control.no_cache,
+            only_if_cached: cache_control.only_if_cached,
             // An invalid number is ignored, except in `max-age`: there it counts as 0, and asks for the newest response.
-            max_age: wants.max_age.lifetime(),
-            min_fresh: wants.min_fresh.given(),
-            max_stale: wants.max_stale.given(),
-            stale_if_error: wants.stale_if_error.given(),
+            max_age: cache_control.max_age.lifetime(),
+            min_fresh: cache_control.min_fresh.given(),
+            max_stale: cache_control.max_stale.given(),
+            stale_if_error: cache_control.stale_if_error.given(),
         }
     }
 }
 
 /// `Cache-Control`. Without it, `Pragma: no-cache` counts (RFC 9111 section 5.4).
-fn wants(request: &impl Head) -> Wants {
+fn cache_control(request: &impl Head) -> RequestCacheControl {
     let mut lines = request.lines("cache-control").peekable();
     if lines.peek().is_some() {
-        return Wants::of(lines);
+        return RequestCacheControl::of(lines);
     }
     let mut pragmas = request.lines("pragma").flat_map(|line| line.split(|&byte| byte == b','));
     let no_cache = pragmas.any(|pragma| pragma.trim_ascii().eq_ignore_ascii_case(b"no-cache"));
-    Wants { no_cache, ..Wants::default() }
+    RequestCacheControl { no_cache, ..RequestCacheControl::default() }
 }
 
 /// Whether the request has a cookie with one of these names.
