@@ -10,8 +10,8 @@ use hostler_coding::{self as coding, Coding, EncodedStream, StreamError};
 use hostler_wire::{BodyLength, Fields, ResponseHead};
 
 use super::{
-    BodyFeed, BodyReading, Cut, Entry, FetchOutcome, IncomingBody, Poured, Pouring, SharedCache, StorageKey,
-    UnreadLimit,
+    BodyFeed, BodyReading, Cut, Entry, FetchOutcome, FillOutcome, Filling, IncomingBody, SharedCache,
+    StorageKey, UnreadLimit,
 };
 
 /// A form that no client reads is made to its end.
@@ -35,7 +35,7 @@ pub enum Encoded {
     /// The complete form.
     Whole(Arc<ResponseHead>, Bytes),
     /// A form whose body is still being made.
-    Coming(Box<SharedBody>),
+    Arriving(Box<SharedBody>),
     /// It cannot be encoded here. The answer is unchanged.
     Not(Box<SharedBody>),
     /// No encoder or no memory of the cache is free. The answer is unchanged.
@@ -59,7 +59,7 @@ impl SharedBody {
         let flight = match shared_cache.flights.join(&name, Tick::now()) {
             FlightRole::Leader(flight) => flight,
             FlightRole::Arriving(FetchOutcome::Form(head, incoming_body)) => {
-                return coming(head, &incoming_body, self);
+                return arriving(head, &incoming_body, self);
             }
             // Another request has begun to make this form at the same moment.
             FlightRole::Arriving(_) | FlightRole::Follower(_) | FlightRole::Alone => {
@@ -75,14 +75,14 @@ impl SharedBody {
         let making = Making { shared_cache, key, of, coding, head: head.clone(), flight };
         let reading = incoming_body.reading().expect("invariant: nothing has come yet");
         match incoming_body.begin(&mut encoding) {
-            Some(Poured::Whole(body)) => {
+            Some(FillOutcome::Whole(body)) => {
                 making.keep(body.clone());
                 Encoded::Whole(head, body)
             }
             _ => {
                 making.flight.arrive(&FetchOutcome::Form(head.clone(), incoming_body.clone()));
                 tokio::spawn(making.go_on(incoming_body, encoding));
-                Encoded::Coming(Box::new(SharedBody {
+                Encoded::Arriving(Box::new(SharedBody {
                     head,
                     length: BodyLength::Chunked,
                     reading,
@@ -93,10 +93,11 @@ impl SharedBody {
     }
 }
 
-fn coming(head: Arc<ResponseHead>, incoming_body: &Arc<IncomingBody>, plain: Box<SharedBody>) -> Encoded {
+fn arriving(head: Arc<ResponseHead>, incoming_body: &Arc<IncomingBody>, plain: Box<SharedBody>) -> Encoded {
     match incoming_body.reading() {
         Some(reading) => {
-            Encoded::Coming(Box::new(SharedBody { head, length: BodyLength::Chunked, reading, place: None }))
+            let body = SharedBody { head, length: BodyLength::Chunked, reading, place: None };
+            Encoded::Arriving(Box::new(body))
         }
         None => Encoded::Not(plain),
     }
@@ -126,12 +127,12 @@ struct Making {
 impl Making {
     async fn go_on(self, incoming_body: Arc<IncomingBody>, mut encoding: FormEncoding) {
         let limit = if encoding.reading.has_all() { TO_THE_END } else { SOON };
-        let mut pouring = Pouring::new(&incoming_body, limit);
+        let mut filling = Filling::new(&incoming_body, limit);
         loop {
-            match pouring.pour(&mut encoding).await {
-                Poured::Whole(body) => return self.keep(body),
-                Poured::TooLarge => {}
-                Poured::ReadWithoutStoring | Poured::Cut(_) | Poured::Unwanted => return,
+            match filling.fill(&mut encoding).await {
+                FillOutcome::Whole(body) => return self.keep(body),
+                FillOutcome::TooLarge => {}
+                FillOutcome::ReadWithoutStoring | FillOutcome::Cut(_) | FillOutcome::Unwanted => return,
             }
         }
     }

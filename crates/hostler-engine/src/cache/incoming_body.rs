@@ -26,7 +26,7 @@ pub trait BodyFeed: Send {
 
 /// The result of filling.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Poured {
+pub enum FillOutcome {
     /// All of it has come and fits into memory.
     Whole(Bytes),
     /// It does not fit. It goes on to its readers if it is filled further.
@@ -43,7 +43,7 @@ pub enum Poured {
 pub struct IncomingBody {
     state: Mutex<FillState>,
     /// The task that fills it, to be woken when there is room.
-    pourer: AtomicWaker,
+    filler: AtomicWaker,
 }
 
 impl IncomingBody {
@@ -59,7 +59,7 @@ impl IncomingBody {
     }
 
     fn begun(state: FillState) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(state), pourer: AtomicWaker::new() })
+        Arc::new(Self { state: Mutex::new(state), filler: AtomicWaker::new() })
     }
 
     /// A reader from the first byte. None if that byte is gone or the body broke off.
@@ -80,27 +80,27 @@ impl IncomingBody {
     }
 
     /// Takes what the source has now. None if the source has more to come.
-    pub fn begin(&self, source: &mut impl BodyFeed) -> Option<Poured> {
+    pub fn begin(&self, source: &mut impl BodyFeed) -> Option<FillOutcome> {
         // The next call registers its own waker.
-        match self.poll_pour(&mut Context::from_waker(Waker::noop()), source, &mut Vec::new()) {
-            Poll::Ready(poured) => Some(poured),
+        match self.poll_fill(&mut Context::from_waker(Waker::noop()), source, &mut Vec::new()) {
+            Poll::Ready(outcome) => Some(outcome),
             Poll::Pending => None,
         }
     }
 
     /// Takes what the source has now, and wakes the task when there is more to do.
-    pub(super) fn poll_pour(
+    pub(super) fn poll_fill(
         &self,
         cx: &mut Context<'_>,
         source: &mut impl BodyFeed,
         piece: &mut Vec<u8>,
-    ) -> Poll<Poured> {
-        self.pourer.register(cx.waker());
+    ) -> Poll<FillOutcome> {
+        self.filler.register(cx.waker());
         for _ in 0..RUN {
             let room = match self.state().room() {
                 Room::For(room) => room,
                 Room::None => return Poll::Pending,
-                Room::Unwanted => return Poll::Ready(Poured::Unwanted),
+                Room::Unwanted => return Poll::Ready(FillOutcome::Unwanted),
             };
             piece.clear();
             // Without the lock, so that readers can read meanwhile.
@@ -113,7 +113,7 @@ impl IncomingBody {
                 return Poll::Ready(self.end(Ok(source.trailers().cloned().map(Arc::new))));
             }
             if is_too_large_now {
-                return Poll::Ready(Poured::TooLarge);
+                return Poll::Ready(FillOutcome::TooLarge);
             }
         }
         turn::end(cx);
@@ -172,12 +172,12 @@ impl IncomingBody {
         is_too_large_now
     }
 
-    fn end(&self, end: Result<Option<Arc<Fields>>, Cut>) -> Poured {
+    fn end(&self, end: Result<Option<Arc<Fields>>, Cut>) -> FillOutcome {
         let mut state = self.state();
-        let poured = match end {
+        let outcome = match end {
             Ok(trailers) if state.is_too_large => {
                 state.end = Some(BodyEnd::ReadWithoutStoring(trailers));
-                Poured::ReadWithoutStoring
+                FillOutcome::ReadWithoutStoring
             }
             Ok(trailers) => {
                 let body = std::mem::take(&mut state.body).into_boxed_slice();
@@ -186,17 +186,17 @@ impl IncomingBody {
                     None => Bytes::from(body),
                 };
                 state.end = Some(BodyEnd::Whole(body.clone(), trailers));
-                Poured::Whole(body)
+                FillOutcome::Whole(body)
             }
             Err(cut) => {
                 state.end = Some(BodyEnd::Cut(cut.clone()));
-                Poured::Cut(cut)
+                FillOutcome::Cut(cut)
             }
         };
         let wakers = state.wakers(false);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        poured
+        outcome
     }
 
     fn state(&self) -> MutexGuard<'_, FillState> {
@@ -257,7 +257,7 @@ impl BodyReading {
         let has_made_room = state.is_too_large;
         drop(guard);
         if has_made_room {
-            self.incoming_body.pourer.wake();
+            self.incoming_body.filler.wake();
         }
         Poll::Ready(Ok(false))
     }
@@ -306,7 +306,7 @@ impl Drop for BodyReading {
             state.unread_from = state.come();
         }
         drop(state);
-        self.incoming_body.pourer.wake();
+        self.incoming_body.filler.wake();
     }
 }
 

@@ -1,12 +1,12 @@
 //! The state that routes with a cache share. Knows no members and no clients; `hostler-cache` decides what may be stored and served.
 
 mod fill_state;
+mod filling;
 mod forms;
 mod head;
 mod incoming_body;
 mod lines;
 mod parts;
-mod pouring;
 mod shared;
 
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use hostler_cache::{
 use hostler_wire::{BodyLength, ResponseHead};
 
 pub use fill_state::Cut;
+pub use filling::{Filling, UnreadLimit};
 pub use forms::{Encoded, SharedBody};
 pub use head::{freshened, not_modified, part, size, stored};
-pub use incoming_body::{BodyFeed, BodyReading, IncomingBody, Poured};
+pub use incoming_body::{BodyFeed, BodyReading, FillOutcome, IncomingBody};
 pub use lines::HeadLines;
 pub use parts::parts;
-pub use pouring::{Pouring, UnreadLimit};
 
 use crate::journal::{Journal, Level};
 
@@ -91,7 +91,7 @@ pub enum FetchOutcome {
     /// The answer is stored.
     Stored(Arc<Entry>),
     /// The answer's body is still coming.
-    Coming(Arc<Coming>),
+    Arriving(Arc<IncomingAnswer>),
     /// One of its encoded forms is being made: head and body.
     Form(Arc<ResponseHead>, Arc<IncomingBody>),
     /// There is no answer that others may use.
@@ -102,7 +102,7 @@ impl FetchOutcome {
     pub fn head(&self) -> Option<&ResponseHead> {
         match self {
             Self::Stored(entry) => Some(&entry.head),
-            Self::Coming(coming) => Some(&coming.head),
+            Self::Arriving(arriving) => Some(&arriving.head),
             Self::Form(..) | Self::Failed => None,
         }
     }
@@ -116,7 +116,7 @@ pub struct StorageKey {
 }
 
 /// An answer whose body is on its way into memory.
-pub struct Coming {
+pub struct IncomingAnswer {
     pub place: StorageKey,
     /// The head as it will be stored.
     pub head: Arc<ResponseHead>,

@@ -100,7 +100,7 @@ impl ResponseBody {
             Some(EncodedStream::new(Encoder::new(coding, plan.effort), Flow::Bytes, grant))
         };
         let plain = match shared.encoded(coding, encoder) {
-            Encoded::Coming(shared) => return Self::Shared(shared),
+            Encoded::Arriving(shared) => return Self::Shared(shared),
             Encoded::Whole(head, body) => {
                 let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
                 return Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }));

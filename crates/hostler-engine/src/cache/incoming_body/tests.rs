@@ -9,7 +9,7 @@ use hostler_cache::Cache;
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::cache::{Pouring, UnreadLimit};
+use crate::cache::{Filling, UnreadLimit};
 
 const LIMIT: UnreadLimit = UnreadLimit { time: Duration::from_millis(250), bytes: 10 };
 
@@ -78,7 +78,7 @@ fn each_reader_gets_the_whole_body_at_its_own_speed() {
     assert_eq!(read(&mut second, 99), some("one two ", false));
     source.left.push_back(b"three".into());
     source.ends = true;
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Whole("one two three".into())));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::Whole("one two three".into())));
     assert_eq!(read(&mut first, 99), some("e two three", true));
     assert_eq!(read(&mut second, 99), some("three", true));
     assert_eq!(read(&mut incoming_body.reading().unwrap(), 99), some("one two three", true));
@@ -89,7 +89,7 @@ fn a_body_is_filled_to_its_end_without_a_reader() {
     let incoming_body = IncomingBody::new(100);
     let mut source = Pieces { ends: true, ..pieces(&["one ", "two"]) };
     drop(incoming_body.reading());
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Whole("one two".into())));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::Whole("one two".into())));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_truncated_body_is_an_error_for_unfinished_readers_and_takes_no_new_ones() {
     let incoming_body = IncomingBody::new(100);
     let mut reading = incoming_body.reading().unwrap();
     let mut source = Pieces { breaks: true, ..pieces(&["one"]) };
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Cut(Cut("broken".into()))));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::Cut(Cut("broken".into()))));
     assert_eq!(read(&mut reading, 99), None);
     assert!(incoming_body.reading().is_none());
 }
@@ -121,22 +121,22 @@ fn a_truncated_body_is_an_error_for_unfinished_readers_and_takes_no_new_ones() {
 fn readers_get_an_error_when_filling_stops() {
     let incoming_body = IncomingBody::new(100);
     let mut reading = incoming_body.reading().unwrap();
-    drop(Pouring::new(&incoming_body, LIMIT));
+    drop(Filling::new(&incoming_body, LIMIT));
     assert_eq!(read(&mut reading, 99), None);
 }
 
 #[test]
 fn a_body_at_the_size_limit_is_kept_and_one_byte_more_is_not() {
     let mut source = Pieces { ends: true, ..pieces(&["12345"]) };
-    assert_eq!(IncomingBody::new(5).begin(&mut source), Some(Poured::Whole("12345".into())));
+    assert_eq!(IncomingBody::new(5).begin(&mut source), Some(FillOutcome::Whole("12345".into())));
     let incoming_body = IncomingBody::new(5);
     let mut first = incoming_body.reading().unwrap();
     let mut source = Pieces { ends: true, ..pieces(&["123456789"]) };
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::TooLarge));
     assert!(incoming_body.reading().is_none(), "the beginning is gone soon");
     assert_eq!(incoming_body.begin(&mut source), None, "there is no room until a reader has read");
     assert_eq!(read(&mut first, 4), some("1234", false));
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::ReadWithoutStoring));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::ReadWithoutStoring));
     assert_eq!(read(&mut first, 99), some("56789", true));
 }
 
@@ -146,7 +146,7 @@ fn a_body_over_the_limit_reaches_all_its_readers_at_the_speed_of_the_slowest() {
     let (mut slow, mut fast) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
     let mut source = Pieces { ends: true, ..pieces(&["01234", "56", "78"]) };
     assert!(!slow.holds_up() && !fast.holds_up());
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::TooLarge));
     assert!(slow.holds_up() && fast.holds_up());
     assert_eq!(read(&mut fast, 99), some("01234", false));
     assert_eq!(incoming_body.begin(&mut source), None, "there is no room");
@@ -154,7 +154,7 @@ fn a_body_over_the_limit_reaches_all_its_readers_at_the_speed_of_the_slowest() {
     assert_eq!(incoming_body.begin(&mut source), None);
     assert_eq!(read(&mut fast, 99), some("56", false));
     assert_eq!(read(&mut slow, 99), some("3456", false));
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::ReadWithoutStoring));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::ReadWithoutStoring));
     assert_eq!(read(&mut fast, 99), some("78", true));
     assert_eq!(read(&mut slow, 99), some("78", true));
 }
@@ -164,7 +164,7 @@ fn when_the_slowest_reader_leaves_the_next_one_sets_the_pace_and_without_readers
     let incoming_body = IncomingBody::new(4);
     let (slowest, mut other) = (incoming_body.reading().unwrap(), incoming_body.reading().unwrap());
     let mut source = pieces(&["01234", "56", "78"]);
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::TooLarge));
     assert_eq!(read(&mut other, 99), some("01234", false));
     assert_eq!(incoming_body.begin(&mut source), None);
     assert_eq!(read(&mut other, 99), some("", false));
@@ -172,7 +172,7 @@ fn when_the_slowest_reader_leaves_the_next_one_sets_the_pace_and_without_readers
     assert_eq!(incoming_body.begin(&mut source), None);
     assert_eq!(read(&mut other, 99), some("5678", false));
     drop(other);
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::Unwanted));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::Unwanted));
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn while_clients_hold_too_much_a_long_body_does_not_come_into_memory() {
     others.grow(3 << 20);
     let mut reading = incoming_body.reading().unwrap();
     let mut source_of_it = source();
-    assert!(matches!(with_room.begin(&mut source()), Some(Poured::Whole(_))), "it had its room before");
-    assert_eq!(incoming_body.begin(&mut source_of_it), Some(Poured::TooLarge));
+    assert!(matches!(with_room.begin(&mut source()), Some(FillOutcome::Whole(_))), "it had its room before");
+    assert_eq!(incoming_body.begin(&mut source_of_it), Some(FillOutcome::TooLarge));
     assert!(incoming_body.has_given_way() && reading.holds_up());
     assert_eq!(incoming_body.begin(&mut source_of_it), None, "it waits for its reader");
     let mut bytes = 0;
@@ -199,7 +199,7 @@ fn while_clients_hold_too_much_a_long_body_does_not_come_into_memory() {
         let _ = incoming_body.begin(&mut source_of_it);
     }
     drop(others);
-    assert!(matches!(next.begin(&mut source()), Some(Poured::Whole(_))), "now it fits");
+    assert!(matches!(next.begin(&mut source()), Some(FillOutcome::Whole(_))), "now it fits");
 }
 
 /// Counts how often it is woken.
@@ -226,7 +226,7 @@ fn a_reader_with_a_slow_client_learns_that_others_wait_for_it() {
     assert_eq!(incoming_body.begin(&mut source), None);
     assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "it does not wait for more");
     source.left.push_back(b"345".into());
-    assert_eq!(incoming_body.begin(&mut source), Some(Poured::TooLarge));
+    assert_eq!(incoming_body.begin(&mut source), Some(FillOutcome::TooLarge));
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
 }
 
@@ -235,11 +235,11 @@ async fn without_a_reader_filling_goes_on_for_a_short_time_only() {
     let incoming_body = IncomingBody::new(100);
     let reading = incoming_body.reading().unwrap();
     let mut source = pieces(&["0123456789 a piece for the reader"]);
-    let mut pouring = Pouring::new(&incoming_body, LIMIT);
+    let mut filling = Filling::new(&incoming_body, LIMIT);
     let began = Instant::now();
-    assert!(timeout(Duration::from_secs(9), pouring.pour(&mut source)).await.is_err());
+    assert!(timeout(Duration::from_secs(9), filling.fill(&mut source)).await.is_err());
     drop(reading);
-    assert_eq!(pouring.pour(&mut source).await, Poured::Unwanted);
+    assert_eq!(filling.fill(&mut source).await, FillOutcome::Unwanted);
     assert_eq!(began.elapsed(), Duration::from_millis(9250));
     assert!(incoming_body.reading().is_none());
 }
@@ -248,9 +248,9 @@ async fn without_a_reader_filling_goes_on_for_a_short_time_only() {
 async fn without_a_reader_filling_goes_on_for_a_few_bytes_only() {
     let incoming_body = IncomingBody::new(100);
     drop(incoming_body.reading());
-    let mut pouring = Pouring::new(&incoming_body, LIMIT);
+    let mut filling = Filling::new(&incoming_body, LIMIT);
     let began = Instant::now();
-    assert_eq!(pouring.pour(&mut pieces(&["0123456789a"])).await, Poured::Unwanted);
+    assert_eq!(filling.fill(&mut pieces(&["0123456789a"])).await, FillOutcome::Unwanted);
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
@@ -258,13 +258,13 @@ async fn without_a_reader_filling_goes_on_for_a_few_bytes_only() {
 async fn a_reader_that_comes_before_filling_has_stopped_gets_the_whole_body() {
     let incoming_body = IncomingBody::new(100);
     drop(incoming_body.reading());
-    let mut pouring = Pouring::new(&incoming_body, LIMIT);
+    let mut filling = Filling::new(&incoming_body, LIMIT);
     let mut source = pieces(&["01234"]);
-    assert!(timeout(Duration::from_millis(200), pouring.pour(&mut source)).await.is_err());
+    assert!(timeout(Duration::from_millis(200), filling.fill(&mut source)).await.is_err());
     let mut reading = incoming_body.reading().unwrap();
-    assert!(timeout(Duration::from_secs(60), pouring.pour(&mut source)).await.is_err());
+    assert!(timeout(Duration::from_secs(60), filling.fill(&mut source)).await.is_err());
     (source.left, source.ends) = ([b"56789abcdefgh".to_vec()].into(), true);
-    assert!(matches!(pouring.pour(&mut source).await, Poured::Whole(_)));
+    assert!(matches!(filling.fill(&mut source).await, FillOutcome::Whole(_)));
     assert_eq!(read(&mut reading, 99), some("0123456789abcdefgh", true));
 }
 
@@ -274,7 +274,7 @@ fn an_empty_body_is_complete() {
     let mut reading = incoming_body.reading().unwrap();
     assert_eq!(
         incoming_body.begin(&mut Pieces { ends: true, ..pieces(&[]) }),
-        Some(Poured::Whole(Bytes::new()))
+        Some(FillOutcome::Whole(Bytes::new()))
     );
     assert_eq!(read(&mut reading, 99), some("", true));
     assert_eq!(read(&mut IncomingBody::full("ab".into()).reading().unwrap(), 99), some("ab", true));
@@ -301,9 +301,8 @@ async fn readers_on_other_threads_are_woken() {
         assert_eq!(incoming_body.begin(&mut source), None);
     }
     source.ends = true;
-    assert!(
-        matches!(Pouring::new(&incoming_body, LIMIT).pour(&mut source).await, Poured::Whole(body) if body.len() == 500_000)
-    );
+    let filled = Filling::new(&incoming_body, LIMIT).fill(&mut source).await;
+    assert!(matches!(filled, FillOutcome::Whole(body) if body.len() == 500_000));
     for reader in readers {
         assert_eq!(reader.join().unwrap(), 500_000);
     }

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::show;
 use crate::cache::{
-    self, BodyFeed, Caching, Coming, Cut, Entry, FetchOutcome, IncomingBody, Poured, Pouring, StorageKey,
-    UnreadLimit,
+    self, BodyFeed, Caching, Cut, Entry, FetchOutcome, FillOutcome, Filling, IncomingAnswer, IncomingBody,
+    StorageKey, UnreadLimit,
 };
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
@@ -39,7 +39,7 @@ const UNREAD_WITH_END: UnreadLimit = UnreadLimit { time: Duration::from_secs(2),
 pub(super) struct Arrival {
     /// The head for the client that caused the fetch. Other clients never get this one.
     own: Arc<ResponseHead>,
-    pub coming: Arc<Coming>,
+    pub arriving: Arc<IncomingAnswer>,
     tags: Box<[Box<str>]>,
     asked: FetchMark,
     /// The stored answer that this one replaces.
@@ -85,12 +85,12 @@ impl Arrival {
         };
         let incoming_body = IncomingBody::counted(most, share);
         let place = StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() };
-        let coming = Coming { place, head: stored, length, vary, freshness, incoming_body };
-        Some(Self { own, coming: Arc::new(coming), tags, asked, outdated, flight })
+        let arriving = IncomingAnswer { place, head: stored, length, vary, freshness, incoming_body };
+        Some(Self { own, arriving: Arc::new(arriving), tags, asked, outdated, flight })
     }
 
     /// Reads what has already arrived. If that is not all, a task reads the rest.
-    pub fn pour(
+    pub fn fill(
         mut self,
         caching: &Caching,
         exchange: &mut Exchange,
@@ -98,10 +98,10 @@ impl Arrival {
         call: CallBox,
         target: &PoolTarget,
     ) -> Result<Result<Answer, Refusal>, BrokenOff> {
-        let reading = self.coming.incoming_body.reading().expect("invariant: nothing has come yet");
+        let reading = self.arriving.incoming_body.reading().expect("invariant: nothing has come yet");
         let mut member = FetchSource { call, error: None };
-        match self.coming.incoming_body.begin(&mut member) {
-            Some(Poured::Whole(body)) => {
+        match self.arriving.incoming_body.begin(&mut member) {
+            Some(FillOutcome::Whole(body)) => {
                 member.call.finish(exchange);
                 let (entry, is_stored) = self.keep(&body);
                 note_stored(exchange, is_stored);
@@ -112,18 +112,18 @@ impl Arrival {
                     _ => show::whole(exchange, asks, &self.own, self.asked.at, &body),
                 })
             }
-            Some(Poured::Cut(_)) => {
+            Some(FillOutcome::Cut(_)) => {
                 let error = member.why();
                 Err(BrokenOff { refusal: member.call.give_up(exchange, error).into(), flight: self.flight })
             }
-            poured => {
-                if poured == Some(Poured::TooLarge) {
+            outcome => {
+                if outcome == Some(FillOutcome::TooLarge) {
                     self.settle_large();
                 }
                 // An answer of unknown length may still become too large.
-                let is_known_to_fit = matches!(self.coming.length, BodyLength::Known(_));
-                note_stored(exchange, is_known_to_fit && self.coming.freshness.is_ok());
-                let answer = show::coming(exchange, asks, &self.own, &self.coming, reading);
+                let is_known_to_fit = matches!(self.arriving.length, BodyLength::Known(_));
+                note_stored(exchange, is_known_to_fit && self.arriving.freshness.is_ok());
+                let answer = show::arriving(exchange, asks, &self.own, &self.arriving, reading);
                 let following = target.poison.following(exchange);
                 let limit = self.unread_limit();
                 tokio::spawn(self.go_on(member, following, target.response_idle_timeout, limit));
@@ -134,10 +134,10 @@ impl Arrival {
 
     /// The answer does not fit, so other requests do not wait for it. An older one must not stay in its place.
     fn settle_large(&mut self) {
-        let outcome = match self.coming.incoming_body.has_given_way() {
+        let outcome = match self.arriving.incoming_body.has_given_way() {
             true => FlightOutcome::Alone,
             false => {
-                let StorageKey { shared_cache, key } = &self.coming.place;
+                let StorageKey { shared_cache, key } = &self.arriving.place;
                 self.outdated.iter().for_each(|outdated| shared_cache.remove(key, outdated));
                 FlightOutcome::AloneFor(LARGE_MS)
             }
@@ -146,9 +146,9 @@ impl Arrival {
     }
 
     fn unread_limit(&self) -> UnreadLimit {
-        let has_end = matches!(self.coming.length, BodyLength::Known(_));
-        let is_read = self.coming.incoming_body.unread().is_none();
-        match self.coming.freshness {
+        let has_end = matches!(self.arriving.length, BodyLength::Known(_));
+        let is_read = self.arriving.incoming_body.unread().is_none();
+        match self.arriving.freshness {
             Ok(_) if has_end || !is_read => UNREAD_WITH_END,
             Ok(_) | Err(_) => UNREAD,
         }
@@ -162,30 +162,30 @@ impl Arrival {
         silence_limit: Duration,
         limit: UnreadLimit,
     ) {
-        let coming = self.coming.clone();
+        let arriving = self.arriving.clone();
         // The log names the request if its worker is killed before the end.
         let _unfinished = following.name().and_then(|name| member.call.note_unfinished(name));
-        let mut pouring = Pouring::new(&coming.incoming_body, limit);
+        let mut filling = Filling::new(&arriving.incoming_body, limit);
         if let Some(flight) = &self.flight {
-            flight.arrive(&FetchOutcome::Coming(coming.clone()));
+            flight.arrive(&FetchOutcome::Arriving(arriving.clone()));
         }
         loop {
-            match pour(&coming.incoming_body, &mut pouring, &mut member, silence_limit).await {
-                Poured::TooLarge => self.settle_large(),
-                Poured::Whole(body) => {
+            match fill(&arriving.incoming_body, &mut filling, &mut member, silence_limit).await {
+                FillOutcome::TooLarge => self.settle_large(),
+                FillOutcome::Whole(body) => {
                     member.call.end(CallEnding::Whole);
                     self.keep(&body);
                     return;
                 }
-                Poured::ReadWithoutStoring => {
+                FillOutcome::ReadWithoutStoring => {
                     member.call.end(CallEnding::Whole);
                     return;
                 }
-                Poured::Cut(_) => {
+                FillOutcome::Cut(_) => {
                     let error = member.why();
                     return following.follow(member.call.break_off(error).1.pending_end);
                 }
-                Poured::Unwanted => {
+                FillOutcome::Unwanted => {
                     drop(self.flight.take());
                     return following.follow(member.call.end(CallEnding::Unwanted).pending_end);
                 }
@@ -195,7 +195,7 @@ impl Arrival {
 
     /// The whole answer is in memory. Returns the entry if it may be stored, and whether it is: a purge may have come meanwhile.
     fn keep(&mut self, body: &Bytes) -> (Option<Arc<Entry>>, bool) {
-        let Coming { place, head, vary, freshness, .. } = &*self.coming;
+        let IncomingAnswer { place, head, vary, freshness, .. } = &*self.arriving;
         let mut is_stored = false;
         let entry = match freshness {
             Ok(freshness) => {
@@ -215,7 +215,7 @@ impl Arrival {
             Err(_) => None,
         };
         let fetch_outcome =
-            entry.clone().map_or_else(|| FetchOutcome::Coming(self.coming.clone()), FetchOutcome::Stored);
+            entry.clone().map_or_else(|| FetchOutcome::Arriving(self.arriving.clone()), FetchOutcome::Stored);
         settle(self.flight.take(), FlightOutcome::Shared(fetch_outcome));
         (entry, is_stored)
     }
@@ -230,18 +230,18 @@ fn note_stored(exchange: &mut Exchange, is_stored: bool) {
 
 /// Fills the body. Gives up on a member that sends nothing for `silence_limit`. An answer that is too large to store has no such
 /// limit: its readers may be slow.
-async fn pour(
+async fn fill(
     incoming_body: &IncomingBody,
-    pouring: &mut Pouring<'_>,
+    filling: &mut Filling<'_>,
     member: &mut FetchSource,
     silence_limit: Duration,
-) -> Poured {
+) -> FillOutcome {
     loop {
         let before = incoming_body.come();
-        match timeout(silence_limit, pouring.pour(member)).await {
-            Ok(poured) => return poured,
+        match timeout(silence_limit, filling.fill(member)).await {
+            Ok(outcome) => return outcome,
             Err(_) if incoming_body.come() > before || incoming_body.is_too_large() => {}
-            Err(_) => return Poured::Unwanted,
+            Err(_) => return FillOutcome::Unwanted,
         }
     }
 }

@@ -34,7 +34,7 @@ impl Fetch {
         let now = Moment::now();
         let (head, vary, freshness) = match fetch_outcome {
             FetchOutcome::Stored(entry) => (&entry.head, &entry.vary, Ok(entry.freshness)),
-            FetchOutcome::Coming(coming) => (&coming.head, &coming.vary, coming.freshness),
+            FetchOutcome::Arriving(arriving) => (&arriving.head, &arriving.vary, arriving.freshness),
             FetchOutcome::Failed => return self.serve_stale(exchange, None, now),
             FetchOutcome::Form(..) => return None,
         };
@@ -49,9 +49,9 @@ impl Fetch {
         };
         let answer = match fetch_outcome {
             FetchOutcome::Stored(entry) => show::stored(&self.caching, exchange, &self.asks, entry),
-            FetchOutcome::Coming(coming) => {
-                let reading = coming.incoming_body.reading()?;
-                show::coming(exchange, &self.asks, &coming.head, coming, reading)
+            FetchOutcome::Arriving(arriving) => {
+                let reading = arriving.incoming_body.reading()?;
+                show::arriving(exchange, &self.asks, &arriving.head, arriving, reading)
             }
             FetchOutcome::Form(..) | FetchOutcome::Failed => return None,
         };
@@ -151,7 +151,7 @@ impl Fetch {
             self.settle_unshared(call.answer().status);
             return self.for_one_client(exchange, call).map(Ok);
         };
-        Some(match arrival.pour(&self.caching, exchange, &self.asks, call, target) {
+        Some(match arrival.fill(&self.caching, exchange, &self.asks, call, target) {
             Ok(answer) => answer,
             Err(BrokenOff { refusal, flight }) => {
                 self.flight = flight;

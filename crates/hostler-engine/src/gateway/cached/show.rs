@@ -12,7 +12,7 @@ use hostler_wire::{BodyLength, Name, ResponseHead, Version, Whole, tokens};
 
 use super::request;
 use crate::cache::{
-    self, BodyReading, Caching, Coming, Entry, HeadLines, IncomingBody, SharedBody, StorageKey,
+    self, BodyReading, Caching, Entry, HeadLines, IncomingAnswer, IncomingBody, SharedBody, StorageKey,
 };
 use crate::exchange::{Exchange, RequestId};
 use crate::gateway::answer::{Answer, Streamed};
@@ -69,15 +69,15 @@ pub(super) fn whole(
 }
 
 /// An answer whose body is still arriving. `head` is the head for this client, which may be the client that caused the fetch.
-pub(super) fn coming(
+pub(super) fn arriving(
     exchange: &Exchange,
     asks: &RequestDirectives,
     head: &Arc<ResponseHead>,
-    coming: &Coming,
+    arriving: &IncomingAnswer,
     reading: BodyReading,
 ) -> Result<Answer, Refusal> {
-    let received = coming.freshness.map_or_else(|_| Moment::now(), |freshness| freshness.received);
-    let known = match coming.length {
+    let received = arriving.freshness.map_or_else(|_| Moment::now(), |freshness| freshness.received);
+    let known = match arriving.length {
         BodyLength::Known(length) => Some(length),
         BodyLength::Chunked | BodyLength::UntilClose => None,
     };
@@ -86,8 +86,8 @@ pub(super) fn coming(
     Ok(match share(exchange, asks, head, received, known)? {
         // Several ranges need the complete body.
         Share::All | Share::Parts(_) => {
-            let is_stored = coming.freshness.is_ok() && Arc::ptr_eq(head, &coming.head);
-            shared(head.clone(), coming.length, reading, is_stored.then(|| coming.place.clone()))
+            let is_stored = arriving.freshness.is_ok() && Arc::ptr_eq(head, &arriving.head);
+            shared(head.clone(), arriving.length, reading, is_stored.then(|| arriving.place.clone()))
         }
         Share::Part(part) => {
             // What follows adds the `Vary` of a route that encodes.

@@ -35,7 +35,7 @@ pub(in crate::proxy) struct MemberStream {
 enum StreamAnswer {
     Awaited(ResponseFuture),
     /// The part of the body that has arrived but is not read yet, and the stream of the rest.
-    Coming(Bytes, RecvStream),
+    Arriving(Bytes, RecvStream),
     Whole,
 }
 
@@ -153,7 +153,7 @@ impl MemberStream {
         };
         self.answer = match body.is_end_stream() {
             true => StreamAnswer::Whole,
-            false => StreamAnswer::Coming(Bytes::new(), body),
+            false => StreamAnswer::Arriving(Bytes::new(), body),
         };
         Poll::Ready(Ok(()))
     }
@@ -193,7 +193,7 @@ impl MemberStream {
             let (held, stream) = match &mut self.answer {
                 StreamAnswer::Awaited(_) => return Poll::Ready(Err(CallError::Closed)),
                 StreamAnswer::Whole => return Poll::Ready(Ok(true)),
-                StreamAnswer::Coming(held, stream) => (held, stream),
+                StreamAnswer::Arriving(held, stream) => (held, stream),
             };
             if !held.is_empty() {
                 let taken = held.len().min(max);
@@ -220,7 +220,7 @@ impl MemberStream {
 
     /// Looks a little way ahead: an answer that has broken off by now is noticed before any of it is passed on.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let StreamAnswer::Coming(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
+        let StreamAnswer::Arriving(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
         if held.is_empty() && !stream.is_end_stream() {
             match ready!(stream.poll_data(cx)) {
                 Some(Ok(data)) => *held = framed(data, self.length)?,

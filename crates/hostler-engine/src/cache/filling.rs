@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-use super::incoming_body::{BodyFeed, IncomingBody, Poured};
+use super::incoming_body::{BodyFeed, FillOutcome, IncomingBody};
 
 /// How much of a body is filled on while no one reads it.
 #[derive(Debug, Clone, Copy)]
@@ -17,24 +17,24 @@ pub struct UnreadLimit {
 }
 
 /// The right to fill. When it is dropped before the end, the body is cut.
-pub struct Pouring<'f> {
+pub struct Filling<'f> {
     incoming_body: &'f IncomingBody,
     limit: UnreadLimit,
     /// The end of the time without a reader. None while there are readers.
     due: Option<Pin<Box<Sleep>>>,
 }
 
-impl<'f> Pouring<'f> {
+impl<'f> Filling<'f> {
     pub fn new(incoming_body: &'f IncomingBody, limit: UnreadLimit) -> Self {
         Self { incoming_body, limit, due: None }
     }
 
     /// Fills until the body is complete, cut, unwanted, or found too large.
-    pub async fn pour(&mut self, source: &mut impl BodyFeed) -> Poured {
+    pub async fn fill(&mut self, source: &mut impl BodyFeed) -> FillOutcome {
         let mut piece = Vec::new();
-        poll_fn(|cx| match self.incoming_body.poll_pour(cx, source, &mut piece) {
-            Poll::Ready(poured) => Poll::Ready(poured),
-            Poll::Pending => self.poll_unread(cx).map(|()| Poured::Unwanted),
+        poll_fn(|cx| match self.incoming_body.poll_fill(cx, source, &mut piece) {
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => self.poll_unread(cx).map(|()| FillOutcome::Unwanted),
         })
         .await
     }
@@ -56,7 +56,7 @@ impl<'f> Pouring<'f> {
 }
 
 /// Readers get an error when filling stops, for any reason.
-impl Drop for Pouring<'_> {
+impl Drop for Filling<'_> {
     fn drop(&mut self) {
         self.incoming_body.give_up();
     }
