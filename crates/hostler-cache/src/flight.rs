@@ -43,7 +43,7 @@ struct FlightShard<T> {
 struct NumberedFlight<T> {
     number: u64,
     begun: Tick,
-    course: FlightProgress<T>,
+    progress: FlightProgress<T>,
 }
 
 /// The progress of a fetch.
@@ -132,7 +132,7 @@ impl<T: Clone> Flights<T> {
             shard.set_aside(key);
         }
         if let Some(flight) = shard.flights.get_mut(key) {
-            let waiting = match &mut flight.course {
+            let waiting = match &mut flight.progress {
                 FlightProgress::Waiting(waiting) => waiting,
                 FlightProgress::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
@@ -267,15 +267,15 @@ impl<T> FlightShard<T> {
 
     fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> u64 {
         self.latest += 1;
-        let course = FlightProgress::Waiting(VecDeque::new());
-        self.flights.insert(key, NumberedFlight { number: self.latest, begun, course });
+        let progress = FlightProgress::Waiting(VecDeque::new());
+        self.flights.insert(key, NumberedFlight { number: self.latest, begun, progress });
         self.latest
     }
 
     /// No request joins this flight any more. The next one begins another.
     fn set_aside(&mut self, key: &[u8]) {
-        let Some(NumberedFlight { number, course, .. }) = self.flights.remove(key) else { return };
-        let waiting = course.waiting();
+        let Some(NumberedFlight { number, progress, .. }) = self.flights.remove(key) else { return };
+        let waiting = progress.waiting();
         if !waiting.is_empty() {
             self.set_aside.insert(number, waiting);
         }
@@ -288,7 +288,7 @@ impl<T> FlightShard<T> {
     {
         match self.flights.get_mut(key) {
             Some(flight) if flight.number == number => {
-                mem::replace(&mut flight.course, FlightProgress::Arriving(answer.clone())).waiting()
+                mem::replace(&mut flight.progress, FlightProgress::Arriving(answer.clone())).waiting()
             }
             _ => self.set_aside.remove(&number).unwrap_or_default(),
         }
@@ -298,7 +298,7 @@ impl<T> FlightShard<T> {
     fn end(&mut self, key: &[u8], number: u64) -> VecDeque<oneshot::Sender<FlightResult<T>>> {
         match self.flights.get(key) {
             Some(flight) if flight.number == number => {
-                self.flights.remove(key).map(|flight| flight.course.waiting()).unwrap_or_default()
+                self.flights.remove(key).map(|flight| flight.progress.waiting()).unwrap_or_default()
             }
             _ => self.set_aside.remove(&number).unwrap_or_default(),
         }
@@ -307,7 +307,7 @@ impl<T> FlightShard<T> {
     /// The first request that waits for the flight. Without one the flight ends.
     fn next(&mut self, key: &[u8], number: u64) -> Option<oneshot::Sender<FlightResult<T>>> {
         let next = match self.flights.get_mut(key) {
-            Some(NumberedFlight { number: current, course, .. }) if *current == number => match course {
+            Some(NumberedFlight { number: current, progress, .. }) if *current == number => match progress {
                 FlightProgress::Waiting(waiting) => waiting.pop_front(),
                 FlightProgress::Arriving(_) => None,
             },

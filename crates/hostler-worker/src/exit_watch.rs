@@ -15,7 +15,7 @@ use super::process_end::is_alive;
 #[derive(Clone, Debug)]
 pub struct ExitWatch {
     pid: u32,
-    course: watch::Receiver<WatchState>,
+    state: watch::Receiver<WatchState>,
     unfinished: Unfinished,
 }
 
@@ -79,16 +79,16 @@ impl ExitWatch {
     /// Waits at most `time_limit` for the end of the process. Returns the cause if the process ended and Hostler had not
     /// told it to stop: it crashed, hung, exited, or was killed from outside.
     pub async fn death_within(&self, time_limit: Duration) -> Option<ExitCause> {
-        let mut course = self.course.clone();
-        let news = async { course.wait_for(|course| course.ended.is_some()).await.is_ok() };
+        let mut state = self.state.clone();
+        let news = async { state.wait_for(|state| state.ended.is_some()).await.is_ok() };
         let ended = match timeout(time_limit, news).await {
             Ok(ended) => ended,
             // The task that watches the process may be slow, so ask the kernel.
             Err(_) => has_exited(self.pid).await,
         };
-        let course = *self.course.borrow();
-        let cause = if course.hung { ExitCause::Own } else { course.ended.unwrap_or(ExitCause::Outside) };
-        (ended && !course.dismissed).then_some(cause)
+        let state = *self.state.borrow();
+        let cause = if state.hung { ExitCause::Own } else { state.ended.unwrap_or(ExitCause::Outside) };
+        (ended && !state.dismissed).then_some(cause)
     }
 }
 
@@ -109,17 +109,17 @@ fn is_over(stat: io::Result<String>, pid: u32) -> bool {
 /// Sends to all [`ExitWatch`]es of one process. Dropping it means that the process has ended.
 #[derive(Debug)]
 pub(super) struct ExitNotifier {
-    course: watch::Sender<WatchState>,
+    state: watch::Sender<WatchState>,
     unfinished: Unfinished,
 }
 
 impl ExitNotifier {
     pub fn new() -> Self {
-        Self { course: watch::Sender::default(), unfinished: Unfinished::default() }
+        Self { state: watch::Sender::default(), unfinished: Unfinished::default() }
     }
 
     pub fn exit_watch(&self, pid: u32) -> ExitWatch {
-        ExitWatch { pid, course: self.course.subscribe(), unfinished: self.unfinished.clone() }
+        ExitWatch { pid, state: self.state.subscribe(), unfinished: self.unfinished.clone() }
     }
 
     /// The oldest request that the process has not finished, for the log, and how many more there are. None: there is none.
@@ -132,22 +132,22 @@ impl ExitNotifier {
 
     /// Hostler tells the process to stop, so its requests did not cause the end.
     pub fn dismiss(&self) {
-        self.course.send_modify(|course| course.dismissed = true);
+        self.state.send_modify(|state| state.dismissed = true);
     }
 
     /// Hostler kills the process because it hangs. That counts as its own doing, with any signal.
     pub fn hangs(&self) {
-        self.course.send_modify(|course| course.hung = true);
+        self.state.send_modify(|state| state.hung = true);
     }
 
     pub fn end(&self, cause: ExitCause) {
-        self.course.send_modify(|course| course.ended = Some(cause));
+        self.state.send_modify(|state| state.ended = Some(cause));
     }
 }
 
 impl Drop for ExitNotifier {
     fn drop(&mut self) {
-        self.course.send_modify(|course| course.ended = course.ended.or(Some(ExitCause::Outside)));
+        self.state.send_modify(|state| state.ended = state.ended.or(Some(ExitCause::Outside)));
     }
 }
 

@@ -128,7 +128,7 @@ fn a_flight_keeps_only_requests_that_still_wait() {
         shard
             .flights
             .values()
-            .all(|flight| matches!(&flight.course, FlightProgress::Waiting(waiting) if waiting.len() < 3))
+            .all(|flight| matches!(&flight.progress, FlightProgress::Waiting(waiting) if waiting.len() < 3))
     );
 }
 
