@@ -47,12 +47,12 @@ impl<T: Display> Display for Styled<T> {
 
 /// Makes texts coloured, or leaves them as they are.
 #[derive(Clone, Copy)]
-pub(super) struct Brush {
+pub(super) struct Styler {
     pub coloured: bool,
 }
 
-impl Brush {
-    pub fn paint<T>(self, style: Style, text: T) -> Styled<T> {
+impl Styler {
+    pub fn style<T>(self, style: Style, text: T) -> Styled<T> {
         Styled(if self.coloured { style } else { Style::new() }, text)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::app_line::AppFields;
-use super::colour::{BOLD, Brush, DIM, RED, of_level, of_status, of_worker};
+use super::colour::{BOLD, DIM, RED, Styler, of_level, of_status, of_worker};
 use super::line::{Access, Event, Level, WorkerLine};
 use super::printable::{Allowed, printable};
 
@@ -21,19 +21,19 @@ const MOST_NESTED: usize = 200;
 const CONTINUED: &str = "              | ";
 
 pub(super) fn access(out: &mut Vec<u8>, line: &Access<'_>, coloured: bool) {
-    let brush = Brush { coloured };
+    let styler = Styler { coloured };
     let _ = write!(
         out,
         "{} {} {} {}{} {:.1}ms",
-        brush.paint(DIM, clock()),
-        brush.paint(of_status(line.status), line.status),
-        brush.paint(BOLD, plain(line.method)),
+        styler.style(DIM, clock()),
+        styler.style(of_status(line.status), line.status),
+        styler.style(BOLD, plain(line.method)),
         plain(line.host),
         plain(line.target),
         line.total_ms.as_secs_f64() * 1000.0
     );
     if let (Some(pool), Some(member)) = (line.pool, line.member) {
-        let _ = write!(out, " {}", brush.paint(DIM, format_args!("{pool}/{member}")));
+        let _ = write!(out, " {}", styler.style(DIM, format_args!("{pool}/{member}")));
     }
     if let Some(moved) = line.moved {
         let _ = write!(out, " moved: {moved}");
@@ -53,39 +53,39 @@ pub(super) fn access(out: &mut Vec<u8>, line: &Access<'_>, coloured: bool) {
     let refused = if line.fallback { "fallback" } else { "refused" };
     for (label, value) in [(refused, line.refusal), ("detail", line.detail), ("aborted by", line.aborted)] {
         if let Some(value) = value {
-            let _ = write!(out, " {}", brush.paint(RED, format_args!("{label}: {}", plain(value))));
+            let _ = write!(out, " {}", styler.style(RED, format_args!("{label}: {}", plain(value))));
         }
     }
     out.push(b'\n');
 }
 
 pub(super) fn event(out: &mut Vec<u8>, event: &Event<'_>, coloured: bool) {
-    let brush = Brush { coloured };
+    let styler = Styler { coloured };
     let mark = match event.level {
         Level::Warn => "warning: ",
         Level::Error | Level::Fatal => "error: ",
         Level::Trace | Level::Debug | Level::Info => "",
     };
-    let _ = write!(out, "{} {}", brush.paint(DIM, clock()), brush.paint(of_level(event.level), mark));
-    write_lines(out, brush, event.text.lines().map(plain));
+    let _ = write!(out, "{} {}", styler.style(DIM, clock()), styler.style(of_level(event.level), mark));
+    write_lines(out, styler, event.text.lines().map(plain));
 }
 
 /// Returns the level that the app gave it.
 pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>, coloured: bool) -> Option<Level> {
-    let brush = Brush { coloured };
+    let styler = Styler { coloured };
     let style = of_worker(line.worker);
     let bar = if line.stream == "stderr" { RED } else { style };
     let _ = write!(
         out,
         "{} {} {} {} ",
-        brush.paint(DIM, clock()),
-        brush.paint(style, format_args!("{}/{}", line.pool, line.worker)),
-        brush.paint(DIM, line.pid),
-        brush.paint(bar, '|')
+        styler.style(DIM, clock()),
+        styler.style(style, format_args!("{}/{}", line.pool, line.worker)),
+        styler.style(DIM, line.pid),
+        styler.style(bar, '|')
     );
     match AppFields::parse(line.text).filter(|_| line.is_whole) {
         Some(fields) => {
-            app_fields(out, brush, &fields);
+            app_fields(out, styler, &fields);
             fields.line.level
         }
         None => {
@@ -98,9 +98,9 @@ pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>, coloured: bo
 }
 
 /// The level, the message, the other fields, and below them the call stack of an error.
-fn app_fields(out: &mut Vec<u8>, brush: Brush, fields: &AppFields) {
+fn app_fields(out: &mut Vec<u8>, styler: Styler, fields: &AppFields) {
     if let Some(level) = fields.line.level {
-        let _ = write!(out, "{} ", brush.paint(of_level(level), word(level)));
+        let _ = write!(out, "{} ", styler.style(of_level(level), word(level)));
     }
     let mut message = fields.line.message.as_deref().unwrap_or_default().lines();
     let _ = write!(out, "{}", plain(message.next().unwrap_or_default()));
@@ -108,7 +108,7 @@ fn app_fields(out: &mut Vec<u8>, brush: Brush, fields: &AppFields) {
         ERRORS.into_iter().find(|key| fields.others.get(*key).is_some_and(|error| stack(error).is_some()));
     let shown = |key: &str| !NOT_SHOWN.contains(&key) && Some(key) != error && key != "stack";
     for (key, value) in fields.others.iter().filter(|(key, _)| shown(key)) {
-        field(out, brush, key, value);
+        field(out, styler, key, value);
     }
     let stack = error.and_then(|key| fields.others.get(key)).and_then(stack);
     let stack = stack.or(fields.others.get("stack").and_then(Value::as_str));
@@ -117,12 +117,12 @@ fn app_fields(out: &mut Vec<u8>, brush: Brush, fields: &AppFields) {
         for (key, value) in
             error.iter().filter(|(key, _)| !["type", "name", "message", "stack"].contains(&key.as_str()))
         {
-            field(out, brush, key, value);
+            field(out, styler, key, value);
         }
     }
     out.push(b'\n');
     for line in message.chain(stack.unwrap_or_default().lines()) {
-        let _ = writeln!(out, "{}{}", brush.paint(DIM, CONTINUED), plain(line));
+        let _ = writeln!(out, "{}{}", styler.style(DIM, CONTINUED), plain(line));
     }
 }
 
@@ -131,21 +131,21 @@ fn stack(error: &Value) -> Option<&str> {
 }
 
 /// ` key=value`. The fields of an object are shown one by one, as `key.field=value`.
-fn field(out: &mut Vec<u8>, brush: Brush, key: &str, value: &Value) {
+fn field(out: &mut Vec<u8>, styler: Styler, key: &str, value: &Value) {
     match value {
-        Value::Object(inner) if !inner.is_empty() => nested(out, brush, key, inner),
-        value => pair(out, brush, plain(key), value),
+        Value::Object(inner) if !inner.is_empty() => nested(out, styler, key, inner),
+        value => pair(out, styler, plain(key), value),
     }
 }
 
-fn nested(out: &mut Vec<u8>, brush: Brush, key: &str, inner: &Map<String, Value>) {
+fn nested(out: &mut Vec<u8>, styler: Styler, key: &str, inner: &Map<String, Value>) {
     for (name, value) in inner {
-        pair(out, brush, format_args!("{}.{}", plain(key), plain(name)), value);
+        pair(out, styler, format_args!("{}.{}", plain(key), plain(name)), value);
     }
 }
 
-fn pair(out: &mut Vec<u8>, brush: Brush, key: impl Display, value: &Value) {
-    let _ = write!(out, " {}", brush.paint(DIM, format_args!("{key}=")));
+fn pair(out: &mut Vec<u8>, styler: Styler, key: impl Display, value: &Value) {
+    let _ = write!(out, " {}", styler.style(DIM, format_args!("{key}=")));
     match value {
         Value::String(text) if is_word(text) => drop(write!(out, "{}", plain(text))),
         Value::Array(_) | Value::Object(_) => {
@@ -164,13 +164,13 @@ fn is_word(text: &str) -> bool {
 }
 
 /// The first line goes where the output is. Further lines are indented.
-fn write_lines(out: &mut Vec<u8>, brush: Brush, mut lines: impl Iterator<Item = impl Display>) {
+fn write_lines(out: &mut Vec<u8>, styler: Styler, mut lines: impl Iterator<Item = impl Display>) {
     match lines.next() {
         Some(first) => drop(writeln!(out, "{first}")),
         None => out.push(b'\n'),
     }
     for line in lines {
-        let _ = writeln!(out, "{}{line}", brush.paint(DIM, CONTINUED));
+        let _ = writeln!(out, "{}{line}", styler.style(DIM, CONTINUED));
     }
 }
 

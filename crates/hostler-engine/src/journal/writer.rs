@@ -151,7 +151,7 @@ fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The file, and what has become of its last line.
-struct Outlet {
+struct LogOutput {
     file: File,
     /// The last line has no end, because its write failed in the middle.
     is_broken: bool,
@@ -165,7 +165,7 @@ struct Lost {
     error: io::Error,
 }
 
-impl Outlet {
+impl LogOutput {
     fn new(file: File) -> Self {
         Self { file, is_broken: false, has_complained: false }
     }
@@ -211,12 +211,12 @@ fn count(lines: &[u8]) -> usize {
 impl WriterInner {
     fn run(&self, out: File, tell: impl Fn(&mut Vec<u8>, u64, Option<&str>), complain: impl Fn(&str)) {
         let mut writing = Vec::new();
-        let mut out = Outlet::new(out);
+        let mut out = LogOutput::new(out);
         loop {
             writing.clear();
             writing.shrink_to(KEPT_CAPACITY);
             let (dropped, ended, replacement, error) = self.wait(&mut writing);
-            out = replacement.map_or(out, Outlet::new);
+            out = replacement.map_or(out, LogOutput::new);
             let lines = writing.len();
             if dropped > 0 {
                 tell(&mut writing, dropped, error.as_deref());
