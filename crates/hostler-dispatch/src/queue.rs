@@ -54,7 +54,7 @@ pub enum AcquireError {
 }
 
 /// A wait that ended without a lease.
-pub(super) struct Late<G> {
+pub(super) struct WaitFailure<G> {
     pub error: AcquireError,
     /// A slot that came too late.
     pub grant: Option<G>,

@@ -96,12 +96,12 @@ impl<E> PoolInner<E> {
         let mut state = self.lock();
         match state.outcome(place, now) {
             Some(Ok(grant)) => return Poll::Ready(Ok(grant)),
-            Some(Err(late)) => {
+            Some(Err(failure)) => {
                 drop(state);
-                if let Some(grant) = late.grant {
+                if let Some(grant) = failure.grant {
                     self.untake(&grant);
                 }
-                return Poll::Ready(Err(late.error));
+                return Poll::Ready(Err(failure.error));
             }
             None => {}
         }

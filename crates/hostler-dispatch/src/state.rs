@@ -17,7 +17,7 @@ use super::member::Grant;
 use super::overload::Judgement;
 use super::pause::{Now, Pause};
 use super::place::QueuePosition;
-use super::queue::{AcquireError, Late, Queue, WaitOutcome};
+use super::queue::{AcquireError, Queue, WaitFailure, WaitOutcome};
 use super::roster::Roster;
 use super::settings::PoolSettings;
 use super::span::{QueueSpan, Work};
@@ -281,16 +281,16 @@ impl<E> PoolState<E> {
         &mut self,
         place: QueuePosition,
         now: Instant,
-    ) -> Option<Result<Grant<E>, Late<Grant<E>>>> {
+    ) -> Option<Result<Grant<E>, WaitFailure<Grant<E>>>> {
         match self.queue.take_outcome(place)? {
             WaitOutcome::Handed(grant, span)
                 if span.until.is_some_and(|until| until <= self.at(now).served) && !planted!(LateSlot) =>
             {
                 self.counters.expired += 1;
-                Some(Err(Late { error: AcquireError::Expired, grant: Some(grant) }))
+                Some(Err(WaitFailure { error: AcquireError::Expired, grant: Some(grant) }))
             }
             WaitOutcome::Handed(grant, _) => Some(Ok(self.taken(grant))),
-            WaitOutcome::Refused(error) => Some(Err(Late { error, grant: None })),
+            WaitOutcome::Refused(error) => Some(Err(WaitFailure { error, grant: None })),
         }
     }
 

@@ -4,7 +4,7 @@
 mod advice;
 mod ceiling;
 mod pool_threads;
-mod sight;
+mod visibility;
 mod watch;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -59,7 +59,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
         cache: Arc<Cache<H>>,
         tell: impl Fn(Notice<'_>) + Send + Sync + 'static,
     ) -> Self {
-        let tell: Arc<server::Tell> = Arc::new(tell);
+        let tell: Arc<server::NoticeCallback> = Arc::new(tell);
         let servers: Box<[_]> = settings
             .servers
             .iter()

@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 16;
 const MOST_FAILURES: u32 = 3;
 
 /// Called when a server is found or lost.
-pub(super) type Tell = dyn Fn(Notice<'_>) + Send + Sync;
+pub(super) type NoticeCallback = dyn Fn(Notice<'_>) + Send + Sync;
 
 /// A server was found or lost.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ pub struct Notice<'a> {
 pub(super) struct MemcachedServer {
     name: Box<str>,
     timeout: Duration,
-    tell: Arc<Tell>,
+    tell: Arc<NoticeCallback>,
     /// With the thread that last used each connection: a connection belongs to a runtime, and use from another runtime
     /// costs one more wake-up.
     idle: Mutex<Vec<(ThreadId, Client)>>,
@@ -144,7 +144,7 @@ pub struct ServerStatus {
 }
 
 impl MemcachedServer {
-    pub fn new(name: &str, timeout: Duration, tell: Arc<Tell>) -> Self {
+    pub fn new(name: &str, timeout: Duration, tell: Arc<NoticeCallback>) -> Self {
         Self {
             name: name.into(),
             timeout,

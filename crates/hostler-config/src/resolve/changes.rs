@@ -11,7 +11,7 @@ use crate::resolved::{Changes, HeaderChange, Rewrite};
 
 /// Which head is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum HeadKind {
     Request,
     Answer,
 }
@@ -25,8 +25,8 @@ impl Resolver<'_> {
         pattern: &MatchPattern,
     ) -> Changes {
         Changes {
-            request: self.headers(&path.key("request_headers"), &written.request_headers, Whose::Request),
-            answer: self.headers(&path.key("response_headers"), &written.response_headers, Whose::Answer),
+            request: self.headers(&path.key("request_headers"), &written.request_headers, HeadKind::Request),
+            answer: self.headers(&path.key("response_headers"), &written.response_headers, HeadKind::Answer),
             rewrite: written
                 .rewrite
                 .as_ref()
@@ -35,7 +35,12 @@ impl Resolver<'_> {
         }
     }
 
-    fn headers(&mut self, path: &KeyPath, written: &file::HeaderChanges, whose: Whose) -> Vec<HeaderChange> {
+    fn headers(
+        &mut self,
+        path: &KeyPath,
+        written: &file::HeaderChanges,
+        head: HeadKind,
+    ) -> Vec<HeaderChange> {
         let lines = |key: &'static str, map: &std::collections::BTreeMap<String, String>| {
             let lines =
                 map.iter().map(|(name, value)| (path.key(key).key(name), name.clone(), Some(value.clone())));
@@ -55,7 +60,7 @@ impl Resolver<'_> {
             .into_iter()
             .flat_map(|(key, lines)| lines.into_iter().map(move |(at, name, value)| (key, at, name, value)))
         {
-            match checked(&text, value.as_deref(), key, whose) {
+            match checked(&text, value.as_deref(), key, head) {
                 Ok(name) if seen.contains(&name) => self.refuse(&here, format!("{name} is changed twice")),
                 Ok(name) => {
                     seen.push(name);
@@ -127,7 +132,7 @@ const OURS: [&str; 7] = [
 ];
 
 /// The name, if this change is allowed.
-fn checked(name: &str, value: Option<&str>, key: &str, whose: Whose) -> Result<HeaderName, String> {
+fn checked(name: &str, value: Option<&str>, key: &str, head: HeadKind) -> Result<HeaderName, String> {
     let parsed: HeaderName =
         name.parse().map_err(|_| format!("{name:?} is not a valid name of a header field"))?;
     if let Some(value) = value.filter(|value| HeaderValue::from_str(value).is_err() || value.trim() != *value)
@@ -135,17 +140,19 @@ fn checked(name: &str, value: Option<&str>, key: &str, whose: Whose) -> Result<H
         return Err(format!("{value:?} is not a valid value of a header field"));
     }
     let known = parsed.as_str();
-    match whose {
+    match head {
         _ if FRAMING.contains(&known) => {
             Err("Hostler sets this field itself, because it frames the message".into())
         }
-        Whose::Request if known == "host" && key != "set" => {
+        HeadKind::Request if known == "host" && key != "set" => {
             Err("every request has exactly one; use set".into())
         }
-        Whose::Request if OURS.contains(&known) => {
+        HeadKind::Request if OURS.contains(&known) => {
             Err("Hostler sets this field itself; see server.trusted_proxies".into())
         }
-        Whose::Answer if known == "date" => Err("the server that makes the response sets this field".into()),
+        HeadKind::Answer if known == "date" => {
+            Err("the server that makes the response sets this field".into())
+        }
         _ => Ok(parsed),
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::advice::{Advice, AdviceRound};
 use super::ceiling::{Ceiling, CeilingRound};
 use super::pool_threads::PoolThreads;
-use super::sight::Sight;
+use super::visibility::ThreadVisibility;
 use super::{Capacity, Slots};
 use crate::concurrency::BEAT;
 use crate::log::WorkerLog;
@@ -66,16 +66,17 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
     /// Runs until the member has left and its last lease has ended. Without a main thread there is nothing to watch.
     pub async fn run(self) {
         let Some(main_thread) = self.capacity.known_main_thread() else { return };
-        let (mut ceiling, mut advice, mut sight) = (Ceiling::default(), Advice::default(), Sight::default());
+        let (mut ceiling, mut advice) = (Ceiling::default(), Advice::default());
+        let mut visibility = ThreadVisibility::default();
         let mut last: Option<ProcessSample> = None;
         loop {
-            let busy_threads = self.beat(main_thread, last.is_some(), &mut sight).await;
+            let busy_threads = self.beat(main_thread, last.is_some(), &mut visibility).await;
             let Some(load) = self.gauge.load() else { return };
             self.gauge.settle_idle();
-            if self.capacity.set_hidden(sight.is_hidden()) {
+            if self.capacity.set_hidden(visibility.is_hidden()) {
                 self.capacity.apply(&self.gauge, self.settings.borrow().slots);
             }
-            if sight.is_hidden() {
+            if visibility.is_hidden() {
                 last = None;
                 continue;
             }
@@ -92,8 +93,8 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
 
     /// Waits for the next round. Looks at the main thread until it has been seen to wait. Returns how many threads of the thread pool had work
     /// meanwhile, on average.
-    async fn beat(&self, main_thread: &MainThread, has_work: bool, sight: &mut Sight) -> f64 {
-        if !has_work && sight.is_seen() {
+    async fn beat(&self, main_thread: &MainThread, has_work: bool, visibility: &mut ThreadVisibility) -> f64 {
+        if !has_work && visibility.is_seen() {
             sleep(BEAT).await;
             return 0.0;
         }
@@ -102,8 +103,8 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         for _ in 0..LOOKS {
             sleep(BEAT / LOOKS).await;
             busy += threads.busy();
-            if !sight.is_seen() {
-                sight.look(main_thread.shows_place());
+            if !visibility.is_seen() {
+                visibility.look(main_thread.shows_place());
             }
         }
         busy as f64 / f64::from(LOOKS)

@@ -8,11 +8,11 @@ use crate::spawn::Ways;
 #[derive(Clone, Copy, Debug)]
 pub struct PortInUse {
     port: u16,
-    whose: Whose,
+    purpose: PortPurpose,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Whose {
+enum PortPurpose {
     /// The app had another server, which is for Hostler.
     Second,
     /// It may be the app's only port.
@@ -28,11 +28,11 @@ impl RunningProcess {
             Ways::Port(_) => (false, false),
             Ways::Socket { own, .. } => (true, own.with_added_extension("1.claim").exists()),
         };
-        let whose = match self.address.is_some() || has_claimed {
-            true => Whose::Second,
-            false => Whose::Unknown { has_socket },
+        let purpose = match self.address.is_some() || has_claimed {
+            true => PortPurpose::Second,
+            false => PortPurpose::Unknown { has_socket },
         };
-        Some(PortInUse { port, whose })
+        Some(PortInUse { port, purpose })
     }
 }
 
@@ -40,27 +40,27 @@ impl PortInUse {
     /// Says which program has the port, and what the operator can do. In an upgrade, the workers of the Hostler before this one still
     /// run, and this one does not see them.
     pub fn told(self, standing: Standing, others: bool) -> String {
-        let Self { port, whose } = self;
+        let Self { port, purpose } = self;
         let holder = match standing {
             Standing::Successor => ", probably by the worker that it replaces",
             _ if others => ", probably by another worker of this app",
             _ => " by another process, perhaps an older worker of this app",
         };
-        let remedy = match (whose, standing) {
-            (Whose::Unknown { has_socket: true }, _) => format!(
+        let remedy = match (purpose, standing) {
+            (PortPurpose::Unknown { has_socket: true }, _) => format!(
                 ". If it is the app's port: let the app listen on the PORT of its environment, or set port = {port} of the pool (--port {port})"
             ),
-            (Whose::Unknown { has_socket: false }, _) => {
+            (PortPurpose::Unknown { has_socket: false }, _) => {
                 ". If it is the app's port: the app must listen on the PORT of its environment".to_owned()
             }
-            (Whose::Second, Standing::Successor) => {
+            (PortPurpose::Second, Standing::Successor) => {
                 ". It is a second port of the app, and a new worker starts before the old one ends: let the app go on without this port".to_owned()
             }
-            (Whose::Second, _) if others => {
+            (PortPurpose::Second, _) if others => {
                 ". It is a second port of the app: set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE. In an \
                  upgrade, the workers of the old Hostler still have their ports: let the app go on without this port".to_owned()
             }
-            (Whose::Second, _) => String::new(),
+            (PortPurpose::Second, _) => String::new(),
         };
         format!("the port {port} is in use{holder}{remedy}")
     }
@@ -72,10 +72,10 @@ mod tests {
 
     #[test]
     fn only_an_app_with_another_server_is_said_to_have_a_second_port() {
-        let told = |whose, standing, others| PortInUse { port: 9090, whose }.told(standing, others);
+        let told = |purpose, standing, others| PortInUse { port: 9090, purpose }.told(standing, others);
         for standing in [Standing::Regular, Standing::Successor] {
             for others in [true, false] {
-                let ignores = |has_socket| told(Whose::Unknown { has_socket }, standing, others);
+                let ignores = |has_socket| told(PortPurpose::Unknown { has_socket }, standing, others);
                 assert!(
                     ignores(true).ends_with(
                         "the PORT of its environment, or set port = 9090 of the pool (--port 9090)"
@@ -86,11 +86,11 @@ mod tests {
             }
         }
         assert!(
-            told(Whose::Second, Standing::Successor, true)
+            told(PortPurpose::Second, Standing::Successor, true)
                 .contains("by the worker that it replaces. It is a second port")
         );
         assert_eq!(
-            told(Whose::Second, Standing::Regular, false),
+            told(PortPurpose::Second, Standing::Regular, false),
             "the port 9090 is in use by another process, perhaps an older worker of this app"
         );
     }

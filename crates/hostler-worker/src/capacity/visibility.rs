@@ -5,14 +5,14 @@ const UNSEEN: u32 = 10;
 
 /// What the looks at one thread have shown so far.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
+pub(super) struct ThreadVisibility {
     /// A look has shown where the thread waits. This stays so.
     seen: bool,
     /// Looks at a sleeping thread that have not.
     unseen: u32,
 }
 
-impl Sight {
+impl ThreadVisibility {
     /// Takes in one look. `None`: the thread was running.
     pub fn look(&mut self, shows_place: Option<bool>) {
         match shows_place {
@@ -37,10 +37,10 @@ impl Sight {
 mod tests {
     use super::*;
 
-    fn after(looks: impl IntoIterator<Item = Option<bool>>) -> Sight {
-        let mut sight = Sight::default();
-        looks.into_iter().for_each(|look| sight.look(look));
-        sight
+    fn after(looks: impl IntoIterator<Item = Option<bool>>) -> ThreadVisibility {
+        let mut visibility = ThreadVisibility::default();
+        looks.into_iter().for_each(|look| visibility.look(look));
+        visibility
     }
 
     #[test]
@@ -53,11 +53,11 @@ mod tests {
 
     #[test]
     fn a_hidden_thread_that_is_seen_once_can_be_observed_from_then_on() {
-        let mut sight = after([Some(false)].repeat(99));
-        assert!(sight.is_hidden());
-        sight.look(Some(true));
-        assert!(sight.is_seen() && !sight.is_hidden());
-        (0..99).for_each(|_| sight.look(Some(false)));
-        assert!(sight.is_seen() && !sight.is_hidden());
+        let mut visibility = after([Some(false)].repeat(99));
+        assert!(visibility.is_hidden());
+        visibility.look(Some(true));
+        assert!(visibility.is_seen() && !visibility.is_hidden());
+        (0..99).for_each(|_| visibility.look(Some(false)));
+        assert!(visibility.is_seen() && !visibility.is_hidden());
     }
 }
