@@ -9,6 +9,8 @@ use crate::value::Wanted;
 
 /// Conditions that a request must meet, all of them. Equal conditions are equal values: lists are sorted, and names of header fields are in
 /// lower case.
+///
+/// The `Debug` form is a part of the key of stored answers, also in memcached (`When::new` of the gateway): a renamed field loses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Conditions {
     /// One of these methods. Empty: any. GET includes HEAD.
