@@ -168,10 +168,10 @@ impl<E> Lease<E> {
     }
 
     /// Resolves when the member is ejected, unhealthy or lost. A request that waits for its answer should then try another member.
-    pub fn forsaken(&self) -> impl Future<Output = ()> + Send + use<E> {
-        let mut forsaken = self.grant.member.forsaken();
+    pub fn marked_down(&self) -> impl Future<Output = ()> + Send + use<E> {
+        let mut marked_down = self.grant.member.marked_down();
         async move {
-            if forsaken.wait_for(|forsaken| *forsaken).await.is_err() {
+            if marked_down.wait_for(|marked_down| *marked_down).await.is_err() {
                 std::future::pending().await
             }
         }

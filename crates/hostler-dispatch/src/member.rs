@@ -29,8 +29,8 @@ pub(super) struct Member<E> {
     pub unsent: AtomicUsize,
     /// The tunnels and streams are to end, because the member or the pool has left.
     pub dismissed: watch::Sender<bool>,
-    /// The member is given up. Requests that wait for its answer should try another member.
-    pub forsaken: watch::Sender<bool>,
+    /// The member is ejected, unhealthy or lost. Requests that wait for its answer should try another member.
+    pub marked_down: watch::Sender<bool>,
     /// Divides its CPU time among its requests, if its clock is known.
     pub cpu: OnceLock<CpuAccount>,
     /// Tells that the last lease has ended. Dropped with the member, never under the pool's lock.
@@ -73,15 +73,15 @@ impl<E> Member<E> {
         }
     }
 
-    /// Tells requests that wait for the member's answer whether the member is given up. Wakes foreign tasks: never call
+    /// Tells requests that wait for the member's answer whether the member is marked down. Wakes foreign tasks: never call
     /// it under the pool's lock.
-    pub fn forsake(&self, forsaken: bool) {
-        self.forsaken.send_if_modified(|before| std::mem::replace(before, forsaken) != forsaken);
+    pub fn set_marked_down(&self, marked_down: bool) {
+        self.marked_down.send_if_modified(|before| std::mem::replace(before, marked_down) != marked_down);
     }
 
-    /// True while the member is given up.
-    pub fn forsaken(&self) -> watch::Receiver<bool> {
-        self.forsaken.subscribe()
+    /// True while the member is marked down.
+    pub fn marked_down(&self) -> watch::Receiver<bool> {
+        self.marked_down.subscribe()
     }
 
     /// Whether an answer of the member would change its state.

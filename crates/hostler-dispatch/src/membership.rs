@@ -188,7 +188,7 @@ impl<E> Membership<E> {
     pub fn give_up(self) -> LeftTunnels<E> {
         let member = Arc::clone(&self.member);
         let tunnels = self.leave_tunnels();
-        member.forsake(true);
+        member.set_marked_down(true);
         tunnels
     }
 

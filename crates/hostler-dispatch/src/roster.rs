@@ -149,7 +149,7 @@ impl<E> Roster<E> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
         let (failures, suspected, unsent, cpu) = Default::default();
-        let (dismissed, forsaken) = (watch::Sender::new(false), watch::Sender::new(false));
+        let (dismissed, marked_down) = (watch::Sender::new(false), watch::Sender::new(false));
         let member = Arc::new(Member {
             id,
             endpoint,
@@ -157,7 +157,7 @@ impl<E> Roster<E> {
             suspected,
             unsent,
             dismissed,
-            forsaken,
+            marked_down,
             cpu,
             _held: held,
         });

@@ -181,7 +181,7 @@ impl<E> PoolInner<E> {
         });
         drop(untaken);
         if until.is_some() {
-            grant.member.forsake(true);
+            grant.member.set_marked_down(true);
         }
         until
     }
@@ -201,7 +201,7 @@ impl<E> PoolInner<E> {
     /// The member answered. Returns true if this ends an ejection.
     pub fn reached(&self, member: &Member<E>) -> bool {
         let was_ejected = self.change(|state, _| state.roster.reached(member.id));
-        member.forsake(false);
+        member.set_marked_down(false);
         was_ejected
     }
 
@@ -215,7 +215,7 @@ impl<E> PoolInner<E> {
         });
         drop(untaken);
         if let Some(member) = &changed {
-            member.forsake(!healthy);
+            member.set_marked_down(!healthy);
         }
         changed.is_some()
     }

@@ -94,7 +94,7 @@ async fn requests_at_an_ejected_unhealthy_or_lost_member_are_notified() {
     let pool = pool_that_ejects(1);
     let [ejected, unfit, lost, alive] = ["ejected", "unfit", "lost", "alive"].map(|name| pool.join(name, 9));
     let waiting = ["ejected", "unfit", "lost", "alive"].map(|name| lease_of(&pool, name));
-    let mut told = waiting.each_ref().map(|lease| Box::pin(lease.forsaken()));
+    let mut told = waiting.each_ref().map(|lease| Box::pin(lease.marked_down()));
     assert!(told.iter_mut().all(|told| !is_ready(told)));
     waiting[0].strike().unwrap();
     assert!(unfit.set_health(false));
@@ -102,7 +102,7 @@ async fn requests_at_an_ejected_unhealthy_or_lost_member_are_notified() {
     drop(lost.give_up());
     assert_eq!(told.each_mut().map(is_ready), [true, true, true, false]);
     // A request that begins to wait later learns it at once.
-    assert!(is_ready(&mut Box::pin(waiting[1].forsaken())));
+    assert!(is_ready(&mut Box::pin(waiting[1].marked_down())));
     drop((waiting, ejected, alive));
 }
 

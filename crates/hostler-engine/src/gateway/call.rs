@@ -213,6 +213,6 @@ impl RetryPolicy for ConfiguredRetry {
             return Err(failure.into());
         }
         // The reason why it got no answer says more than that it waited for another member.
-        again(failure.was_forsaken().then(|| failure.into()))
+        again(failure.was_marked_down().then(|| failure.into()))
     }
 }

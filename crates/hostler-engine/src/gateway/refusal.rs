@@ -373,7 +373,7 @@ impl From<Failure> for Refusal {
             Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
             Failure::BadAnswer(error @ CallError::Interim { .. }) => Self::InterimAnswers(error.to_string()),
             Failure::BadAnswer(error) => Self::BadAnswer(bad_answer(&error)),
-            Failure::TimedOut | Failure::Forsaken => Self::AnswerTimeout,
+            Failure::TimedOut | Failure::MarkedDown => Self::AnswerTimeout,
             Failure::Body(error) => Self::Body(error),
         }
     }

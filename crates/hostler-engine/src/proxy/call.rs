@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep};
 
 use super::call_settings::CallSettings;
 use super::failure::{Failure, TlsFault};
-use super::forsaken::{Forsaken, forsaken, forsaken_later};
 use super::http2::{Fault, MemberStream};
 use super::leaving::LeavingClient;
 use super::link::{Interims, Link, edit_interim, remove_own_fields};
 use super::live_stream::{self, LiveStream};
+use super::marked_down::{MarkedDown, marked_down, marked_down_later};
 use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
@@ -36,7 +36,7 @@ pub struct Call {
     pub(super) began: Instant,
     pub(super) thread: usize,
     /// Ready when the pool gives the member up. Set only after the answer is late.
-    forsaken: Option<Forsaken>,
+    marked_down: Option<MarkedDown>,
     leaving: LeavingClient,
     interims: Interims,
     /// Set once the answer is a stream and the slot was returned.
@@ -97,7 +97,7 @@ impl Call {
             upload,
             began,
             thread,
-            forsaken: None,
+            marked_down: None,
             leaving: LeavingClient::default(),
             interims: Interims::default(),
             live_stream: None,
@@ -143,14 +143,14 @@ impl Call {
         if self.ends_with_client(exchange) && self.leaving.poll(cx, |cx| client.poll_left(cx)).is_ready() {
             return Poll::Ready(Err(Failure::Body(BodyError::Left)));
         }
-        if let Some(forsaken) = &mut self.forsaken
-            && forsaken.as_mut().poll(cx).is_ready()
+        if let Some(marked_down) = &mut self.marked_down
+            && marked_down.as_mut().poll(cx).is_ready()
         {
             if self.lease.has_other_member() {
-                return Poll::Ready(Err(Failure::Forsaken));
+                return Poll::Ready(Err(Failure::MarkedDown));
             }
             // No other member could answer now, and this one may still.
-            self.forsaken = Some(forsaken_later(&self.lease));
+            self.marked_down = Some(marked_down_later(&self.lease));
             cx.waker().wake_by_ref();
         }
         if planted!(NoDeadline) {
@@ -238,7 +238,7 @@ impl Call {
         if self.lease.is_ours() {
             return;
         }
-        self.forsaken = Some(forsaken(&self.lease));
+        self.marked_down = Some(marked_down(&self.lease));
     }
 
     /// The member has answered, so it works.

@@ -5,7 +5,7 @@
 /// | ending | connection | slot | also |
 /// |---|---|---|---|
 /// | `Whole` | kept for the next call, if it is fit | returned | |
-/// | `Unwanted`, `Forsaken` | read in the background to its end, if that is near; then the member is told to stop | returned when the member has finished | |
+/// | `Unwanted`, `MarkedDown` | read in the background to its end, if that is near; then the member is told to stop | returned when the member has finished | |
 /// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours, unless it waits for the client's body |
 /// | `Unwanted` for an endless answer, `ClientFailed`, `Outrun` | the member is told to stop at once | the same | |
 /// | `Unwanted`, `TimedOut` without an answer, with `hangs_up_at_once` or of an upgrade, or before the client has sent the whole body | the same | the same | |
@@ -22,8 +22,8 @@ pub enum CallEnding {
     Unwanted,
     /// The answer did not begin before the deadline.
     TimedOut,
-    /// The answer is late, the member was given up, and the request goes to another one.
-    Forsaken,
+    /// The answer is late, the member was marked down, and the request goes to another one.
+    MarkedDown,
     /// The client's side failed while its body was being passed on, or while the member works: the member has a part of a request, or is to
     /// stop.
     ClientFailed,

@@ -39,7 +39,7 @@ impl Call {
             CallEnding::Unwanted if ends_wrongly() => end_wrongly(self),
             CallEnding::Unwanted if self.is_stream() => end_stream(self),
             CallEnding::Unwanted if self.is_endless() => pending_end = linger_after_hanging_up(self, true),
-            CallEnding::Unwanted | CallEnding::Forsaken => pending_end = self.linger(true),
+            CallEnding::Unwanted | CallEnding::MarkedDown => pending_end = self.linger(true),
             CallEnding::TimedOut => {
                 if !self.lease.is_ours() && !self.awaits_body() {
                     self.strike();
@@ -114,7 +114,7 @@ impl Call {
         failure: Failure,
     ) -> (Failure, Option<Lease<Endpoint>>) {
         let how = match failure {
-            Failure::Forsaken => CallEnding::Forsaken,
+            Failure::MarkedDown => CallEnding::MarkedDown,
             Failure::TimedOut => CallEnding::TimedOut,
             Failure::Body(_) => CallEnding::ClientFailed,
             // The connection is closed, so nothing can tell when the member finishes.

@@ -39,9 +39,9 @@ pub enum Failure {
     /// The deadline has passed. The slot stays taken until the member has finished.
     #[error("no answer in time")]
     TimedOut,
-    /// The pool gave the member up during the wait. It may have worked on the request.
+    /// The pool marked the member down during the wait. It may have worked on the request.
     #[error("the member does not answer")]
-    Forsaken,
+    MarkedDown,
     /// The client's side failed while its body was being passed on, or the client has left.
     #[error("{0}")]
     Body(BodyError),
@@ -82,8 +82,8 @@ impl Failure {
     }
 
     /// The answer was late, and another member may be asked.
-    pub fn was_forsaken(&self) -> bool {
-        matches!(self, Self::Forsaken)
+    pub fn was_marked_down(&self) -> bool {
+        matches!(self, Self::MarkedDown)
     }
 
     /// The member closed the connection without an answer to the request: another may answer it.

@@ -13,7 +13,6 @@ mod descriptors;
 mod ending;
 mod endpoint;
 mod failure;
-mod forsaken;
 mod health_check;
 mod http2;
 mod lane;
@@ -21,6 +20,7 @@ mod leaving;
 mod lingering;
 mod link;
 mod live_stream;
+mod marked_down;
 mod meter;
 mod read_ahead;
 mod request;
@@ -197,7 +197,7 @@ async fn connect(
 /// True if the request was sent, but may and can be sent again.
 pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
     failure.was_unprocessed() && !matches!(exchange.body, Body::Streaming)
-        || (failure.was_cut_off() || failure.was_forsaken()) && is_repeatable(exchange)
+        || (failure.was_cut_off() || failure.was_marked_down()) && is_repeatable(exchange)
 }
 
 /// True if the request may and can be sent again although it may have been worked on.

@@ -21,7 +21,7 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> R
         Failure::Unreachable(_) | Failure::Tls(..) => true,
         Failure::Unprocessed(_) => proxy::may_repeat(failure, exchange),
         Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
-        Failure::Unanswered(_) | Failure::Broken(_) | Failure::Forsaken => {
+        Failure::Unanswered(_) | Failure::Broken(_) | Failure::MarkedDown => {
             !compat && proxy::may_repeat(failure, exchange)
         }
         Failure::NoDescriptor(_)
@@ -60,7 +60,7 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
             "Too many response headers".into()
         }
         Failure::BadAnswer(_) => "malformed HTTP response".into(),
-        Failure::TimedOut | Failure::Forsaken => "context deadline exceeded".into(),
+        Failure::TimedOut | Failure::MarkedDown => "context deadline exceeded".into(),
         Failure::Body(_) => "context canceled".into(),
     };
     // Part of the text may come from a member, and it becomes a header field.
