@@ -90,7 +90,7 @@ impl fmt::Display for FailedBoot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::Standing;
+    use crate::lifecycle::PoolRole;
     use crate::rollout::WorkerTaskId;
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn status(index: usize, failed_boots: u32) -> WorkerStatus {
-        let new = WorkerStatus::new(WorkerTaskId(index as u64), index, Standing::Regular, 0);
+        let new = WorkerStatus::new(WorkerTaskId(index as u64), index, PoolRole::Regular, 0);
         WorkerStatus { failed_boots, state: WorkerState::BackingOff, ..new }
     }
 

@@ -9,7 +9,7 @@ mod taking;
 
 use tokio::sync::mpsc;
 
-use super::lifecycle::Standing;
+use super::lifecycle::PoolRole;
 use super::rollout::WorkerTaskId;
 use super::snapshot::{WorkerState, WorkerStatus};
 pub(super) use heap::heap;
@@ -85,13 +85,13 @@ pub(super) fn choose(
 
 /// The worker of this number, and not its successor on probation or a predecessor that leaves.
 pub(super) fn regular(board: &[WorkerStatus], worker: usize) -> Option<&WorkerStatus> {
-    board.iter().find(|place| place.index == worker && place.standing == Standing::Regular)
+    board.iter().find(|place| place.index == worker && place.role == PoolRole::Regular)
 }
 
 fn busiest(board: &[WorkerStatus]) -> Option<&WorkerStatus> {
     let load = |place: &WorkerStatus| place.vitals.utilisation().unwrap_or(0.0);
     let ready =
-        board.iter().filter(|place| place.state == WorkerState::Ready && place.standing == Standing::Regular);
+        board.iter().filter(|place| place.state == WorkerState::Ready && place.role == PoolRole::Regular);
     // The first of several: `max_by` takes the last.
     ready.rev().max_by(|one, other| load(one).total_cmp(&load(other)))
 }
@@ -107,7 +107,7 @@ pub(super) fn unknown(board: &[WorkerStatus], pool: &str, worker: usize) -> Stri
     if board.iter().any(|place| place.index == worker && place.spare) {
         return format!("{pool}/{worker} is a spare. Name a worker of the pool");
     }
-    let count = board.iter().filter(|place| place.standing == Standing::Regular).count();
+    let count = board.iter().filter(|place| place.role == PoolRole::Regular).count();
     match count {
         0 => format!("pool {pool} has no worker {worker}: it has no workers now"),
         1 => format!("pool {pool} has no worker {worker}: its only worker is {pool}/1"),
@@ -125,15 +125,15 @@ mod tests {
     const PROFILE: InspectionKind =
         InspectionKind::Profile { length: Duration::from_secs(1), interval: Duration::from_millis(1) };
 
-    fn place(task: u64, index: usize, standing: Standing, state: WorkerState) -> WorkerStatus {
-        let mut place = WorkerStatus::new(WorkerTaskId(task), index, standing, 0);
+    fn place(task: u64, index: usize, role: PoolRole, state: WorkerState) -> WorkerStatus {
+        let mut place = WorkerStatus::new(WorkerTaskId(task), index, role, 0);
         place.state = state;
         place
     }
 
     #[test]
     fn a_heap_snapshot_needs_another_worker_that_serves() {
-        use Standing::{Regular, Spare};
+        use PoolRole::{Regular, Spare};
         use WorkerState::{Booting, Ready, Standby};
         let one = || place(1, 1, Regular, Ready);
         let forced = InspectionKind::Heap { wait: Duration::ZERO, force: true };
@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn a_number_that_is_not_that_of_a_worker_is_refused_with_the_numbers_that_are() {
-        let board = [1, 2].map(|index| place(index as u64, index, Standing::Regular, WorkerState::Ready));
+        let board = [1, 2].map(|index| place(index as u64, index, PoolRole::Regular, WorkerState::Ready));
         let why = choose(&board, "web", Some(3), PROFILE).unwrap_err();
         assert_eq!(why, "pool web has no worker 3: its workers are web/1 to web/2");
         assert_eq!(choose(&board, "web", None, PROFILE), Ok(WorkerTaskId(1)), "all are idle");
         assert!(choose(&[], "web", None, PROFILE).unwrap_err().contains("no worker that is ready"));
-        let spare = [place(3, 3, Standing::Spare, WorkerState::Standby)];
+        let spare = [place(3, 3, PoolRole::Spare, WorkerState::Standby)];
         assert!(choose(&spare, "web", Some(3), HEAP).unwrap_err().contains("is a spare"));
     }
 }

@@ -30,7 +30,7 @@ use ends::EXIT_LIMIT;
 pub(super) use rest::{SETTLED_AFTER, is_forgiven};
 use state::AsideFor;
 pub(super) use state::{Drain, Lifecycle, LifecycleState};
-pub(super) use words::{Action, DeathReport, KillReason, LifecycleEvent, Standing};
+pub(super) use words::{Action, DeathReport, KillReason, LifecycleEvent, PoolRole};
 
 /// A boot that takes longer gives its turn to the next worker: it may never end.
 const TURN: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ impl Lifecycle {
             | LifecycleState::BackingOff { until } => Some(until),
             LifecycleState::Stopping { term_at, kill_at } => Some(term_at.unwrap_or(kill_at)),
             LifecycleState::Killed { bury_at, .. } => Some(bury_at),
-            LifecycleState::Ready if self.standing == Standing::Successor => {
+            LifecycleState::Ready if self.role == PoolRole::Successor => {
                 self.ready_since.map(|since| if planted!(EarlyTakeOver) { since } else { since + PROBATION })
             }
             LifecycleState::Aside { .. } => self.aside_until(),
@@ -144,7 +144,7 @@ impl Lifecycle {
 
     fn ready(&mut self, now: Instant) -> Vec<Action> {
         self.ready_since = Some(now);
-        if self.standing == Standing::Spare {
+        if self.role == PoolRole::Spare {
             return self.joins_if_needed();
         }
         self.state = LifecycleState::Ready;
@@ -164,7 +164,7 @@ impl Lifecycle {
                 self.needed = true;
                 self.joins_if_needed()
             }
-            LifecycleState::Ready if self.standing == Standing::Spare && !needed => {
+            LifecycleState::Ready if self.role == PoolRole::Spare && !needed => {
                 self.needed = false;
                 self.state = LifecycleState::SteppingBack;
                 vec![Action::Withdraw]
@@ -202,8 +202,8 @@ impl Lifecycle {
             LifecycleState::Diagnosing { .. } => self.kill(KillReason::Hung, now),
             // A request that takes longer would count as hung, or is an endless stream.
             LifecycleState::Retiring { .. } => self.stop(now),
-            LifecycleState::Ready if self.standing == Standing::Successor => {
-                self.standing = Standing::Regular;
+            LifecycleState::Ready if self.role == PoolRole::Successor => {
+                self.role = PoolRole::Regular;
                 vec![Action::TakeOver]
             }
             LifecycleState::Aside { .. } => self.aside_is_over(now),

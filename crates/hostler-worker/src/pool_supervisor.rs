@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::inspection::{self, InspectionOrder};
-use super::lifecycle::Standing;
+use super::lifecycle::PoolRole;
 use super::log::{WorkerEvent, WorkerLog};
 use super::recycling::{self, Reason, WorkerUse};
 use super::rollout::{
@@ -291,10 +291,10 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         let spec = WorkerSpec {
             task,
             index,
-            standing: match role {
-                WorkerRole::Regular => Standing::Regular,
-                WorkerRole::Successor(_) => Standing::Successor,
-                WorkerRole::Spare => Standing::Spare,
+            role: match role {
+                WorkerRole::Regular => PoolRole::Regular,
+                WorkerRole::Successor(_) => PoolRole::Successor,
+                WorkerRole::Spare => PoolRole::Spare,
             },
             release: self.plan.release(),
             starts: Arc::clone(&self.starts[index - 1]),
@@ -303,7 +303,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                 _ => before(&self.shared.board.borrow()),
             },
         };
-        if spec.standing == Standing::Spare {
+        if spec.role == PoolRole::Spare {
             self.log(index).event(WorkerEvent::SpareHired);
         }
         let (orders, received) = mpsc::unbounded_channel();
@@ -344,10 +344,10 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         let due: Vec<_> = {
             let members = self.shared.pool.snapshot().members;
             let board = self.shared.board.borrow();
-            let at_work = board.iter().filter(|place| match place.standing {
-                Standing::Regular => place.state == WorkerState::Ready,
-                Standing::Spare => matches!(place.state, WorkerState::Ready | WorkerState::Standby),
-                Standing::Successor | Standing::Retired => false,
+            let at_work = board.iter().filter(|place| match place.role {
+                PoolRole::Regular => place.state == WorkerState::Ready,
+                PoolRole::Spare => matches!(place.state, WorkerState::Ready | WorkerState::Standby),
+                PoolRole::Successor | PoolRole::Retired => false,
             });
             at_work
                 .filter_map(|place| {

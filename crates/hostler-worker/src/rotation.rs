@@ -63,7 +63,7 @@ pub(super) fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::{Drain, Standing};
+    use crate::lifecycle::{Drain, PoolRole};
     use tokio::time::Instant;
 
     const OUT: Rotation = Rotation::Out { length: None, force: false };
@@ -71,7 +71,7 @@ mod tests {
 
     fn board(states: &[WorkerState]) -> Vec<WorkerStatus> {
         let mut board: Vec<_> = (1..=states.len())
-            .map(|index| WorkerStatus::new(WorkerTaskId(index as u64), index, Standing::Regular, 0))
+            .map(|index| WorkerStatus::new(WorkerTaskId(index as u64), index, PoolRole::Regular, 0))
             .collect();
         board.iter_mut().zip(states).for_each(|(place, &state)| place.state = state);
         board

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::capacity::Capacity;
 use super::cpus::ShownPlace;
 use super::inspection::InspectionKind;
-use super::lifecycle::{Drain, LifecycleState, Standing, is_forgiven};
+use super::lifecycle::{Drain, LifecycleState, PoolRole, is_forgiven};
 use super::node_figures::NodeFigures;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
@@ -236,7 +236,7 @@ impl RolloutStatus {
 #[derive(Clone, Debug)]
 pub(super) struct WorkerStatus {
     pub task: WorkerTaskId,
-    pub standing: Standing,
+    pub role: PoolRole,
     /// It was started as a spare.
     pub spare: bool,
     /// How many restarts had been ordered when it was started.
@@ -276,11 +276,11 @@ pub(super) struct WorkerStatus {
 }
 
 impl WorkerStatus {
-    pub fn new(task: WorkerTaskId, index: usize, standing: Standing, release: u64) -> Self {
+    pub fn new(task: WorkerTaskId, index: usize, role: PoolRole, release: u64) -> Self {
         Self {
             task,
-            standing,
-            spare: standing == Standing::Spare,
+            role,
+            spare: role == PoolRole::Spare,
             release,
             ready_at: None,
             share: 1.0,
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn crashes_in_a_row_are_forgotten_after_ten_seconds_of_work() {
         let now = Instant::now();
-        let new = WorkerStatus::new(WorkerTaskId(1), 1, Standing::Regular, 0);
+        let new = WorkerStatus::new(WorkerTaskId(1), 1, PoolRole::Regular, 0);
         let status = WorkerStatus { crashes: 3, ready_at: Some(now), ..new };
         let crashes = |seconds| status.snapshot(now + Duration::from_secs(seconds)).crashes;
         assert_eq!([0, 9, 10, 9999].map(crashes), [3, 3, 0, 0]);

@@ -11,7 +11,7 @@ use super::budget::{Boots, Budget};
 use super::context::SupervisorContext;
 use super::failed_boot::{self, FailedBoot, NeverReady};
 use super::inspection::{InspectionEvent, InspectionKind, InspectionOrder};
-use super::lifecycle::Standing;
+use super::lifecycle::PoolRole;
 use super::pool_supervisor::{PoolSupervisor, SupervisorCommand};
 use super::rollout::{RestartError, Restarted};
 use super::rotation::{Rotation, RotationOrder};
@@ -274,7 +274,7 @@ fn is_any_ready(board: &[WorkerStatus]) -> bool {
 
 /// Without successors on probation and without workers that leave.
 fn regulars(board: &[WorkerStatus]) -> impl Iterator<Item = &WorkerStatus> {
-    board.iter().filter(|status| status.standing == Standing::Regular)
+    board.iter().filter(|status| status.role == PoolRole::Regular)
 }
 
 fn is_complete(board: &[WorkerStatus]) -> bool {

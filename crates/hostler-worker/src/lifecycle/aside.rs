@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::state::{AsideFor, Drain, Lifecycle, LifecycleState};
-use super::words::{Action, Standing};
+use super::words::{Action, PoolRole};
 
 /// How long a worker that comes back first finishes its requests. Then it gets new ones beside them: one may be an endless stream.
 const FINISHING: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ impl Lifecycle {
 
     fn can_be_drained(&self) -> bool {
         let is_there = matches!(self.state, LifecycleState::Ready | LifecycleState::Aside { .. });
-        is_there && self.standing == Standing::Regular
+        is_there && self.role == PoolRole::Regular
     }
 
     /// Since when and until when it is drained.

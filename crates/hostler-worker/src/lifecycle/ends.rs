@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::rest;
 use super::state::{Lifecycle, LifecycleState};
-use super::words::{Action, DeathReport, KillReason, Standing};
+use super::words::{Action, DeathReport, KillReason, PoolRole};
 
 /// How long to wait for the exit of a killed process. One that is stuck in the kernel must not hold up the rest.
 pub(super) const EXIT_LIMIT: Duration = Duration::from_secs(5);
@@ -54,10 +54,10 @@ impl Lifecycle {
         };
 
         let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
-        let is_the_last = match self.standing {
-            Standing::Regular | Standing::Spare => false,
-            Standing::Successor => waits || self.failed_boots > MOST_REBOOTS,
-            Standing::Retired => true,
+        let is_the_last = match self.role {
+            PoolRole::Regular | PoolRole::Spare => false,
+            PoolRole::Successor => waits || self.failed_boots > MOST_REBOOTS,
+            PoolRole::Retired => true,
         };
         if is_the_last {
             self.state = LifecycleState::Stopped;
@@ -91,11 +91,11 @@ impl Lifecycle {
     pub(super) fn kill(&mut self, why: KillReason, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == LifecycleState::Ready;
         self.orphaned = why == KillReason::Orphaned;
-        let comes_back = match self.standing {
-            Standing::Regular | Standing::Spare => true,
+        let comes_back = match self.role {
+            PoolRole::Regular | PoolRole::Spare => true,
             // A successor that was not ready in time has had enough time, and one that hung must not replace a worker.
-            Standing::Successor => self.orphaned,
-            Standing::Retired => false,
+            PoolRole::Successor => self.orphaned,
+            PoolRole::Retired => false,
         };
         let for_good = why == KillReason::Ordered || !comes_back;
         self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good };
@@ -122,7 +122,7 @@ impl Lifecycle {
 
     /// The worker leaves the pool and finishes its requests.
     pub(super) fn retire(&mut self, now: Instant) -> Vec<Action> {
-        self.standing = Standing::Retired;
+        self.role = PoolRole::Retired;
         match self.state {
             LifecycleState::Ready
             | LifecycleState::SteppingBack

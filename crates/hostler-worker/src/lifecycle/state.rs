@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::words::Standing;
+use super::words::PoolRole;
 use crate::settings::WorkerSettings;
 
 /// The state of a worker.
@@ -68,7 +68,7 @@ pub struct AsideFor {
 pub struct Lifecycle {
     pub(super) settings: Arc<WorkerSettings>,
     pub(super) state: LifecycleState,
-    pub(super) standing: Standing,
+    pub(super) role: PoolRole,
     /// When a boot gives its turn to the next worker.
     pub(super) turn_ends: Option<Instant>,
     pub(super) hears: bool,
@@ -89,11 +89,11 @@ pub struct Lifecycle {
 
 impl Lifecycle {
     /// A worker that has never run. Its first action is [`Action::AskTurn`].
-    pub fn new(settings: Arc<WorkerSettings>, standing: Standing, chance: fastrand::Rng) -> Self {
+    pub fn new(settings: Arc<WorkerSettings>, role: PoolRole, chance: fastrand::Rng) -> Self {
         Self {
             settings,
             state: LifecycleState::Queued,
-            standing,
+            role,
             turn_ends: None,
             hears: false,
             listening: false,
@@ -112,8 +112,8 @@ impl Lifecycle {
         self.state
     }
 
-    pub fn standing(&self) -> Standing {
-        self.standing
+    pub fn role(&self) -> PoolRole {
+        self.role
     }
 
     /// Sets new settings. A running deadline stays as it is.

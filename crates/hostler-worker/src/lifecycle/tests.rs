@@ -32,16 +32,16 @@ fn settings() -> WorkerSettings {
 }
 
 fn spawned(settings: WorkerSettings) -> Life {
-    born_as(Standing::Regular, settings)
+    born_as(PoolRole::Regular, settings)
 }
 
-fn born_as(standing: Standing, settings: WorkerSettings) -> Life {
-    let life = Lifecycle::new(settings.into(), standing, fastrand::Rng::with_seed(7));
+fn born_as(role: PoolRole, settings: WorkerSettings) -> Life {
+    let life = Lifecycle::new(settings.into(), role, fastrand::Rng::with_seed(7));
     Life { life: Some(life), now: Instant::now(), todo: vec![Action::AskTurn] }
 }
 
 fn successor() -> Life {
-    born_as(Standing::Successor, settings()).on(LifecycleEvent::Turn)
+    born_as(PoolRole::Successor, settings()).on(LifecycleEvent::Turn)
 }
 
 fn booting() -> Life {

@@ -112,7 +112,7 @@ pub(crate) enum KillReason {
 
 /// The role of a worker in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PoolRole {
     /// One of the wanted workers. It boots again after every death.
     Regular,
     /// It stands by and takes the place of a missing worker until that is back. It boots again after every death.

@@ -1,7 +1,7 @@
 //! A worker that died because a port was in use: which of its ports that is, and what the operator can do. Writes no log.
 
 use super::RunningProcess;
-use crate::lifecycle::Standing;
+use crate::lifecycle::PoolRole;
 use crate::spawn::Ways;
 
 /// The port that a worker could not have.
@@ -39,21 +39,21 @@ impl RunningProcess {
 impl PortInUse {
     /// Says which program has the port, and what the operator can do. In an upgrade, the workers of the Hostler before this one still
     /// run, and this one does not see them.
-    pub fn told(self, standing: Standing, others: bool) -> String {
+    pub fn told(self, role: PoolRole, others: bool) -> String {
         let Self { port, purpose } = self;
-        let holder = match standing {
-            Standing::Successor => ", probably by the worker that it replaces",
+        let holder = match role {
+            PoolRole::Successor => ", probably by the worker that it replaces",
             _ if others => ", probably by another worker of this app",
             _ => " by another process, perhaps an older worker of this app",
         };
-        let remedy = match (purpose, standing) {
+        let remedy = match (purpose, role) {
             (PortPurpose::Unknown { has_socket: true }, _) => format!(
                 ". If it is the app's port: let the app listen on the PORT of its environment, or set port = {port} of the pool (--port {port})"
             ),
             (PortPurpose::Unknown { has_socket: false }, _) => {
                 ". If it is the app's port: the app must listen on the PORT of its environment".to_owned()
             }
-            (PortPurpose::Second, Standing::Successor) => {
+            (PortPurpose::Second, PoolRole::Successor) => {
                 ". It is a second port of the app, and a new worker starts before the old one ends: let the app go on without this port".to_owned()
             }
             (PortPurpose::Second, _) if others => {
@@ -72,10 +72,10 @@ mod tests {
 
     #[test]
     fn only_an_app_with_another_server_is_said_to_have_a_second_port() {
-        let told = |purpose, standing, others| PortInUse { port: 9090, purpose }.told(standing, others);
-        for standing in [Standing::Regular, Standing::Successor] {
+        let told = |purpose, role, others| PortInUse { port: 9090, purpose }.told(role, others);
+        for role in [PoolRole::Regular, PoolRole::Successor] {
             for others in [true, false] {
-                let ignores = |has_socket| told(PortPurpose::Unknown { has_socket }, standing, others);
+                let ignores = |has_socket| told(PortPurpose::Unknown { has_socket }, role, others);
                 assert!(
                     ignores(true).ends_with(
                         "the PORT of its environment, or set port = 9090 of the pool (--port 9090)"
@@ -86,11 +86,11 @@ mod tests {
             }
         }
         assert!(
-            told(PortPurpose::Second, Standing::Successor, true)
+            told(PortPurpose::Second, PoolRole::Successor, true)
                 .contains("by the worker that it replaces. It is a second port")
         );
         assert_eq!(
-            told(PortPurpose::Second, Standing::Regular, false),
+            told(PortPurpose::Second, PoolRole::Regular, false),
             "the port 9090 is in use by another process, perhaps an older worker of this app"
         );
     }

@@ -2,7 +2,7 @@
 
 use super::machine::MachineLook;
 use super::policy::ScalingLook;
-use crate::lifecycle::Standing;
+use crate::lifecycle::PoolRole;
 use crate::settings::Slots;
 use crate::shared::PoolShared;
 use crate::snapshot::{WorkerState, WorkerStatus};
@@ -26,7 +26,7 @@ pub(super) fn take<E: Send + Sync + 'static>(
             _ => busy,
         }
     };
-    let regular = || board.iter().filter(|place| place.standing == Standing::Regular);
+    let regular = || board.iter().filter(|place| place.role == PoolRole::Regular);
     let ready = || regular().filter(|place| place.state == WorkerState::Ready);
     let last = regular().max_by_key(|place| place.index);
     let is_idle = |place| {

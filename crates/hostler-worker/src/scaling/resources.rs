@@ -192,12 +192,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::Standing;
+    use crate::lifecycle::PoolRole;
     use crate::rollout::WorkerTaskId;
 
     /// A pool with workers that boot, so that each takes [`UNKNOWN_WORKER`].
     fn board(workers: u64) -> (watch::Sender<Vec<WorkerStatus>>, watch::Receiver<Vec<WorkerStatus>>) {
-        let places = (1..=workers).map(|task| WorkerStatus::new(WorkerTaskId(task), 1, Standing::Regular, 0));
+        let places = (1..=workers).map(|task| WorkerStatus::new(WorkerTaskId(task), 1, PoolRole::Regular, 0));
         watch::channel(places.collect())
     }
 

@@ -13,7 +13,7 @@ use crate::compile_cache::{self, CacheChoice};
 use crate::failed_boot;
 use crate::health;
 use crate::inspector::Diagnosis;
-use crate::lifecycle::{Action, KillReason, LifecycleEvent, Standing};
+use crate::lifecycle::{Action, KillReason, LifecycleEvent, PoolRole};
 use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::news::WorkerNews;
@@ -190,7 +190,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let before = self.membership.take();
         self.enter(endpoint);
         before.into_iter().for_each(|membership| self.leaving.add(membership));
-        if !is_first && self.life.standing() == Standing::Spare {
+        if !is_first && self.life.role() == PoolRole::Spare {
             self.log.event(WorkerEvent::StepsIn { pid });
         }
         self.attend();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::state::WorkerTask;
 use crate::foreign_process::EXPOSED;
 use crate::inspection::PreloadReply;
-use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, Standing};
+use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, PoolRole};
 use crate::log::WorkerEvent;
 use crate::message::{FromWorker, ListenClaim};
 use crate::message_sender::MessageSender;
@@ -95,7 +95,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {
                     Some("before it was ready")
                 }
-                LifecycleState::Ready if self.life.standing() == Standing::Successor => {
+                LifecycleState::Ready if self.life.role() == PoolRole::Successor => {
                     Some("as soon as it was ready")
                 }
                 _ => None,

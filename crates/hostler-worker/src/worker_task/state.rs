@@ -11,7 +11,7 @@ use super::inspection::Inspection;
 use crate::boot_gate::BootTurn;
 use crate::cpus::CpuUser;
 use crate::leaving::Leaving;
-use crate::lifecycle::{Lifecycle, Standing};
+use crate::lifecycle::{Lifecycle, PoolRole};
 use crate::log::WorkerLog;
 use crate::news::{NewsReceiver, NewsSender};
 use crate::rollout::WorkerTaskId;
@@ -25,7 +25,7 @@ pub struct WorkerSpec {
     pub task: WorkerTaskId,
     /// The worker's number.
     pub index: usize,
-    pub standing: Standing,
+    pub role: PoolRole,
     /// How many restarts had been ordered when it was started.
     pub release: u64,
     /// How many times a worker of this number has been started, by any worker task.
@@ -80,13 +80,13 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let (news_sender, news_receiver) = NewsSender::pair(0);
         let mut settings = shared.settings.subscribe();
         let current = settings.borrow_and_update().clone();
-        let mut status = WorkerStatus::new(spec.task, spec.index, spec.standing, spec.release);
+        let mut status = WorkerStatus::new(spec.task, spec.index, spec.role, spec.release);
         status.recycled = spec.recycled;
         Self {
             settings,
             starts: spec.starts,
             log,
-            life: Lifecycle::new(current, spec.standing, fastrand::Rng::new()),
+            life: Lifecycle::new(current, spec.role, fastrand::Rng::new()),
             served: false,
             booted_with: None,
             known_good: None,

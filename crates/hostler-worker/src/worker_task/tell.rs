@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::state::WorkerTask;
-use crate::lifecycle::{LifecycleEvent, LifecycleState, Standing};
+use crate::lifecycle::{LifecycleEvent, LifecycleState, PoolRole};
 use crate::log::{NextLine, WorkerEvent};
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
@@ -41,7 +41,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let how = match self.port_in_use.take().filter(|_| pid.is_some()) {
             Some(in_use) => {
                 let others = self.shared.board.borrow().len() > 1;
-                format!("{how}: {}", in_use.told(self.status.standing, others))
+                format!("{how}: {}", in_use.told(self.status.role, others))
             }
             None => how,
         };
@@ -56,7 +56,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let state = self.life.state();
         let before = self.status.state;
         self.status.state = state.into();
-        self.status.standing = self.life.standing();
+        self.status.role = self.life.role();
         self.status.restarts_at = match state {
             LifecycleState::BackingOff { until } if !self.life.waits_for_change() => Some(until),
             _ => None,
@@ -119,7 +119,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     /// The last report. A worker that was not needed any more, or never finished its probation, is not shown any longer.
     pub(super) fn report_last(&mut self) {
-        if self.life.standing() != Standing::Regular {
+        if self.life.role() != PoolRole::Regular {
             self.shared.board.send_modify(|board| board.retain(|place| place.task != self.status.task));
         }
         self.report(WorkerReport::Ended { how: self.how_it_went() });

@@ -16,7 +16,7 @@ fn while_an_app_is_developed_a_failed_boot_waits_for_a_change() {
     let life = failed.life.as_ref().unwrap();
     assert!(life.waits_for_change() && life.deadline() > Some(failed.now + 1_000 * SECOND));
     // Its successor is not tried twice.
-    let successor = born_as(Standing::Successor, developed()).on(LifecycleEvent::Turn);
+    let successor = born_as(PoolRole::Successor, developed()).on(LifecycleEvent::Turn);
     let failed = successor.on(LifecycleEvent::Exited(DeathReport::default()));
     assert_eq!(failed.life.as_ref().unwrap().state(), LifecycleState::Stopped);
     // A worker that had requests boots again at once.

@@ -79,7 +79,7 @@ impl Hands {
                     assert!(self.turn, "yields a turn that it has not");
                     self.turn = false;
                 }
-                Action::TakeOver => assert!(self.member && life.standing() == Standing::Regular),
+                Action::TakeOver => assert!(self.member && life.role() == PoolRole::Regular),
                 Action::Terminate | Action::SayShutdown | Action::Kill(_) | Action::Diagnose => {
                     assert!(!self.member, "members are not signalled");
                 }
@@ -87,7 +87,7 @@ impl Hands {
                 Action::CheckHealth | Action::WarmUp => {}
             }
         }
-        if life.standing() != Standing::Spare {
+        if life.role() != PoolRole::Spare {
             assert!(
                 !matches!(life.state(), LifecycleState::Standby | LifecycleState::SteppingBack),
                 "only spares stand by"
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn any_sequence_of_events_gives_a_valid_lifecycle_that_ends(
         events in proptest::collection::vec((event(), 0..4_000_u64), 1..60),
-        standing in prop_oneof![Just(Standing::Regular), Just(Standing::Successor), Just(Standing::Spare)],
+        role in prop_oneof![Just(PoolRole::Regular), Just(PoolRole::Successor), Just(PoolRole::Spare)],
         checks_health in any::<bool>(),
         warms_up in any::<bool>(),
     ) {
@@ -118,7 +118,7 @@ proptest! {
         let health = checks_health.then(path);
         let warmup = warms_up.then(path).into_iter().collect();
         let settings = WorkerSettings { health, warmup, ..settings() };
-        let mut life = Lifecycle::new(settings.into(), standing, fastrand::Rng::with_seed(7));
+        let mut life = Lifecycle::new(settings.into(), role, fastrand::Rng::with_seed(7));
         let (mut now, mut hands) = (Instant::now(), Hands::default());
         let mut step = |life: Lifecycle, event: LifecycleEvent, now: Instant| {
             // Only a spawned process can fail, listen or end.

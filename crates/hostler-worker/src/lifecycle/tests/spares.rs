@@ -3,7 +3,7 @@
 use super::*;
 
 fn standing_by() -> Life {
-    born_as(Standing::Spare, settings())
+    born_as(PoolRole::Spare, settings())
         .on(LifecycleEvent::Turn)
         .on(LifecycleEvent::Listening)
         .does(&[])
@@ -50,7 +50,7 @@ fn a_spare_that_dies_comes_back_and_stands_by() {
 
 #[test]
 fn a_spare_that_is_not_ready_cannot_step_in() {
-    let booting = || born_as(Standing::Spare, settings()).on(LifecycleEvent::Turn);
+    let booting = || born_as(PoolRole::Spare, settings()).on(LifecycleEvent::Turn);
     booting()
         .on(LifecycleEvent::StepIn)
         .does(&[])

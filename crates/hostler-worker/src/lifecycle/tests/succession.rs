@@ -79,7 +79,7 @@ fn a_successor_takes_over_when_it_has_been_in_the_pool_for_a_moment() {
     let life = successor().on(LifecycleEvent::Listening).does(&[Action::Join]);
     let life = life.after(PROBATION / 2).on(LifecycleEvent::Tick).does(&[]);
     let life = life.at_deadline().does(&[Action::TakeOver]).is(LifecycleState::Ready);
-    assert_eq!((life.life().standing(), life.life().deadline()), (Standing::Regular, None));
+    assert_eq!((life.life().role(), life.life().deadline()), (PoolRole::Regular, None));
     life.dies().does(&[Action::Leave, Action::AskTurn]);
 }
 

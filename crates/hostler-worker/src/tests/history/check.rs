@@ -7,7 +7,7 @@ use super::rules::{Checked, ensure};
 use super::steps::Code;
 use super::worker::{Order, Worker};
 use super::world::World;
-use crate::lifecycle::{LifecycleState, Standing};
+use crate::lifecycle::{LifecycleState, PoolRole};
 
 impl World<'_> {
     /// The clients ask for their slots. Then the rules are checked that hold at every moment.
@@ -54,7 +54,7 @@ impl World<'_> {
                 worker.booted_with.as_ref().is_some_and(|deploy| deploy.code == Code::Works)
             };
             let mut all = self.workers.values().filter(|worker| worker.membership.is_some()).filter(works);
-            all.any(|one| one.status.index == number && one.life.standing() == Standing::Regular)
+            all.any(|one| one.status.index == number && one.life.role() == PoolRole::Regular)
         };
         if (1..=self.wanted).all(has_member) {
             self.floor = self.wanted;
@@ -65,7 +65,7 @@ impl World<'_> {
         // A successor that was dismissed may still be ending.
         let counts = |worker: &&Worker| {
             let retires = worker.orders.iter().any(|order| matches!(order, Order::Retire));
-            let is_dismissed = retires || worker.life.standing() == Standing::Retired;
+            let is_dismissed = retires || worker.life.role() == PoolRole::Retired;
             let is_dismissed = is_dismissed && !worker.past.was_regular;
             worker.running.is_some() && !worker.status.spare && !is_dismissed
         };

@@ -84,11 +84,11 @@ impl Simulation for WorkerHistories {
 fn state(world: &World<'_>) -> String {
     let mut text = String::new();
     for (task, worker) in &world.workers {
-        let (index, standing, state) = (worker.status.index, worker.life.standing(), worker.life.state());
+        let (index, role, state) = (worker.status.index, worker.life.role(), worker.life.state());
         let name = format!("{state:?}");
         let name = name.split([' ', '{']).next().unwrap_or_default();
         let code = worker.booted_with.as_ref().map(|deploy| deploy.number);
-        let _ = write!(text, "task {} web/{index} {standing:?} {name} code {code:?}; ", task.0);
+        let _ = write!(text, "task {} web/{index} {role:?} {name} code {code:?}; ", task.0);
     }
     let waiting = world.clients.iter().filter(|client| client.waits()).count();
     let running = world.clients.iter().filter(|client| client.process().is_some()).count();

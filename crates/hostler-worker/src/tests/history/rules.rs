@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::lifecycle::{
-    Action, DeathReport, KillReason, Lifecycle, LifecycleEvent, LifecycleState, Standing,
+    Action, DeathReport, KillReason, Lifecycle, LifecycleEvent, LifecycleState, PoolRole,
 };
 
 pub type Checked = Result<(), String>;
@@ -76,8 +76,8 @@ fn is_ended(state: LifecycleState) -> bool {
 }
 
 impl Past {
-    pub fn of(standing: Standing) -> Self {
-        Self { was_regular: standing == Standing::Regular, ..Self::default() }
+    pub fn of(role: PoolRole) -> Self {
+        Self { was_regular: role == PoolRole::Regular, ..Self::default() }
     }
 
     /// How its process has ended, or that it could not be started. The event follows.
@@ -150,10 +150,10 @@ impl Past {
                 format!("it boots at once after {failed} failed boots, and should rest for {least:?}")
             }),
             _ => {
-                let may_end = match life.standing() {
-                    Standing::Regular | Standing::Spare => false,
-                    Standing::Successor => failed > 1,
-                    Standing::Retired => true,
+                let may_end = match life.role() {
+                    PoolRole::Regular | PoolRole::Spare => false,
+                    PoolRole::Successor => failed > 1,
+                    PoolRole::Retired => true,
                 };
                 ensure(may_end, || format!("it ends for good after {failed} failed boots"))
             }

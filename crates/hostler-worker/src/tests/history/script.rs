@@ -9,7 +9,7 @@ use super::rules::{Checked, Coverage, ensure};
 use super::steps::{Code, Pick, Step, limits};
 use super::worker::{Order, Worker};
 use super::world::{Deploy, World};
-use crate::lifecycle::{LifecycleState, Standing};
+use crate::lifecycle::{LifecycleState, PoolRole};
 use crate::recycling::Reason;
 use crate::rollout::{RolloutEvent, WorkerTaskId};
 use crate::rotation::{self, Rotation};
@@ -129,10 +129,10 @@ impl World<'_> {
     fn recycle(&mut self, pick: Pick) {
         let is_due = |worker: &Worker| {
             let state = worker.life.state();
-            match worker.life.standing() {
-                Standing::Regular => state == LifecycleState::Ready,
-                Standing::Spare => matches!(state, LifecycleState::Ready | LifecycleState::Standby),
-                Standing::Successor | Standing::Retired => false,
+            match worker.life.role() {
+                PoolRole::Regular => state == LifecycleState::Ready,
+                PoolRole::Spare => matches!(state, LifecycleState::Ready | LifecycleState::Standby),
+                PoolRole::Successor | PoolRole::Retired => false,
             }
         };
         let due = self.workers.iter().filter(|(_, worker)| is_due(worker)).map(|(task, _)| *task);
@@ -208,7 +208,7 @@ impl World<'_> {
         let works = self.deploy.code == Code::Works;
         for number in 1..=self.wanted {
             let place = |worker: &&Worker| {
-                worker.status.index == number && worker.life.standing() == Standing::Regular
+                worker.status.index == number && worker.life.role() == PoolRole::Regular
             };
             let mut place = self.workers.values().filter(place);
             let (Some(worker), None) = (place.next(), place.next()) else {

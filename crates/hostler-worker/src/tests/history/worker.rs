@@ -58,9 +58,9 @@ pub struct Worker {
 
 impl Worker {
     pub fn new(status: WorkerStatus, settings: Arc<WorkerSettings>, chance: fastrand::Rng) -> Self {
-        let standing = status.standing;
+        let role = status.role;
         Self {
-            life: Lifecycle::new(settings, standing, chance),
+            life: Lifecycle::new(settings, role, chance),
             orders: VecDeque::new(),
             news: VecDeque::new(),
             turn: None,
@@ -72,7 +72,7 @@ impl Worker {
             known_good: None,
             served: false,
             told_deaths: 0,
-            past: Past::of(standing),
+            past: Past::of(role),
             status,
         }
     }
@@ -267,7 +267,7 @@ impl World<'_> {
         let before = worker.status.state;
         let state = WorkerState::from(worker.life.state());
         worker.status.state = state;
-        worker.status.standing = worker.life.standing();
+        worker.status.role = worker.life.role();
         worker.status.drain = worker.life.drain();
         worker.status.failed_boots = worker.life.failed_boots();
         let is_ready = matches!(state, WorkerState::Ready | WorkerState::Standby);

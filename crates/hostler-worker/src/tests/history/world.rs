@@ -16,7 +16,7 @@ use super::steps::{Code, History};
 use super::worker::{Order, Worker};
 use crate::boot_gate::Turns;
 use crate::budget::Budget;
-use crate::lifecycle::{LifecycleEvent, SETTLED_AFTER, Standing};
+use crate::lifecycle::{LifecycleEvent, PoolRole, SETTLED_AFTER};
 use crate::rollout::{Plan, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
 use crate::settings::WorkerSettings;
 use crate::snapshot::WorkerStatus;
@@ -218,12 +218,12 @@ impl<'a> World<'a> {
     }
 
     fn start_worker(&mut self, task: WorkerTaskId, index: usize, role: &WorkerRole) {
-        let standing = match role {
-            WorkerRole::Regular => Standing::Regular,
-            WorkerRole::Successor(_) => Standing::Successor,
-            WorkerRole::Spare => Standing::Spare,
+        let role = match role {
+            WorkerRole::Regular => PoolRole::Regular,
+            WorkerRole::Successor(_) => PoolRole::Successor,
+            WorkerRole::Spare => PoolRole::Spare,
         };
-        let status = WorkerStatus::new(task, index, standing, self.plan.release());
+        let status = WorkerStatus::new(task, index, role, self.plan.release());
         let chance = fastrand::Rng::with_seed(self.dice.u64(..));
         let mut worker = Worker::new(status, self.deploy.settings.clone(), chance);
         self.ask_turn(&mut worker);
