@@ -86,13 +86,15 @@ async fn streams_of_http_2_are_refused_and_their_connection_stays() {
 async fn a_request_after_the_time_of_retry_after_passes() {
     let app = upstream().start().await;
     let site = in_front_of(&app, &limited("requests = 1, per = '1s'")).await;
-    site.get("/").await.assert_ok("ok");
-    let began = Instant::now();
-    let refused = site.get("/").await;
-    if refused.status == 429 {
-        refused.assert_field("retry-after", "1");
-        eventually("a second to be over", async || (began.elapsed().as_millis() > 1000).then_some(())).await;
-    }
+    // On a busy machine a second may pass between two requests.
+    let (refused, asked) = eventually("a refusal", async || {
+        let asked = Instant::now();
+        let answer = site.get("/").await;
+        (answer.status == 429).then_some((answer, asked))
+    })
+    .await;
+    refused.assert_field("retry-after", "1");
+    eventually("a second to be over", async || (asked.elapsed().as_millis() > 1000).then_some(())).await;
     site.get("/").await.assert_ok("ok");
 }
 
@@ -115,22 +117,20 @@ async fn keys_have_their_own_buckets_and_the_trusted_address_counts() {
     let limit = limited("requests = 1, per = '1h', key = ['header:x-api-key', 'client']");
     let site = in_front_of(&app, &format!("server.trusted_proxies = ['127.0.0.1']\n{limit}")).await;
     for fields in [
-        "X-Api-Key: one\r\n",
-        "X-Api-Key: two\r\n",
+        "X-Api-Key: secret-1\r\n",
+        "X-Api-Key: secret-2\r\n",
         "X-Forwarded-For: 192.0.2.1\r\n",
         "X-Forwarded-For: 192.0.2.2\r\n",
     ] {
         get_with(&site, fields).await.assert_ok("ok");
         get_with(&site, fields).await.assert_refused(429, "rate_limited");
     }
-    get_with(&site, "X-Api-Key: one\r\nX-Forwarded-For: 192.0.2.3\r\n")
+    get_with(&site, "X-Api-Key: secret-1\r\nX-Forwarded-For: 192.0.2.3\r\n")
         .await
         .assert_refused(429, "rate_limited");
     let details: Vec<_> = site.exchanges(9).await.iter().map(|line| line["detail"].to_string()).collect();
-    assert!(
-        !details.concat().contains("one") || details.concat().contains("header x-api-key #"),
-        "{details:?}"
-    );
+    let details = details.concat();
+    assert!(details.contains("header x-api-key #") && !details.contains("secret-"), "{details}");
 }
 
 #[tokio::test]
