@@ -29,16 +29,17 @@ test('CPU time of a busy process grows by its use, counted in both ways', () => 
   assert.ok(residentBytes(process.pid) > 10e6);
 });
 
-test('a page that two processes share counts once, and a file counts until no process holds it', async () => {
+test('a page that two processes share counts once, and a file counts until no process holds it', async (t) => {
   const session = createSession();
+  t.after(() => session.close());
   const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
   while (family(started.pid).length < 2) await new Promise(setImmediate);
   const pids = family(started.pid);
   const apart = pids.map(residentBytes).reduce((sum, one) => sum + one, 0);
   assert.ok(proportionalBytes(pids) > 0 && proportionalBytes(pids) < apart, `${proportionalBytes(pids)} of ${apart}`);
-  await session.close();
 
   const folder = mkdtempSync(join(tmpdir(), 'hostler-bench-'));
+  t.after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'a'));
   for (const name of ['kept', 'a/held']) writeFileSync(join(folder, name), 'x'.repeat(100_000));
   const held = openSync(join(folder, 'a/held'), 'r');
@@ -48,7 +49,6 @@ test('a page that two processes share counts once, and a file counts until no pr
   assert.equal(filesBytes(folder, [process.pid]), both);
   closeSync(held);
   assert.equal(filesBytes(folder, [process.pid]), both / 2);
-  rmSync(folder, { recursive: true });
 });
 
 test('the most likely pages get the share of their weights', () => {
@@ -186,8 +186,9 @@ test('progress says how long the rest will take', () => {
   assert.equal(duration(7500), '2 h 5 min');
 });
 
-test('a session ends its processes and their children, and removes its folder', async () => {
+test('a session ends its processes and their children, and removes its folder', async (t) => {
   const session = createSession();
+  t.after(() => session.close());
   const started = session.start('sh', ['-c', 'sleep 600 & echo up; wait']);
   while (family(started.pid).length < 2) await new Promise(setImmediate);
   const [parent, child] = family(started.pid);
@@ -200,11 +201,11 @@ test('a session ends its processes and their children, and removes its folder', 
   assert.ok(!alive(parent) && !alive(child));
 });
 
-test('a program that fails is reported with its last output', async () => {
+test('a program that fails is reported with its last output', async (t) => {
   const session = createSession();
+  t.after(() => session.close());
   await assert.rejects(session.run('sh', ['-c', 'echo went wrong >&2; exit 3']), /sh ended with 3\nwent wrong/);
   await assert.rejects(session.run('no-such-program', []), /no-such-program: No such file/);
-  await session.close();
 });
 
 /** A zombie has ended, even if its parent has not reaped it yet. */

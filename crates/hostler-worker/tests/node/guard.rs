@@ -108,6 +108,14 @@ async fn what_is_left_after_the_guard_is_killed_as_well_is_removed_by_the_next_s
     next.dies_with_all_its_workers().await;
 }
 
+/// Its guard ends the workers of a test that has failed.
+impl Drop for Hostler {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// The process of the current worker, if it is not the first one.
 fn successor(hostler: &Hostler) -> Option<u32> {
     let first = hostler.workers[0];

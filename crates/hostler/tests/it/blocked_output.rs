@@ -179,11 +179,12 @@ async fn a_wrong_configuration_is_refused_although_standard_error_is_full() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hostler.toml"), "server.threads = 'many'\n").unwrap();
     let (_err, their_err) = full_pipe();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_hostler"))
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_hostler"))
         .arg("start")
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stderr(their_err)
+        .kill_on_drop(true)
         .spawn()
         .unwrap();
     let status = eventually("its end", async || child.try_wait().unwrap()).await;

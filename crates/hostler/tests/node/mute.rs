@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use hostler_testkit::{client, eventually, held_port, try_client, within};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
 
 /// Each request prints a megabyte to each stream. Node waits until a pipe has taken all of it.
 const APP: &str = "
@@ -32,6 +33,7 @@ async fn workers_do_not_wait_for_a_log_reader_and_dropped_lines_are_counted_and_
         .env("NODE_OPTIONS", "")
         .stdin(Stdio::null())
         .stdout(write)
+        .kill_on_drop(true)
         .spawn()
         .unwrap();
     eventually("it to listen", async || try_client(listen.address()).await.map(drop)).await;
@@ -55,7 +57,7 @@ async fn workers_do_not_wait_for_a_log_reader_and_dropped_lines_are_counted_and_
         text
     });
     eventually("all to be written", async || (log().await["waiting_bytes"] == 0).then_some(())).await;
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    kill_process(Pid::from_raw(child.id().unwrap() as i32).unwrap(), Signal::TERM).unwrap();
     let status = eventually("its end", async || child.try_wait().unwrap()).await;
     assert!(status.success(), "{status}");
     let text = within("the end of the log", reading).await.unwrap();
