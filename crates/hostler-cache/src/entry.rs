@@ -47,19 +47,19 @@ pub struct FetchMark {
     pub tick: Tick,
     /// How far that Hostler had read the shared purge log. `None`: not at all, so other Hostlers must not use the
     /// response.
-    pub under: Option<Under>,
+    pub under: Option<LogPosition>,
 }
 
 impl FetchMark {
     /// The mark for a response that is requested now.
-    pub fn now(under: Option<Under>) -> Self {
+    pub fn now(under: Option<LogPosition>) -> Self {
         Self { at: Moment::now(), tick: Tick::now(), under }
     }
 }
 
 /// A position in the purge log of one memcached server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Under {
+pub struct LogPosition {
     /// Which log. A log that was lost starts again with a new epoch.
     pub epoch: NonZeroU64,
     /// The number of the latest record.

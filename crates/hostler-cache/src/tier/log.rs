@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::coarse;
 use super::page::{Page, PageDraft, PageVersion, STALE, Written};
 use super::purges::{PurgeTold, Purges, random};
-use crate::{Purge, Under};
+use crate::{LogPosition, Purge};
 
 /// How many purges are kept one by one. More become one purge of everything. A site that purges the same few things all
 /// day never gets there, because only the latest of equal purges is kept.
@@ -181,12 +181,12 @@ impl PurgeLog {
     }
 
     /// The last number known of the server's page. `None` before it was read.
-    pub fn under(&self, index: usize) -> Option<Under> {
+    pub fn under(&self, index: usize) -> Option<LogPosition> {
         self.pages[index].under()
     }
 
     /// Whether a record voids this entry, which its author did not know when it sent the request.
-    pub fn voids<H>(&self, index: usize, key: &[u8], entry: &crate::Entry<H>, under: Under) -> bool {
+    pub fn voids<H>(&self, index: usize, key: &[u8], entry: &crate::Entry<H>, under: LogPosition) -> bool {
         let page = &self.pages[index];
         let is_later = |id: &u64, told: &PurgeTold| match page.number(*id) {
             Some(number) => number > under.number,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::item::LONGEST_SECONDS;
 use super::purges::{Purges, random};
-use crate::{Purge, Under};
+use crate::{LogPosition, Purge};
 
 /// The most changes by unsafe methods on a page, and the most bytes of them: all Hostlers read the page again and again.
 const MOST_CHANGES: usize = 512;
@@ -124,11 +124,11 @@ impl Page {
         self.current.purges.get(&purge).map(|said| said.number)
     }
 
-    pub fn under(&self) -> Option<Under> {
-        Some(Under { epoch: NonZeroU64::new(self.current.epoch)?, number: self.current.last })
+    pub fn under(&self) -> Option<LogPosition> {
+        Some(LogPosition { epoch: NonZeroU64::new(self.current.epoch)?, number: self.current.last })
     }
 
-    pub fn voids(&self, key: &[u8], under: Under) -> bool {
+    pub fn voids(&self, key: &[u8], under: LogPosition) -> bool {
         let is_it = |changed: &str| changed.as_bytes() == key;
         let mut later = self.current.changes.iter().rev().take_while(|(number, _)| *number > under.number);
         under.epoch.get() != self.current.epoch

@@ -27,7 +27,7 @@ const OTHER_JSON: &[(&str, &str)] = &[
     ("RouteTimes", "an event of the live page, which is its only reader"),
     ("LiveStatus", "an event of the live page, which is its only reader"),
     ("FetchMark", "an item in memcached"),
-    ("Under", "an item in memcached"),
+    ("LogPosition", "an item in memcached"),
     ("Freshness", "an item in memcached"),
     ("Vary", "an item in memcached"),
     ("Selecting", "an item in memcached"),

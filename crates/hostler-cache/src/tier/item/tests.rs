@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::*;
-use crate::{Moment, Selecting, Tick, Under};
+use crate::{LogPosition, Moment, Selecting, Tick};
 
 const KEY: &[u8] = b"example.org/products?page=2";
 
@@ -45,7 +45,7 @@ fn entry(at: u64, body: usize) -> Arc<Entry<String>> {
         asked: FetchMark {
             at: Moment(at),
             tick: Tick::default(),
-            under: Some(Under { epoch: NonZeroU64::MIN, number: at }),
+            under: Some(LogPosition { epoch: NonZeroU64::MIN, number: at }),
         },
         tags: ["a".into(), "ü".into()].into(),
         forms: Box::default(),

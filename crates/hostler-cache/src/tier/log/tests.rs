@@ -260,7 +260,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Answer {
     at: usize,
     name: u8,
-    under: Under,
+    under: LogPosition,
     is_old: bool,
     by: usize,
 }
