@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use hostler_lookup::geo::{Atlas, verify};
+use hostler_lookup::geo::{GeoDatabases, verify};
 use hostler_lookup::postal::{Country, Point, PostalFile, PostalTable};
 
 /// Both families, both ends, and what the databases of the corpus know.
@@ -27,10 +27,10 @@ pub fn mmdb(bytes: &[u8]) {
     let file = File::with(bytes, "mmdb");
     let paths = [file.0.clone()];
     let is_sound = verify(&paths).is_ok();
-    let Ok(atlas) = Atlas::open(&paths) else { return };
+    let Ok(databases) = GeoDatabases::open(&paths) else { return };
     for ip in ADDRESSES {
         let ip: IpAddr = ip.parse().expect("it is written above");
-        let Ok(found) = atlas.find(ip) else {
+        let Ok(found) = databases.find(ip) else {
             assert!(!is_sound, "what was verified answers: {ip}");
             continue;
         };

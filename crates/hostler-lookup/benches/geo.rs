@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, verify};
+use hostler_lookup::geo::{ByRecord, DatabaseError, GeoDatabases, verify};
 
 const TIMES: u32 = 400_000;
 
@@ -26,7 +26,7 @@ fn main() {
         return;
     }
     let started = Instant::now();
-    let atlas = Atlas::open(&paths).unwrap();
+    let databases = GeoDatabases::open(&paths).unwrap();
     println!("opened            {:>9.1?}", started.elapsed());
     let started = Instant::now();
     verify(&paths).unwrap();
@@ -39,14 +39,14 @@ fn main() {
         println!("{who}");
         let kept = ByRecord::new(1 << 15);
         ask("  found", addresses, |ip| {
-            black_box(atlas.find(ip).unwrap());
+            black_box(databases.find(ip).unwrap());
         });
         ask("  found and read", addresses, |ip| {
-            let found = atlas.find(ip).unwrap().unwrap();
+            let found = databases.find(ip).unwrap().unwrap();
             black_box(found.place().unwrap().city(&["en"]));
         });
         ask("  found and kept", addresses, |ip| {
-            let found = atlas.find(ip).unwrap().unwrap();
+            let found = databases.find(ip).unwrap().unwrap();
             let Some(record) = found.record() else { return };
             let city = kept.get(record, || found.place().map(|place| place.city(&["en"]).map(str::to_owned)));
             drop(black_box::<Result<_, DatabaseError>>(city));

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use hostler_lookup::geo::{Atlas, GeoPlace, OpenError, Schema, verify};
+use hostler_lookup::geo::{GeoDatabases, GeoPlace, OpenError, Schema, verify};
 use mmdb_writer::{IpVersion, Value, Writer};
 
 /// The parts of a place that the tests compare.
@@ -31,8 +31,8 @@ impl Seen {
     }
 }
 
-fn seen(atlas: &Atlas, ip: &str) -> Seen {
-    let found = atlas.find(ip.parse().unwrap()).unwrap().unwrap();
+fn seen(databases: &GeoDatabases, ip: &str) -> Seen {
+    let found = databases.find(ip.parse().unwrap()).unwrap().unwrap();
     Seen::of(&found.place().unwrap())
 }
 
@@ -83,16 +83,16 @@ fn two_files_of_the_flat_schema_are_asked_by_family() {
     let v4 = database(folder.path(), "v4.mmdb", IpVersion::V4, &[v4]);
     let v6 = database(folder.path(), "v6.mmdb", IpVersion::V6, &[v6]);
     // In any order.
-    let atlas = Atlas::open(&[v6, v4.clone()]).unwrap();
-    let london = seen(&atlas, "81.2.69.160");
+    let databases = GeoDatabases::open(&[v6, v4.clone()]).unwrap();
+    let london = seen(&databases, "81.2.69.160");
     assert_eq!((london.city.as_deref(), london.district.as_deref()), (Some("London"), Some("Shadwell")));
     assert_eq!((london.region.as_deref(), london.country.as_deref()), (Some("England"), Some("GB")));
-    assert_eq!(seen(&atlas, "2a02:100::1").city.as_deref(), Some("Berlin"));
-    assert!(atlas.about().all(|about| about.schema == Schema::Flat));
-    let nothing = atlas.find("9.9.9.9".parse().unwrap()).unwrap().unwrap();
+    assert_eq!(seen(&databases, "2a02:100::1").city.as_deref(), Some("Berlin"));
+    assert!(databases.about().all(|about| about.schema == Schema::Flat));
+    let nothing = databases.find("9.9.9.9".parse().unwrap()).unwrap().unwrap();
     assert_eq!((nothing.record(), nothing.place().unwrap()), (None, GeoPlace::default()));
 
-    let only = Atlas::open(&[v4]).unwrap();
+    let only = GeoDatabases::open(&[v4]).unwrap();
     assert!(only.find("2a02:100::1".parse().unwrap()).unwrap().is_none(), "no database is asked");
 }
 
@@ -109,15 +109,15 @@ fn one_file_of_the_nested_schema_knows_both_families_and_languages() {
             ("2a02:100::/32", nested(&[], "FR", (0.0, 0.0))),
         ],
     );
-    let atlas = Atlas::open(&[path]).unwrap();
-    let found = atlas.find("2.125.160.216".parse().unwrap()).unwrap().unwrap();
+    let databases = GeoDatabases::open(&[path]).unwrap();
+    let found = databases.find("2.125.160.216".parse().unwrap()).unwrap().unwrap();
     let place = found.place().unwrap();
     assert_eq!((place.city(&["de"]), place.city(&["ja"])), (Some("M\u{fc}nchen"), Some("Munich")));
     assert_eq!((place.european_union, place.coordinates), (Some(true), Some((48.1, 11.5))));
     assert_eq!(found.network(), Some(("2.125.160.0".parse().unwrap(), 24)));
-    let other = atlas.find("2.125.160.9".parse().unwrap()).unwrap().unwrap();
+    let other = databases.find("2.125.160.9".parse().unwrap()).unwrap().unwrap();
     assert_eq!(found.record(), other.record(), "one record for all of a network");
-    assert_eq!(seen(&atlas, "2a02:100::1").city, None);
+    assert_eq!(seen(&databases, "2a02:100::1").city, None);
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn an_unusable_database_is_named() {
         (database(folder.path(), "asn.mmdb", IpVersion::V4, &[("8.8.8.0/24", networks)]), "it has no places"),
     ];
     for (path, why) in cases {
-        let error = Atlas::open(std::slice::from_ref(&path)).err().unwrap();
+        let error = GeoDatabases::open(std::slice::from_ref(&path)).err().unwrap();
         assert_eq!(error.path(), &path);
         assert!(error.to_string().contains(why), "{error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
     }
     let again = write("again.mmdb", &bytes);
-    let twice = Atlas::open(&[good.clone(), again]).err().unwrap();
+    let twice = GeoDatabases::open(&[good.clone(), again]).err().unwrap();
     assert!(matches!(twice, OpenError::Twice { family: 4, .. }), "{twice}");
     assert!(verify(&[good]).is_ok());
 }
@@ -174,9 +174,9 @@ fn a_full_check_finds_a_damaged_record() {
     let error = verify(std::slice::from_ref(&path)).unwrap_err();
     assert!(error.to_string().contains("towns.mmdb: "), "{error}");
     // The open database reports that this record is damaged, and finds the others.
-    let atlas = Atlas::open(&[path]).unwrap();
-    assert!(atlas.find("8.8.199.1".parse().unwrap()).unwrap().unwrap().place().is_err());
-    assert_eq!(seen(&atlas, "8.8.0.1").city.as_deref(), Some("Town 0"));
+    let databases = GeoDatabases::open(&[path]).unwrap();
+    assert!(databases.find("8.8.199.1".parse().unwrap()).unwrap().unwrap().place().is_err());
+    assert_eq!(seen(&databases, "8.8.0.1").city.as_deref(), Some("Town 0"));
 }
 
 /// MaxMind's test set, which `scripts/tools.mjs` downloads. `None` if it is missing; the test then prints that it is
@@ -213,7 +213,7 @@ fn maxminds_city_database_agrees_with_its_source() {
     let Some(folder) = test_set() else { return };
     let path = folder.join("test-data/GeoLite2-City-Test.mmdb");
     assert_eq!(verify(std::slice::from_ref(&path)).unwrap().warnings, [""; 0]);
-    let atlas = Atlas::open(&[path]).unwrap();
+    let databases = GeoDatabases::open(&[path]).unwrap();
     for (ip, city) in [
         ("81.2.69.142", Some("London")),
         ("81.2.69.160", Some("London")),
@@ -228,9 +228,9 @@ fn maxminds_city_database_agrees_with_its_source() {
         ("1.1.1.1", None),
         ("2002:5102:45a0::1", Some("London")),
     ] {
-        assert_eq!(seen(&atlas, ip).city.as_deref(), city, "{ip}");
+        assert_eq!(seen(&databases, ip).city.as_deref(), city, "{ip}");
     }
-    let found = atlas.find("2.125.160.216".parse().unwrap()).unwrap().unwrap();
+    let found = databases.find("2.125.160.216".parse().unwrap()).unwrap().unwrap();
     let place = found.place().unwrap();
     assert_eq!((place.postal, place.region_code, place.country_code), (Some("OX1"), Some("ENG"), Some("GB")));
     assert_eq!((place.accuracy_km, place.timezone), (Some(100), Some("Europe/London")));
@@ -248,14 +248,14 @@ fn broken_databases_of_maxminds_test_set_are_refused_or_give_no_place() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // Neither may panic or run without end.
         let verified = verify(std::slice::from_ref(&path));
-        match Atlas::open(std::slice::from_ref(&path)) {
+        match GeoDatabases::open(std::slice::from_ref(&path)) {
             Err(error) => refused.push(format!("{name}: {error}")),
-            Ok(atlas) => {
+            Ok(databases) => {
                 let whole = (0..=255_u8).flat_map(|high| {
                     let v4 = IpAddr::from([high, 1, 1, 1]);
                     [v4, IpAddr::from([u16::from(high) << 8, 0, 0, 0, 0, 0, 0, 1])]
                 });
-                let broken = whole.filter(|ip| match atlas.find(*ip) {
+                let broken = whole.filter(|ip| match databases.find(*ip) {
                     Ok(Some(found)) => found.place().is_err(),
                     Ok(None) => false,
                     Err(_) => true,

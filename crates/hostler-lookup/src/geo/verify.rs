@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use filebuffer::FileBuffer;
 use maxminddb::{Reader, WithinOptions};
 
-use super::atlas::OpenError;
 use super::database::{DatabaseError, map};
+use super::databases::OpenError;
 use super::record::Record;
 
 /// Remarks about files that can be used.

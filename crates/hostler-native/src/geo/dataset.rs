@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use hostler_address::{AddressKind, plain};
-use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, OpenError};
+use hostler_lookup::geo::{ByRecord, DatabaseError, GeoDatabases, OpenError};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub(super) const UNKNOWN: &[u8] = b"{\"city\":\"Unknown\"}\n";
 
 /// Databases, and by record the cached bodies of `/get_city` and the fields for members.
 pub(super) struct GeoDataset {
-    pub atlas: Atlas,
+    pub databases: GeoDatabases,
     pub since: Timestamp,
     cities: ByRecord<Bytes>,
     headers: Headers,
@@ -33,7 +33,7 @@ pub(super) struct GeoDataset {
 impl GeoDataset {
     pub fn open(databases: &[PathBuf], decimals: u8) -> Result<Self, OpenError> {
         Ok(Self {
-            atlas: Atlas::open(databases)?,
+            databases: GeoDatabases::open(databases)?,
             since: Timestamp::now(),
             cities: ByRecord::new(CITIES),
             headers: Headers::new(HEADERS, decimals),
@@ -43,8 +43,9 @@ impl GeoDataset {
     /// Errors if a file has no cities any more, for example because a database of countries has replaced it.
     pub fn may_replace(&self, older: &Self, without_cities: &[PathBuf]) -> Result<(), OpenError> {
         let has_had =
-            |path: &PathBuf| older.atlas.about().any(|about| about.path == *path && about.has_cities);
-        match self.atlas.about().find(|about| without_cities.contains(&about.path) && has_had(&about.path)) {
+            |path: &PathBuf| older.databases.about().any(|about| about.path == *path && about.has_cities);
+        let has_lost = |path: &PathBuf| without_cities.contains(path) && has_had(path);
+        match self.databases.about().find(|about| has_lost(&about.path)) {
             Some(about) => Err(OpenError::DatabaseError {
                 path: about.path.clone(),
                 why: DatabaseError::NoCities(about.database_type.clone()),
@@ -59,7 +60,7 @@ impl GeoDataset {
         if !AddressKind::of(ip).has_place() {
             return Ok(None);
         }
-        let Some(found) = self.atlas.find(plain(ip))? else { return Ok(None) };
+        let Some(found) = self.databases.find(plain(ip))? else { return Ok(None) };
         let Some(record) = found.record() else { return Ok(None) };
         let body = self.cities.get(record, || {
             let place = found.place()?;
@@ -73,7 +74,7 @@ impl GeoDataset {
 
     /// The fields for members about an address. `None` if nothing is known.
     pub fn headers(&self, ip: IpAddr) -> Result<Option<GeoLines>, DatabaseError> {
-        self.headers.of(&self.atlas, ip)
+        self.headers.of(&self.databases, ip)
     }
 
     /// All facts about an address.
@@ -85,7 +86,7 @@ impl GeoDataset {
     ) -> Result<GeoFacts<'_>, DatabaseError> {
         let mut facts = GeoFacts::unknown(ip, source, decimals);
         if facts.kind.has_place()
-            && let Some(found) = self.atlas.find(plain(ip))?
+            && let Some(found) = self.databases.find(plain(ip))?
         {
             facts.network = found.network();
             facts.place = found.place()?;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hostler_address::{AddressKind, plain};
-use hostler_lookup::geo::{Atlas, ByRecord, DatabaseError, GeoPlace};
+use hostler_lookup::geo::{ByRecord, DatabaseError, GeoDatabases, GeoPlace};
 use hostler_wire::Fields;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -28,12 +28,12 @@ impl Headers {
     }
 
     /// The fields for an address. `None` for an address without a place.
-    pub fn of(&self, atlas: &Atlas, ip: IpAddr) -> Result<Option<GeoLines>, DatabaseError> {
+    pub fn of(&self, databases: &GeoDatabases, ip: IpAddr) -> Result<Option<GeoLines>, DatabaseError> {
         let ip = plain(ip);
         if !AddressKind::of(ip).has_place() {
             return Ok(None);
         }
-        let Some(found) = atlas.find(ip)? else { return Ok(None) };
+        let Some(found) = databases.find(ip)? else { return Ok(None) };
         let Some(record) = found.record() else { return Ok(None) };
         self.made.get(record, || found.place().map(|place| lines(&place, self.decimals))).map(Some)
     }

@@ -23,7 +23,7 @@ const THANKS: [(&str, &str); 3] = [
 
 /// The body of the response.
 pub(super) fn body(dataset: &GeoDataset, attribution: Option<&str>, reloads: u64) -> Value {
-    let databases: Vec<_> = dataset.atlas.about().map(database).collect();
+    let databases: Vec<_> = dataset.databases.about().map(database).collect();
     let attribution = attribution.map(str::to_owned).or_else(|| thanks(dataset));
     json!({
         "databases": databases,
@@ -40,7 +40,7 @@ pub(super) fn describe(dataset: &GeoDataset) -> Vec<String> {
             built(about).map_or(String::new(), |built| format!(", built {}", built.strftime("%Y-%m-%d")));
         format!("{} ({}{built})", file_name(&about.path), about.database_type)
     };
-    dataset.atlas.about().map(describe).collect()
+    dataset.databases.about().map(describe).collect()
 }
 
 fn built(about: &About) -> Option<Timestamp> {
@@ -72,7 +72,7 @@ fn thanks(dataset: &GeoDataset) -> Option<String> {
         plain(&about.database_type).contains(whose) || plain(&file_name(&about.path)).contains(whose)
     };
     let mut found: Vec<&str> = Vec::new();
-    for about in dataset.atlas.about() {
+    for about in dataset.databases.about() {
         found.extend(THANKS.iter().find(|(whose, _)| is_of(about, whose)).map(|(_, thanks)| thanks));
     }
     found.dedup();

@@ -11,7 +11,7 @@ use super::place::GeoPlace;
 use super::record::Record;
 
 /// Databases that are opened and replaced together.
-pub struct Atlas {
+pub struct GeoDatabases {
     databases: Vec<Database>,
     /// The indices of the databases for IPv4 and for IPv6.
     v4: Option<usize>,
@@ -60,7 +60,7 @@ pub struct Found<'a> {
     result: LookupResult<'a, FileBuffer>,
 }
 
-impl Atlas {
+impl GeoDatabases {
     /// Maps the files: one for all addresses, or one for each family.
     pub fn open(paths: &[PathBuf]) -> Result<Self, OpenError> {
         let broken = |path: &PathBuf, why| OpenError::DatabaseError { path: path.clone(), why };
