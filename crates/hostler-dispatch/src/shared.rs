@@ -209,9 +209,9 @@ impl<E> PoolInner<E> {
     pub fn set_health(&self, id: MemberId, healthy: bool) -> bool {
         let (changed, untaken) = self.change(|state, now| {
             let changed = state.roster.set_health(id, healthy);
-            let fell_ill = changed.is_some() && !healthy;
-            state.counters.unhealthy += u64::from(fell_ill);
-            (changed, if fell_ill { state.take_back(id, now) } else { Vec::new() })
+            let became_unhealthy = changed.is_some() && !healthy;
+            state.counters.unhealthy += u64::from(became_unhealthy);
+            (changed, if became_unhealthy { state.take_back(id, now) } else { Vec::new() })
         });
         drop(untaken);
         if let Some(member) = &changed {

@@ -105,14 +105,14 @@ pub enum WorkerEvent {
         why: String,
     },
     /// A spare is started: workers die often, or the pool always has a spare.
-    SpareHired,
+    SpareStarted,
     /// A spare takes the place of a missing worker.
-    StepsIn {
+    SpareJoined {
         /// The process that listens.
         pid: u32,
     },
     /// All workers are back, so the spare stands by.
-    StepsBack {
+    SpareLeft {
         /// The process that listens.
         pid: u32,
     },
@@ -209,9 +209,9 @@ impl WorkerEvent {
             Self::Started { .. }
             | Self::Ready { .. }
             | Self::Retires { .. }
-            | Self::SpareHired
-            | Self::StepsIn { .. }
-            | Self::StepsBack { .. }
+            | Self::SpareStarted
+            | Self::SpareJoined { .. }
+            | Self::SpareLeft { .. }
             | Self::Scaled { .. }
             | Self::RestartBegan { .. }
             | Self::RestartDone { .. }
@@ -244,9 +244,9 @@ impl fmt::Display for WorkerEvent {
                 }
             }
             Self::Retires { pid, why } => write!(f, "ends (pid {pid}): {why}"),
-            Self::SpareHired => f.write_str("is started as a spare for workers that die"),
-            Self::StepsIn { pid } => write!(f, "spare joins the pool (pid {pid}): a worker is missing"),
-            Self::StepsBack { pid } => {
+            Self::SpareStarted => f.write_str("is started as a spare for workers that die"),
+            Self::SpareJoined { pid } => write!(f, "spare joins the pool (pid {pid}): a worker is missing"),
+            Self::SpareLeft { pid } => {
                 write!(f, "spare leaves the pool (pid {pid}): no worker is missing any more")
             }
             Self::Scaled { workers: 0, why } => write!(f, "falls asleep: {why}"),

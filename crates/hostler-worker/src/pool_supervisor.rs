@@ -304,7 +304,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             },
         };
         if spec.role == PoolRole::Spare {
-            self.log(index).event(WorkerEvent::SpareHired);
+            self.log(index).event(WorkerEvent::SpareStarted);
         }
         let (orders, received) = mpsc::unbounded_channel();
         let started = WorkerTask::new(Arc::clone(&self.shared), spec, received);

@@ -31,7 +31,7 @@ use super::news::{NewsSender, WorkerNews};
 use super::process::{Exit, OtherGroup, Process, cpu_time};
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
-use super::spawn::{Spawn, Ways, with_preload};
+use super::spawn::{AppBinding, Spawn, with_preload};
 
 pub(super) use port_in_use::PortInUse;
 
@@ -96,22 +96,22 @@ pub(super) struct RunningProcess {
     inspection: Option<mpsc::Sender<PreloadReply>>,
     /// Sends messages to the app, if it listens for them.
     app: Option<MessageSender>,
-    ways: Ways,
+    binding: AppBinding,
 }
 
 /// Waits until the process of this group can be reached. Returns the task that looks for servers that are not the app's.
 fn watch(
-    ways: &mut Ways,
+    binding: &mut AppBinding,
     (group, preload): (u32, &Path),
     news_sender: &NewsSender,
     tasks: &mut JoinSet<()>,
 ) -> Option<AbortHandle> {
-    match ways {
-        Ways::Port(port) => {
+    match binding {
+        AppBinding::Port(port) => {
             tasks.spawn(health::until_connectable(port.address, group, news_sender.clone()));
             None
         }
-        Ways::Socket { control, given, .. } => {
+        AppBinding::Socket { control, given, .. } => {
             if let Some(listener) = control.take() {
                 tasks.spawn(read_control(listener, news_sender.clone()));
             }
@@ -143,7 +143,7 @@ impl RunningProcess {
         }
         tasks.spawn(read_ipc(spawned.channel, news_sender.clone()));
         let (group, preload) = (spawned.process.pid(), spawn.folder.preload());
-        let foreign_processes = watch(&mut spawned.ways, (group, &preload), &news_sender, &mut tasks);
+        let foreign_processes = watch(&mut spawned.binding, (group, &preload), &news_sender, &mut tasks);
         Ok(Self {
             process: spawned.process,
             started: Instant::now(),
@@ -178,7 +178,7 @@ impl RunningProcess {
             flushed: None,
             inspection: None,
             app: None,
-            ways: spawned.ways,
+            binding: spawned.binding,
         })
     }
 
@@ -189,10 +189,10 @@ impl RunningProcess {
 
     /// The process that serves the requests, if that is known.
     pub fn serving_pid(&self) -> Option<u32> {
-        match &self.ways {
+        match &self.binding {
             _ if self.is_in_thread() => None,
-            Ways::Socket { .. } => self.listener.or(self.port_owner),
-            Ways::Port(_) => self.port_owner,
+            AppBinding::Socket { .. } => self.listener.or(self.port_owner),
+            AppBinding::Port(_) => self.port_owner,
         }
     }
 
@@ -201,12 +201,14 @@ impl RunningProcess {
     /// For an app on a socket the report has no effect: its `listening` message says the same, and the report may come before
     /// there is an address. An exception is an app without the preload that listens on the PORT that Hostler has set.
     pub fn accepts(&mut self) -> bool {
-        let port = match &self.ways {
-            Ways::Port(port) => port,
-            Ways::Socket { given: Some(port), .. } if self.port_owner.is_some() && self.address.is_none() => {
+        let port = match &self.binding {
+            AppBinding::Port(port) => port,
+            AppBinding::Socket { given: Some(port), .. }
+                if self.port_owner.is_some() && self.address.is_none() =>
+            {
                 port
             }
-            Ways::Socket { .. } => return false,
+            AppBinding::Socket { .. } => return false,
         };
         if let Some(owner) = self.port_owner {
             self.shown_pid.store(owner, Ordering::Relaxed);
@@ -289,7 +291,7 @@ impl RunningProcess {
 
     /// What is needed to take a profile or a heap snapshot. `Err`: why none can be taken.
     pub fn inspectable(&mut self) -> Result<Inspectable, &'static str> {
-        let Ways::Socket { own, .. } = &self.ways else {
+        let AppBinding::Socket { own, .. } = &self.binding else {
             return Err(
                 "it runs with bind = \"port\", so it has no preload, which takes the profile or snapshot",
             );
@@ -365,12 +367,12 @@ impl RunningProcess {
 
     /// Whether the app may outlive the process that Hostler started, as it does when npm handles a signal itself.
     fn is_behind_another(&self) -> bool {
-        match self.ways {
-            Ways::Socket { .. } if self.address.is_none() || self.listener.is_some() => {
+        match self.binding {
+            AppBinding::Socket { .. } if self.address.is_none() || self.listener.is_some() => {
                 !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
             }
             // Without the preload it is not known which processes belong to the app.
-            Ways::Socket { .. } | Ways::Port(_) => true,
+            AppBinding::Socket { .. } | AppBinding::Port(_) => true,
         }
     }
 

@@ -38,11 +38,11 @@ pub(super) struct Spawned {
     pub channel: UnixStream,
     pub stdout: Option<ChildStdout>,
     pub stderr: Option<ChildStderr>,
-    pub ways: Ways,
+    pub binding: AppBinding,
 }
 
 /// How the app listens, with the resources that must live as long as the process.
-pub(super) enum Ways {
+pub(super) enum AppBinding {
     Socket {
         inherited: PathBuf,
         own: PathBuf,
@@ -72,11 +72,11 @@ impl Spawn<'_> {
         if !self.has_pwd() {
             command.env("PWD", &self.settings.cwd);
         }
-        let ways = match self.settings.bind {
+        let binding = match self.settings.bind {
             Bind::Socket => {
-                let (ways, listener) = self.socket(&mut command)?;
+                let (binding, listener) = self.socket(&mut command)?;
                 descriptors.push(FdMapping { parent_fd: listener, child_fd: LISTEN_FD });
-                ways
+                binding
             }
             Bind::Port => self.port(&mut command)?,
         };
@@ -94,7 +94,7 @@ impl Spawn<'_> {
 
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new((child, own), self.context)?;
-        Ok(Spawned { process, channel: ours, stdout, stderr, ways })
+        Ok(Spawned { process, channel: ours, stdout, stderr, binding })
     }
 
     /// Whether PWD names the working directory, perhaps by a symbolic link. A shell sets it, and some apps read it.
@@ -103,7 +103,7 @@ impl Spawn<'_> {
         named.is_some_and(|named| named.canonicalize().ok() == self.settings.cwd.canonicalize().ok())
     }
 
-    fn socket(&self, command: &mut Command) -> io::Result<(Ways, OwnedFd)> {
+    fn socket(&self, command: &mut Command) -> io::Result<(AppBinding, OwnedFd)> {
         let start_paths = self.context.start_paths(self.folder, self.pool, self.index);
         let (inherited, own, control) =
             (start_paths.path("fd"), start_paths.path("app"), start_paths.path("ctl"));
@@ -121,9 +121,9 @@ impl Spawn<'_> {
         let before = format!("{before}{}", self.settings.development.node_options());
         let before = with_secret_inspector(before.trim_start());
         command.env("NODE_OPTIONS", with_preload(&before, &self.folder.preload()));
-        let ways =
-            Ways::Socket { inherited, own, control: Some(control_listener), given, _paths: start_paths };
-        Ok((ways, listener.into()))
+        let control = Some(control_listener);
+        let binding = AppBinding::Socket { inherited, own, control, given, _paths: start_paths };
+        Ok((binding, listener.into()))
     }
 
     /// Sets PORT, because some apps do not start without it. The app listens on Hostler's socket all the same. If Hostler chooses the
@@ -145,7 +145,7 @@ impl Spawn<'_> {
         Ok(Some(port))
     }
 
-    fn port(&self, command: &mut Command) -> io::Result<Ways> {
+    fn port(&self, command: &mut Command) -> io::Result<AppBinding> {
         let port = self.context.free_port()?;
         let options = self.settings.development.node_options();
         if !options.is_empty() {
@@ -154,7 +154,7 @@ impl Spawn<'_> {
         }
         command.env("PORT", port.address.port().to_string());
         command.env("HOST", "127.0.0.1").env("HOSTNAME", "127.0.0.1");
-        Ok(Ways::Port(port))
+        Ok(AppBinding::Port(port))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::news::WorkerNews;
 use crate::process::tell_end;
 use crate::process_end::is_alive;
 use crate::settings::WorkerAddress;
-use crate::spawn::Ways;
+use crate::spawn::AppBinding;
 
 /// How long an app has to listen again after it has closed its server.
 const REOPENING: Duration = Duration::from_secs(2);
@@ -65,7 +65,7 @@ impl RunningProcess {
     }
 
     fn adopt(&mut self, claim: ListenClaim, preload: MessageSender) -> bool {
-        let Ways::Socket { inherited, own, .. } = &self.ways else { return false };
+        let AppBinding::Socket { inherited, own, .. } = &self.binding else { return false };
         let address = WorkerAddress::Unix(match (claim.via, claim.nth) {
             (Via::Fd, _) => inherited.clone(),
             (Via::Path, 1) => own.clone(),

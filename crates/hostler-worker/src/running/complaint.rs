@@ -4,7 +4,7 @@ use super::RunningProcess;
 use crate::inspector::Diagnosis;
 use crate::lifecycle::KillReason;
 use crate::settings::WorkerSettings;
-use crate::spawn::Ways;
+use crate::spawn::AppBinding;
 
 impl RunningProcess {
     /// The server of the app that Hostler does not use. A process without a channel to Hostler has printed that.
@@ -16,12 +16,12 @@ impl RunningProcess {
     /// Why the process is killed, as text for the operator.
     pub fn complaint(&self, why: KillReason, settings: &WorkerSettings) -> String {
         let start = settings.start_timeout.as_secs_f64();
-        match (why, &self.address, &self.ways) {
-            (KillReason::StartTimeout, None, Ways::Socket { .. }) => format!(
+        match (why, &self.address, &self.binding) {
+            (KillReason::StartTimeout, None, AppBinding::Socket { .. }) => format!(
                 "Hostler found no HTTP server of the app within its start_timeout ({start} s); {}",
                 self.obstacle().as_deref().unwrap_or("if it is not a Node program, use bind = \"port\"")
             ),
-            (KillReason::StartTimeout, None, Ways::Port(port)) => format!(
+            (KillReason::StartTimeout, None, AppBinding::Port(port)) => format!(
                 "nothing accepted connections on {} within its start_timeout ({start} s); \
                  the app must listen on the PORT of its environment",
                 port.address

@@ -2,7 +2,7 @@
 
 use super::RunningProcess;
 use crate::lifecycle::PoolRole;
-use crate::spawn::Ways;
+use crate::spawn::AppBinding;
 
 /// The port that a worker could not have.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,9 @@ impl RunningProcess {
     pub fn port_in_use(&self) -> Option<PortInUse> {
         let port = self.tail.port_in_use()?;
         // An app that dies at once has not told its address yet, but its claim is a file.
-        let (has_socket, has_claimed) = match &self.ways {
-            Ways::Port(_) => (false, false),
-            Ways::Socket { own, .. } => (true, own.with_added_extension("1.claim").exists()),
+        let (has_socket, has_claimed) = match &self.binding {
+            AppBinding::Port(_) => (false, false),
+            AppBinding::Socket { own, .. } => (true, own.with_added_extension("1.claim").exists()),
         };
         let purpose = match self.address.is_some() || has_claimed {
             true => PortPurpose::Second,

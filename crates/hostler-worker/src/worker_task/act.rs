@@ -191,7 +191,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.enter(endpoint);
         before.into_iter().for_each(|membership| self.leaving.add(membership));
         if !is_first && self.life.role() == PoolRole::Spare {
-            self.log.event(WorkerEvent::StepsIn { pid });
+            self.log.event(WorkerEvent::SpareJoined { pid });
         }
         self.attend();
     }

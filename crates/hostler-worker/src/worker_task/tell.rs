@@ -102,7 +102,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
         if before == WorkerState::Ready && state == WorkerState::Retiring && self.status.spare {
             let pid = self.status.pid.unwrap_or_default();
-            self.log.event(WorkerEvent::StepsBack { pid });
+            self.log.event(WorkerEvent::SpareLeft { pid });
         }
     }
 
