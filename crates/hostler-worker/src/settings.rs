@@ -108,6 +108,8 @@ pub enum Slots {
 impl Slots {
     /// The limit of [`Self::Auto`] without another one.
     pub const MOST: usize = 1_000;
+    /// Many apps have this many requests at once. Descriptors for so many connections are kept for each worker with [`Self::Auto`].
+    pub const USUAL: usize = 32;
 }
 
 impl Default for Slots {

@@ -50,8 +50,7 @@ fn kept(config: &Config) -> usize {
     let slots = |pool: &Pool| {
         let slots = match pool.slots() {
             Slots::Fixed(slots) => slots,
-            // Many apps have this many requests at once.
-            Slots::Auto { most } => most.min(32),
+            Slots::Auto { most } => most.min(Slots::USUAL),
         };
         slots * threads
     };

@@ -72,10 +72,9 @@ pub struct LedgerRow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spans {
     sums: [SlidingSum; 3],
-    /// What is not in the sums yet, when the first of it came, and until when more is added to it.
+    /// What is not in the sums yet, and when the first of it came.
     gathered: Cost,
     since: Instant,
-    until: Instant,
 }
 
 /// A sum over a span that moves with time: the current piece, and the part of the one before that the span still covers.
@@ -195,7 +194,7 @@ impl Spans {
             before: Cost::default(),
             current: Cost::default(),
         });
-        Self { sums, gathered: Cost::default(), since: now, until: now + GATHERED }
+        Self { sums, gathered: Cost::default(), since: now }
     }
 
     /// Empty sums, whose pieces begin when those of `self` do: with other pieces, a part could be more than the whole.
@@ -205,9 +204,9 @@ impl Spans {
     }
 
     pub fn add(&mut self, cost: Cost, now: Instant) {
-        if now >= self.until {
+        if now >= self.since + GATHERED {
             self.sums = [0, 1, 2].map(|span| self.whole(span));
-            (self.gathered, self.since, self.until) = (Cost::default(), now, now + GATHERED);
+            (self.gathered, self.since) = (Cost::default(), now);
         }
         self.gathered = self.gathered.with(cost);
     }

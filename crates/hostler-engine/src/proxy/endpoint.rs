@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hostler_dispatch::MemberId;
 use hostler_wire::MemberConnection;
-use hostler_worker::ExitWatch;
+use hostler_worker::{ExitWatch, Slots};
 use tokio::time::Instant;
 
 use super::checked::{self, Checked};
@@ -73,7 +73,7 @@ impl Endpoint {
     /// An idle connection above this age is closed: it would often fail.
     const MAX_IDLE: Duration = Duration::from_secs(60);
     /// So many idle connections to a worker of our own have no limit. The descriptors that are kept for workers are enough for them.
-    const KEPT: usize = 32;
+    const KEPT: usize = Slots::USUAL;
     /// More of them are left from a burst of requests. They are closed when they have been idle for this long, because each takes a descriptor.
     const SPARE_IDLE: Duration = Duration::from_secs(5);
     /// A connection to a name is used for this long. Then the name is looked up again, because it may lead to another address by now.
