@@ -30,7 +30,7 @@ const VARIANTS = {
   // As many slots in all, and more connections than slots: a queue.
   queue: { slots: 128, connections: 600 },
   'queue, members': { members: MOST_MEMBERS, slots: 1, connections: 600, than: 'queue' },
-  // Nobody waits; then the queue stands. Measured side by side: the target is nearer than two runs some seconds apart are to each other.
+  // No request waits; then the queue stands. Measured side by side: the target is nearer than two runs some seconds apart are to each other.
   keys: { keys: KEYS },
   'keys, fair': { keys: KEYS, fair: FAIR, than: 'keys' },
   'queue of keys': { slots: 1, connections: 200, keys: KEYS },

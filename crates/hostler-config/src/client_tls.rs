@@ -26,7 +26,7 @@ pub enum TrustedAuthorities {
     /// Those that one of these authorities has signed.
     Roots(Vec<CertificateDer<'static>>),
     /// Any certificate.
-    Anybody,
+    Any,
 }
 
 /// Hostler's own certificate, for servers that ask for one.
@@ -54,7 +54,7 @@ impl ClientTls {
                 certificates.iter().try_for_each(|certificate| roots.add(certificate.clone()))?;
                 builder.with_root_certificates(roots)
             }
-            TrustedAuthorities::Anybody => {
+            TrustedAuthorities::Any => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
             }
         };

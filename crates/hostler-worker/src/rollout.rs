@@ -37,7 +37,7 @@ const MOST_LOSSES_OF_PROVEN: u32 = 20;
 const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
 /// ... this many times.
 const DOUBLINGS: u32 = 5;
-/// The pause for a worker that answers nobody, so it cannot wait longer.
+/// The pause for a worker that answers no requests, so it cannot wait longer.
 const PAUSE_WITHOUT_SOCKET: Duration = Duration::from_secs(10);
 
 /// A replacement in progress.

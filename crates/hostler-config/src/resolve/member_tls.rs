@@ -36,7 +36,7 @@ impl Resolver<'_> {
             let verify = path.key("verify");
             let place = self.document.place_of_value(&verify);
             self.report.warn(place, format!("{verify}: Hostler accepts any certificate, so another server can answer in a member's place"));
-            return Some(TrustedAuthorities::Anybody);
+            return Some(TrustedAuthorities::Any);
         }
         match &written.ca {
             Some(file) => {

@@ -45,7 +45,7 @@ fn fields_for_the_collector_are_read_and_never_shown() {
 }
 
 #[test]
-fn the_variable_of_opentelemetry_is_used_only_where_nobody_else_reads_it() {
+fn the_variable_of_opentelemetry_is_used_only_where_no_other_program_reads_it() {
     let with = |keys: &str, variables: &[(&str, &str)]| {
         let text = format!("[traces]\n{keys}\n[pools.web]\ncommand = \"x\"\n");
         let site = variables.iter().fold(site(&text), |site, (name, value)| site.variable(name, value));

@@ -38,7 +38,7 @@ async fn a_removed_folder_is_made_again_and_workers_without_a_socket_are_replace
 }
 
 #[tokio::test]
-async fn workers_are_replaced_if_somebody_else_has_made_a_folder_at_the_path() {
+async fn workers_are_replaced_if_another_program_has_made_a_folder_at_the_path() {
     let parent = tempfile::tempdir().unwrap();
     let (pool, directory) = pool_in(&parent, 1);
     pool.is_ready().await;

@@ -40,7 +40,7 @@ pub fn parent_of(pid: u32) -> Option<u32> {
 /// The living processes of this process's group.
 pub fn group_of(pid: u32) -> Vec<u32> {
     let Some(group) = field(pid, 2) else { return vec![] };
-    everybody().filter(|&pid| field(pid, 2).as_ref() == Some(&group) && is_alive(pid)).collect()
+    all_processes().filter(|&pid| field(pid, 2).as_ref() == Some(&group) && is_alive(pid)).collect()
 }
 
 /// The program itself, not its guard.
@@ -56,7 +56,7 @@ pub fn name_of(pid: u32) -> Option<String> {
 }
 
 pub fn children_of(pid: u32) -> Vec<u32> {
-    everybody().filter(|&child| parent_of(child) == Some(pid)).collect()
+    all_processes().filter(|&child| parent_of(child) == Some(pid)).collect()
 }
 
 /// The TCP ports on which these processes listen.
@@ -87,7 +87,7 @@ fn socket_inodes(pid: u32) -> Vec<String> {
         .collect()
 }
 
-fn everybody() -> impl Iterator<Item = u32> {
+fn all_processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -61,7 +61,7 @@ fn variants_lie_side_by_side_the_newest_first_and_are_bounded() {
 }
 
 #[test]
-fn variants_that_nobody_uses_do_not_displace_one_that_is_used() {
+fn unused_variants_do_not_displace_one_that_is_used() {
     let cache = cache();
     let finds = |value: u64| {
         cache.look(b"k").unwrap().find(|entry| entry.vary == variant(0, value, &[]).vary).is_some()

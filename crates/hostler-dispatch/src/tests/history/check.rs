@@ -81,9 +81,9 @@ impl Checks {
 
     /// The requests that hold the slots of a member are those that we know, and no more than it has slots.
     fn slots(&self, now: &Look, holders: &BTreeMap<MemberId, BTreeSet<u64>>) -> Checked {
-        let nobody = BTreeSet::new();
+        let none = BTreeSet::new();
         for (id, member) in &now.members {
-            let held = holders.get(id).unwrap_or(&nobody);
+            let held = holders.get(id).unwrap_or(&none);
             ensure(member.in_use == held.len(), || {
                 format!("member {id}: {} slots in use, but the requests {held:?} hold one", member.in_use)
             })?;
@@ -172,7 +172,7 @@ impl Checks {
         Ok(())
     }
 
-    /// In a pool that serves short requests first, nobody is delayed by more than is allowed.
+    /// In a pool that serves short requests first, no request is delayed by more than is allowed.
     fn delays(&mut self, ended: &[(u64, Duration)], before: &Look, now: &Look) -> Checked {
         let Order::ShortFirst { delay } = now.order else {
             (self.delayed, self.overtook) = Default::default();
