@@ -104,11 +104,6 @@ impl<H: Send + Sync + 'static> Cache<H> {
         &self.bodies
     }
 
-    /// The bytes of all bodies, also of those that are arriving and those that have left the store and are still being read.
-    pub fn body_bytes(&self) -> u64 {
-        self.bodies.used()
-    }
-
     /// The largest size of an entry in bytes. A caller can stop when a body gets larger.
     pub fn max_entry(&self) -> usize {
         self.max_entry
