@@ -1,5 +1,6 @@
 //! Files as a target: for browsers, for caches, and for attackers.
 
+use std::collections::HashSet;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -155,8 +156,7 @@ async fn a_precompressed_file_is_sent_to_clients_that_accept_it() {
             .assert_field("content-type", "text/javascript; charset=utf-8");
         tags.push(answer.field("etag").unwrap());
     }
-    tags.dedup();
-    assert_eq!(tags.len(), 3, "each form has a tag of its own: {tags:?}");
+    assert_eq!(tags.iter().collect::<HashSet<_>>().len(), 3, "each form has a tag of its own: {tags:?}");
     let fields = format!("Accept-Encoding: br|If-None-Match: {}", tags[0]);
     ask(&site, "GET /app.js", &fields).await.assert_ok("BROTLI");
     ask(&site, "GET /logo.svg", "Accept-Encoding: br")

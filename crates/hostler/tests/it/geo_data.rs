@@ -25,7 +25,7 @@ async fn a_renamed_newer_database_replaces_the_older_one() {
 }
 
 #[tokio::test]
-async fn two_databases_are_replaced_together() {
+async fn both_of_two_databases_are_replaced() {
     let plan = site(&format!("[geo]\ndatabases = ['v4.mmdb', 'v6.mmdb']\n{ROUTE}"));
     let write = |folder: &std::path::Path, city: &str| {
         mmdb_v4("v4").flat("81.2.69.0/24", city, "GB", (51.5, -0.1)).write(folder, "v4.mmdb");
@@ -50,12 +50,12 @@ async fn a_broken_database_is_reported_once_and_the_older_one_stays() {
     let at = bad.windows(6).position(|part| part == b"London").unwrap();
     bad[at] = 0xff;
     for (bytes, why) in [(&bad[..], "places.mmdb: "), (&good[..20], "places.mmdb: invalid database")] {
-        let new = site.folder().join("new");
-        std::fs::write(&new, bytes).unwrap();
-        std::fs::rename(&new, site.folder().join("places.mmdb")).unwrap();
         let told =
             || site.lines().iter().filter(|line| line.contains("the data that was read before")).count();
         let before = told();
+        let new = site.folder().join("new");
+        std::fs::write(&new, bytes).unwrap();
+        std::fs::rename(&new, site.folder().join("places.mmdb")).unwrap();
         eventually("the complaint", async || (told() > before).then_some(())).await;
         let lines = site.lines();
         let line = lines.iter().rev().find(|line| line.contains("the data that was read before")).unwrap();

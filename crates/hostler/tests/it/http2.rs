@@ -368,9 +368,7 @@ async fn a_stop_finishes_open_streams_and_accepts_no_more() {
     site.terminate();
     // The client library stops sending once it is told to.
     eventually("to be told to go away", async || {
-        poll_fn(|cx| std::task::Poll::Ready(talk.send.poll_ready(cx).map(|ready| ready.is_err()).is_ready()))
-            .await
-            .then_some(())?;
+        poll_fn(|cx| std::task::Poll::Ready(talk.send.poll_ready(cx).is_ready())).await.then_some(())?;
         talk.send.send_request(get("/late"), true).is_err().then_some(())
     })
     .await;

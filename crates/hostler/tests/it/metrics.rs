@@ -130,7 +130,7 @@ fn assert_promtool_accepts(text: &str) {
 }
 
 #[tokio::test]
-async fn prometheus_accepts_the_metrics_in_both_formats() {
+async fn prometheus_accepts_the_metrics_and_openmetrics_is_available() {
     let app = upstream().answers("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").start().await;
     let site = in_front_of(&app, ROUTES).await;
     site.get("/say%20%22hi%22/x").await;

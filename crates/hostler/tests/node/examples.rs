@@ -221,7 +221,7 @@ async fn the_stays_answer_by_their_own_file() {
 
 /// The frozen API is the slowest one: the page waits for it, and the visitor does not.
 #[tokio::test]
-async fn the_stays_fallback_comes_within_a_second() {
+async fn the_stays_fallback_comes_after_the_second_of_its_route() {
     let all = [
         ("stays", "API_URL", "/api"),
         ("islands-page", "HYPERNOVA_URL", "/batch"),

@@ -64,7 +64,7 @@ impl Users {
         self.upgrades.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many requests have begun.
+    /// How many upgrades have begun.
     pub fn upgrades(&self) -> usize {
         self.upgrades.load(Ordering::Relaxed).div_ceil(2)
     }

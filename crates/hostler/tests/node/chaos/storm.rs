@@ -128,6 +128,7 @@ impl Storm {
             tally.longest,
             self.users.ledger.summary(),
         );
+        assert!(tally.idempotent > 0, "no request was sent that could be lost");
         assert!(tally.lost.is_empty(), "{}", self.stories(&tally.lost));
         let mut diary = Diary::new(self.site.file("diary"));
         diary.read_on();
