@@ -30,9 +30,9 @@ pub(super) struct Now {
 /// A pool that may be without members on purpose.
 #[derive(Debug)]
 struct Sleep {
-    bell: Arc<Notify>,
-    /// When the bell was rung.
-    rung: Option<Instant>,
+    /// Notified when a request needs a member.
+    wake_requested: Arc<Notify>,
+    requested_at: Option<Instant>,
 }
 
 impl Pause {
@@ -67,9 +67,9 @@ impl Pause {
         self.since.is_none().then_some(self.before)
     }
 
-    /// From now on the pool sleeps. The first request that finds no member rings the bell.
-    pub fn fall_asleep(&mut self, bell: Arc<Notify>) {
-        self.sleep = Some(Sleep { bell, rung: None });
+    /// From now on the pool sleeps. The first request that finds no member notifies `wake_requested`.
+    pub fn fall_asleep(&mut self, wake_requested: Arc<Notify>) {
+        self.sleep = Some(Sleep { wake_requested, requested_at: None });
     }
 
     pub fn wake_up(&mut self, now: Instant) {
@@ -82,8 +82,8 @@ impl Pause {
     }
 
     /// Since when a member is called for that has not joined yet.
-    pub fn rung(&self) -> Option<Instant> {
-        self.sleep.as_ref().filter(|_| self.empty)?.rung
+    pub fn waking_since(&self) -> Option<Instant> {
+        self.sleep.as_ref().filter(|_| self.empty)?.requested_at
     }
 
     /// The pool sleeps, and has a member or none.
@@ -92,11 +92,12 @@ impl Pause {
         self.settle(now);
     }
 
-    /// The bell, if it must be rung now. It is rung once for each sleep.
-    pub fn ring(&mut self, now: Instant) -> Option<Arc<Notify>> {
-        let sleep = self.sleep.as_mut().filter(|sleep| self.empty && !self.paused && sleep.rung.is_none())?;
-        sleep.rung = Some(now);
-        Some(Arc::clone(&sleep.bell))
+    /// What the caller must notify now because a request needs a member. At most once for each sleep.
+    pub fn request_wake(&mut self, now: Instant) -> Option<Arc<Notify>> {
+        let is_due = |sleep: &&mut Sleep| self.empty && !self.paused && sleep.requested_at.is_none();
+        let sleep = self.sleep.as_mut().filter(is_due)?;
+        sleep.requested_at = Some(now);
+        Some(Arc::clone(&sleep.wake_requested))
     }
 
     fn settle(&mut self, now: Instant) {
@@ -120,7 +121,7 @@ mod tests {
         pause.fall_asleep(Arc::default());
         pause.note_members(true, start);
         pause.begin(start + second);
-        assert!(pause.ring(start + second).is_none(), "a paused pool needs no member");
+        assert!(pause.request_wake(start + second).is_none(), "a paused pool needs no member");
         pause.wake_up(start + 2 * second);
         pause.end(start + 3 * second);
         assert_eq!(pause.total(start + 9 * second), 3 * second);

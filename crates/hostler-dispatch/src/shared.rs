@@ -74,16 +74,16 @@ impl<E> PoolInner<E> {
             return self.poll_queued(place, waker, now);
         }
         let mut woken = Wakers::default();
-        let (answer, bell) = {
+        let (answer, wake_requested) = {
             let mut state = self.lock();
             *ahead = Some(state.queue.len());
             let answer = state.enter(place, claim, waker, now, &mut woken);
             self.recheck_if_needed(&mut state);
-            (answer, state.call(now))
+            (answer, state.request_wake(now))
         };
         *queued = answer.is_pending();
         woken.wake();
-        bell.iter().for_each(|bell| bell.notify_one());
+        wake_requested.iter().for_each(|owner| owner.notify_one());
         answer
     }
 
@@ -266,7 +266,7 @@ impl<E> PoolInner<E> {
     /// Also says whether a wait has ended.
     fn change_at<T>(&self, now: Instant, change: impl FnOnce(&mut PoolState<E>, Instant) -> T) -> (T, bool) {
         let mut woken = Wakers::default();
-        let (value, bell) = {
+        let (value, wake_requested) = {
             let mut state = self.lock();
             state.rest(now);
             let value = change(&mut state, now);
@@ -276,10 +276,10 @@ impl<E> PoolInner<E> {
                 state.dispatch(now, &mut woken);
             }
             self.recheck_if_needed(&mut state);
-            (value, state.call(now))
+            (value, state.request_wake(now))
         };
         let has_woken = woken.wake();
-        bell.iter().for_each(|bell| bell.notify_one());
+        wake_requested.iter().for_each(|owner| owner.notify_one());
         (value, has_woken)
     }
 

@@ -15,9 +15,9 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// Lets the pool sleep: its owner is about to take the last member away, or there is none. Returns false, and changes
     /// nothing, if a request waits, or a member has a request or a tunnel.
     ///
-    /// The first request that then finds no member notifies the `bell`, once. The owner starts a member, and calls
+    /// The first request that then finds no member notifies `wake_requested`, once. The owner starts a member, and calls
     /// [`Self::wake_up`] when it has joined.
-    pub fn fall_asleep(&self, bell: &Arc<Notify>) -> bool {
+    pub fn fall_asleep(&self, wake_requested: &Arc<Notify>) -> bool {
         self.shared.change(|state, _| {
             let is_idle = state.queue.is_empty()
                 && state
@@ -26,7 +26,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
                     .iter()
                     .all(|member| member.in_use == 0 && member.all_long_lived() == 0);
             if is_idle {
-                state.pause.fall_asleep(Arc::clone(bell));
+                state.pause.fall_asleep(Arc::clone(wake_requested));
             }
             is_idle
         })
@@ -45,7 +45,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// Since when the pool has called for its first member. `None`: it does not sleep, no request has come, or the member
     /// has joined.
     pub fn waking_since(&self) -> Option<Instant> {
-        self.shared.lock().pause.rung()
+        self.shared.lock().pause.waking_since()
     }
 }
 
@@ -58,9 +58,9 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// The bell, if a request waits in a sleeping pool. The caller notifies it after unlocking.
-    pub fn call(&mut self, now: Instant) -> Option<Arc<Notify>> {
+    /// What the caller must notify after unlocking, because a request waits in a sleeping pool.
+    pub fn request_wake(&mut self, now: Instant) -> Option<Arc<Notify>> {
         let is_needed = self.pause.is_asleep() && !self.queue.is_empty() && !self.closed;
-        if is_needed { self.pause.ring(now) } else { None }
+        if is_needed { self.pause.request_wake(now) } else { None }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Scaled {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ScalingCall {
     /// A request waits in the sleeping pool.
-    Rung,
+    WakeRequested,
     /// Another pool needs memory.
     Evicted,
     /// It is time for a look, or memory was freed.
@@ -47,8 +47,8 @@ pub(super) struct Scaler {
     limits: Option<ScalingLimits>,
     count: usize,
     policy: ScalingPolicy,
-    /// Rung by the first request of a sleeping pool.
-    bell: Arc<Notify>,
+    /// Notified by the first request of a sleeping pool.
+    wake_requested: Arc<Notify>,
     resources: Arc<Resources>,
     tenant: Arc<Tenant>,
     freed: watch::Receiver<()>,
@@ -72,7 +72,7 @@ impl Scaler {
             limits: limits(&settings),
             count: settings.count,
             policy: ScalingPolicy::new(now),
-            bell: Arc::default(),
+            wake_requested: Arc::default(),
             tenant: resources.enter(shared.board.subscribe()),
             freed: resources.freed(),
             resources,
@@ -101,7 +101,7 @@ impl Scaler {
         let looks = self.limits.is_some() && (self.count > 0 || self.is_blocked);
         tokio::select! {
             biased;
-            () = self.bell.notified() => ScalingCall::Rung,
+            () = self.wake_requested.notified() => ScalingCall::WakeRequested,
             () = self.tenant.evicted.notified() => ScalingCall::Evicted,
             Ok(()) = self.freed.changed(), if self.is_blocked => ScalingCall::Look,
             () = sleep_until(self.next_look), if looks => ScalingCall::Look,
@@ -126,7 +126,7 @@ impl Scaler {
         let verdict = match call {
             _ if is_restarting => ScalingVerdict::Stay,
             ScalingCall::Evicted => self.policy.evicted(limits, self.count, look),
-            ScalingCall::Rung | ScalingCall::Look => self.policy.step(limits, self.count, look, now),
+            ScalingCall::WakeRequested | ScalingCall::Look => self.policy.step(limits, self.count, look, now),
         };
         let is_idle = self.count > limits.least && !look.used && look.last_is_idle && look.aside == 0;
         self.tenant.set_idle(is_idle.then(|| self.policy.idle_since()));
@@ -134,7 +134,7 @@ impl Scaler {
             ScalingVerdict::Grow { to, why } if self.has_room(to - self.count, now) => {
                 Some(self.scale(shared, to, why))
             }
-            ScalingVerdict::Shrink { to: 0, .. } if !shared.pool.fall_asleep(&self.bell) => None,
+            ScalingVerdict::Shrink { to: 0, .. } if !shared.pool.fall_asleep(&self.wake_requested) => None,
             ScalingVerdict::Shrink { to, why } => Some(self.scale(shared, to, why)),
             ScalingVerdict::Grow { .. } => {
                 self.policy.hold(ScalingReason::NoRoom);
@@ -185,11 +185,11 @@ impl Scaler {
         now: Instant,
     ) -> Option<Scaled> {
         self.tenant.set_idle(None);
-        if !matches!(call, ScalingCall::Rung) && !self.is_blocked {
+        if !matches!(call, ScalingCall::WakeRequested) && !self.is_blocked {
             return None;
         }
-        // All requests have left. The next one rings again.
-        if self.is_blocked && shared.pool.fall_asleep(&self.bell) {
+        // All requests have left. The next one requests a worker again.
+        if self.is_blocked && shared.pool.fall_asleep(&self.wake_requested) {
             self.is_blocked = false;
             self.hold(shared, None);
             return None;
@@ -238,7 +238,7 @@ impl Scaler {
     fn sleep_if_empty<E: Send + Sync + 'static>(&self, shared: &PoolShared<E>) {
         if self.count == 0 {
             // A new pool has no request.
-            shared.pool.fall_asleep(&self.bell);
+            shared.pool.fall_asleep(&self.wake_requested);
         }
     }
 

@@ -45,7 +45,7 @@ async fn ejection_after_failure(pool: &Pool<&'static str>) -> Duration {
     let start = Instant::now();
     lease(pool).end(LeaseEnding::Unreachable);
     let lease = tokio::time::timeout(60 * SECOND, pool.acquire(Claim::default())).await;
-    drop(lease.expect("a bench ends by itself"));
+    drop(lease.expect("an ejection ends by itself"));
     start.elapsed()
 }
 

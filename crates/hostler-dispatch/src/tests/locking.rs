@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use super::*;
 
 /// An endpoint that looks at its pool when it is dropped.
-struct Curious(Pool<Curious>);
+struct SnapshotOnDrop(Pool<SnapshotOnDrop>);
 
-impl Drop for Curious {
+impl Drop for SnapshotOnDrop {
     fn drop(&mut self) {
         self.0.snapshot();
     }
@@ -16,15 +16,15 @@ impl Drop for Curious {
 #[test]
 fn an_endpoint_is_dropped_outside_the_lock() {
     let pool = Pool::new("test", PoolSettings::default());
-    let member = pool.join(Curious(pool.clone()), 1);
+    let member = pool.join(SnapshotOnDrop(pool.clone()), 1);
     drop(member);
 
-    let member = pool.join(Curious(pool.clone()), 1);
+    let member = pool.join(SnapshotOnDrop(pool.clone()), 1);
     let running = lease(&pool);
     drop(member);
     drop(running);
 
-    let member = pool.join(Curious(pool.clone()), 1);
+    let member = pool.join(SnapshotOnDrop(pool.clone()), 1);
     let running = lease(&pool);
     let request = waiting(&pool);
     drop(running);

@@ -94,16 +94,16 @@ enum Event {
     GiveUp(usize),
 }
 
-struct Ring(Mutex<Vec<usize>>);
+struct WokenTasks(Mutex<Vec<usize>>);
 
-struct Bell {
-    ring: Arc<Ring>,
+struct TaskWaker {
+    woken: Arc<WokenTasks>,
     index: usize,
 }
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        self.ring.0.lock().unwrap().push(self.index);
+        self.woken.0.lock().unwrap().push(self.index);
     }
 }
 
@@ -128,7 +128,7 @@ pub struct World {
     leases: Vec<Option<Lease<()>>>,
     /// How long each request holds its slot. Decided at arrival, so that it does not depend on the policy.
     holds: Vec<Duration>,
-    ring: Arc<Ring>,
+    woken: Arc<WokenTasks>,
     /// What the requests say about their cost. None: nothing.
     pub labels: Option<Labels>,
     labelled: Vec<CostLabel>,
@@ -187,7 +187,7 @@ impl World {
             waiting: Vec::new(),
             leases: Vec::new(),
             holds: Vec::new(),
-            ring: Arc::new(Ring(Mutex::default())),
+            woken: Arc::new(WokenTasks(Mutex::default())),
             labels: None,
             labelled: Vec::new(),
         }
@@ -262,7 +262,7 @@ impl World {
                     }
                 }
             }
-            self.answer_bells();
+            self.poll_woken();
         }
         if let Some(until) = until {
             self.go_to(until).await;
@@ -310,7 +310,7 @@ impl World {
 
     fn poll(&mut self, index: usize) {
         let Some(acquire) = &mut self.waiting[index] else { return };
-        let waker = Waker::from(Arc::new(Bell { ring: Arc::clone(&self.ring), index }));
+        let waker = Waker::from(Arc::new(TaskWaker { woken: Arc::clone(&self.woken), index }));
         let Poll::Ready(answer) = Pin::new(acquire).poll(&mut Context::from_waker(&waker)) else { return };
         self.waiting[index] = None;
         match answer {
@@ -344,13 +344,13 @@ impl World {
         }
     }
 
-    fn answer_bells(&mut self) {
+    fn poll_woken(&mut self) {
         loop {
-            let rung = std::mem::take(&mut *self.ring.0.lock().unwrap());
-            if rung.is_empty() {
+            let woken = std::mem::take(&mut *self.woken.0.lock().unwrap());
+            if woken.is_empty() {
                 return;
             }
-            rung.into_iter().for_each(|index| self.poll(index));
+            woken.into_iter().for_each(|index| self.poll(index));
         }
     }
 

@@ -10,12 +10,12 @@ const ROUNDS: usize = 150;
 
 /// An endpoint that counts its current requests.
 #[derive(Default)]
-struct Stall {
+struct CountingEndpoint {
     now: AtomicUsize,
     served: AtomicUsize,
 }
 
-async fn visit(pool: &Pool<Stall>) {
+async fn visit(pool: &Pool<CountingEndpoint>) {
     let mut ticket = None;
     loop {
         let acquire = pool.acquire(Claim { ticket, ..Claim::default() });
@@ -51,7 +51,7 @@ fn under_load_from_several_runtimes_no_slot_is_shared_or_lost() {
         ..PoolSettings::default()
     };
     let pool = Pool::new("test", settings);
-    let _members: Vec<_> = (0..4).map(|_| pool.join(Stall::default(), 1)).collect();
+    let _members: Vec<_> = (0..4).map(|_| pool.join(CountingEndpoint::default(), 1)).collect();
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -74,7 +74,7 @@ fn under_load_from_several_runtimes_no_slot_is_shared_or_lost() {
             });
         }
     });
-    let figures = pool.snapshot_with(|stall| stall.served.load(Ordering::SeqCst) as u64);
+    let figures = pool.snapshot_with(|endpoint| endpoint.served.load(Ordering::SeqCst) as u64);
     assert_eq!((figures.in_use, figures.queue_length), (0, 0));
     let served: u64 = figures.members.iter().map(|member| member.endpoint).sum();
     assert_eq!(served + figures.counters.member_failures, figures.counters.granted);

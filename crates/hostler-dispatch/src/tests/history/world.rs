@@ -28,7 +28,7 @@ pub struct World<'a> {
     pub running: Vec<Running>,
     tunnels: Vec<TunnelGuard<u8>>,
     holds: Vec<Hold<u8>>,
-    bell: Arc<Notify>,
+    wake_requested: Arc<Notify>,
     pub is_closed: bool,
     /// For how long the pool's clock has stood still.
     stopped: Duration,
@@ -66,7 +66,7 @@ impl<'a> World<'a> {
             running: vec![],
             tunnels: vec![],
             holds: vec![],
-            bell: Arc::default(),
+            wake_requested: Arc::default(),
             is_closed: false,
             stopped: Duration::ZERO,
             counted: PoolCounters::default(),
@@ -364,7 +364,7 @@ impl<'a> World<'a> {
             }
             Step::Pause => self.pool.pause(),
             Step::Resume => self.pool.resume(),
-            Step::Sleep => _ = self.pool.fall_asleep(&self.bell),
+            Step::Sleep => _ = self.pool.fall_asleep(&self.wake_requested),
             Step::Wake => self.pool.wake_up(),
             Step::Close => {
                 self.is_closed = true;
