@@ -172,17 +172,22 @@ mod tests {
         assert_eq!(head.fields.get("cookie"), Some(&b"a=1; b=2"[..]));
     }
 
+    /// Mostly bytes that may stand in a method and in a name: with others, no head of several lines would be valid.
+    fn of_a_token() -> impl Strategy<Value = u8> {
+        prop_oneof![40 => b'a'..=b'z', 1 => any::<u8>()]
+    }
+
     fn byte() -> impl Strategy<Value = u8> {
-        prop_oneof![4 => b'!'..=b'~', 1 => any::<u8>()]
+        prop_oneof![40 => b'!'..=b'~', 1 => any::<u8>()]
     }
 
     proptest! {
         /// A composed head equals the head parsed from the same bytes.
         #[test]
         fn a_composed_head_equals_its_parsed_bytes(
-            method in vec(byte(), 0..8),
+            method in vec(of_a_token(), 0..8),
             target in vec(byte(), 0..20),
-            lines in vec((vec(byte(), 0..12), vec(byte(), 0..20)), 0..8),
+            lines in vec((vec(of_a_token(), 1..12), vec(byte(), 0..20)), 0..8),
         ) {
             if let Ok(head) = composed(&method, &target, &lines) {
                 let mut parsed = RequestHead::default();

@@ -77,9 +77,9 @@ pub(super) async fn synchronise<H: Send + Sync + 'static>(
     for _ in 0..MOST_RACES {
         let version = look(shared, index, &name).await?;
         let now = Instant::now();
-        let ripe = shared.log().ripe(index, now);
-        sweep(shared, server, &ripe).await?;
-        let Some(draft) = shared.log().draft(index, &ripe, now) else { return Ok(()) };
+        let read_by_all = shared.log().read_by_all(index, now);
+        sweep(shared, server, &read_by_all).await?;
+        let Some(draft) = shared.log().draft(index, &read_by_all, now) else { return Ok(()) };
         let bytes = draft.bytes();
         let set = Set { value: &bytes, mark: draft.mark(), seconds: 0 };
         match server.ask(Op::Exchange(&name, version, set), UNHURRIED).await? {

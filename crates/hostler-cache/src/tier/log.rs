@@ -72,7 +72,7 @@ impl PurgeLog {
     }
 
     /// The purges that are not on all pages. A changed key is one of them until it is on its page.
-    pub fn untold(&self) -> Vec<Purge> {
+    pub fn undelivered(&self) -> Vec<Purge> {
         let is_missing = |id, told| (0..self.pages.len()).any(|index| self.is_missing(index, id, told));
         let purges = self.purges.iter().filter(|(id, told)| is_missing(**id, *told));
         let changes = self.pages.iter().flat_map(Page::pending).map(|key| Purge::Url(key.to_owned()));
@@ -150,8 +150,8 @@ impl PurgeLog {
 
     /// The changes on the server's page that all Hostlers have read by now. They may go once no item from before them is
     /// on the server.
-    pub fn ripe(&self, index: usize, now: Instant) -> Vec<(u64, Box<str>)> {
-        self.pages[index].ripe(now)
+    pub fn read_by_all(&self, index: usize, now: Instant) -> Vec<(u64, Box<str>)> {
+        self.pages[index].read_by_all(now)
     }
 
     /// The new page for the server. `None` if it is already there.

@@ -129,8 +129,8 @@ impl<H: Send + Sync + 'static> Tier<H> {
     }
 
     /// The purges that not all servers have. They are lost with the tier, and what they voided could be used again.
-    pub fn untold(&self) -> Vec<Purge> {
-        self.shared.log().untold()
+    pub fn undelivered(&self) -> Vec<Purge> {
+        self.shared.log().undelivered()
     }
 
     /// Tries for this long to tell the servers of the purges that they do not have, also servers that are away. Returns those that still
@@ -148,7 +148,7 @@ impl<H: Send + Sync + 'static> Tier<H> {
             // It has its own time limit.
             let _ = told.await;
         }
-        self.untold()
+        self.undelivered()
     }
 
     /// Tells the servers of these purges as soon as they can be told. The purges have been applied to memory already.

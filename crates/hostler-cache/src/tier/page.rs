@@ -21,7 +21,7 @@ const MOST_BYTES: usize = 48 << 10;
 /// not looked at for [`STALE`], and gives up a write after [`UNHURRIED`](super::keeper::UNHURRIED). So an item from
 /// before the change can be deleted for good. A Hostler that was cut off for longer sees in the page's `pruned` that it
 /// has missed changes, and forgets everything.
-const RIPE: Duration = Duration::from_secs(15);
+const READ_BY_ALL_AFTER: Duration = Duration::from_secs(15);
 pub(super) const STALE: Duration = Duration::from_secs(5);
 
 /// Hours for which a purge stays. Nothing stays in memcached for longer. Clocks may be wrong, so a Hostler counts an hour
@@ -199,9 +199,9 @@ impl Page {
         gone
     }
 
-    pub fn ripe(&self, now: Instant) -> Vec<(u64, Box<str>)> {
-        let is_ripe = |number| self.seen.get(number).is_some_and(|since| now - *since >= RIPE);
-        self.current.changes.iter().filter(|(number, _)| is_ripe(number)).cloned().collect()
+    pub fn read_by_all(&self, now: Instant) -> Vec<(u64, Box<str>)> {
+        let is_read = |number| self.seen.get(number).is_some_and(|since| now - *since >= READ_BY_ALL_AFTER);
+        self.current.changes.iter().filter(|(number, _)| is_read(number)).cloned().collect()
     }
 
     /// The keys of all changes, old and pending, if the page does not have room for all of them; and for how many it has.

@@ -41,7 +41,7 @@ async fn put<H: Send + Sync + 'static>(
     if seconds == 0 || !server.is_here() {
         return false;
     }
-    // Otherwise a void item could be written after void items were deleted there (`page::RIPE`).
+    // Otherwise a void item could be written after void items were deleted there (`page::READ_BY_ALL_AFTER`).
     if !shared.log().is_current(index, Instant::now()) && keeper::synchronise(shared, index).await.is_err() {
         return false;
     }

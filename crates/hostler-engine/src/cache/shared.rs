@@ -15,12 +15,12 @@ impl SharedCache {
         let packing = Packing { write: head::pack, read: head::unpack, bytes: head::size };
         let tier = settings.map(|settings| Tier::start(settings.clone(), packing, self.memory.clone(), tell));
         let before = self.tier.swap(tier.map(Arc::new));
-        self.tell(before.map(|before| before.untold()).unwrap_or_default());
+        self.tell(before.map(|before| before.undelivered()).unwrap_or_default());
     }
 
     /// The purges that memcached has not got yet, because it was away.
-    pub fn untold(&self) -> Vec<Purge> {
-        self.tier.load().as_ref().map(|tier| tier.untold()).unwrap_or_default()
+    pub fn undelivered(&self) -> Vec<Purge> {
+        self.tier.load().as_ref().map(|tier| tier.undelivered()).unwrap_or_default()
     }
 
     /// Tries for this long to tell memcached of the purges that it has not got. Returns those that it still has not got.

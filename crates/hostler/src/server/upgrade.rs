@@ -51,7 +51,7 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let pid = new.pid();
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
     let newest = registrations(running).await.map_err(|error| failed(&error))?;
-    let purges = running.shared_cache.untold();
+    let purges = running.shared_cache.undelivered();
     new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
     running.successor.send_replace(Some(pid));
     if let Some(free_cpus) = free_cpus {

@@ -48,8 +48,8 @@ impl Servers {
     /// Does what the keeper does. Returns the purges to apply to memory.
     fn agree(&mut self, log: &mut PurgeLog, index: usize, now: Instant) -> Vec<Purge> {
         let forget = log.read(index, self.page(index), now);
-        let ripe = log.ripe(index, now);
-        if let Some(draft) = log.draft(index, &ripe, now) {
+        let read_by_all = log.read_by_all(index, now);
+        if let Some(draft) = log.draft(index, &read_by_all, now) {
             self.written += 1;
             self.pages[index] = Some((draft.bytes(), (self.written, draft.mark())));
             log.wrote(index, draft, now);
@@ -71,15 +71,15 @@ fn logs() -> (Servers, PurgeLog, PurgeLog, Instant) {
 }
 
 #[test]
-fn a_purge_or_a_change_that_a_page_lacks_is_untold() {
+fn a_purge_or_a_change_that_a_page_lacks_is_undelivered() {
     let (mut servers, mut log, now) = (Servers::default(), PurgeLog::new(SERVERS), Instant::now());
     log.add(tag("shop"));
     log.change(1, b"example.org/a");
-    assert_eq!(log.untold(), [tag("shop"), url("example.org/a")]);
+    assert_eq!(log.undelivered(), [tag("shop"), url("example.org/a")]);
     servers.agree(&mut log, 1, now);
-    assert_eq!(log.untold(), [tag("shop")]);
+    assert_eq!(log.undelivered(), [tag("shop")]);
     servers.agree(&mut log, 0, now);
-    assert_eq!(log.untold(), []);
+    assert_eq!(log.undelivered(), []);
 }
 
 #[test]
@@ -121,11 +121,11 @@ fn a_change_is_on_the_page_of_its_server_until_all_have_read_it() {
     assert!(other.voids(1, b"a.org/cart", &entry("x"), before));
     assert!(!other.voids(1, b"a.org/cart", &entry("x"), other.under(1).unwrap()));
     let later = now + Duration::from_secs(60);
-    assert_eq!(one.ripe(1, now), []);
-    assert_eq!(one.ripe(1, later).len(), 1);
+    assert_eq!(one.read_by_all(1, now), []);
+    assert_eq!(one.read_by_all(1, later).len(), 1);
     servers.agree_all(&mut one, later);
     assert_eq!(servers.agree_all(&mut other, later), []);
-    assert_eq!(other.ripe(1, later + Duration::from_secs(60)), [], "it is gone");
+    assert_eq!(other.read_by_all(1, later + Duration::from_secs(60)), [], "it is gone");
     // A Hostler that was away, or that starts now, cannot know what it has missed.
     let mut late = PurgeLog::new(SERVERS);
     assert_eq!(servers.agree_all(&mut late, later), [Purge::All]);
