@@ -139,11 +139,11 @@ async fn a_key_under_which_members_die_pays_for_the_deaths() {
     again.assert_served();
 }
 
-/// Hears what is charged besides the time of the slot, in milliseconds.
+/// Adds up what is charged besides the time of the slot, in milliseconds.
 #[derive(Default)]
-struct Besides(AtomicU64);
+struct ChargeSum(AtomicU64);
 
-impl Payer for Besides {
+impl Payer for ChargeSum {
     fn pay(&self, _: u64, _: SlotCost) {}
 
     fn pay_besides(&self, charged: Duration) {
@@ -155,7 +155,7 @@ impl Payer for Besides {
 async fn the_payer_is_told_of_a_death_also_if_the_slot_was_paid_for_before() {
     let pool = fair_pool(99);
     let _members = [pool.join("a", 1), pool.join("b", 1)];
-    let payer = Arc::<Besides>::default();
+    let payer = Arc::<ChargeSum>::default();
     let [mut deadly, mut fine] = [take(&pool, 1), take(&pool, 1)];
     deadly.charge_to(payer.clone(), 0);
     fine.charge_to(payer.clone(), 0);

@@ -24,7 +24,7 @@ use tokio::task::spawn_blocking;
 use self::choose::Miss;
 use self::conditions::Conditions;
 use self::open::Blocking;
-use self::place::{NoPlace, ends_in_slash, place};
+use self::place::{PlaceError, ends_in_slash, place};
 use self::request::FileRequest;
 use self::serve::FileLookup;
 use crate::exchange::Exchange;
@@ -59,8 +59,8 @@ impl Files {
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
         let mut place = match place(path, self.settings.dotfiles) {
             Ok(place) => place,
-            Err(NoPlace::DoubledSlash) => return Ok(redirect(&single_slashes(exchange))),
-            Err(NoPlace::Never) => return Err(NotServed::Missing(None)),
+            Err(PlaceError::DoubledSlash) => return Ok(redirect(&single_slashes(exchange))),
+            Err(PlaceError::Never) => return Err(NotServed::Missing(None)),
         };
         if exchange.rewritten.is_some() && self.takes_below {
             // Without the route's prefix, the path of the folder itself is "/". The slash in the client's path decides.

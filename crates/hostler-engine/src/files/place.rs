@@ -18,7 +18,7 @@ pub(super) struct FilePath {
 
 /// Why a path maps to no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(super) enum PlaceError {
     /// No file can have this name, or files of this name are hidden.
     Never,
     /// A path with `//`. Collapsing it to one slash here would bypass the routes, which match the path as it is.
@@ -26,8 +26,8 @@ pub(super) enum NoPlace {
 }
 
 /// Maps the path. Dot segments are resolved as the routes resolve them.
-pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, NoPlace> {
-    let segments = path.strip_prefix(b"/").ok_or(NoPlace::Never)?;
+pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, PlaceError> {
+    let segments = path.strip_prefix(b"/").ok_or(PlaceError::Never)?;
     let mut kept: Vec<Cow<'_, [u8]>> = Vec::new();
     let mut ends_in_slash = false;
     let mut segments = segments.split(|&byte| byte == b'/').peekable();
@@ -37,13 +37,13 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, NoPlace> {
         ends_in_slash = is_no_name(&name);
         match &*name {
             b"" if is_last => {}
-            b"" => return Err(NoPlace::DoubledSlash),
+            b"" => return Err(PlaceError::DoubledSlash),
             b"." => {}
             b".." => drop(kept.pop()),
             // An encoded slash or NUL is never part of a file name.
-            odd if memchr::memchr2(b'/', 0, odd).is_some() => return Err(NoPlace::Never),
+            odd if memchr::memchr2(b'/', 0, odd).is_some() => return Err(PlaceError::Never),
             hidden if hidden.starts_with(b".") && !dotfiles && !is_well_known(hidden, kept.len()) => {
-                return Err(NoPlace::Never);
+                return Err(PlaceError::Never);
             }
             _ => kept.push(name),
         }
@@ -72,7 +72,7 @@ fn is_well_known(name: &[u8], depth: usize) -> bool {
 mod tests {
     use super::*;
 
-    fn found(path: &str) -> Result<(String, bool), NoPlace> {
+    fn found(path: &str) -> Result<(String, bool), PlaceError> {
         place(path.as_bytes(), false)
             .map(|place| (place.path.to_str().unwrap().to_owned(), place.ends_in_slash))
     }
@@ -96,7 +96,7 @@ mod tests {
         ];
         for (path, expected, ends_in_slash) in cases {
             let expected =
-                if path == "/..." { Err(NoPlace::Never) } else { Ok((expected.into(), ends_in_slash)) };
+                if path == "/..." { Err(PlaceError::Never) } else { Ok((expected.into(), ends_in_slash)) };
             assert_eq!(found(path), expected, "{path}");
         }
     }
@@ -114,11 +114,11 @@ mod tests {
             "*",
             "",
         ] {
-            assert_eq!(found(path), Err(NoPlace::Never), "{path}");
+            assert_eq!(found(path), Err(PlaceError::Never), "{path}");
         }
         assert_eq!(place(b"/.env", true).unwrap().path, PathBuf::from(".env"));
         for path in ["//", "//a", "/a//b", "/a//", "/..//a"] {
-            assert_eq!(found(path), Err(NoPlace::DoubledSlash), "{path}");
+            assert_eq!(found(path), Err(PlaceError::DoubledSlash), "{path}");
         }
     }
 

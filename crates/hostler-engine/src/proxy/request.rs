@@ -20,11 +20,11 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
     write_request_line(out, head.method(), exchange.target());
     let mut seen = ForwardedSeen::default();
     head.fields.copy_lines(out, |field, name| {
-        let fate = fate(exchange, field, name);
-        if let FieldFate::Trusted = fate {
+        let action = action_for(exchange, field, name);
+        if let FieldAction::Trusted = action {
             seen.note(field.known);
         }
-        fate != FieldFate::None
+        action != FieldAction::None
     });
     for (name, value) in exchange.to_member.lines(&head.fields) {
         write_field(out, name.as_bytes(), value);
@@ -45,12 +45,12 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
 
 /// Whether a field line from the client is passed on unchanged.
 pub fn goes_on(exchange: &Exchange, field: &Field, name: &[u8]) -> bool {
-    fate(exchange, field, name) != FieldFate::None
+    action_for(exchange, field, name) != FieldAction::None
 }
 
 /// What happens with a field line from the client.
 #[derive(PartialEq, Eq)]
-enum FieldFate {
+enum FieldAction {
     None,
     Plain,
     /// It is passed on because the proxy that set it is trusted.
@@ -58,37 +58,37 @@ enum FieldFate {
 }
 
 #[inline]
-fn fate(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
+fn action_for(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldAction {
     // Most fields: their names say that nothing is special about them, and the route changes nothing.
     let is_plain = field.known != Name::Other && !field.known.is_hop_by_hop() && !is_ours(field.known);
     if is_plain && !field.listed && !needs_trust(field.known, b"") && exchange.to_member.is_empty() {
-        return FieldFate::Plain;
+        return FieldAction::Plain;
     }
-    fate_of_special(exchange, field, name)
+    action_for_special(exchange, field, name)
 }
 
-fn fate_of_special(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldFate {
+fn action_for_special(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldAction {
     if field.listed || field.known.is_hop_by_hop() || is_ours(field.known) {
-        return FieldFate::None;
+        return FieldAction::None;
     }
     if field.known == Name::Other
         && (is_moved(field.own, name)
             || is_traced(exchange, name)
             || is_underscore_alias(name, &exchange.to_member))
     {
-        return FieldFate::None;
+        return FieldAction::None;
     }
     let is_trusted_only = !field.own && needs_trust(field.known, name);
     if is_trusted_only
         && (!exchange.client.peer_trusted || is_settled(exchange, field) || says_nothing(exchange, field))
     {
-        return FieldFate::None;
+        return FieldAction::None;
     }
     let kept = exchange.to_member.is_empty() || exchange.to_member.keeps(name);
     match (kept, is_trusted_only) {
-        (false, _) => FieldFate::None,
-        (true, false) => FieldFate::Plain,
-        (true, true) => FieldFate::Trusted,
+        (false, _) => FieldAction::None,
+        (true, false) => FieldAction::Plain,
+        (true, true) => FieldAction::Trusted,
     }
 }
 

@@ -36,7 +36,7 @@ struct BacklogSize {
 
 /// What became of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum MessageFate {
+pub(super) enum MessageOutcome {
     Kept,
     /// There is no room for it, and it is the first such message since the backlog was last empty.
     FirstLost,
@@ -52,7 +52,7 @@ pub(super) fn new(most: BacklogLimits) -> (BacklogWriter, BacklogReader) {
 }
 
 impl BacklogWriter {
-    pub fn take(&mut self, message: Message) -> MessageFate {
+    pub fn take(&mut self, message: Message) -> MessageOutcome {
         let messages = self.held.messages.load(Ordering::Acquire);
         let bytes = self.held.bytes.load(Ordering::Acquire);
         // A message that is larger than the limit is taken if it is alone.
@@ -60,15 +60,15 @@ impl BacklogWriter {
             && (messages >= self.most.messages || bytes.saturating_add(message.length) > self.most.bytes);
         if is_full {
             return if std::mem::replace(&mut self.overflows, true) {
-                MessageFate::Lost
+                MessageOutcome::Lost
             } else {
-                MessageFate::FirstLost
+                MessageOutcome::FirstLost
             };
         }
         self.overflows &= messages > 0;
         self.held.messages.fetch_add(1, Ordering::AcqRel);
         self.held.bytes.fetch_add(message.length, Ordering::AcqRel);
-        if self.sender.send(message).is_ok() { MessageFate::Kept } else { MessageFate::Unread }
+        if self.sender.send(message).is_ok() { MessageOutcome::Kept } else { MessageOutcome::Unread }
     }
 }
 
@@ -101,20 +101,20 @@ mod tests {
     #[tokio::test]
     async fn a_backlog_has_a_limit_in_bytes_and_one_in_messages() {
         let (mut writer, mut reader) = new(BacklogLimits { messages: 3, bytes: 100 });
-        assert_eq!(writer.take(message(60)), MessageFate::Kept);
-        assert_eq!(writer.take(message(41)), MessageFate::FirstLost);
-        assert_eq!(writer.take(message(50)), MessageFate::Lost, "one log line for all of them");
-        assert_eq!(writer.take(message(40)), MessageFate::Kept);
+        assert_eq!(writer.take(message(60)), MessageOutcome::Kept);
+        assert_eq!(writer.take(message(41)), MessageOutcome::FirstLost);
+        assert_eq!(writer.take(message(50)), MessageOutcome::Lost, "one log line for all of them");
+        assert_eq!(writer.take(message(40)), MessageOutcome::Kept);
         for length in [60, 40] {
             assert_eq!(reader.next().await.unwrap().length, length);
         }
-        assert_eq!(writer.take(message(1000)), MessageFate::Kept, "alone, it may be larger");
-        assert_eq!(writer.take(message(1)), MessageFate::FirstLost);
+        assert_eq!(writer.take(message(1000)), MessageOutcome::Kept, "alone, it may be larger");
+        assert_eq!(writer.take(message(1)), MessageOutcome::FirstLost);
         assert_eq!(reader.next().await.unwrap().length, 1000);
         for _ in 0..3 {
-            assert_eq!(writer.take(message(0)), MessageFate::Kept);
+            assert_eq!(writer.take(message(0)), MessageOutcome::Kept);
         }
-        assert_eq!(writer.take(message(0)), MessageFate::FirstLost);
+        assert_eq!(writer.take(message(0)), MessageOutcome::FirstLost);
         drop(writer);
         for _ in 0..3 {
             reader.next().await.unwrap();
@@ -126,6 +126,6 @@ mod tests {
     async fn a_backlog_without_a_reader_takes_nothing() {
         let (mut writer, reader) = new(BacklogLimits { messages: 3, bytes: 100 });
         drop(reader);
-        assert_eq!(writer.take(message(1)), MessageFate::Unread);
+        assert_eq!(writer.take(message(1)), MessageOutcome::Unread);
     }
 }

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use hostler_engine::journal::{Journal, Level};
 
 pub use async_nats::Message;
-use backlog::{BacklogLimits, BacklogReader, MessageFate};
+use backlog::{BacklogLimits, BacklogReader, MessageOutcome};
 
 /// What each subscription may hold unread. Further messages are lost, and the log says so.
 const MOST_UNREAD: BacklogLimits = BacklogLimits { messages: options::MAX_WAITING, bytes: 128 << 20 };
@@ -164,9 +164,9 @@ fn kept(mut subscriber: Subscriber, journal: Journal) -> BacklogReader {
     tokio::spawn(async move {
         while let Some(message) = subscriber.next().await {
             match writer.take(message) {
-                MessageFate::Kept | MessageFate::Lost => {}
-                MessageFate::FirstLost => journal.event(Level::Error, &format!("nats: {TOO_FAST}")),
-                MessageFate::Unread => return,
+                MessageOutcome::Kept | MessageOutcome::Lost => {}
+                MessageOutcome::FirstLost => journal.event(Level::Error, &format!("nats: {TOO_FAST}")),
+                MessageOutcome::Unread => return,
             }
         }
     });

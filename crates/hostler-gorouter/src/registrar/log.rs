@@ -7,7 +7,7 @@ use hostler_engine::journal::{Journal, Level};
 use serde::Serialize;
 
 use super::message::Invalid;
-use super::registry::{Gone, RouteChange};
+use super::registry::{Departure, RouteChange};
 use super::words::IgnoredPart;
 
 /// How many different lines are written at most. Clients repeat a bad message for as long as they run, so a line that was written once is
@@ -103,8 +103,8 @@ impl RegistrarLog {
             ),
             _ => {}
         }
-        let silent =
-            changes.iter().filter(|change| matches!(change, RouteChange::Left(.., Gone::Silent))).count();
+        let is_silent = |change: &&RouteChange| matches!(change, RouteChange::Left(.., Departure::Silent));
+        let silent = changes.iter().filter(is_silent).count();
         if silent > 0 {
             self.event(Level::Info, &format!("{silent} members were silent for too long and are removed"));
         }

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use super::facts::RegistrarFacts;
 use super::key::RouteKey;
-use super::registry::{Gone, Registry, RouteChange, RouteOptions};
+use super::registry::{Departure, Registry, RouteChange, RouteOptions};
 use super::words::Balancing;
 use crate::request::{PlatformRules, RegisteredRoute, SharedPresence};
 
@@ -123,8 +123,8 @@ impl Pools {
                         touched.insert(key.host);
                     }
                 }
-                RouteChange::Left(key, address, gone) => {
-                    if self.leave(&key, &address, gone) {
+                RouteChange::Left(key, address, why) => {
+                    if self.leave(&key, &address, why) {
                         touched.insert(key.host);
                     }
                 }
@@ -225,21 +225,21 @@ impl Pools {
         }
     }
 
-    fn leave(&mut self, key: &RouteKey, address: &str, gone: Gone) -> bool {
+    fn leave(&mut self, key: &RouteKey, address: &str, why: Departure) -> bool {
         let Some(room) = self.rooms.get_mut(key) else { return false };
         let Some(membership) = room.members.remove(address) else { return false };
         if room.members.is_empty() && room.presence.get() == RoutePresence::Served {
             // Before the pool is empty: no lookup may find it from then on if another route of the host matches.
             room.presence.set(RoutePresence::Empty);
         }
-        match gone {
-            Gone::Unregistered => {
+        match why {
+            Departure::Unregistered => {
                 drop(membership);
                 room.left.remove(address).iter().flatten().for_each(LeftTunnels::dismiss);
             }
             // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
-            Gone::Silent => room.keep(address, membership.give_up()),
-            Gone::Failed => room.keep(address, membership.leave_tunnels()),
+            Departure::Silent => room.keep(address, membership.give_up()),
+            Departure::Failed => room.keep(address, membership.leave_tunnels()),
         }
         room.members.is_empty()
     }

@@ -75,7 +75,7 @@ pub enum RouteChange {
     /// A member joins. It replaces the member with the same address, if there is one.
     Joined(RouteKey, Arc<RegistrarFacts>),
     /// The member with this address leaves.
-    Left(RouteKey, Box<str>, Gone),
+    Left(RouteKey, Box<str>, Departure),
     /// The options of the route have changed.
     Ruled(RouteKey, RouteOptions),
     /// The route, which has no members any more, is removed.
@@ -84,7 +84,7 @@ pub enum RouteChange {
 
 /// Why a member leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gone {
+pub enum Departure {
     Unregistered,
     Silent,
     Failed,
@@ -190,7 +190,7 @@ impl Registry {
         if self.takes(message) {
             let address = facts::address(&message.host, message.chosen_port());
             for key in keys(message, self.rules.folds_paths, &mut odd) {
-                self.remove(key, &address, Gone::Unregistered, now, &mut changes);
+                self.remove(key, &address, Departure::Unregistered, now, &mut changes);
             }
         }
         (changes, odd)
@@ -204,11 +204,11 @@ impl Registry {
     }
 
     /// A member leaves although it has sent no message. If it has failed, it leaves only with TLS, because then it never becomes stale.
-    pub fn leave(&mut self, key: RouteKey, address: &str, gone: Gone, now: Instant) -> Vec<RouteChange> {
+    pub fn leave(&mut self, key: RouteKey, address: &str, why: Departure, now: Instant) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         let member = self.entry(&key).and_then(|entry| entry.member(address));
-        if member.is_some_and(|member| member.facts.tls || gone != Gone::Failed) {
-            self.remove(key, address, gone, now, &mut changes);
+        if member.is_some_and(|member| member.facts.tls || why != Departure::Failed) {
+            self.remove(key, address, why, now, &mut changes);
         }
         changes
     }
@@ -244,7 +244,7 @@ impl Registry {
                 let before = changes.len();
                 changes.extend(stale.map(|member| {
                     freed += member.bytes();
-                    RouteChange::Left(key(), member.facts.address.clone(), Gone::Silent)
+                    RouteChange::Left(key(), member.facts.address.clone(), Departure::Silent)
                 }));
                 if changes.len() > before {
                     self.pruned += (changes.len() - before) as u64;
@@ -289,7 +289,7 @@ impl Registry {
         &mut self,
         key: RouteKey,
         address: &str,
-        gone: Gone,
+        why: Departure,
         now: Instant,
         changes: &mut Vec<RouteChange>,
     ) {
@@ -302,7 +302,7 @@ impl Registry {
         let member = entry.members.remove(at);
         self.bytes = self.bytes.saturating_sub(member.bytes());
         entry.touched = now;
-        changes.push(RouteChange::Left(key.clone(), address.into(), gone));
+        changes.push(RouteChange::Left(key.clone(), address.into(), why));
         if entry.members.is_empty() && self.rules.keep_empty.is_zero() {
             routes.0.remove(found);
             if routes.0.is_empty() {

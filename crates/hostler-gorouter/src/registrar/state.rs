@@ -14,7 +14,7 @@ use super::key::RouteKey;
 use super::log::{Refused, RegistrarLog};
 use super::message::Registration;
 use super::pools::{AddressFailed, Pools, ServedRoute};
-use super::registry::{Gone, Registry, RouteChange};
+use super::registry::{Departure, Registry, RouteChange};
 use super::words::IgnoredPart;
 
 /// Replaces the routes of these hosts. A host without routes is removed.
@@ -95,7 +95,7 @@ impl RegistrarState {
         }
         self.take_empty(newest);
         for (key, address) in first.gone() {
-            let changes = self.registry.leave(key, &address, Gone::Unregistered, Instant::now());
+            let changes = self.registry.leave(key, &address, Departure::Unregistered, Instant::now());
             self.apply((changes, Vec::new()));
         }
         self.publish();
@@ -133,7 +133,8 @@ impl RegistrarState {
 
     pub fn remove_failed(&mut self, failed: &AddressFailed) {
         let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
-        let changes = self.registry.leave((*failed.route).clone(), &address, Gone::Failed, Instant::now());
+        let changes =
+            self.registry.leave((*failed.route).clone(), &address, Departure::Failed, Instant::now());
         self.apply((changes, Vec::new()));
     }
 

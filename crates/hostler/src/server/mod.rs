@@ -147,7 +147,7 @@ async fn serve(
             admin.end();
             stop::leave(&running, &mut signals).await;
         }
-        ServerEnding::Told | ServerEnding::NeverReady(_) => {
+        ServerEnding::Signal | ServerEnding::NeverReady(_) => {
             // Health checks fail before anything else changes.
             running.connections().announce_end();
             notify.stopping();
@@ -185,8 +185,8 @@ fn tell_when_ready(running: &Arc<RunningServer>, notify: &Notify, is_successor: 
 
 /// Why Hostler ends.
 enum ServerEnding {
-    /// By a signal.
-    Told,
+    /// A signal has told it to stop.
+    Signal,
     /// The process with this number has taken over.
     Successor(u32),
     /// The app of `hostler run` does not start.
@@ -197,7 +197,7 @@ impl ServerEnding {
     fn outcome(self) -> Result<(), StartError> {
         match self {
             Self::NeverReady(never_ready) => Err(StartError::NeverReady(never_ready)),
-            Self::Told | Self::Successor(_) => Ok(()),
+            Self::Signal | Self::Successor(_) => Ok(()),
         }
     }
 }
@@ -218,7 +218,7 @@ async fn until_stop(
     loop {
         tokio::select! {
             action = signals.next() => match action {
-                SignalAction::Stop => return ServerEnding::Told,
+                SignalAction::Stop => return ServerEnding::Signal,
                 SignalAction::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
                 SignalAction::Reload => reload_for_signal(running, notify, booting),
                 SignalAction::Upgrade => {
@@ -231,7 +231,7 @@ async fn until_stop(
                     return ServerEnding::Successor(pid);
                 }
             }
-            () = stop::reached(until) => return ServerEnding::Told,
+            () = stop::reached(until) => return ServerEnding::Signal,
             never_ready = &mut never_ready, if ends_if_never_ready => {
                 let NeverReady { boots, last } = &never_ready;
                 let text = format!("the app was never ready, after {boots} tries: {last}");

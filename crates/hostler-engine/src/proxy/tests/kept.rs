@@ -17,9 +17,9 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /// Answers the first request, closes the connection over the second one, and then refuses all connections.
 #[derive(Default)]
-struct Dying(AtomicUsize);
+struct ClosingMember(AtomicUsize);
 
-impl SimulatedMember for Dying {
+impl SimulatedMember for ClosingMember {
     fn dial(self: Arc<Self>) -> Dialled {
         if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
             return Dialled::Refused;
@@ -88,7 +88,7 @@ async fn pool_with(
 #[tokio::test(start_paused = true)]
 async fn a_request_counts_as_sent_if_its_kept_connection_ends_and_no_other_can_be_made() {
     let mut exchange = exchange();
-    let (pool, _membership) = pool_with(Arc::new(Dying::default()), &mut exchange).await;
+    let (pool, _membership) = pool_with(Arc::new(ClosingMember::default()), &mut exchange).await;
     let lease = pool.acquire(Claim::default()).await.unwrap();
     let Err(failure) = call(&mut exchange, lease).await else { panic!("the second request is not answered") };
     assert!(matches!(failure, Failure::Unreachable(_)) && exchange.was_swallowed, "{failure:?}");

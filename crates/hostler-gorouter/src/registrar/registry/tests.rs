@@ -66,7 +66,7 @@ fn show(change: &RouteChange) -> String {
     match change {
         RouteChange::Joined(key, facts) => format!("{key} + {}", facts.address),
         RouteChange::Opened(key) => format!("{key} opened"),
-        RouteChange::Left(key, address, gone) => format!("{key} - {address} {gone:?}"),
+        RouteChange::Left(key, address, why) => format!("{key} - {address} {why:?}"),
         RouteChange::Ruled(key, options) => {
             format!("{key} {:?} {:?}", options.balancing, options.service_url)
         }
@@ -190,7 +190,7 @@ fn a_member_with_tls_leaves_only_when_it_unregisters_or_fails() {
     told.register(B);
     let mut fail = |address| {
         let key = RouteKey::parse("a.test", false).unwrap();
-        let changes = told.registry.leave(key, address, Gone::Failed, told.now);
+        let changes = told.registry.leave(key, address, Departure::Failed, told.now);
         changes.iter().map(show).collect::<Vec<_>>()
     };
     assert_eq!(fail("10.0.0.2:80"), [""; 0]);

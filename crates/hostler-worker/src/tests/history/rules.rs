@@ -25,7 +25,7 @@ pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
 
 /// What the rules remember of one worker.
 #[derive(Default)]
-pub struct Past {
+pub struct RememberedWorker {
     /// Since when it is a member of its pool.
     joined: Option<Instant>,
     /// When its process was ready.
@@ -75,7 +75,7 @@ fn is_ended(state: LifecycleState) -> bool {
     matches!(state, LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped)
 }
 
-impl Past {
+impl RememberedWorker {
     pub fn of(role: PoolRole) -> Self {
         Self { was_regular: role == PoolRole::Regular, ..Self::default() }
     }

@@ -10,7 +10,7 @@ use hostler_dispatch::{MemberId, Membership};
 use tokio::time::Instant;
 
 use super::process::News;
-use super::rules::Past;
+use super::rules::RememberedWorker;
 use super::world::{Deploy, World};
 use crate::boot_gate::Turns;
 use crate::leaving::Leaving;
@@ -53,7 +53,7 @@ pub struct Worker {
     served: bool,
     told_deaths: u64,
     /// What the rules remember.
-    pub past: Past,
+    pub past: RememberedWorker,
 }
 
 impl Worker {
@@ -72,7 +72,7 @@ impl Worker {
             known_good: None,
             served: false,
             told_deaths: 0,
-            past: Past::of(role),
+            past: RememberedWorker::of(role),
             status,
         }
     }

@@ -29,7 +29,7 @@ pub(super) type WorkerKey = (Arc<str>, usize);
 #[derive(Debug, Default)]
 pub(super) struct History {
     figures: VecDeque<Figures>,
-    workers: BTreeMap<WorkerKey, WorkerPast>,
+    workers: BTreeMap<WorkerKey, WorkerHistory>,
 }
 
 /// What a rule sees.
@@ -40,12 +40,12 @@ pub(super) struct View<'a> {
     pub before: &'a Figures,
     /// About ten seconds ago. For the first seconds as `before`.
     pub recent: &'a Figures,
-    pub workers: &'a BTreeMap<WorkerKey, WorkerPast>,
+    pub workers: &'a BTreeMap<WorkerKey, WorkerHistory>,
 }
 
 /// What has happened to one worker.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WorkerPast {
+pub(super) struct WorkerHistory {
     generation: u64,
     /// The least memory of a ready process of this number. A process that grows fast is seen late.
     base: Option<u64>,
@@ -103,7 +103,7 @@ impl History {
     }
 }
 
-impl WorkerPast {
+impl WorkerHistory {
     fn observe(&mut self, pool: &PoolFigures, worker: &WorkerFigures, now: Duration) {
         if self.generation == 0 {
             self.generation = worker.generation;

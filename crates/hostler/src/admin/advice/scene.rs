@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::figures::{
     CacheFigures, Figures, MemcachedFigures, PoolFigures, RouteFigures, TimeFigures, WorkerFigures,
 };
-use super::history::{History, View, WorkerEnds, WorkerPast};
+use super::history::{History, View, WorkerEnds, WorkerHistory};
 use super::table::AdviceRow;
 
 /// The figures of three moments, and what is remembered of worker 1 of pool `web`.
@@ -17,7 +17,7 @@ pub(super) struct Scene {
     /// Ten seconds ago.
     pub recent: Figures,
     pub now: Figures,
-    pub past: WorkerPast,
+    pub past: WorkerHistory,
 }
 
 /// One advice, figures that must raise it with the text, and figures that must not.
@@ -33,7 +33,7 @@ impl Scene {
     pub fn calm() -> Self {
         let (before, recent, mut now) = (at_rest(1000), at_rest(1050), at_rest(1060));
         load(&mut now, 6000);
-        Self { before, recent, now, past: WorkerPast::default() }
+        Self { before, recent, now, past: WorkerHistory::default() }
     }
 
     pub fn web(&mut self) -> &mut PoolFigures {

@@ -6,7 +6,7 @@ use hostler_worker::WorkerState;
 
 use super::figures::{PoolFigures, WorkerFigures};
 use super::finding::{Finding, bytes, line, percent, sentences, time};
-use super::history::{View, WorkerEnds, WorkerPast, rhythm};
+use super::history::{View, WorkerEnds, WorkerHistory, rhythm};
 use super::table;
 
 const BLOCKED: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerPast, found: &mut Vec<Finding>) {
+fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerHistory, found: &mut Vec<Finding>) {
     let (name, index) = (&pool.name, worker.index);
     let all: Vec<WorkerEnds> = past.deaths.iter().copied().collect();
     let deaths: Vec<WorkerEnds> = all.iter().copied().filter(|ends| !ends.recycled).collect();

@@ -25,12 +25,12 @@ pub struct Member {
     capacity: usize,
     record: SharedRecord,
     connections: AtomicU64,
-    state: Mutex<MemberMood>,
+    state: Mutex<MemberBehaviour>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct MemberMood {
+struct MemberBehaviour {
     /// No connection can be made until then, and whether nothing answers.
     outage: Option<(Instant, bool)>,
     orders: Vec<IdleOrder>,
