@@ -77,7 +77,7 @@ pub(super) fn registration(upstream: &Upstream, uris: &[&str]) -> Value {
     json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
 }
 
-async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
+pub(super) async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 

@@ -4,19 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions};
-use hostler_testkit::{NatsServer, ReceivedAnswer, Site, Step, eventually, nats, ok, upstream};
+use hostler_testkit::{Site, Step, eventually, nats, ok, upstream};
 use serde_json::{Value, json};
 
+use crate::registrar::{client, get, site_on};
 use crate::site;
-
-async fn site_on(nats: &NatsServer, config: &str) -> Site {
-    let url = nats.url();
-    site(&format!("[registrar]\nnats = \"{url}\"\nstart_delay = \"0s\"\n{config}")).start().await
-}
-
-async fn client(nats: &NatsServer) -> Client {
-    async_nats::connect(nats.url()).await.unwrap()
-}
 
 async fn register(client: &Client, message: &Value) {
     client.publish("router.register", message.to_string().into()).await.unwrap();
@@ -26,10 +18,6 @@ async fn register(client: &Client, message: &Value) {
 fn at(address: &str, uris: &[&str]) -> Value {
     let (host, port) = address.rsplit_once(':').unwrap();
     json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
-}
-
-async fn get(site: &Site, host: &str, path: &str) -> ReceivedAnswer {
-    site.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
 }
 
 /// Registers until the route is served: Hostler may not have subscribed yet.
