@@ -224,8 +224,9 @@ fn millis(period: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::future::poll_fn;
+
+    use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_deadline_comes_soon_after_its_time_and_never_before() {

@@ -264,11 +264,12 @@ impl WriterInner {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::io::Read;
 
     use rustix::event::Timespec;
     use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
 
     /// A real pipe of 64 KiB, and a writer to it.
     fn piped(flags: PipeFlags) -> (File, Writer) {

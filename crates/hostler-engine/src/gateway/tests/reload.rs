@@ -1,6 +1,5 @@
 //! Requests in progress while the routes change: each one ends by the rules of its own route.
 
-use crate::gateway::worker_hold::WorkerHold;
 use std::sync::{Arc, Weak};
 
 use hostler_config::{Fallback, LoadedFile};
@@ -11,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{exchange, gateway, table, target};
 use crate::exchange::{Exchange, NoClient};
+use crate::gateway::worker_hold::WorkerHold;
 use crate::gateway::{Answer, Gateway, PoolTarget, Route, Target};
 use crate::proxy::{CallBox, Endpoint};
 
