@@ -38,8 +38,8 @@ impl Lifetime {
             Precedence::Lifetime | Precedence::Route => route().or_else(own),
         };
         let found = found.or_else(|| {
-            let is_open = rules.heuristics
-                && (is_cacheable_by_default(status) || directives.cache_control.public);
+            let is_open =
+                rules.heuristics && (is_cacheable_by_default(status) || directives.cache_control.public);
             let seconds = is_open.then(|| heuristic(answer, received)).flatten()?;
             Some(Self { seconds, word: Word::Answer })
         })?;

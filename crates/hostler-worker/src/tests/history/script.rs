@@ -207,9 +207,8 @@ impl World<'_> {
         })?;
         let works = self.deploy.code == Code::Works;
         for number in 1..=self.wanted {
-            let place = |worker: &&Worker| {
-                worker.status.index == number && worker.life.role() == PoolRole::Regular
-            };
+            let place =
+                |worker: &&Worker| worker.status.index == number && worker.life.role() == PoolRole::Regular;
             let mut place = self.workers.values().filter(place);
             let (Some(worker), None) = (place.next(), place.next()) else {
                 return Err(format!("place {number} has not exactly one worker"));

@@ -198,7 +198,9 @@ impl<'a> World<'a> {
 
     fn reached(&mut self, release: u64) {
         let is_one = self.restarts.iter().any(|one| *one <= release);
-        self.note(ensure(is_one, || format!("release {release} is reached, and no restart was ordered for it")));
+        self.note(ensure(is_one, || {
+            format!("release {release} is reached, and no restart was ordered for it")
+        }));
         self.restarts.retain(|one| *one > release);
         if release == self.plan.release() {
             self.seen.restarts += 1;
