@@ -10,7 +10,6 @@
 //! workers together.
 
 mod place;
-mod size;
 mod spares;
 mod words;
 
@@ -21,7 +20,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
-use place::WorkerPlace;
+use place::{WorkerPlace, in_rotation};
 use spares::{Reserve, Workers};
 pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
@@ -342,6 +341,34 @@ impl Plan {
         }
     }
 
+    fn resize(&mut self, count: usize) -> Vec<RolloutAction> {
+        let mut actions = vec![];
+        if count != self.places.len() {
+            // Their numbers come after those of the workers.
+            let why: Arc<str> = "the number of workers changes".into();
+            let spares = self.reserve.dismiss();
+            actions.extend(spares.map(|task| RolloutAction::Retire { task, why: why.clone() }));
+        }
+        while self.places.len() < count {
+            let task = self.new_task();
+            let release = self.release;
+            self.places.push(WorkerPlace::new(task, release));
+            actions.push(RolloutAction::Start { task, index: self.places.len(), role: WorkerRole::Regular });
+        }
+        let why: Arc<str> = "fewer workers are wanted".into();
+        let superfluous = self.replacement.take_if(|replacement| replacement.place >= count);
+        let superfluous = superfluous.map(|replacement| replacement.successor);
+        let before = in_rotation(&self.places);
+        let dismissed = self.places.drain(count.min(self.places.len())..).map(|place| place.task);
+        let dismissed = dismissed.chain(superfluous);
+        actions.extend(dismissed.map(|task| RolloutAction::Retire { task, why: why.clone() }));
+        if before > 0 && in_rotation(&self.places) == 0 {
+            // They were taken out because others serve.
+            actions.extend(self.places.iter().map(|place| RolloutAction::Undrain(place.task)));
+        }
+        actions
+    }
+
     fn adjust_spares(&mut self, now: Instant) -> Vec<RolloutAction> {
         if self.stopping {
             return vec![];
@@ -353,7 +380,7 @@ impl Plan {
             release: self.release,
             restarting: self.restarting,
         };
-        self.reserve.adjust(&workers, now, || next_task(&mut self.next_task))
+        self.reserve.adjust(&workers, now, || WorkerTaskId::next(&mut self.next_task))
     }
 
     fn stop(&mut self) -> Vec<RolloutAction> {
@@ -363,14 +390,8 @@ impl Plan {
     }
 
     fn new_task(&mut self) -> WorkerTaskId {
-        next_task(&mut self.next_task)
+        WorkerTaskId::next(&mut self.next_task)
     }
-}
-
-/// A new task. `last` is the number of the last one.
-fn next_task(last: &mut u64) -> WorkerTaskId {
-    *last += 1;
-    WorkerTaskId(*last)
 }
 
 #[cfg(test)]

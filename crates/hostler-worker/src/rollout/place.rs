@@ -23,3 +23,8 @@ impl WorkerPlace {
         Self { task, release, ready: false, was_ready: false, aside: false, losses: 0 }
     }
 }
+
+/// How many workers no operator has taken out of rotation.
+pub(super) fn in_rotation(places: &[WorkerPlace]) -> usize {
+    places.iter().filter(|place| !place.aside).count()
+}

@@ -11,6 +11,14 @@ use crate::settings::Spares;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WorkerTaskId(pub u64);
 
+impl WorkerTaskId {
+    /// A new task. `last` is the number of the last one.
+    pub fn next(last: &mut u64) -> Self {
+        *last += 1;
+        Self(*last)
+    }
+}
+
 /// A report of a worker task about its worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerReport {

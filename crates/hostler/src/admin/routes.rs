@@ -1,5 +1,6 @@
 //! `/routes`: the routes and the members that serve them. Knows no requests of clients.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -16,19 +17,23 @@ const NO_STORE: [(header::HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-s
 /// All routes, the configured ones first.
 pub async fn table(State(sources): State<Arc<Sources>>) -> Response {
     let pools = sources.pools.load();
-    let mut rows: Vec<Value> = sources.routes.load().iter().map(|route| row(route, &pools)).collect();
+    // Once for each pool, because many routes may lead to one.
+    let members: HashMap<&str, Vec<Value>> = pools.iter().map(|pool| (&*pool.name, members(pool))).collect();
+    let mut rows: Vec<Value> = sources.routes.load().iter().map(|route| row(route, &members)).collect();
     if let Some(registrations) = &sources.registrations {
         rows.extend((registrations.table)());
     }
     (NO_STORE, Json(json!({ "routes": rows }))).into_response()
 }
 
-fn row(route: &RouteSource, pools: &[PoolSource]) -> Value {
-    let pool = route.pool.as_ref().and_then(|name| pools.iter().find(|pool| pool.name == *name));
-    let members = pool.map(|pool| pool.pool.snapshot_with(|endpoint| endpoint.label.clone()).members);
-    let members = members.unwrap_or_default();
-    let members: Vec<Value> = members.iter().map(|member| json!({ "address": member.endpoint })).collect();
-    json!({ "route": route.pattern, "target": route.target, "members": members })
+fn members(pool: &PoolSource) -> Vec<Value> {
+    let snapshot = pool.pool.snapshot_with(|endpoint| endpoint.label.clone());
+    snapshot.members.iter().map(|member| json!({ "address": member.endpoint })).collect()
+}
+
+fn row(route: &RouteSource, members: &HashMap<&str, Vec<Value>>) -> Value {
+    let members = route.pool.as_ref().and_then(|name| members.get(&**name));
+    json!({ "route": route.pattern, "target": route.target, "members": members.map_or(&[][..], Vec::as_slice) })
 }
 
 /// The registered routes. Without a registrar the table is empty.

@@ -1,5 +1,6 @@
 //! Builds the routes from the configuration. Knows pools by name and starts nothing.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -39,8 +40,10 @@ pub(super) struct RouteTarget<'b> {
 /// Builds the routes. A route that existed before keeps its counters, and the buckets of its rate limit.
 pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
+    let before: HashMap<&str, &RouteSource> =
+        before.iter().map(|source| (&*source.pattern, source)).collect();
     for written in &config.routes {
-        let known = before.iter().find(|source| *source.pattern == *written.name);
+        let known = before.get(written.name.as_str());
         let kept = RouteSource {
             pattern: written.name.as_str().into(),
             target: String::new(),

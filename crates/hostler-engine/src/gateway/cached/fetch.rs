@@ -186,9 +186,6 @@ impl Fetch {
         let lines = HeadLines(&head.fields);
         let Ok(vary) = Vary::of(&lines, &MemberRequestView(exchange), self.side()) else {
             self.caching.tell_of_vary(exchange.log_facts.route.as_deref().unwrap_or_default(), head);
-            if !self.asks.authorized {
-                self.forget_outdated(head.status);
-            }
             return None;
         };
         let sent = sent_at(exchange, now);

@@ -1,6 +1,6 @@
 //! The last fifteen minutes as samples of a fixed number, and what happened in them. Knows no page.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,7 +155,8 @@ impl LiveHistory {
 
     fn note_routes(&mut self, sources: &Sources) {
         let routes = sources.routes.load();
-        self.routes.retain(|pattern, _| routes.iter().any(|route| route.pattern == *pattern));
+        let patterns: HashSet<&str> = routes.iter().map(|route| &*route.pattern).collect();
+        self.routes.retain(|pattern, _| patterns.contains(&**pattern));
         for route in routes.iter() {
             let moments = self.routes.entry(route.pattern.clone()).or_default();
             push(moments, buckets(&route.counters), MOST_ROUTE_MOMENTS);
