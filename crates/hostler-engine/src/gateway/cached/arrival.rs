@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::show;
 use crate::cache::{
     self, BodyFeed, Caching, Cut, Entry, FetchOutcome, FillOutcome, Filling, IncomingAnswer, IncomingBody,
-    StorageKey, UnreadLimit,
+    SharedCache, StorageKey, UnreadLimit,
 };
 use crate::exchange::Exchange;
 use crate::gateway::answer::Answer;
@@ -74,8 +74,7 @@ impl Arrival {
         let most =
             caching.shared_cache.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
         if matches!(length, BodyLength::Known(length) if length > most as u64) {
-            outdated.iter().for_each(|outdated| caching.shared_cache.remove(key, outdated));
-            settle(flight, FlightOutcome::AloneFor(LARGE_MS));
+            settle_too_large(&caching.shared_cache, key, outdated.as_ref(), flight);
             return None;
         }
         let known = if let BodyLength::Known(length) = length { length } else { 0 };
@@ -132,17 +131,16 @@ impl Arrival {
         }
     }
 
-    /// The answer does not fit, so other requests do not wait for it. An older one must not stay in its place.
+    /// The answer does not fit, or gave way to others.
     fn settle_large(&mut self) {
-        let outcome = match self.arriving.incoming_body.has_given_way() {
-            true => FlightOutcome::Alone,
+        let flight = self.flight.take();
+        match self.arriving.incoming_body.has_given_way() {
+            true => settle(flight, FlightOutcome::Alone),
             false => {
                 let StorageKey { shared_cache, key } = &self.arriving.place;
-                self.outdated.iter().for_each(|outdated| shared_cache.remove(key, outdated));
-                FlightOutcome::AloneFor(LARGE_MS)
+                settle_too_large(shared_cache, key, self.outdated.as_ref(), flight);
             }
-        };
-        settle(self.flight.take(), outcome);
+        }
     }
 
     fn unread_limit(&self) -> UnreadLimit {
@@ -270,6 +268,19 @@ impl BodyFeed for FetchSource {
     fn trailers(&self) -> Option<&Fields> {
         self.call.trailers()
     }
+}
+
+/// Other requests do not wait for an answer that does not fit. An older one must not stay in its place.
+fn settle_too_large(
+    shared_cache: &SharedCache,
+    key: &[u8],
+    outdated: Option<&Arc<Entry>>,
+    flight: Option<Flight<FetchOutcome>>,
+) {
+    if let Some(outdated) = outdated {
+        shared_cache.remove(key, outdated);
+    }
+    settle(flight, FlightOutcome::AloneFor(LARGE_MS));
 }
 
 fn settle(flight: Option<Flight<FetchOutcome>>, outcome: FlightOutcome<FetchOutcome>) {

@@ -15,7 +15,7 @@ use super::fetch_state::{Fetch, sent_at};
 use super::lookup::serve;
 use super::request::{CONDITIONS, MemberRequestView};
 use super::show;
-use crate::cache::{self, Entry, FetchOutcome, HeadLines};
+use crate::cache::{self, FetchOutcome, HeadLines};
 use crate::exchange::{Downstream, Edit, Exchange};
 use crate::gateway::answer::Answer;
 use crate::gateway::call::{ConfiguredRetry, call_within};
@@ -196,10 +196,14 @@ impl Fetch {
         if !is_shared {
             self.settle_unshared(head.status);
         }
-        if let Err(why) = freshness {
-            // The member no longer allows that the old answer is stored, unless this one is for the credentials of one client.
-            if why != NotStored::Authorized {
-                self.forget_outdated(head.status);
+        // Most error statuses leave the stored answer valid: it may stand in for a later failure. So does an answer for the credentials of one
+        // client.
+        let replaces = freshness.err() != Some(NotStored::Authorized) && replaces_stored(head.status);
+        let mut outdated = self.stale.clone().filter(|_| replaces);
+        if freshness.is_err() {
+            // The member no longer allows that the old answer is stored.
+            if let Some(outdated) = outdated.take() {
+                self.caching.shared_cache.remove(&self.key, &outdated);
             }
             self.flight.as_ref()?;
         }
@@ -217,20 +221,7 @@ impl Fetch {
             false => Arc::new(cache::stored(head, &Kept::default(), now)),
         };
         let parts = (vary, freshness, tags(&lines), call.body_length());
-        let outdated = self.outdated(head.status).cloned();
         Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, outdated, self.flight.take())
-    }
-
-    /// The stored answer that is outdated when an answer with this status has come. Most error statuses leave it valid: it may stand in for a
-    /// later failure.
-    fn outdated(&self, status: u16) -> Option<&Arc<Entry>> {
-        self.stale.as_ref().filter(|_| replaces_stored(status))
-    }
-
-    fn forget_outdated(&self, status: u16) {
-        if let Some(outdated) = self.outdated(status) {
-            self.caching.shared_cache.remove(&self.key, outdated);
-        }
     }
 
     /// No answer came.
