@@ -161,6 +161,10 @@ impl<T> Flights<T> {
         self.hasher.hash_one(key)
     }
 
+    fn shard_of(&self, key: &[u8]) -> MutexGuard<'_, FlightShard<T>> {
+        self.shard(self.hash(key))
+    }
+
     /// The shard of the keys with this hash.
     fn shard(&self, hash: u64) -> MutexGuard<'_, FlightShard<T>> {
         // The high bits, because the low bits choose the bucket of a map.
@@ -189,7 +193,7 @@ impl<T: Clone> Flight<T> {
     /// flight is settled.
     pub fn arrive(&self, answer: &T) {
         let Some(flights) = &self.flights else { return };
-        let waiting = flights.shard(flights.hash(&self.key)).arrive(&self.key, self.number, answer);
+        let waiting = flights.shard_of(&self.key).arrive(&self.key, self.number, answer);
         for sender in waiting {
             // A request that has left does not need it.
             let _ = sender.send(FlightResult::Shared(answer.clone()));
@@ -230,7 +234,7 @@ impl<T> Flight<T> {
     fn hand_on(&mut self) {
         let Some(flights) = self.flights.take() else { return };
         loop {
-            let next = flights.shard(flights.hash(&self.key)).next(&self.key, self.number);
+            let next = flights.shard_of(&self.key).next(&self.key, self.number);
             let Some(next) = next else { return };
             let (key, number, is_second) = (Arc::clone(&self.key), self.number, self.is_second);
             let heir = Flight { flights: Some(Arc::clone(&flights)), key, number, is_second };

@@ -123,7 +123,7 @@ fn a_flight_keeps_only_requests_that_still_wait() {
     for _ in 0..10_000 {
         drop(follow(&flights));
     }
-    let shard = flights.shard(flights.hash(b"key"));
+    let shard = flights.shard_of(b"key");
     assert!(
         shard
             .flights
