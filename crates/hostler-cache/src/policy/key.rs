@@ -1,8 +1,8 @@
 //! The key of a stored response: host, path and query. Knows no store.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 use url::Host;
 
 /// Which part of a query belongs to the key. Names are compared as they are sent. A name that ends in `*` stands for all
@@ -95,7 +95,9 @@ pub fn keys_of_url(query: &Query, url: &str) -> Option<Vec<Vec<u8>>> {
     if host.is_empty() || !url.bytes().all(|byte| !byte.is_ascii() || byte.is_ascii_graphic()) {
         return None;
     }
-    let (host, target) = (sent_host(host)?, sent_target(target));
+    let host = sent_host(host)?;
+    let root = if target.starts_with('/') { "" } else { "/" };
+    let target = format!("{root}{}", utf8_percent_encode(target, CONTROLS));
     let key = |secure: &bool| {
         let mut key = Vec::new();
         write_key(query, *secure, host.as_bytes(), target.as_bytes(), &mut key);
@@ -114,17 +116,4 @@ fn sent_host(host: &str) -> Option<Cow<'_, str>> {
     let (name, port) = host.split_at(host.rfind(':').unwrap_or(host.len()));
     let name = Host::parse(name).ok()?;
     Some(format!("{name}{port}").into())
-}
-
-/// The path and query, percent-encoded, with the root if there is no path.
-fn sent_target(target: &str) -> String {
-    let mut sent = String::from(if target.starts_with('/') { "" } else { "/" });
-    for byte in target.bytes() {
-        match byte.is_ascii() {
-            true => sent.push(byte.into()),
-            // Writing into a string does not fail.
-            false => drop(write!(sent, "%{byte:02X}")),
-        }
-    }
-    sent
 }

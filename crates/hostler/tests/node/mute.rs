@@ -6,8 +6,10 @@ use std::process::Stdio;
 
 use hostler_testkit::{client, eventually, held_port, try_client, within};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::process::Command;
+
+use super::proc;
 
 /// Each request prints a megabyte to each stream. Node waits until a pipe has taken all of it.
 const APP: &str = "
@@ -57,7 +59,7 @@ async fn workers_do_not_wait_for_a_log_reader_and_dropped_lines_are_counted_and_
         text
     });
     eventually("all to be written", async || (log().await["waiting_bytes"] == 0).then_some(())).await;
-    kill_process(Pid::from_raw(child.id().unwrap() as i32).unwrap(), Signal::TERM).unwrap();
+    proc::signal(child.id().unwrap(), Signal::TERM);
     let status = eventually("its end", async || child.try_wait().unwrap()).await;
     assert!(status.success(), "{status}");
     let text = within("the end of the log", reading).await.unwrap();
