@@ -16,16 +16,28 @@ use super::port_owner::port_owner;
 use super::settings::{Probe, WorkerAddress};
 
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often the process that listens is looked for. The kernel gives its table of sockets in pieces, so one look can miss a
+/// socket while others open and close. An app in a process group of its own is never found.
+const LOOKS: usize = 3;
 /// A request for the health path that takes longer is repeated: the first requests to a booting app may hang for good.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Waits until the port accepts a connection. A process of this group listens on it.
+/// Waits until the port accepts a connection, and looks which process of this group listens on it.
 pub(super) async fn until_connectable(address: SocketAddr, group: u32, news_sender: NewsSender) {
     while TcpStream::connect(address).await.is_err() {
         sleep(PAUSE).await;
     }
-    let owner = spawn_blocking(move || port_owner(address.port(), group)).await;
-    news_sender.send(WorkerNews::Connectable { owner: owner.ok().flatten() }).await;
+    let mut owner = None;
+    for look in 0..LOOKS {
+        if look > 0 {
+            sleep(PAUSE).await;
+        }
+        owner = spawn_blocking(move || port_owner(address.port(), group)).await.ok().flatten();
+        if owner.is_some() {
+            break;
+        }
+    }
+    news_sender.send(WorkerNews::Connectable { owner }).await;
 }
 
 /// Waits until the health path answers 2xx.
