@@ -202,7 +202,7 @@ const TLS = {
 };
 const MEMCACHED = { none: 'is not configured', fine: 'works', slow: 'answers after 1 s', garbled: 'sends invalid answers', hung: 'never answers', gone: 'does not run' };
 const APPS = {
-  wait20: 'waits 20 ms', wait200: 'waits 200 ms', page: 'computes 20 ms', mixed: 'sometimes computes (mixed)', streams: 'has open event streams', flood: 'gets 500 requests at its start',
+  wait20: 'waits 20 ms', wait200: 'waits 200 ms', data: 'waits, then computes (50 at once)', dataLight: 'waits, then computes (8 at once)', page: 'computes 20 ms', mixed: 'sometimes computes (mixed)', streams: 'has open event streams', flood: 'gets 500 requests at its start',
 };
 
 function variantTitle({ members, slots, routes, threads, connections, keys, fair }) {

@@ -18,6 +18,8 @@ import { wrk } from '../lib/wrk.mjs';
 const CELLS = {
   wait20: { measure: loop, title: 'waits 20 ms', path: '/?wait=20', atOnce: 100, fixed: [512] },
   wait200: { measure: loop, title: 'waits 200 ms', path: '/?wait=200', atOnce: 200, fixed: [512] },
+  data: { measure: loop, title: 'waits 20 ms, then computes 2 ms, 50 at once', path: '/?wait=20&compute=2', atOnce: 50, fixed: [512], computes: true },
+  dataLight: { measure: loop, title: 'waits 20 ms, then computes 2 ms, 8 at once', path: '/?wait=20&compute=2', atOnce: 8, fixed: [512], computes: true },
   page: { measure: loop, title: 'computes 20 ms', path: '/?compute=20', atOnce: 20, fixed: [1], computes: true },
   mixed: {
     measure: mix, title: 'mixed', short: '/?wait=5', long: '/?compute=30', longShare: 0.1, atOnce: 20, fixed: [1, 8, 64], computes: true,
