@@ -65,7 +65,7 @@ impl Resolver<'_> {
     }
 }
 
-fn idle(file: &File, config: &Config) -> [Idle; 11] {
+fn idle(file: &File, config: &Config) -> [Idle; 12] {
     let Config { server, tls, routes, .. } = config;
     let redirects = tls.as_ref().is_some_and(|tls| tls.redirect_http);
     let trusts = server.trusted_hops.is_some() || !server.trusted_proxies.is_empty();
@@ -104,6 +104,12 @@ fn idle(file: &File, config: &Config) -> [Idle; 11] {
             "log",
             &["sample", "slow"],
             "the log has all requests with server.access_log = \"gorouter\"",
+        ),
+        (
+            server.access_log == AccessLog::Off,
+            "log",
+            &["sample", "slow"],
+            "the log has no requests with server.access_log = \"off\"",
         ),
         (
             file.traces.endpoint.is_none(),

@@ -32,6 +32,12 @@ fn a_key_that_changes_nothing_causes_a_warning() {
             hostler.toml:11:14: server.spool_size: one connection can take half of it, 4 MiB, and max_body_size allows 10 MiB: longer bodies are refused"#]],
     );
     check(
+        "[log]\nslow = \"1s\"\n[server]\naccess_log = \"off\"\n[pools.a]\ncommand = \"x\"\n",
+        expect![[
+            r#"hostler.toml:2:1: log.slow: changes nothing, because the log has no requests with server.access_log = "off""#
+        ]],
+    );
+    check(
         "[traces]\nendpoint = \"http://127.0.0.1:4318\"\nsample = 1\n[log]\nsample = 9\n[server]\ncompress = true\ncompress_memory = \"1 MiB\"\ntrusted_hops = 1\nclient_ip_header = \"X-Real-IP\"\nspool_size = \"20 MiB\"\n[pools.a]\ncommand = \"x\"\nworkers = { min = 0, max = 2 }\nshrink_after = \"1m\"\nwake_timeout = \"1m\"\nqueue.timeout = \"30s\"\n",
         expect![""],
     );
