@@ -8,10 +8,10 @@ use hostler_wire::{ResponseHead, Whole};
 use super::{answer, objection};
 
 const INTRODUCTION: &str = "
-## Answers of registered routes
+## Responses on registered routes
 
 A request that goes by a registered route (`[registrar]`), or by none while there is a registrar, is answered in the format of Cloud Foundry's gorouter. The reason in
-the log and in the status is the same as above; the answer has `X-Cf-Routererror` in place of `Hostler-Refusal`. `WHY` is the reason of the last
+the log and in the status is the same as above; the response has `X-Cf-Routererror` in place of `Hostler-Refusal`. `WHY` is the reason of the last
 attempt, for example `endpoint_failure (EOF)`. All other refusals look as above. See [Cloud Foundry's router protocol](../protocols/cloud-foundry-router.md).
 
 ";
@@ -38,7 +38,7 @@ pub fn markdown() -> String {
     line(
         &mut text,
         format_args!(
-            "\nA 503 has `Retry-After` as above; with `compat = \"gorouter\"` it has none. The 414 and 431 answers look like this only with \
+            "\nA 503 has `Retry-After` as above; with `compat = \"gorouter\"` it has none. The responses with 414 and 431 look like this only with \
              `compat = \"gorouter\"`, because\nHostler reads no route from such a head."
         ),
     );

@@ -127,10 +127,10 @@ rows! {
         "The folder of the route has no such file, or none that may be served.",
         "If the file exists, `detail` says why it is not served: a permission, or a link that leads out of the folder.";
     METHOD: plain(405, "method"), Client,
-        "A request for a file has another method than GET or HEAD. The answer has `Allow`.",
+        "A request for a file has another method than GET or HEAD. The response has `Allow`.",
         "Route the path to a pool if the app takes other methods there.";
     TRACE: plain(405, "trace"), Client,
-        "The method is TRACE and the route has no `trace = true`, or `Max-Forwards` is 0. The answer has `Allow`.",
+        "The method is TRACE and the route has no `trace = true`, or `Max-Forwards` is 0. The response has `Allow`.",
         "Set `trace = true` on the route, only where a TRACE cannot show fields that proxies add.";
     HEADER_TIMEOUT: closing(408, "header_timeout"), Client,
         "The head of the request did not arrive in `server.header_timeout`.",
@@ -151,19 +151,19 @@ rows! {
         "The request line alone is larger than `server.max_header_size`.",
         "Raise `server.max_header_size` if honest clients have such URLs.";
     RANGE: plain(416, "range"), Client,
-        "The client asked for a part of a file, or of a stored answer, that lies behind its end. The answer has `Content-Range`.",
+        "The client asked for a part of a file, or of a stored response, that begins after its end. The response has `Content-Range`.",
         "Nothing.";
     EXPECTATION: closing(417, "expectation"), Client,
         "`Expect` asks for something other than `100-continue`.",
         "Nothing.";
     CLIENT_CONNECTIONS: closing(429, "client_connections").for_a_moment(), Client,
-        "One client address has more connections than `server.client_connections`. With TLS, Hostler closes the connection without an answer.",
+        "One client address has more connections than `server.client_connections`. With TLS, Hostler closes the connection without a response.",
         "If the address is a proxy or a balancer, add it to `server.trusted_proxies`. Else raise `server.client_connections`.";
     CLIENT_REQUESTS: plain(429, "client_requests").for_a_moment(), Client,
         "One client has more requests in progress than `server.client_requests`.",
         "If the address is a proxy or a balancer, add it to `server.trusted_proxies`. Else raise `server.client_requests`.";
     RATE_LIMITED: plain(429, "rate_limited").for_a_moment(), Client,
-        "The client, or what `rate_limit.key` names, has used up what the `rate_limit` of the route or of the pool gives it. The answer has `RateLimit` and `RateLimit-Policy`.",
+        "The client, or what `rate_limit.key` names, has used up what the `rate_limit` of the route or of the pool gives it. The response has `RateLimit` and `RateLimit-Policy`.",
         "`detail` says which limit it was, and for which key. If honest clients reach it, raise it; with `dry_run = true` Hostler only counts.";
     HEADER_TOO_LARGE: closing(431, "header_too_large"), Client,
         "The request line and all header fields together are larger than `server.max_header_size`.",
@@ -172,13 +172,13 @@ rows! {
         "The request has more header fields than `server.max_header_fields`.",
         "Raise `server.max_header_fields`.";
     CLIENT_LEFT: closing(499, "client_left"), Client,
-        "The client closed the connection before its answer began. 499 is in the log only; it is never sent.",
-        "Compare `queue_wait_ms` and `worker_time_ms` in the log: clients often leave because answers are slow.";
+        "The client closed the connection before its response began. 499 is in the log only; it is never sent.",
+        "Compare `queue_wait_ms` and `worker_time_ms` in the log: clients often leave because responses are slow.";
     TRANSFER_CODING: closing(501, "transfer_coding"), Client,
         "The body has a transfer coding besides `chunked`, such as `Transfer-Encoding: gzip, chunked` (RFC 9112 section 6.1).",
         "Nothing. A client says with `Content-Encoding` that it has compressed a body.";
     ONLY_IF_CACHED: plain(504, "only_if_cached"), Client,
-        "The request says `Cache-Control: only-if-cached`, and no stored answer fits.",
+        "The request says `Cache-Control: only-if-cached`, and no stored response fits.",
         "Nothing.";
     VERSION: closing(505, "version"), Client,
         "The protocol version in the request line is neither HTTP/1.0 nor HTTP/1.1.",
@@ -226,13 +226,13 @@ rows! {
         "No member could be connected to until `queue.timeout`.",
         "Look at `detail` and at `hostler status`: are the members running, and are the addresses in `members` right?";
     WORKER_LOST: ours(502, "worker_lost"), App,
-        "The worker ended, or closed the connection, before its answer was complete, and the request must not be sent again.",
+        "The worker ended, or closed the connection, before its response was complete, and the request must not be sent again.",
         "Look at the worker's last lines in the log. Requests that may be repeated are sent again by themselves.";
     BAD_ANSWER: ours(502, "bad_answer"), App,
-        "The answer of the worker is not HTTP, or its head is over `server.max_header_fields` or `server.max_header_size`.",
+        "The response of the worker is not HTTP, or its head is over `server.max_header_fields` or `server.max_header_size`.",
         "Look at `detail`. Is it the right port, and does it speak the pool's `protocol`?";
     INTERIM_ANSWERS: ours(502, "interim_answers"), App,
-        "The worker sent more interim answers (1xx) than `server.max_interim_answers`, or more bytes of them than `server.max_header_size`.",
+        "The worker sent more interim responses (1xx) than `server.max_interim_answers`, or more bytes of them than `server.max_header_size`.",
         "Correct the app, or raise `server.max_interim_answers`.";
     POISON: ours(502, "poison"), App,
         "Workers died over this request, or over others with the same method, host and URL.",
@@ -241,7 +241,7 @@ rows! {
         "Requests like this one made workers die or hang, so they are tried one at a time, and the turn of this one did not come in time.",
         "Correct the app. `stack` in the status shows where a worker hung the last time.";
     ANSWER_TIMEOUT: ours(504, "answer_timeout"), App,
-        "The answer did not begin in `request_timeout`. With `buffer = \"none\"` the time counts in which the client sends the body. With a fixed `concurrency` the slot stays taken until the worker has finished; with `\"auto\"` the app sees that the connection is closed.",
+        "The response did not begin in `request_timeout`. With `buffer = \"none\"` the time counts in which the client sends the body. With a fixed `concurrency` the slot stays taken until the worker has finished; with `\"auto\"` the app sees that the connection is closed.",
         "Make the app faster, or raise `request_timeout` of the route or of the pool.";
 
     QUEUE_FULL: later("queue_full"), Overload,
@@ -266,7 +266,7 @@ rows! {
         "Each worker or member has `max_streams` streams, or the one that answered with a stream has.",
         "Raise `max_streams`, or add workers.";
     TOO_MANY_CONNECTIONS: later("too_many_connections").closed().without_fallback(), Overload,
-        "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without an answer.",
+        "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without a response.",
         "Raise `server.max_connections` and the limit of open files (`ulimit -n`).";
     NO_DESCRIPTOR: later("no_descriptor"), Overload,
         "Hostler had no free file descriptor for a connection to a worker or member in `connect_timeout`. A part of the descriptors is kept for clients and files.",
