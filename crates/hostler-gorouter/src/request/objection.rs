@@ -78,7 +78,7 @@ rows! {
         "The route was registered with a `route_service_url`. Hostler has no route services.",
         "Register the route without the route service.";
     ROUTE_SERVICE_TUNNEL: plain(503, "route_service"), Operator,
-        "The same, and the request asks for a WebSocket.",
+        "The route was registered with a `route_service_url`, and the request asks for a WebSocket.",
         "Register the route without the route service.";
 }
 

@@ -186,7 +186,7 @@ rows! {
 
     NO_MEMBER: later("no_member"), App,
         "A registered route has no member at the moment: all have unregistered or were silent for too long.",
-        "Start an instance of the app. `registrar.keep_empty` says for how long the route stays; then it is `no_route`.";
+        "Start an instance of the app. `registrar.keep_empty` says for how long the route stays. After that, requests get `no_route`.";
     MEMBER_BUSY: later("member_busy"), Overload,
         "The request is for one instance of a registered route, and that instance has no free slot.",
         "Raise `registrar.concurrency`.";
@@ -223,11 +223,11 @@ rows! {
         "Look at `detail`: often the two have no TLS version in common, or the member did not answer in `connect_timeout`.";
 
     UNREACHABLE: ours(502, "unreachable"), App,
-        "No member could be connected to until `queue.timeout`.",
+        "Hostler could not connect to any member until `queue.timeout`.",
         "Look at `detail` and at `hostler status`: are the members running, and are the addresses in `members` right?";
     WORKER_LOST: ours(502, "worker_lost"), App,
         "The worker ended, or closed the connection, before its response was complete, and the request must not be sent again.",
-        "Look at the worker's last lines in the log. Requests that may be repeated are sent again by themselves.";
+        "Look at the worker's last lines in the log. Hostler itself repeats the requests that may be repeated.";
     BAD_ANSWER: ours(502, "bad_answer"), App,
         "The response of the worker is not HTTP, or its head is over `server.max_header_fields` or `server.max_header_size`.",
         "Look at `detail`. Is it the right port, and does it speak the pool's `protocol`?";
@@ -238,7 +238,7 @@ rows! {
         "Workers died over this request, or over others with the same method, host and URL.",
         "Correct the app. `pools[].kept_off` in the status shows what is refused; `poison.kills` and `poison.keep_off` set the limits.";
     SUSPECT: later("suspect"), App,
-        "Requests like this one made workers die or hang, so they are tried one at a time, and the turn of this one did not come in time.",
+        "Requests like this one made workers die or hang, so Hostler tries them one at a time. The turn of this request did not come in time.",
         "Correct the app. `stack` in the status shows where a worker hung the last time.";
     ANSWER_TIMEOUT: ours(504, "answer_timeout"), App,
         "The response did not begin in `request_timeout`. With `buffer = \"none\"` the time counts in which the client sends the body. With a fixed `concurrency` the slot stays taken until the worker has finished; with `\"auto\"` the app sees that the connection is closed.",
@@ -263,7 +263,7 @@ rows! {
         "Each worker or member has `max_tunnels` tunnels.",
         "Raise `max_tunnels`, or add workers.";
     TOO_MANY_STREAMS: later("too_many_streams"), Overload,
-        "Each worker or member has `max_streams` streams, or the one that answered with a stream has.",
+        "Each worker or member has `max_streams` streams, or the one that answered with a stream has that many.",
         "Raise `max_streams`, or add workers.";
     TOO_MANY_CONNECTIONS: later("too_many_connections").closed().without_fallback(), Overload,
         "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without a response.",

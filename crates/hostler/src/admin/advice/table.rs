@@ -61,7 +61,7 @@ advice! {
         "Add CPUs or machines, or make requests cheaper. More workers do not help.", "guide/troubleshooting.md#slow";
     DEAR_KEY: "dear_key" Info 30 ""
         "In a pool with `queue.fair`, one key took at least 60 % of the worker time of the last minute, there are other keys, and at least 20 requests had to wait.",
-        "The pool is fair, so requests of other keys do not wait behind it. If this work is not wanted, give it what others leave (pools.POOL.queue.low), cache its routes, or limit it (pools.POOL.rate_limit).", "concepts/fair.md#how-to-see-it";
+        "The pool is fair, so requests of other keys do not wait behind it. If this work is not wanted, give it low priority (pools.POOL.queue.low), cache its routes, or limit it (pools.POOL.rate_limit).", "concepts/fair.md#how-to-see-it";
     ONE_CLIENT: "one_client" Warning 10 ""
         "One client has at least 20 requests under way and at least 60 % of all, there are other clients, and at least 20 requests wait in a pool without `queue.fair`. Only requests that `client_requests` limits count: by default not those of loopback and private addresses.",
         "Set pools.POOL.queue.fair = \"client\", so that other clients do not wait behind this one. If it is a load balancer, name it in server.trusted_proxies.", "concepts/fair.md";
@@ -93,7 +93,7 @@ advice! {
         "The heap of V8 in a worker uses at least 90 % of its limit. At the limit the process ends.",
         "Look for a leak: `hostler heap POOL/WORKER`. If the app needs the memory, raise `--max-old-space-size`.", "guide/troubleshooting.md#memory";
     EVENT_LOOP_BLOCKED: "event_loop_blocked" Warning 30 ""
-        "The 99th percentile of the event loop delay of a worker is at least 200 ms, while it has several requests at once or has tunnels or streams. Of less than 100 answers the 90th percentile counts.",
+        "The 99th percentile of the event loop delay of a worker is at least 200 ms, while it has several requests at once or has tunnels or streams. With fewer than 100 answers of the event loop, the 90th percentile counts.",
         "Look for the function that computes: `hostler profile POOL/WORKER`. A synchronous call blocks all other requests of the worker.", "guide/troubleshooting.md#slow";
     CONCURRENCY: "concurrency_does_not_fit" Warning 0 ""
         "A pool has a number in `concurrency`, and its workers could do more requests at once, or have too many.",
@@ -179,7 +179,7 @@ advice! {
         "At least 5 % of the lookups at a memcached server in the last minute, and at least 10, took longer than `cache.timeout`.",
         "Look at the server and the network. Raise cache.timeout if this is normal.", "guide/caching.md#when-memcached-is-slow-or-down";
     REGISTRAR_DISCONNECTED: "registrar_disconnected" Warning 15 "HostlerRegistrarDisconnected"
-        "Hostler has no connection to NATS for 15 seconds. It keeps the routes that it knows, and hears of no new ones.",
+        "Hostler has no connection to NATS for 15 seconds. It keeps the routes that it knows, and gets no new ones.",
         "Look at the NATS servers.", "guide/router.md";
     RELOAD_FAILED: "reload_failed" Warning 0 ""
         "The last reload was not applied, so the old configuration is in force.",
