@@ -68,7 +68,7 @@ function openFiles() {
 /** A page shorter than this is cheaper to copy than to send as a file. For nginx: 11 us instead of 17 at 1 kB, but 38 instead of 23 at 100 kB. */
 const SMALL = 16_000;
 const COPIED = '# Head and page in one call to the kernel.';
-const CORK = '# Corked, a long answer waits 200 ms for the end of a segment on loopback, where segments have 64 KiB.';
+const CORK = '# Corked, a long response waits 200 ms for the end of a segment on loopback, where segments have 64 KiB.';
 
 const UNLOGGED = [
   'Begin', 'End', 'Link', 'SessOpen', 'SessClose', 'ReqStart', 'ReqMethod', 'ReqURL', 'ReqProtocol', 'ReqHeader', 'ReqUnset', 'ReqAcct',

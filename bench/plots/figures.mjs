@@ -98,7 +98,7 @@ export const figures = {
     better: LESS,
     panels: [
       { title: 'Resident memory of Hostler, without its workers', unit: 'MB', bars: bars(result, { rows: result.rows, value: (row) => row.resident_bytes / 1e6, peers: ['hostler', 'hostler2'], own: ['hostler', 'hostler2'] }) },
-      { title: 'Start of the process to the first answer', unit: 'ms', digits: 0, bars: bars(result, { rows: result.rows, value: (row) => row.first_answer_ms, own: ['hostler', 'hostler2'] }) },
+      { title: 'Start of the process to the first response', unit: 'ms', digits: 0, bars: bars(result, { rows: result.rows, value: (row) => row.first_answer_ms, own: ['hostler', 'hostler2'] }) },
     ],
   }),
 
@@ -139,7 +139,7 @@ export const figures = {
   }),
 
   cache: (result) => ({
-    title: 'CPU for one stored answer',
+    title: 'CPU for one stored response',
     better: LESS,
     panels: ['1 kB', '100 kB', 'many'].map((cell) => ({
       title: cell === 'many' ? `${result.settings.keys.toLocaleString('en-GB')} different pages of ${result.settings.size / 1000} kB` : `One page of ${cell}`,
@@ -149,7 +149,7 @@ export const figures = {
   }),
 
   memcached: (result) => ({
-    title: 'Stored answers each second, whatever memcached does',
+    title: 'Stored responses each second, with each state of memcached',
     better: MORE,
     panels: [{
       unit: '/s',
@@ -173,7 +173,7 @@ export const figures = {
   }),
 
   'any-app': (result) => ({
-    title: 'The slowest 1 % of answers, with nothing set (p99)',
+    title: 'The slowest 1 % of responses, with nothing set (p99)',
     better: LESS,
     panels: Object.entries(result.cells).map(([cell, { title }]) => {
       const rows = only(result.rows, { cell });
@@ -200,7 +200,7 @@ export const figures = {
 const TLS = {
   full: 'Full handshake', resumed: 'Resumed handshake', http1: 'HTTP/1.1 over TLS', 'h2 x 1': 'HTTP/2, 100 connections x 1 stream', 'h2 x 20': 'HTTP/2, 10 connections x 20 streams',
 };
-const MEMCACHED = { none: 'is not configured', fine: 'works', slow: 'answers after 1 s', garbled: 'sends invalid answers', hung: 'never answers', gone: 'does not run' };
+const MEMCACHED = { none: 'is not configured', fine: 'works', slow: 'answers after 1 s', garbled: 'sends invalid responses', hung: 'never answers', gone: 'does not run' };
 const APPS = {
   wait20: 'waits 20 ms', wait200: 'waits 200 ms', data: 'waits, then computes (50 at once)', dataLight: 'waits, then computes (8 at once)', page: 'computes 20 ms', mixed: 'sometimes computes (mixed)', streams: 'has open event streams', flood: 'gets 500 requests at its start',
 };

@@ -9,7 +9,7 @@ const PARTS = {
   tail: ['Waiting for a page', 'Two workers render pages, and one page in ten takes much longer than the others. A bar is short if few pages wait behind a long one. The ideal queue is the least that is possible.'],
   overload: ['Overload', 'Twice as many requests arrive as the workers can render. A page that comes after more than a second counts as nothing, because most visitors have left.'],
   fair: ['One crawler, many people', 'Four crawlers ask for twice what the workers can render, and people for 0.3 of it.'],
-  proxy: ['Cost of a request', 'A small answer from a fast member: this is what Hostler itself costs. The relay in C shows what the kernel alone takes.'],
+  proxy: ['Cost of a request', 'A small response from a fast member: this is what Hostler itself costs. The relay in C shows what the kernel alone takes.'],
   deploys: ['Deploys', 'All workers are replaced, again and again, at half the capacity.'],
   scale: ['More members, routes and threads', 'Each dark bar has more of one thing than a grey bar.'],
   idle: ['Memory and start', 'What Hostler adds to plain Node.'],
@@ -19,7 +19,7 @@ const PARTS = {
   tls: ['TLS and HTTP/2', 'Handshakes, and requests on kept connections.'],
   websockets: ['WebSockets', 'Small messages through many sockets.'],
   cache: ['Cache', 'Answers from the cache, beside nginx and Varnish.'],
-  memcached: ['A cache that several Hostlers share', 'A memcached that is slow, broken or gone must not slow down answers from memory.'],
+  memcached: ['A cache that several Hostlers share', 'A memcached that is slow, broken or gone must not slow down responses from memory.'],
   lookups: ['Lookups', 'The place of an address and of a postal code. nginx sends a fixed text and looks nothing up.'],
   'many-apps': ['Many apps on one machine', 'An app without requests has no process.'],
 };

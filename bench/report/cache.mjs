@@ -48,7 +48,7 @@ ${table(['', ...peers.map((peer) => titles[peer])], tightRows(peers.map((peer) =
 
 ${number(settings.burst, 0)} equal requests at the same time, for a page that no cache has and that takes 200 ms to render:
 
-${table(['', 'renders for each burst', `${RENDERS} render`, 'last answer, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), { title: titles[peer], isOurs: peer === 'hostler', ...settings })))}
+${table(['', 'renders for each burst', `${RENDERS} render`, 'last response, median', 'not answered'], peers.map((peer) => burstRow(inCell('burst', peer), { title: titles[peer], isOurs: peer === 'hostler', ...settings })))}
 
 ${troubles(rows, titles, ({ cell }) => cell)}
 

@@ -30,7 +30,7 @@ How it is measured:
 
 * \`${settings.app}\` runs with ${settings.workers} workers at ${settings.load} of the capacity (${number(capacity.rate, 0)} requests/s), in an open loop, as in the render tail.
 * There are ${settings.deploys} deploys, ${settings.pause} s apart. After each deploy, no process from before it may answer.
-* A request has failed if it has no 2xx answer within ${settings.patience} s. The client (Go) repeats a GET by itself if a kept connection was closed, as browsers do.
+* A request has failed if it has no 2xx response within ${settings.patience} s. The client (Go) repeats a GET by itself if a kept connection was closed, as browsers do.
 * A deploy lasts until its command returns. Hostler: \`hostler restart\`.
 * PM2: \`pm2 reload\` of a cluster with \`wait_ready\`, and ten seconds of \`listen_timeout\` and \`kill_timeout\`. The app closes its server at SIGINT, and ends kept connections.
 * HAProxy: a script replaces one worker after the other. It starts the new worker, waits for its first page, and sets it to \`ready\`. It sets the old worker to \`drain\`, and

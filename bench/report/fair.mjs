@@ -51,7 +51,7 @@ How it is measured:
 
 * Four crawlers send ${settings.crawlers.share} x the capacity and ${settings.people.edges} people ${settings.people.share} of it for ${settings.during} s, each with an address of its own, in open loops. The capacity is ${number(capacity.rate, 0)} pages/s: two workers
   without a proxy in a closed loop.
-${areTold ? EQUALITY : ''}* A refusal or a failure counts as an answer that never came. A client waits at most ${settings.patience} s.
+${areTold ? EQUALITY : ''}* A refusal or a failure counts as a response that never came. A client waits at most ${settings.patience} s.
 * nginx lets each client send ${settings.limit} requests a second, a tenth of the capacity, with a burst of two seconds. HAProxy behind it queues for the workers, one request at a time each.
 * ${rounds(settings.rounds)} of new processes, warmed up for ${settings.warmup} s. Figures are medians over the rounds, with the smallest and the largest in parentheses.
 ${AGREED}

@@ -20,7 +20,7 @@ export function idleSection(result) {
   const targets = hostlers.flatMap((peer) => [
     [`${titles[peer]}: resident memory`, `${spread(memory(peer), 1)} MB`, `< ${MEMORY_MB} MB`,
       verdict(memory(peer), ({ median }) => median < MEMORY_MB)],
-    [`${titles[peer]}: start to first answer, minus the time of plain node`, `${spread(extra(peer), 0)} ms`, `< ${EXTRA_MS} ms`,
+    [`${titles[peer]}: start to first response, minus the time of plain node`, `${spread(extra(peer), 0)} ms`, `< ${EXTRA_MS} ms`,
       verdict(extra(peer), ({ median }) => median < EXTRA_MS)],
   ]);
   const plain = of('node').length > 0 ? summary(of('node').map((row) => row.first_answer_ms)) : null;
@@ -32,8 +32,8 @@ ${targetTable(targets)}
 
 How it is measured:
 
-* \`${settings.app}\` runs in turns with plain \`node\`: ${rounds(settings.rounds)}. The first answer of plain \`node\` took ${spread(plain, 0)} ms${plain ? ` (median of ${number(plain.count, 0)})` : ''}.
-* The time is from the start of the process to the first answer with status 200. A request is sent every 2 ms. The difference is taken within each round.
+* \`${settings.app}\` runs in turns with plain \`node\`: ${rounds(settings.rounds)}. The first response of plain \`node\` took ${spread(plain, 0)} ms${plain ? ` (median of ${number(plain.count, 0)})` : ''}.
+* The time is from the start of the process to the first response with status 200. A request is sent every 2 ms. The difference is taken within each round.
 * Memory is VmRSS of the Hostler process without its workers, 2 s after 20 requests.
 `;
   return { text, targets };

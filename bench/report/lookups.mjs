@@ -60,7 +60,7 @@ How it is measured:
 
 * One thread of the peer runs on core 0. wrk runs on core 1 with one thread, ${settings.connections} connections and the request fields of a browser.
 * All peers send the same body. Each run checks it.
-* nginx sends a fixed text with the fields of Hostler's answer (\`return 200\`, \`add_header\`). It sends the same text to every address.
+* nginx sends a fixed text with the fields of Hostler's response (\`return 200\`, \`add_header\`). It sends the same text to every address.
 * Fastify and plain Node find a finished text in a Map. For cities they use npm maxmind, with a cache for as many addresses as are requested. A trusted proxy's X-Forwarded-For
   names the address, for all peers.
 ${CPU}
@@ -70,14 +70,14 @@ ${PAIRED}
 The waits:
 
 * Half load is half of what the peer has just answered to wrk. The load is an open loop of ${settings.paced ?? settings.half} s: \`bench-pace\` with Poisson arrivals (fixed seed) and ${settings.connections} connections.
-  A request without an answer counts as one that never came.
+  A request without a response counts as one that never came.
 * \`bench-pace\` uses a whole core${realTime(rows)}. It leaves the core for 80 µs in each millisecond. Otherwise Linux would take the core for 50 ms of each second.
 * The core of the generator has stalled if two readings of the clock with one system call between them are more than 1 ms apart. Then another process used the core, or the
   host of the virtual machine took it.
 * Such stalls are in p99, and the target is for this p99. Beside it is the p99 of those intervals of 100 ms that have no stall.
 * "Wait for its core" is the time in which the service was ready to run and another process had its core, over all rounds. The service has no priority.
 * The last column is from more runs at the same rate, in which the service has priority over all other processes of the machine.
-* "${titles.floor ?? 'A fixed answer'}" is the upstream of the benchmark at Hostler's rate. It shows the share of the machine and of the generator.
+* "${titles.floor ?? 'A fixed response'}" is the upstream of the benchmark at Hostler's rate. It shows the share of the machine and of the generator.
 * ab sends ${number(settings.ab.requests, 0)} requests, each on its own connection. The test of the original service was 2,000 requests, with a target of at most 300 ms for the longest.
   It published 2,718 requests/s, p50 103 ms and p99 316 ms, on another machine.
 
@@ -167,7 +167,7 @@ function startTargets(own) {
   const start = of(({ first_answer_ms: ms }) => ms);
   const idle = of(({ idle: { resident } }) => resident / MB);
   return [
-    ['start of the process to the first answer', written(start, 0), `< ${START_MS} ms`, verdict(start, ({ median: middle }) => middle < START_MS)],
+    ['start of the process to the first response', written(start, 0), `< ${START_MS} ms`, verdict(start, ({ median: middle }) => middle < START_MS)],
     ['resident memory, idle', written(idle, 1, 'MB'), `< ${MEMORY_MB} MB`, verdict(idle, ({ median: middle }) => middle < MEMORY_MB)],
   ];
 }

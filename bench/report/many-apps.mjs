@@ -22,7 +22,7 @@ export function manyAppsSection(result) {
   const boots = plain.length > 0 ? summary(plain.map((row) => row.first_answer_ms)) : null;
   const targets = [
     [`memory with all ${settings.apps} apps awake`, `${spread(awake, 0)} MB`, `< ${MEMORY_MB} MB`, verdict(awake, ({ median }) => median < MEMORY_MB)],
-    ['the first answer of an app that was asleep, minus the boot of the same app without Hostler', `${spread(extra, 0)} ms`, `< ${EXTRA_MS} ms`,
+    ['the first response of an app that was asleep, minus the boot of the same app without Hostler', `${spread(extra, 0)} ms`, `< ${EXTRA_MS} ms`,
       verdict(extra, ({ median }) => median < EXTRA_MS)],
   ];
   const text = `## Many apps
@@ -39,7 +39,7 @@ ${table(['', 'measured', 'target', ''], [
 How it is measured:
 
 * ${settings.apps} times \`${settings.app}\` in one Hostler, each in its own pool with \`workers = { min = 0, max = 4 }\` and on its own host: ${rounds(settings.rounds)}.
-* The apps are woken one after the other, in turns with a boot of the same app without Hostler, which took ${spread(boots, 0)} ms to its first answer. The difference is taken for each app.
+* The apps are woken one after the other, in turns with a boot of the same app without Hostler, which took ${spread(boots, 0)} ms to its first response. The difference is taken for each app.
 * Memory is the proportional set size (PSS) of Hostler, its guard and all workers: each shared page counts once.
 `;
   return { text, targets };

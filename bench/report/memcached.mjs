@@ -6,7 +6,7 @@ const NAMES = {
   none: 'not configured',
   fine: 'works',
   slow: 'answers after 1 s',
-  garbled: 'sends invalid answers',
+  garbled: 'sends invalid responses',
   hung: 'accepts requests, never answers',
   gone: 'not running',
 };

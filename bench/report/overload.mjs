@@ -61,7 +61,7 @@ How it is measured:
 
 * As in the render tail: ${settings.before} s at ${settings.calm} of the capacity, ${settings.during} s at ${settings.overload}, then ${settings.after} s at ${settings.calm} again, in an open loop. The capacity is
   ${number(capacity.rate, 0)} requests/s: two workers without a proxy in a closed loop.
-* Goodput is the number of 200 answers during the overload. A long page counts as ${number(capacity.render_us.long / capacity.render_us.short, 1)} short ones, so that a peer gains nothing by preferring short pages.
+* Goodput is the number of 200 responses during the overload. A long page counts as ${number(capacity.render_us.long / capacity.render_us.short, 1)} short ones, so that a peer gains nothing by preferring short pages.
 * The generator and the proxy share the two cores with the workers, and twice the requests take more CPU from every peer. **What the workers' CPU allowed** is counted without that: the time in which
   no other process had the core of a worker that was ready to run, divided by the main thread's CPU time of a page without a proxy. Time in which a worker slept counts as allowed: during an
   overload there is always a page to render.
@@ -72,7 +72,7 @@ How it is measured:
 * A client waits at most ${settings.patience} s. A later response counts as failed.
 * Hostler and HAProxy let a request wait up to ${settings.queueTimeout} for a worker. No other limit of their queues has an effect here. All have their default number of threads.
 * "Normal" is the worst p99 of a second before the overload (medians of that whole time: ${calm.join(', ')}).
-* "s to normal" counts the seconds after the overload with a worse p99. A refusal counts as an answer that never came.
+* "s to normal" counts the seconds after the overload with a worse p99. A refusal counts as a response that never came.
 * ${rounds(settings.rounds)} of new processes, warmed up for ${settings.warmup} s. Figures are medians over the rounds, with the smallest and the largest in parentheses. Refused and failed requests are sums.
 ${AGREED}
 `;

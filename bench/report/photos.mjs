@@ -39,9 +39,9 @@ Hostler with one worker of \`examples/original-photos\`: bursts of requests for 
 
 ${targetTable(targets)}
 
-Milliseconds until the last answer of a burst, medians:
+Milliseconds until the last response of a burst, medians:
 
-${table(['requests at once', 'last answer', '/ the upstream itself', 'first burst', 'failed'], figures)}
+${table(['requests at once', 'last response', '/ the upstream itself', 'first burst', 'failed'], figures)}
 
 How it is measured:
 

@@ -62,7 +62,7 @@ ${troubles(rows, titles, cellName)}
 How it is measured:
 
 * One proxy thread runs on core 0. wrk with one thread and the ${settings.members} members run on core 1.
-* A request is a GET with seven usual fields. The answer is JSON of 200 bytes. Connections are kept alive, members listen on Unix sockets, all timeouts are on, access logs are off.
+* A request is a GET with seven usual fields. The response is JSON of 200 bytes. Connections are kept alive, members listen on Unix sockets, all timeouts are on, access logs are off.
 * CPU is the scheduler's run time of all processes of the peer (\`/proc/PID/task/*/schedstat\`). CPU in clock ticks differs by at most ${number(100 * tickDifference(rows), 1)} % in any run.
 * The relay (\`bench/relay\`) has one connection to a member for each client connection. A request is one recv and one send, and so is a response. It has no queue, no limits, no timeouts
   and no log, and it looks at no byte. It is faster than the load, so it rests for 100 µs after each turn. Then it finds about as many requests in a turn as a busy proxy. Without

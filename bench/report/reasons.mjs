@@ -81,7 +81,7 @@ export const reasons = {
     '`/get_city`: requests in a CPU second / Fastify': FIXED_TEXT,
     '`/get_city`, 20,000 addresses: requests in a CPU second / Fastify': FIXED_TEXT,
     '`/get_city`, 20,000 addresses: requests in a CPU second / nginx return 200': 'nginx looks nothing up. Each of 20,000 addresses leads to another part of the database.',
-    'start of the process to the first answer': 'The machine had less CPU in this sitting than in that of 2026-11-27, when it was 145 ms (139 .. 150).',
+    'start of the process to the first response': 'The machine had less CPU in this sitting than in that of 2026-11-27, when it was 145 ms (139 .. 150).',
     'p99 at half load': 'A program that answers without a lookup has a p99 of more than 1 ms at half of its own maximum on this machine, too.',
   },
 };

@@ -36,12 +36,12 @@ ${table(['', 'p50 in bursts', 'p99 in bursts', 'p99 between', 'refused', 'failed
 
 How it is measured:
 
-* The services are in \`bench/apps/islands\`: the same components, the same React, NODE_ENV=production. Neither service logs successful requests. Their answers are compared
+* The services are in \`bench/apps/islands\`: the same components, the same React, NODE_ENV=production. Neither service logs successful requests. Their responses are compared
   before the measurement.
 * Closed loop: wrk for ${settings.seconds} s, after ${settings.warmup} s of warm-up.
 * Bursts: an open loop over ${settings.edges} independent pools of kept connections. Both services get the same Poisson arrivals (fixed seed), for ${islands[settings.burstIsland].title}. ${calm.seconds} s at ${calm.load} of the
   capacity and ${burst.seconds} s at ${burst.load} are repeated ${settings.bursts} times.
-* The capacity is what npm hypernova answers to that generator in a closed loop: ${number(capacity.rate, 0)} batches/s. A refused or failed request counts as an answer that never came.
+* The capacity is what npm hypernova answers to that generator in a closed loop: ${number(capacity.rate, 0)} batches/s. A refused or failed request counts as a response that never came.
 * Hostler gives each worker two batches: one to render, and one that waits in the worker. Other batches wait up to ${settings.queueTimeout} in Hostler's queue.
 * Node's cluster gives connections to its workers in turn.
 * The generators share the two cores with the services.

@@ -35,7 +35,7 @@ p99 of each peer, divided by that of the ideal queue:
 
 ${table(['', ...loads.map((load) => `load ${load}`)], toBound)}
 
-Times in milliseconds, from the planned start of a request to the last byte of its answer:
+Times in milliseconds, from the planned start of a request to the last byte of its response:
 
 ${table(['load', '', 'p50', 'p99', 'p99.9', 'refused', 'failed', 'requests', "wait for a core, of a page's worker", 'CPU of the workers for a page'], figures(result, at))}
 
@@ -117,11 +117,11 @@ function method({ settings, capacity, rows }) {
   up to ${settings.queueTimeout} in the queue.
 * **The ideal queue** is simulated: one line in the order of arrival, ${settings.workers} workers, nothing between them (M/G/${settings.workers}). It has the same arrivals. Service times are drawn from those of the two workers
   without a proxy, in the same slices: from the moment when the worker could begin, which is the start of the request or the end of the request before, to the last
-  byte of the answer. So they include what the generator takes from the workers, and no time in a queue.
+  byte of the response. So they include what the generator takes from the workers, and no time in a queue.
 * Arrivals are chosen before the measurement: seeds are tried until the ideal queue's p99 over the slices of a round is within 5 % of its p99 over very many slices (or the nearest of 60 tries is
   taken). The choice knows no peer. With any arrivals, chance moves the p99 by more than the peers differ, as the table shows.
 * "Wait for a core" is the time that the main thread of a worker was ready to run while another thread had the core (\`/proc/PID/schedstat\`), for each answered page.
-* A refused or failed request counts as an answer that never came. A dash is a percentile among such requests.
+* A refused or failed request counts as a response that never came. A dash is a percentile among such requests.
 * A ratio is the median of pairs from the same round, with the smallest and the largest pair in parentheses. p50 and p99 are medians over the rounds. p99.9 is over all rounds together.
 ${AGREED}
 * In half of the runs, 99 % of the requests started within ${number(median(lags), 1)} ms of their planned start. This delay is a part of the figures.

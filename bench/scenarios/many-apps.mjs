@@ -95,7 +95,7 @@ ${pools.join('')}`;
 const host = (app) => `app-${app}.bench.test`;
 
 /**
- * From the start of the process to its first answer, on a Unix socket, which Hostler's workers have, too. The app prints a
+ * From the start of the process to its first response, on a Unix socket, which Hostler's workers have, too. The app prints a
  * line when it listens, so no request comes too early.
  */
 async function boot(session) {
