@@ -32,29 +32,29 @@ pub enum CallError {
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
     /// The member closed the connection before the response's head was complete.
-    #[error("connection closed before an answer")]
+    #[error("connection closed before a response")]
     Closed,
     /// The member closed the connection in the middle of the body.
-    #[error("connection closed in the middle of the answer's body")]
+    #[error("connection closed in the middle of the response's body")]
     Cut,
     /// The head is malformed.
-    #[error("malformed answer: {0}")]
+    #[error("malformed response: {0}")]
     Head(#[from] HeadError),
     /// The length of the body is ambiguous.
-    #[error("malformed answer: {0}")]
+    #[error("malformed response: {0}")]
     Framing(#[from] FramingError),
     /// The body breaks the chunked coding.
-    #[error("malformed answer: {0}")]
+    #[error("malformed response: {0}")]
     Chunked(#[from] ChunkedError),
     /// A body after a head that has none (RFC 9110 section 6.4.1): that of a 204, a 304, or to HEAD.
-    #[error("malformed answer: a body where there is none")]
+    #[error("malformed response: a body where there is none")]
     Unframed,
     /// The member switched protocols without an `Upgrade` in the request, or to a protocol that the request did not
     /// offer.
-    #[error("malformed answer: 101 to no protocol that was offered")]
+    #[error("malformed response: 101 to no protocol that was offered")]
     Switched,
     /// The member sent more interim responses than allowed.
-    #[error("more than {count} interim answers (1xx), or more than {size} bytes of them")]
+    #[error("more than {count} interim responses (1xx), or more than {size} bytes of them")]
     Interim {
         /// The most interim responses.
         count: usize,

@@ -100,11 +100,11 @@ async fn call(
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-const CLOSED: &str = "connection closed before an answer";
-const CUT: &str = "connection closed in the middle of the answer's body";
+const CLOSED: &str = "connection closed before a response";
+const CUT: &str = "connection closed in the middle of the response's body";
 
 fn malformed(what: &str) -> Outcome {
-    refused(&format!("malformed answer: {what}"))
+    refused(&format!("malformed response: {what}"))
 }
 
 type Case = (String, Outcome);
@@ -197,7 +197,8 @@ fn doubtful_lengths() -> Vec<Case> {
 }
 
 fn broken_bodies() -> Vec<Case> {
-    let bad_body = |body: &str, what: &str| whole(&[200], body).broken(&format!("malformed answer: {what}"));
+    let bad_body =
+        |body: &str, what: &str| whole(&[200], body).broken(&format!("malformed response: {what}"));
     vec![
         (format!("{OK}Content-Length: 9\r\n\r\nshort"), whole(&[200], "short").broken(CUT)),
         (CHUNKED.into(), whole(&[200], "").broken(CUT)),
@@ -289,7 +290,7 @@ async fn ahead(bytes: &str) -> Option<String> {
 
 #[tokio::test]
 async fn a_look_ahead_finds_truncated_answers_and_takes_no_complete_one_for_truncated() {
-    let cut = "connection closed in the middle of the answer's body";
+    let cut = "connection closed in the middle of the response's body";
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|",
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|abc",

@@ -77,7 +77,7 @@ impl Caching {
         let Some(field) = varies_by_each_request(&lines) else { return };
         if !self.told.swap(true, Ordering::Relaxed) {
             let text = format!(
-                "route {route:?}: its answers have {field} in Vary, which differs for each request: they are not cached; \
+                "route {route:?}: its responses have {field} in Vary, which differs for each request: they are not cached; \
                  leave the field out of Vary, or the cache off this route"
             );
             self.shared_cache.journal.event(Level::Warn, &text);

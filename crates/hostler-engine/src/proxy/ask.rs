@@ -43,7 +43,7 @@ async fn within(
 ) -> Result<WholeAnswer, String> {
     match timeout(time_limit, sending).await {
         Ok(outcome) => outcome.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer within {time_limit:?}")),
+        Err(_) => Err(format!("no response within {time_limit:?}")),
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Failure {
     #[error("{0}")]
     BadAnswer(CallError),
     /// The deadline has passed. The slot stays taken until the member has finished.
-    #[error("no answer in time")]
+    #[error("no response in time")]
     TimedOut,
     /// The pool marked the member down during the wait. It may have worked on the request.
     #[error("the member does not answer")]

@@ -104,7 +104,7 @@ impl Checker {
         loop {
             sleep(pause).await;
             let asked = timeout(settings.timeout, ask(&self.connector, settings)).await;
-            let late = |_| Err(format!("no answer within {:?}", settings.timeout));
+            let late = |_| Err(format!("no response within {:?}", settings.timeout));
             let outcome = asked.unwrap_or_else(late).and_then(|status| {
                 let is_right = settings.status.contains(&status);
                 if is_right { Ok(()) } else { Err(format!("it answered {status}")) }

@@ -32,7 +32,7 @@ pub fn table(status: &Value) -> String {
     if compression["encoded"].as_u64() > Some(0) {
         let spared = if_any(&compression["spared"], " others sent as they are, for want of memory or time");
         let (before, after) = (bytes(&compression["bytes_before"]), bytes(&compression["bytes_after"]));
-        let _ = writeln!(out, "compressed {} answers, {before} to {after}{spared}", compression["encoded"]);
+        let _ = writeln!(out, "compressed {} responses, {before} to {after}{spared}", compression["encoded"]);
     }
     let geo = &status["geo"];
     if geo.is_object() {

@@ -142,7 +142,7 @@ async fn serve(
             // The successor goes on with the announcement.
             drop(announcement);
             notify.succeeded_by(*pid);
-            let text = "it accepts new connections, existing ones close after their next answer";
+            let text = "it accepts new connections, existing ones close after their next response";
             journal.event(Level::Info, &format!("pid {pid} has taken over: {text}"));
             admin.end();
             stop::leave(&running, &mut signals).await;

@@ -126,7 +126,7 @@ async fn an_answer_that_varies_per_request_is_not_cached_with_one_warning() {
         for number in ["1", "2", "3"] {
             asked(&site, "GET", "/page", "X-Request-Id: same\r\n").await.assert_ok(number);
         }
-        let said = format!("its answers have {name} in Vary, which differs for each request");
+        let said = format!("its responses have {name} in Vary, which differs for each request");
         site.says(&said).await;
         assert_eq!(site.lines().iter().filter(|line| line.contains(&said)).count(), 1, "{:?}", site.lines());
     }

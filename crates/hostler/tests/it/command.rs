@@ -178,7 +178,7 @@ async fn an_order_is_not_sent_to_a_hostler_that_hangs() {
     let admin = hung.local_addr().unwrap().to_string();
     let order = async |order: &[&str]| {
         let ended = run(HOSTLER, &[order, &["--admin", &admin]].concat(), folder.path()).await;
-        ended.assert_exit(1).assert_complains("no answer within 5s");
+        ended.assert_exit(1).assert_complains("no response within 5s");
     };
     tokio::join!(order(&["pause", "web"]), order(&["profile", "web"]));
     for _ in 0..2 {

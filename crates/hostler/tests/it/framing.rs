@@ -149,7 +149,7 @@ async fn interim_answers_are_bounded_in_number_and_in_bytes() {
         assert!(answer.interim.len() <= 100);
         let logged = site.refusal("interim_answers").await;
         let detail = logged["detail"].as_str().unwrap();
-        assert!(detail.contains("interim answers (1xx)") && detail.contains("65536 bytes"), "{logged}");
+        assert!(detail.contains("interim responses (1xx)") && detail.contains("65536 bytes"), "{logged}");
         site.settles("app", 0, 0).await;
     }
 }

@@ -42,6 +42,6 @@ async fn no_visitor_gets_the_page_of_another() {
         let request = format!("GET /x-request-id HTTP/1.1\r\nHost: a\r\nX-Request-Id: {id}\r\n\r\n");
         site.send(request).await.assert_ok(&id);
     }
-    site.says("its answers have x-request-id in Vary, which differs for each request").await;
+    site.says("its responses have x-request-id in Vary, which differs for each request").await;
     site.stop().await;
 }

@@ -92,9 +92,9 @@ fn of_members() -> Vec<Refusal> {
     let mut all = vec![
         Refusal::Unreachable(Error::from(ErrorKind::ConnectionRefused)),
         Refusal::NoDescriptor(Errno::MFILE),
-        Refusal::WorkerLost("connection closed before an answer".into()),
-        Refusal::BadAnswer("malformed answer".into()),
-        Refusal::InterimAnswers("more than 100 interim answers (1xx)".into()),
+        Refusal::WorkerLost("connection closed before a response".into()),
+        Refusal::BadAnswer("malformed response".into()),
+        Refusal::InterimAnswers("more than 100 interim responses (1xx)".into()),
         Refusal::AnswerTimeout,
     ];
     let faults = [NotTls, WrongName, Untrusted, ClientCertificate, Handshake];

@@ -35,7 +35,7 @@ fn html(BootFailure { number, failed, serves }: &BootFailure<'_>) -> String {
     let error = plain(failed.error.as_deref().unwrap_or(&failed.how));
     let others = match serves {
         true => "Other requests still go to the last code that worked.",
-        false => "No older code is running, so other requests get no answer.",
+        false => "No older code is running, so other requests get no response.",
     };
     format!(
         "<!doctype html>
