@@ -4,10 +4,10 @@ import { CPU, PAIRED, number, origin, rounds, spread, table, verdict } from './f
 
 const WITHIN = 0.05;
 const OTHERS = ['fixed', 'cluster', 'pm2'];
-/** Apps that wait are compared with Node's cluster, the page that computes with one request at a time. */
-const WAITING = ['wait20', 'wait200', 'data', 'dataLight', 'flood'];
 /** Apps that wait and then compute, as most apps with a database do. Their p99 is compared as well. */
 const WITH_DATA = ['data', 'dataLight'];
+/** Apps that wait are compared with Node's cluster, the page that computes with one request at a time. */
+const WAITING = ['wait20', 'wait200', ...WITH_DATA, 'flood'];
 const COMPUTING = 'page';
 
 const rate = ({ ok, seconds }) => ok / seconds;
@@ -51,7 +51,7 @@ How it is measured:
 * \`bench/apps/any\` runs with ${settings.workers} workers. The query of a request says how long the app waits, and how much CPU time it uses. All programs share one machine.
 * "${titles.auto}" is \`hostler run --workers ${settings.workers}\`. "${titles.fixed}" also has \`--concurrency\`: ${fixedNumbers(cells)}. Of several numbers, the one with the lowest p99 is compared.
 * No peer writes an access log, so Hostler has \`--log off\`.
-* wrk keeps the same number of requests under way all the time: ${['wait20', 'wait200', ...WITH_DATA, 'page'].filter((cell) => cells[cell]).map((cell) => `${cells[cell].atOnce} ("${cells[cell].title}")`).join(', ')}.
+* wrk keeps the same number of requests under way all the time: ${['wait20', 'wait200', ...WITH_DATA, 'page'].map((cell) => `${cells[cell].atOnce} ("${cells[cell].title}")`).join(', ')}.
 * In the mixed app, ${number(100 * (1 - cells.mixed.longShare), 0)} % of the requests wait 5 ms. The others compute 30 ms. The load generator of the bench keeps ${cells.mixed.atOnce} under way, over ${settings.edges} pools of kept connections.
 * Beside ${cells.streams.streams} open event streams, ${cells.streams.pages} pages are requested one after another, each on a new connection. A page without a response after ${settings.patience / 1000} s has failed. A stream that ends also counts as "no response".
 * A cold flood is ${cells.flood.atOnce} requests at one signal, and each waits 200 ms. They are the first requests after the start. The figure for requests/s is the number of responses divided by the time of the last one.
@@ -77,8 +77,7 @@ function targetRows({ cells, titles, of, ratio }) {
     const found = ratio(cell, other, value);
     return [`${cells[cell].title}: ${what}`, titles[other], spread(found, 2), target, verdict(found, holds)];
   };
-  // Results from before a cell was added do not have it.
-  const waiting = WAITING.filter((cell) => cells[cell]).flatMap((cell) => [
+  const waiting = WAITING.flatMap((cell) => [
     line(cell, 'requests/s', 'cluster', rate, `>= ${1 - WITHIN}`, atLeast),
     line(cell, 'p50', 'cluster', p50, `<= ${1 + WITHIN}`, upTo),
     ...(WITH_DATA.includes(cell) ? [line(cell, 'p99', 'cluster', p99, `<= ${1 + WITHIN}`, upTo)] : []),
