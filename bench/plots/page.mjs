@@ -18,7 +18,7 @@ const PARTS = {
   'any-app': ['Any app, with nothing set', '`hostler run` with no other setting, beside Node\'s cluster and PM2.'],
   tls: ['TLS and HTTP/2', 'Handshakes, and requests on kept connections.'],
   websockets: ['WebSockets', 'Small messages through many sockets.'],
-  cache: ['Cache', 'Answers from the cache, beside nginx and Varnish.'],
+  cache: ['Cache', 'Responses from the cache, beside nginx and Varnish.'],
   memcached: ['A cache that several Hostlers share', 'A memcached that is slow, broken or gone must not slow down responses from memory.'],
   lookups: ['Lookups', 'The place of an address and of a postal code. nginx sends a fixed text and looks nothing up.'],
   'many-apps': ['Many apps on one machine', 'An app without requests has no process.'],
