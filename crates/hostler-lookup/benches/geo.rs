@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::{ByRecord, DatabaseError, GeoDatabases, verify};
 
 const TIMES: u32 = 400_000;
@@ -26,10 +27,10 @@ fn main() {
         return;
     }
     let started = Instant::now();
-    let databases = GeoDatabases::open(&paths).unwrap();
+    let databases = GeoDatabases::open(&paths, Mapping::InPlace).unwrap();
     println!("opened            {:>9.1?}", started.elapsed());
     let started = Instant::now();
-    verify(&paths).unwrap();
+    verify(&paths, Mapping::InPlace).unwrap();
     println!("verified          {:>9.1?}", started.elapsed());
 
     let mut random = fastrand::Rng::with_seed(1);

@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use hostler_lookup::Mapping;
 use hostler_lookup::postal::{Point, PostalFile, pack};
 
 const TIMES: u32 = 200_000;
@@ -28,7 +29,7 @@ fn main() {
     image.write(&file).unwrap();
     drop(image);
     let started = Instant::now();
-    let postal = PostalFile::open(std::slice::from_ref(&file)).unwrap();
+    let postal = PostalFile::open(std::slice::from_ref(&file), Mapping::InPlace).unwrap();
     println!("opened as a pack  {:>9.1?}, {} places", started.elapsed(), postal.len());
     ask(&postal);
     std::fs::remove_file(&file).unwrap();

@@ -2,4 +2,7 @@
 //! configuration.
 
 pub mod geo;
+mod map;
 pub mod postal;
+
+pub use map::Mapping;

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::{GeoDatabases, GeoPlace, OpenError, Schema, verify};
 use mmdb_writer::{IpVersion, Value, Writer};
 
@@ -83,7 +84,7 @@ fn two_files_of_the_flat_schema_are_asked_by_family() {
     let v4 = database(folder.path(), "v4.mmdb", IpVersion::V4, &[v4]);
     let v6 = database(folder.path(), "v6.mmdb", IpVersion::V6, &[v6]);
     // In any order.
-    let databases = GeoDatabases::open(&[v6, v4.clone()]).unwrap();
+    let databases = GeoDatabases::open(&[v6, v4.clone()], Mapping::InPlace).unwrap();
     let london = seen(&databases, "81.2.69.160");
     assert_eq!((london.city.as_deref(), london.district.as_deref()), (Some("London"), Some("Shadwell")));
     assert_eq!((london.region.as_deref(), london.country.as_deref()), (Some("England"), Some("GB")));
@@ -92,7 +93,7 @@ fn two_files_of_the_flat_schema_are_asked_by_family() {
     let nothing = databases.find("9.9.9.9".parse().unwrap()).unwrap().unwrap();
     assert_eq!((nothing.record(), nothing.place().unwrap()), (None, GeoPlace::default()));
 
-    let only = GeoDatabases::open(&[v4]).unwrap();
+    let only = GeoDatabases::open(&[v4], Mapping::InPlace).unwrap();
     assert!(only.find("2a02:100::1".parse().unwrap()).unwrap().is_none(), "no database is asked");
 }
 
@@ -109,7 +110,7 @@ fn one_file_of_the_nested_schema_knows_both_families_and_languages() {
             ("2a02:100::/32", nested(&[], "FR", (0.0, 0.0))),
         ],
     );
-    let databases = GeoDatabases::open(&[path]).unwrap();
+    let databases = GeoDatabases::open(&[path], Mapping::InPlace).unwrap();
     let found = databases.find("2.125.160.216".parse().unwrap()).unwrap().unwrap();
     let place = found.place().unwrap();
     assert_eq!((place.city(&["de"]), place.city(&["ja"])), (Some("M\u{fc}nchen"), Some("Munich")));
@@ -145,15 +146,15 @@ fn an_unusable_database_is_named() {
         (database(folder.path(), "asn.mmdb", IpVersion::V4, &[("8.8.8.0/24", networks)]), "it has no places"),
     ];
     for (path, why) in cases {
-        let error = GeoDatabases::open(std::slice::from_ref(&path)).err().unwrap();
+        let error = GeoDatabases::open(std::slice::from_ref(&path), Mapping::InPlace).err().unwrap();
         assert_eq!(error.path(), &path);
         assert!(error.to_string().contains(why), "{error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
     }
     let again = write("again.mmdb", &bytes);
-    let twice = GeoDatabases::open(&[good.clone(), again]).err().unwrap();
+    let twice = GeoDatabases::open(&[good.clone(), again], Mapping::InPlace).err().unwrap();
     assert!(matches!(twice, OpenError::Twice { family: 4, .. }), "{twice}");
-    assert!(verify(&[good]).is_ok());
+    assert!(verify(&[good], Mapping::InPlace).is_ok());
 }
 
 #[test]
@@ -166,15 +167,15 @@ fn a_full_check_finds_a_damaged_record() {
         .map(|(at, net)| (net.as_str(), flat(&format!("Town {at}"), "", "US", (1.0, 1.0))))
         .collect();
     let path = database(folder.path(), "towns.mmdb", IpVersion::V4, &networks);
-    assert!(verify(std::slice::from_ref(&path)).is_ok());
+    assert!(verify(std::slice::from_ref(&path), Mapping::InPlace).is_ok());
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes.windows(8).rposition(|part| part == b"Town 199").unwrap();
     bytes[at] = 0xff;
     std::fs::write(&path, bytes).unwrap();
-    let error = verify(std::slice::from_ref(&path)).unwrap_err();
+    let error = verify(std::slice::from_ref(&path), Mapping::InPlace).unwrap_err();
     assert!(error.to_string().contains("towns.mmdb: "), "{error}");
     // The open database reports that this record is damaged, and finds the others.
-    let databases = GeoDatabases::open(&[path]).unwrap();
+    let databases = GeoDatabases::open(&[path], Mapping::InPlace).unwrap();
     assert!(databases.find("8.8.199.1".parse().unwrap()).unwrap().unwrap().place().is_err());
     assert_eq!(seen(&databases, "8.8.0.1").city.as_deref(), Some("Town 0"));
 }
@@ -212,8 +213,8 @@ fn databases_below(folder: &Path, found: &mut Vec<PathBuf>) {
 fn maxminds_city_database_agrees_with_its_source() {
     let Some(folder) = test_set() else { return };
     let path = folder.join("test-data/GeoLite2-City-Test.mmdb");
-    assert_eq!(verify(std::slice::from_ref(&path)).unwrap().warnings, [""; 0]);
-    let databases = GeoDatabases::open(&[path]).unwrap();
+    assert_eq!(verify(std::slice::from_ref(&path), Mapping::InPlace).unwrap().warnings, [""; 0]);
+    let databases = GeoDatabases::open(&[path], Mapping::InPlace).unwrap();
     for (ip, city) in [
         ("81.2.69.142", Some("London")),
         ("81.2.69.160", Some("London")),
@@ -247,8 +248,8 @@ fn broken_databases_of_maxminds_test_set_are_refused_or_give_no_place() {
     for path in files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // Neither may panic or run without end.
-        let verified = verify(std::slice::from_ref(&path));
-        match GeoDatabases::open(std::slice::from_ref(&path)) {
+        let verified = verify(std::slice::from_ref(&path), Mapping::InPlace);
+        match GeoDatabases::open(std::slice::from_ref(&path), Mapping::InPlace) {
             Err(error) => refused.push(format!("{name}: {error}")),
             Ok(databases) => {
                 let whole = (0..=255_u8).flat_map(|high| {

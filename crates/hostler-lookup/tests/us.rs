@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
 
+use hostler_lookup::Mapping;
 use hostler_lookup::postal::{Country, PostalFile, PostalPlace, PostalTable};
 
 /// The file. `None` if it is missing; the test then prints that it is skipped.
@@ -16,7 +17,7 @@ fn us() -> Option<PostalFile> {
         let _ = std::io::stderr().write_all(line.as_bytes());
         return None;
     }
-    Some(PostalFile::open(&[file]).unwrap())
+    Some(PostalFile::open(&[file], Mapping::InPlace).unwrap())
 }
 
 fn all<'a>(table: &'a PostalTable, country: &Country) -> Vec<PostalPlace<'a>> {

@@ -13,11 +13,13 @@ pub struct Geo {
     /// MMDB files: one for all addresses, or one for IPv4 and one for IPv6. Example: `"data/city.mmdb"`.
     ///
     /// Hostler reads City databases of MaxMind (GeoIP2, GeoLite2) and DB-IP, and those of ip-location-db. A
-    /// relative path starts at the folder of the configuration file. Hostler maps the files into memory and does
-    /// not read them whole.
+    /// relative path starts at the folder of the configuration file.
     ///
-    /// To install newer data, rename a new file over the old one. Hostler sees the new file, checks it and uses it.
-    /// Never write into a file that Hostler uses.
+    /// Hostler maps a copy of each file into memory, and does not read it whole. The copy has no name and lies in
+    /// `server.temp_dir`, so that no program can change the data while Hostler uses it.
+    ///
+    /// To install newer data, rename a new file over the old one, or write into it. Hostler sees the new data, checks
+    /// it and uses it.
     #[schemars(extend("x-default" = "required"))]
     pub databases: OneOrMany<FileName>,
     /// Which clients may look up an address other than their own.

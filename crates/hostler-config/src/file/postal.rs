@@ -12,11 +12,10 @@ use crate::value::{FileName, OneOrMany, Origin};
 pub struct Postal {
     /// Files of postal codes: files of GeoNames (`US.txt`, `DE.txt`), or a pack that `hostler pack` has made.
     ///
-    /// A relative path starts at the folder of the configuration file. Hostler maps a pack into memory and does not
-    /// read it whole.
+    /// A relative path starts at the folder of the configuration file. Hostler maps a copy of a pack into memory, and
+    /// does not read it whole. The copy has no name and lies in `server.temp_dir`.
     ///
-    /// To install newer data, rename a new file over the old one. Hostler sees it and uses it. Never write into a
-    /// pack that Hostler uses.
+    /// To install newer data, rename a new file over the old one, or write into it. Hostler sees it and uses it.
     #[schemars(extend("x-default" = "required"))]
     pub data: OneOrMany<FileName>,
     /// Whether `/api/zipinfo/...` answers exactly as zipasaur.us did in 2012.

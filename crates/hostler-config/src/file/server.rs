@@ -191,10 +191,12 @@ pub struct Server {
     /// HTTP/2 compresses header fields: a few bytes can stand for 64 KiB. So what the header fields of an HTTP/2 request
     /// take over 8 KiB counts here until its response is complete. Without room the client gets 503 (`request_memory`).
     pub request_memory: Size<0, 1_099_511_627_776>,
-    /// The folder for temporary files: request bodies over `body_memory`, and responses to slow clients.
+    /// The folder for temporary files: request bodies over `body_memory`, responses to slow clients, and copies of the
+    /// files of `[geo]` and `[postal]`.
     ///
     /// The folder must exist. A relative path starts at the folder of the configuration file. In a folder that is in
-    /// memory (tmpfs), the files take memory. Set it to a folder on a fast disk with at least `spool_size` of room.
+    /// memory (tmpfs), the files take memory. Set it to a folder on a fast disk with at least `spool_size` of room, and
+    /// twice the size of the data files.
     #[schemars(with = "String", extend("x-default" = "TMPDIR, or /tmp"))]
     pub temp_dir: Option<String>,
     /// The size of all temporary files together.

@@ -1,5 +1,6 @@
 //! The meaning of `[geo]`. Knows no requests.
 
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::GeoDatabases;
 
 use super::Resolver;
@@ -14,7 +15,7 @@ impl Resolver<'_> {
         let section = KeyPath::of("geo");
         let databases = self.data_files(&section, "databases", &written.databases);
         if databases.len() == written.databases.0.len()
-            && let Err(error) = GeoDatabases::open(&databases)
+            && let Err(error) = GeoDatabases::open(&databases, Mapping::InPlace)
         {
             let index = databases.iter().position(|path| path == error.path()).unwrap_or(0);
             self.refuse(&self.item(&section.key("databases"), index), error);

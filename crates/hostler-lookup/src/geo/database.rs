@@ -1,7 +1,4 @@
 //! One MMDB file, mapped into memory. Knows no other file.
-//!
-//! Changes to the file appear in the map: writing into the file, or truncating it, breaks its readers. So a new file must
-//! replace the old one by a rename.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,6 +8,7 @@ use filebuffer::FileBuffer;
 use maxminddb::{LookupResult, MaxMindDbError, Metadata, Reader, WithinOptions};
 
 use super::record::Record;
+use crate::map::{MappedFile, Mapping};
 
 /// How many records are read when a file is opened, to find out whether it has places.
 const SAMPLE: usize = 32;
@@ -94,19 +92,21 @@ pub struct About {
 /// One file.
 pub(super) struct Database {
     pub about: About,
+    /// Why a copy of the file could not be made. One sentence.
+    pub remark: Option<String>,
     reader: Reader<FileBuffer>,
 }
 
 impl Database {
     /// Maps a file, and reads a few of its records.
-    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
-        let (reader, size) = map(path)?;
+    pub fn open(path: &Path, mapping: Mapping<'_>) -> Result<Self, DatabaseError> {
+        let MappedDatabase { reader, size, remark } = map(path, mapping)?;
         let (schema, has_cities) = (look(&reader)?, has_cities(&reader));
         let metadata = reader.metadata();
         if !matches!(metadata.ip_version, 4 | 6) {
             return Err(DatabaseError::IpVersion(metadata.ip_version));
         }
-        Ok(Self { about: About { has_cities, ..about(path, size, metadata, schema) }, reader })
+        Ok(Self { about: About { has_cities, ..about(path, size, metadata, schema) }, remark, reader })
     }
 
     /// An IPv6 address must not be looked up in a database for IPv4.
@@ -115,11 +115,18 @@ impl Database {
     }
 }
 
+/// A file whose metadata is valid.
+pub(super) struct MappedDatabase {
+    pub reader: Reader<FileBuffer>,
+    pub size: u64,
+    pub remark: Option<String>,
+}
+
 /// Maps a file. Checks its metadata, and that the sizes in it are right.
-pub(super) fn map(path: &Path) -> Result<(Reader<FileBuffer>, u64), DatabaseError> {
-    let file = FileBuffer::open(path)?;
-    let size = file.len() as u64;
-    Ok((Reader::from_source(file)?, size))
+pub(super) fn map(path: &Path, mapping: Mapping<'_>) -> Result<MappedDatabase, DatabaseError> {
+    let MappedFile { bytes, remark } = MappedFile::open(path, mapping)?;
+    let size = bytes.len() as u64;
+    Ok(MappedDatabase { reader: Reader::from_source(bytes)?, size, remark })
 }
 
 fn look(reader: &Reader<FileBuffer>) -> Result<Schema, DatabaseError> {

@@ -9,6 +9,7 @@ use maxminddb::LookupResult;
 use super::database::{About, Database, DatabaseError};
 use super::place::GeoPlace;
 use super::record::Record;
+use crate::Mapping;
 
 /// Databases that are opened and replaced together.
 pub struct GeoDatabases {
@@ -62,9 +63,9 @@ pub struct Found<'a> {
 
 impl GeoDatabases {
     /// Maps the files: one for all addresses, or one for each family.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, OpenError> {
+    pub fn open(paths: &[PathBuf], mapping: Mapping<'_>) -> Result<Self, OpenError> {
         let broken = |path: &PathBuf, why| OpenError::DatabaseError { path: path.clone(), why };
-        let open = |path: &PathBuf| Database::open(path).map_err(|why| broken(path, why));
+        let open = |path: &PathBuf| Database::open(path, mapping).map_err(|why| broken(path, why));
         let databases = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let of = |version: u16, family: u8| {
             let mut found = databases.iter().enumerate().filter(|(_, it)| it.about.ip_version == version);
@@ -85,6 +86,11 @@ impl GeoDatabases {
     /// The metadata of each file.
     pub fn about(&self) -> impl Iterator<Item = &About> {
         self.databases.iter().map(|database| &database.about)
+    }
+
+    /// One sentence for each file of which no copy could be made.
+    pub fn remarks(&self) -> impl Iterator<Item = &str> {
+        self.databases.iter().filter_map(|database| database.remark.as_deref())
     }
 
     /// Looks up an address. `None` if no database is for its family. The address must not be an IPv4-mapped one.

@@ -9,6 +9,7 @@ use maxminddb::{Reader, WithinOptions};
 use super::database::{DatabaseError, map};
 use super::databases::OpenError;
 use super::record::Record;
+use crate::Mapping;
 
 /// Remarks about files that can be used.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -21,11 +22,11 @@ pub struct Verified {
 
 /// Reads every node and every record. It maps the files again, because pages that were read from a map count as this
 /// process's memory, and this reads all pages.
-pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
+pub fn verify(paths: &[PathBuf], mapping: Mapping<'_>) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
     for path in paths {
         let (warning, cities) =
-            file(path).map_err(|why| OpenError::DatabaseError { path: path.clone(), why })?;
+            file(path, mapping).map_err(|why| OpenError::DatabaseError { path: path.clone(), why })?;
         verified.warnings.extend(warning);
         if cities == 0 {
             verified.without_cities.push(path.clone());
@@ -35,8 +36,8 @@ pub fn verify(paths: &[PathBuf]) -> Result<Verified, OpenError> {
 }
 
 /// A remark about the file, and how many of its records have a city.
-fn file(path: &Path) -> Result<(Option<String>, usize), DatabaseError> {
-    let (reader, _) = map(path)?;
+fn file(path: &Path, mapping: Mapping<'_>) -> Result<(Option<String>, usize), DatabaseError> {
+    let reader = map(path, mapping)?.reader;
     // The files of ip-location-db have no description. The library stops at that point, so the rest is checked here.
     if reader.metadata().description.is_empty() {
         let warning = format!("{}: it has no description in its metadata", path.display());

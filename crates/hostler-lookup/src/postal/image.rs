@@ -5,7 +5,6 @@
 //! of each section, the sections. All numbers are little-endian. A record consists of 32-bit words.
 
 use std::ops::Deref;
-use std::path::Path;
 
 use filebuffer::FileBuffer;
 
@@ -110,9 +109,9 @@ impl Image {
         Self::check(ImageBytes::Made(bytes))
     }
 
-    /// Maps a file. The file must be replaced by a rename and never written to, because changes appear in the map.
-    pub fn map(path: &Path) -> std::io::Result<Result<Self, ImageError>> {
-        Ok(Self::check(ImageBytes::Mapped(FileBuffer::open(path)?)))
+    /// Uses the bytes of a mapped file.
+    pub(crate) fn of(file: FileBuffer) -> Result<Self, ImageError> {
+        Self::check(ImageBytes::Mapped(file))
     }
 
     fn check(bytes: ImageBytes) -> Result<Self, ImageError> {
@@ -202,7 +201,7 @@ mod tests {
     fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        Image::map(file.path()).unwrap()
+        Image::of(FileBuffer::open(file.path()).unwrap())
     }
 
     #[test]

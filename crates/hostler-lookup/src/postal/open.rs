@@ -12,6 +12,7 @@ use super::image::{Image, ImageError, MAGIC};
 use super::near::Neighbour;
 use super::row::{Row, RowError, country};
 use super::table::{Country, PostalPlace, PostalTable};
+use crate::map::{MappedFile, Mapping};
 
 /// Why a file cannot be used. The text names the file, and the line if there is one.
 #[derive(Debug, thiserror::Error)]
@@ -61,17 +62,22 @@ pub enum PostalError {
 /// All postal codes of some files.
 pub struct PostalFile {
     tables: Vec<PostalTable>,
+    remarks: Vec<String>,
     /// The index of the table, by country.
     countries: Vec<(Country, usize)>,
 }
 
 impl PostalFile {
     /// Opens files. Packs are mapped; all texts together are built into one table. Large texts take a while.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, PostalError> {
-        let (mut tables, mut texts) = (Vec::new(), Vec::new());
+    pub fn open(paths: &[PathBuf], mapping: Mapping<'_>) -> Result<Self, PostalError> {
+        let (mut tables, mut texts, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
         for path in paths {
             match kind(path)? {
-                FileKind::Pack => tables.push((path, PostalTable::new(map(path)?))),
+                FileKind::Pack => {
+                    let (image, remark) = map(path, mapping)?;
+                    tables.push((path, PostalTable::new(image)));
+                    remarks.extend(remark);
+                }
                 FileKind::Text => texts.push(path.clone()),
             }
         }
@@ -89,7 +95,12 @@ impl PostalFile {
             }
         }
         countries.sort_by_key(|(country, _)| country.code);
-        Ok(Self { tables: tables.into_iter().map(|(_, table)| table).collect(), countries })
+        Ok(Self { tables: tables.into_iter().map(|(_, table)| table).collect(), remarks, countries })
+    }
+
+    /// One sentence for each pack of which no copy could be made.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// A country by its two-letter code, with its table. A territory of the US is found in the table of the US.
@@ -198,9 +209,13 @@ fn kind(path: &Path) -> Result<FileKind, PostalError> {
     }
 }
 
-fn map(path: &Path) -> Result<Image, PostalError> {
-    let mapped = Image::map(path).map_err(|error| PostalError::Io { path: path.to_owned(), error })?;
-    mapped.map_err(|error| PostalError::Pack { path: path.to_owned(), error })
+/// The pack, and why no copy of it could be made.
+fn map(path: &Path, mapping: Mapping<'_>) -> Result<(Image, Option<String>), PostalError> {
+    let mapped = MappedFile::open(path, mapping);
+    let mapped = mapped.map_err(|error| PostalError::Io { path: path.to_owned(), error })?;
+    let image = Image::of(mapped.bytes);
+    let image = image.map_err(|error| PostalError::Pack { path: path.to_owned(), error })?;
+    Ok((image, mapped.remark))
 }
 
 /// Reads a text into a builder and returns the number of rows.

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::*;
+use crate::Mapping;
 
 const ROWS: &str = "\
 US\t97209\tPortland\tOregon\tOR\tMultnomah\t051\t\t\t45.527\t-122.6854\t4
@@ -32,7 +33,10 @@ fn both() -> [PostalFile; 2] {
     std::fs::write(&text, ROWS).unwrap();
     let packed = folder.path().join("rows.pack");
     pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
-    [PostalFile::open(&[text]).unwrap(), PostalFile::open(&[packed]).unwrap()]
+    [
+        PostalFile::open(&[text], Mapping::InPlace).unwrap(),
+        PostalFile::open(&[packed], Mapping::InPlace).unwrap(),
+    ]
 }
 
 fn codes(table: &PostalTable, places: &Places) -> Vec<String> {
@@ -163,7 +167,7 @@ fn a_city_with_a_number_in_its_name_is_suggested() {
     let text = folder.path().join("rows.txt");
     let row = "FR\t75001\tParis 01\tIle-de-France\t11\tParis\t75\t\t\t48.8592\t2.3417\t5\n";
     std::fs::write(&text, row).unwrap();
-    let postal = PostalFile::open(&[text]).unwrap();
+    let postal = PostalFile::open(&[text], Mapping::InPlace).unwrap();
     let (table, france) = postal.country("fr").unwrap();
     for typed in ["paris", "Paris 0", "paris 01"] {
         let found = table.suggest(france, typed, None, 10);
@@ -198,7 +202,7 @@ fn a_bad_file_is_refused_with_its_name_and_line() {
     let open = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
         std::fs::File::create(&path).unwrap().write_all(bytes).unwrap();
-        PostalFile::open(&[path]).err().map(|error| error.to_string()).unwrap_or_default()
+        PostalFile::open(&[path], Mapping::InPlace).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let good = ROWS.lines().next().unwrap();
     assert!(
@@ -214,7 +218,8 @@ fn a_bad_file_is_refused_with_its_name_and_line() {
             .contains("latin1.txt:1: the line is not UTF-8")
     );
     assert!(open("binary.txt", &[0xff; 4096]).contains("binary.txt:1: "));
-    let missing = PostalFile::open(&[PathBuf::from("/no/such/US.txt")]).err().unwrap().to_string();
+    let missing =
+        PostalFile::open(&[PathBuf::from("/no/such/US.txt")], Mapping::InPlace).err().unwrap().to_string();
     assert!(missing.starts_with("/no/such/US.txt: "), "{missing}");
 }
 
@@ -225,10 +230,10 @@ fn a_country_that_two_files_have_is_refused_unless_both_are_texts_which_are_join
     std::fs::write(&text, ROWS).unwrap();
     let packed = folder.path().join("b.pack");
     pack(std::slice::from_ref(&text)).unwrap().write(&packed).unwrap();
-    let both = PostalFile::open(&[packed, text.clone()]).err().unwrap().to_string();
+    let both = PostalFile::open(&[packed, text.clone()], Mapping::InPlace).err().unwrap().to_string();
     assert!(both.contains("has the country DE, which another file has already"), "{both}");
-    let twice = PostalFile::open(&[text.clone(), text.clone()]).unwrap();
-    assert_eq!(PostalFile::open(&[text]).unwrap().len(), twice.len());
+    let twice = PostalFile::open(&[text.clone(), text.clone()], Mapping::InPlace).unwrap();
+    assert_eq!(PostalFile::open(&[text], Mapping::InPlace).unwrap().len(), twice.len());
 }
 
 #[test]
@@ -247,7 +252,7 @@ fn nearest_codes_are_those_of_a_full_scan() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("DE.txt");
     std::fs::write(&path, rows).unwrap();
-    let postal = PostalFile::open(&[path]).unwrap();
+    let postal = PostalFile::open(&[path], Mapping::InPlace).unwrap();
     let (table, de) = postal.country("de").unwrap();
     let all: Vec<PostalPlace<'_>> = table.each(&table.prefix(de, "")).collect();
     for _ in 0..200 {

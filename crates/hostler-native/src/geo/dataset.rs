@@ -1,10 +1,12 @@
 //! The current databases, with cached results from them. They are replaced together. Knows no requests.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use hostler_address::{AddressKind, plain};
+use hostler_config as config;
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::{ByRecord, DatabaseError, GeoDatabases, OpenError};
 use jiff::Timestamp;
 use serde_json::json;
@@ -31,12 +33,12 @@ pub(super) struct GeoDataset {
 }
 
 impl GeoDataset {
-    pub fn open(databases: &[PathBuf], decimals: u8) -> Result<Self, OpenError> {
+    pub fn open(settings: &config::Geo, temp_dir: &Path) -> Result<Self, OpenError> {
         Ok(Self {
-            databases: GeoDatabases::open(databases)?,
+            databases: GeoDatabases::open(&settings.databases, Mapping::Copy(temp_dir))?,
             since: Timestamp::now(),
             cities: ByRecord::new(CITIES),
-            headers: Headers::new(HEADERS, decimals),
+            headers: Headers::new(HEADERS, settings.decimals),
         })
     }
 

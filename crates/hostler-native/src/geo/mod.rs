@@ -15,6 +15,7 @@ mod paths;
 mod render;
 mod shown;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -22,6 +23,7 @@ use counters::GeoCounters;
 use dataset::GeoDataset;
 use hostler_address::ClientAddress;
 use hostler_config as config;
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::{self as lookup, OpenError};
 use hostler_wire::{RequestHead, Whole};
 use original::Original;
@@ -31,23 +33,26 @@ pub use counters::GeoStatus;
 /// The service.
 pub struct Geo {
     settings: config::Geo,
+    /// The folder for copies of the databases.
+    temp_dir: PathBuf,
     dataset: ArcSwap<GeoDataset>,
     counters: Arc<GeoCounters>,
     original: Original,
 }
 
 impl Geo {
-    /// Maps the databases. The counters of the service before go on, and its data stays if the settings are the same.
-    pub fn open(settings: &config::Geo, before: Option<&Self>) -> Result<Self, OpenError> {
+    /// Maps copies of the databases, in `temp_dir`. The counters of the service before go on, and its data stays if the settings are the same.
+    pub fn open(settings: &config::Geo, temp_dir: &Path, before: Option<&Self>) -> Result<Self, OpenError> {
         let dataset = match before {
             Some(before) if before.has_the_same(settings) => before.dataset.load_full(),
-            _ => Arc::new(GeoDataset::open(&settings.databases, settings.decimals)?),
+            _ => Arc::new(GeoDataset::open(settings, temp_dir)?),
         };
         Ok(Self {
             dataset: ArcSwap::new(dataset),
             counters: before.map(|before| before.counters.clone()).unwrap_or_default(),
             original: Original::default(),
             settings: settings.clone(),
+            temp_dir: temp_dir.to_owned(),
         })
     }
 
@@ -57,8 +62,13 @@ impl Geo {
     }
 
     /// The paths of its databases.
-    pub fn databases(&self) -> &[std::path::PathBuf] {
+    pub fn databases(&self) -> &[PathBuf] {
         &self.settings.databases
+    }
+
+    /// One sentence for each database of which no copy could be made.
+    pub fn remarks(&self) -> Vec<String> {
+        self.dataset.load().databases.remarks().map(str::to_owned).collect()
     }
 
     /// The origins whose pages may read responses.
@@ -68,9 +78,11 @@ impl Geo {
 
     /// Verifies all files, and uses them from now on if they are good. Returns remarks about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
-        let verified = lookup::verify(&self.settings.databases)?;
-        let dataset = GeoDataset::open(&self.settings.databases, self.settings.decimals)?;
+        let mapping = Mapping::Copy(&self.temp_dir);
+        let mut verified = lookup::verify(&self.settings.databases, mapping)?;
+        let dataset = GeoDataset::open(&self.settings, &self.temp_dir)?;
         dataset.may_replace(&self.dataset.load(), &verified.without_cities)?;
+        verified.warnings.extend(dataset.databases.remarks().map(str::to_owned));
         self.dataset.store(Arc::new(dataset));
         self.counters.reloads.add();
         Ok(verified.warnings)

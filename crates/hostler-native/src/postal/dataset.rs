@@ -1,11 +1,13 @@
 //! The service with one state of the data, and what all its responses have in common. Knows no paths.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use hostler_config as config;
+use hostler_lookup::Mapping;
 use hostler_lookup::postal::{Country, PostalError, PostalFile as Data, PostalTable};
 use hostler_wire::{Name, ResponseHead, Whole, parse_http_date};
 
@@ -45,8 +47,8 @@ pub(super) struct PostalReply<'a> {
 pub(super) type PostalAnswer<'a> = Result<(Rows<'a>, Number), Whole>;
 
 impl PostalDataset {
-    pub fn open(settings: &Arc<config::Postal>) -> Result<Self, PostalError> {
-        let data = Data::open(&settings.data)?;
+    pub fn open(settings: &Arc<config::Postal>, temp_dir: &Path) -> Result<Self, PostalError> {
+        let data = Data::open(&settings.data, Mapping::Copy(temp_dir))?;
         // Another Hostler, or this one with other settings, may send the same data in another form.
         let words = if settings.compat_strings { "c" } else { "" };
         let name = format!("{:08x}{words}-{}", data.fingerprint(), env!("CARGO_PKG_VERSION"));

@@ -15,7 +15,7 @@ mod place;
 mod ready;
 mod rows;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,6 +43,8 @@ const THANKS: &str = "Postal codes: GeoNames, https://www.geonames.org, CC BY 4.
 /// The service.
 pub struct Postal {
     settings: Arc<config::Postal>,
+    /// The folder for copies of packs.
+    temp_dir: PathBuf,
     dataset: ArcSwap<PostalDataset>,
     reloads: Arc<AtomicU64>,
 }
@@ -64,11 +66,15 @@ pub struct PostalStatus {
 
 impl Postal {
     /// Reads the data. Takes a while with large texts. The count of the service before goes on.
-    pub fn open(settings: &config::Postal, before: Option<&Self>) -> Result<Self, PostalError> {
+    pub fn open(
+        settings: &config::Postal,
+        temp_dir: &Path,
+        before: Option<&Self>,
+    ) -> Result<Self, PostalError> {
         let settings = Arc::new(settings.clone());
-        let dataset = ArcSwap::from_pointee(PostalDataset::open(&settings)?);
+        let dataset = ArcSwap::from_pointee(PostalDataset::open(&settings, temp_dir)?);
         let reloads = before.map(|before| before.reloads.clone()).unwrap_or_default();
-        Ok(Self { settings, dataset, reloads })
+        Ok(Self { settings, temp_dir: temp_dir.to_owned(), dataset, reloads })
     }
 
     /// The paths of its files.
@@ -81,11 +87,16 @@ impl Postal {
         &self.settings.cors
     }
 
-    /// Reads all files again, and uses them from now on if they are good.
-    pub fn renew(&self) -> Result<(), PostalError> {
-        self.dataset.store(Arc::new(PostalDataset::open(&self.settings)?));
+    /// One sentence for each pack of which no copy could be made.
+    pub fn remarks(&self) -> Vec<String> {
+        self.dataset.load().data().remarks().to_vec()
+    }
+
+    /// Reads all files again, and uses them from now on if they are good. Returns remarks about them.
+    pub fn renew(&self) -> Result<Vec<String>, PostalError> {
+        self.dataset.store(Arc::new(PostalDataset::open(&self.settings, &self.temp_dir)?));
         self.reloads.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(self.remarks())
     }
 
     /// The service's part of Hostler's status.

@@ -7,6 +7,7 @@ use hostler_config::{
     self as config, Body, Config, LoadContext, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
     Priority, Route, ShowSize, Target, Tls,
 };
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
 use hostler_worker::{Slots, WorkerSettings};
@@ -36,7 +37,7 @@ pub fn check(args: &Check) -> ExitCode {
 /// Checks all of the data. A start checks only a part of it, because it must be fast.
 fn data(config: &Config) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
-    match config.geo.as_ref().map(|geo| verify(&geo.databases)) {
+    match config.geo.as_ref().map(|geo| verify(&geo.databases, Mapping::InPlace)) {
         Some(Err(error)) => {
             complain(format_args!("geo.databases: {error}"));
             code = ExitCode::from(2);
@@ -46,7 +47,9 @@ fn data(config: &Config) -> ExitCode {
         }
         None => {}
     }
-    if let Some(Err(error)) = config.postal.as_ref().map(|postal| PostalFile::open(&postal.data)) {
+    if let Some(Err(error)) =
+        config.postal.as_ref().map(|postal| PostalFile::open(&postal.data, Mapping::InPlace))
+    {
         complain(format_args!("postal.data: {error}"));
         code = ExitCode::from(2);
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hostler_lookup::postal;
+use hostler_lookup::{Mapping, postal};
 
 use super::{Pack, complain, print};
 
@@ -16,8 +16,8 @@ pub fn pack(args: &Pack) -> ExitCode {
         write.map(|()| bytes)
     });
     match written.and_then(|bytes| {
-        let opened =
-            postal::PostalFile::open(std::slice::from_ref(output)).map_err(|error| error.to_string())?;
+        let opened = postal::PostalFile::open(std::slice::from_ref(output), Mapping::InPlace);
+        let opened = opened.map_err(|error| error.to_string())?;
         Ok((opened, bytes))
     }) {
         Ok((postal, bytes)) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hostler_config::{Config, MatchPattern, PathPattern};
+use hostler_engine::journal::{Journal, Level};
 use hostler_native::Native;
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
@@ -21,7 +22,8 @@ pub(super) struct LookupServices {
 
 impl LookupServices {
     /// Opens the data that the configuration names. Data of an unchanged section stays open.
-    pub fn open(newer: &Config, before: Option<(&Config, &Self)>) -> Result<Self, String> {
+    pub fn open(newer: &Config, before: Option<(&Config, &Self)>, journal: &Journal) -> Result<Self, String> {
+        let temp_dir = &newer.server.temp_dir;
         let databases = |config: &Config| config.geo.as_ref().map(|geo| geo.databases.clone());
         let geo_read = match before {
             Some((older, data)) if databases(older) == databases(newer) => data.geo_read.clone(),
@@ -31,8 +33,10 @@ impl LookupServices {
             (Some(written), Some((older, data))) if older.geo.as_ref() == Some(written) => data.geo.clone(),
             (Some(written), before) => {
                 let before = before.and_then(|(_, data)| data.geo.as_deref());
-                let opened = Geo::open(written, before).map_err(|error| format!("geo.databases: {error}"));
-                Some(Arc::new(opened?))
+                let opened = Geo::open(written, temp_dir, before)
+                    .map_err(|error| format!("geo.databases: {error}"))?;
+                warn::<Geo>(journal, &opened.remarks());
+                Some(Arc::new(opened))
             }
             (None, _) => None,
         };
@@ -43,8 +47,10 @@ impl LookupServices {
             (Some(written), before) => {
                 let read = Read::begin(&written.data);
                 let before = before.and_then(|(_, data)| data.postal.as_deref());
-                let opened = Postal::open(written, before).map_err(|error| format!("postal.data: {error}"));
-                (Some(Arc::new(opened?)), read)
+                let opened = Postal::open(written, temp_dir, before)
+                    .map_err(|error| format!("postal.data: {error}"))?;
+                warn::<Postal>(journal, &opened.remarks());
+                (Some(Arc::new(opened)), read)
             }
             (None, _) => (None, Read::default()),
         };
@@ -59,6 +65,10 @@ impl LookupServices {
         };
         Native::new(self.geo.clone().filter(|_| geo), self.postal.clone().filter(|_| postal), prefix.into())
     }
+}
+
+fn warn<T: Renewable>(journal: &Journal, remarks: &[String]) {
+    remarks.iter().for_each(|remark| journal.event(Level::Warn, &format!("{}: {remark}", T::NAME)));
 }
 
 /// The names of a route's native answers.
@@ -120,7 +130,7 @@ impl Renewable for Postal {
     }
 
     fn renew(&self) -> Result<Vec<String>, String> {
-        Self::renew(self).map(|()| Vec::new()).map_err(|why| why.to_string())
+        Self::renew(self).map_err(|why| why.to_string())
     }
 
     fn describe(&self) -> String {

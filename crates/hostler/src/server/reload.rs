@@ -135,8 +135,9 @@ async fn lookups(
     newer: &Arc<Config>,
 ) -> Result<LookupServices, String> {
     let (older, newer, data) = (older.clone(), newer.clone(), running.lookups.load_full());
-    let opened =
-        tokio::task::spawn_blocking(move || LookupServices::open(&newer, Some((&older, &data)))).await;
+    let journal = running.journal.clone();
+    let opening = move || LookupServices::open(&newer, Some((&older, &data)), &journal);
+    let opened = tokio::task::spawn_blocking(opening).await;
     opened.map_err(|error| error.to_string())?
 }
 

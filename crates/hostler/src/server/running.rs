@@ -86,7 +86,7 @@ impl RunningServer {
         let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
         let listening = listening(&config, tls.as_deref(), memory)?;
         let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
-        let lookups = LookupServices::open(&config, None).map_err(StartError::Lookups)?;
+        let lookups = LookupServices::open(&config, None, &journal).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);

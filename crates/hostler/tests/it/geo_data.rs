@@ -25,6 +25,46 @@ async fn a_renamed_newer_database_replaces_the_older_one() {
 }
 
 #[tokio::test]
+async fn a_database_that_is_overwritten_in_place_does_not_end_hostler_and_is_used() {
+    let site = started("", ROUTE).await;
+    let path = site.folder().join("places.mmdb");
+    let newer = mmdb("Newer").city("81.2.69.0/24", &[("en", "Paris")], "FR", (48.8, 2.3));
+    let newer = std::fs::read(newer.write(site.folder(), "newer.mmdb")).unwrap();
+    // As `cp` does it: the file is empty first, then it has a part of its bytes.
+    for written in [&b""[..], &newer[..newer.len() / 2]] {
+        std::fs::write(&path, written).unwrap();
+        site.get("/geo/81.2.69.160/city").await.assert_ok("London\n");
+    }
+    std::fs::write(&path, &newer).unwrap();
+    eventually("the newer database", async || {
+        (site.get("/geo/81.2.69.160/city").await.text() == "Paris\n").then_some(())
+    })
+    .await;
+    std::fs::remove_file(&path).unwrap();
+    site.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
+}
+
+#[tokio::test]
+async fn without_a_folder_for_copies_a_database_is_used_in_place_with_a_warning() {
+    let plan = site(&format!("server.temp_dir = 'copies'\n[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"));
+    places().write(plan.folder(), "places.mmdb");
+    let copies = plan.folder().join("copies");
+    std::fs::create_dir(&copies).unwrap();
+    let site = plan.start().await;
+    std::fs::remove_dir_all(copies).unwrap();
+    mmdb("Newer")
+        .city("81.2.69.0/24", &[("en", "Paris")], "FR", (48.8, 2.3))
+        .write(site.folder(), "places.mmdb");
+    let line = site.says("places.mmdb: cannot be copied to ").await;
+    assert!(
+        line.contains("No such file or directory") && line.contains("replace it only by a rename"),
+        "{line}"
+    );
+    site.says("geo: now uses places.mmdb (Newer, built").await;
+    site.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
+}
+
+#[tokio::test]
 async fn both_of_two_databases_are_replaced() {
     let plan = site(&format!("[geo]\ndatabases = ['v4.mmdb', 'v6.mmdb']\n{ROUTE}"));
     let write = |folder: &std::path::Path, city: &str| {

@@ -24,6 +24,26 @@ async fn a_pack_answers_as_its_rows_do() {
 }
 
 #[tokio::test]
+async fn a_pack_that_is_overwritten_in_place_does_not_end_hostler_and_is_used() {
+    let plan = site(&format!("[postal]\ndata = 'rows.pack'\n{EVERYWHERE}"));
+    let pack = async |text: &str, name: &str| {
+        std::fs::write(plan.folder().join("rows.txt"), text).unwrap();
+        plan.run(&["pack", "rows.txt", "-o", name]).await.assert_exit(0);
+        std::fs::read(plan.folder().join(name)).unwrap()
+    };
+    pack(ROWS, "rows.pack").await;
+    let newer = pack(&ROWS.replace("Portland", "Stumptown"), "newer.pack").await;
+    let site = plan.start().await;
+    let city = async || site.get("/api/zipinfo/byzip/97209").await.json()["city"].clone();
+    for written in [&b""[..], &newer[..newer.len() / 2]] {
+        std::fs::write(site.folder().join("rows.pack"), written).unwrap();
+        assert_eq!(city().await, "Portland");
+    }
+    std::fs::write(site.folder().join("rows.pack"), &newer).unwrap();
+    eventually("the newer pack", async || (city().await == "Stumptown").then_some(())).await;
+}
+
+#[tokio::test]
 async fn a_newer_file_replaces_the_older_one_a_broken_one_does_not_and_a_reload_keeps_the_count() {
     let site = started("", EVERYWHERE).await;
     let tag = site.get("/api/zipinfo/byzip/97209").await.field("etag");

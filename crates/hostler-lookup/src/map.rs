@@ -1,0 +1,93 @@
+//! Maps a data file into memory: the file itself, or a copy that no other program can change. Knows no format.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use filebuffer::FileBuffer;
+
+/// What is mapped.
+#[derive(Debug, Clone, Copy)]
+pub enum Mapping<'a> {
+    /// The file itself, for a short look at it. What other programs write into the file appears in the map. If one of them makes the file
+    /// shorter, the next look at a byte that is gone ends this process (SIGBUS).
+    InPlace,
+    /// A copy in this folder, without a name. It needs as much room there as the file has bytes, as long as it is mapped.
+    Copy(&'a Path),
+}
+
+/// A mapped file.
+pub(crate) struct MappedFile {
+    pub bytes: FileBuffer,
+    /// Why the file itself is mapped, although a copy was wanted. One sentence.
+    pub remark: Option<String>,
+}
+
+impl MappedFile {
+    /// Maps a file. Without room or permission for a copy, it maps the file itself.
+    pub fn open(path: &Path, mapping: Mapping<'_>) -> io::Result<Self> {
+        let Mapping::Copy(folder) = mapping else {
+            return Ok(Self { bytes: FileBuffer::open(path)?, remark: None });
+        };
+        let source = File::open(path)?;
+        match map_copy(source, folder) {
+            Ok(bytes) => Ok(Self { bytes, remark: None }),
+            Err(error) => {
+                let remark = format!(
+                    "{}: cannot be copied to {} ({error}), so the file itself is used: a program that writes into it ends Hostler; replace \
+                     it only by a rename",
+                    path.display(),
+                    folder.display()
+                );
+                Ok(Self { bytes: FileBuffer::open(path)?, remark: Some(remark) })
+            }
+        }
+    }
+}
+
+/// The copy has no name, so the kernel removes it with its map, also if this process is killed.
+fn map_copy(mut source: File, folder: &Path) -> io::Result<FileBuffer> {
+    let mut copy = tempfile::tempfile_in(folder)?;
+    io::copy(&mut source, &mut copy)?;
+    FileBuffer::open(format!("/dev/fd/{}", copy.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_stays_as_it_was_and_leaves_no_file() {
+        let (folder, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = folder.path().join("data");
+        let before = vec![7; 300_000];
+        std::fs::write(&path, &before).unwrap();
+        let mapped = MappedFile::open(&path, Mapping::Copy(copies.path())).unwrap();
+        // The file is empty for a moment, and then has other bytes.
+        std::fs::write(&path, "new").unwrap();
+        assert_eq!((&mapped.bytes[..], mapped.remark), (&before[..], None));
+        assert_eq!(std::fs::read_dir(copies.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn without_a_folder_for_copies_the_file_itself_is_mapped_with_a_remark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        std::fs::write(&path, "data").unwrap();
+        let mapped = MappedFile::open(&path, Mapping::Copy(&folder.path().join("none"))).unwrap();
+        let remark = mapped.remark.unwrap();
+        assert!(
+            remark.contains("data: cannot be copied to ") && remark.contains("none (No such file"),
+            "{remark}"
+        );
+        assert_eq!(&mapped.bytes[..], b"data");
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = MappedFile::open(&folder.path().join("none"), Mapping::Copy(folder.path())).err();
+        assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::NotFound));
+    }
+}
