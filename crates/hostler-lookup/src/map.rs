@@ -50,7 +50,8 @@ impl MappedFile {
 fn map_copy(mut source: File, folder: &Path) -> io::Result<FileBuffer> {
     let mut copy = tempfile::tempfile_in(folder)?;
     io::copy(&mut source, &mut copy)?;
-    FileBuffer::open(format!("/dev/fd/{}", copy.as_raw_fd()))
+    let files = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+    FileBuffer::open(format!("{files}/{}", copy.as_raw_fd()))
 }
 
 #[cfg(test)]
