@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_nats::connection::State;
-use async_nats::{Client, Event, ServerInfo, Subscriber};
+use async_nats::{Client, ConnectOptions, Event, ServerInfo, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use hostler_config::Nats;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
 use hostler_engine::journal::{Journal, Level};
@@ -35,7 +35,7 @@ pub struct NatsConnection {
 
 #[derive(Clone, Default)]
 struct ConnectionState {
-    /// None before the first connection, and after the servers have rejected us.
+    /// None before the first connection, and after the client has ended.
     client: Option<Client>,
     /// The number of clients so far. A new client has none of the subscriptions of the one before.
     clients: u64,
@@ -185,33 +185,37 @@ async fn heard(backlog: &mut Option<BacklogReader>) -> Message {
     }
 }
 
-/// Makes clients while the connection is in use. A client reconnects by itself; it ends only when the servers reject it.
+/// Makes clients while the connection is in use. A client reconnects by itself. It ends only if the library panics, as it does when a server
+/// sends an error without a text.
 async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>, journal: Journal) {
     let mut failures = 0;
     while now.receiver_count() > 0 {
-        let ended = Arc::new(tokio::sync::Notify::new());
+        // A task of the library that panics tells no event. But the callback is dropped when the client ends, however that happens.
+        let (lives, ended) = oneshot::channel::<()>();
         let connected = {
-            let (now, ended) = (Arc::downgrade(&now), ended.clone());
+            let now = Arc::downgrade(&now);
             let log = ConnectionLog { journal: journal.clone(), failure: Mutex::default() };
             options::of(&settings).event_callback(move |event| {
+                let _lives = &lives;
                 log.event(&event);
-                match (event, now.upgrade()) {
-                    (Event::Connected, Some(now)) => now.send_modify(|now| now.connects += 1),
-                    (Event::Closed, _) => ended.notify_one(),
-                    _ => {}
+                if let (Event::Connected, Some(now)) = (event, now.upgrade()) {
+                    now.send_modify(|now| now.connects += 1);
                 }
                 std::future::ready(())
             })
         };
-        match connected.connect(&settings.servers[..]).await {
+        match connect(connected, &settings).await {
             Ok(client) => {
                 failures = 0;
                 now.send_modify(|now| (now.client, now.clients) = (Some(client), now.clients + 1));
                 tokio::select! {
-                    () = ended.notified() => {}
+                    _ = ended => {}
                     () = now.closed() => return,
                 }
                 now.send_modify(|now| now.client = None);
+                journal.event(Level::Error, "nats: the client has ended; connecting again");
+                // The next client may end at once, too.
+                sleep(options::MAX_PAUSE).await;
             }
             Err(error) => {
                 // One log line for an outage, not one for each attempt.
@@ -219,9 +223,17 @@ async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>
                     journal.event(Level::Warn, &format!("nats: no connection: {error}; trying again"));
                 }
                 failures += 1;
+                sleep(options::pause(failures)).await;
             }
         }
-        sleep(options::pause(failures)).await;
+    }
+}
+
+/// In a task of its own: if the library panics, only this attempt fails.
+async fn connect(options: ConnectOptions, settings: &Nats) -> Result<Client, String> {
+    match tokio::spawn(options.connect(settings.servers.clone())).await {
+        Ok(connected) => connected.map_err(|error| error.to_string()),
+        Err(_) => Err("a server does not speak NATS".to_owned()),
     }
 }
 
@@ -242,7 +254,6 @@ impl ConnectionLog {
             Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),
             Event::SlowConsumer(_) => (Level::Error, TOO_FAST.to_owned()),
             Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
-            Event::Closed => (Level::Warn, "the servers have rejected us; trying again".to_owned()),
             Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
             // A failed attempt to connect again. There may be several each second, so only a new reason has a line.
             Event::ClientError(error) => {
@@ -253,12 +264,52 @@ impl ConnectionLog {
                 }
                 (Level::Warn, format!("no connection: {error}; trying again"))
             }
-            Event::Draining => return,
+            // Whatever ends a client, `keep_connected` notices it.
+            Event::Draining | Event::Closed => return,
         };
         self.journal.event(level, &format!("nats: {text}"));
     }
 
     fn failure(&self) -> MutexGuard<'_, Option<String>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use hostler_config::NatsLogin;
+    use hostler_engine::journal::LogFormat;
+    use hostler_testkit::{eventually, within};
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_makes_the_library_panic_is_connected_to_again() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let settings = Nats {
+            servers: vec![format!("nats://{}", server.local_addr().unwrap()).parse().unwrap()],
+            login: NatsLogin::None,
+            tls: None,
+            ping_interval: Duration::from_secs(60),
+        };
+        let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap());
+        let connection = NatsConnection::open(settings, journal);
+        let mut clients = Vec::new();
+        // The library panics while it connects, then when it is connected, and then not any more.
+        for said in ["-ERR\r\n", "INFO {}\r\nPONG\r\n-ERR\r\n", "INFO {}\r\nPONG\r\n"] {
+            let (mut client, _) = within("a connection", server.accept()).await.unwrap();
+            client.write_all(said.as_bytes()).await.unwrap();
+            clients.push(client);
+        }
+        eventually("the second client to be in use", async || {
+            connection.number().filter(|number| number >> 32 == 2)
+        })
+        .await;
     }
 }

@@ -10,7 +10,7 @@ use hostler_config::{Nats, NatsLogin};
 pub(super) const MAX_WAITING: usize = 131_072;
 
 /// The longest wait between two attempts. The library waits as long before it makes a lost connection again.
-const MAX_PAUSE: Duration = Duration::from_secs(2);
+pub(super) const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) fn of(settings: &Nats) -> ConnectOptions {
     let options = ConnectOptions::new()
