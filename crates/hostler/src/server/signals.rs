@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use rustix::process::Signal as SignalNumber;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -57,6 +58,9 @@ impl Signals {
             has_terminal: has_terminal(),
             stops: Stops::default(),
         };
+        // A file has reached `RLIMIT_FSIZE`: the log, or a temporary file. Only the write fails then. The system would end the process.
+        // Programs that Hostler starts do not inherit this.
+        drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);
         let (heard, wishes) = mpsc::channel(MAX_WAITING);
         tokio::spawn(ear.listen(heard));
         Ok(Self(wishes))

@@ -1,4 +1,5 @@
-//! When the system has no more descriptors or threads: connected clients are served, and new ones are refused at once or served.
+//! When the system has no more descriptors or threads, or lets no file grow: connected clients are served, and new ones are refused at once
+//! or served.
 
 use hostler_testkit::{Client, Step, UpstreamPlan, eventually, ok, upstream};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -119,6 +120,18 @@ async fn a_body_is_stored_in_a_file_although_the_system_refuses_more_threads() {
     }
     assert_eq!(app.requests().len(), 4);
     assert!(!site.complaints().iter().any(|line| line.contains("panicked")), "{:?}", site.complaints());
+}
+
+#[tokio::test]
+async fn a_file_that_may_not_grow_fails_its_request_and_does_not_end_the_program() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.body_memory = '1 KiB'").await;
+    let limit = Some(10_000);
+    let process = Pid::from_raw(site.pid() as i32);
+    prlimit(process, Resource::Fsize, Rlimit { current: limit, maximum: limit }).unwrap();
+    site.post("/upload", vec![b'x'; 50_000]).await.assert_refused(500, "storage");
+    site.get("/later").await.assert_ok("ok");
+    assert_eq!(app.targets(), ["/later"]);
 }
 
 /// An app that holds the requests for `/held`.
