@@ -6,7 +6,7 @@ use hostler_config::{self as config, Invocation, LoadContext};
 use hostler_engine::journal::ErrorOutput;
 
 use super::Run;
-use crate::server::{self, GivenListeners, Predecessor, RunOptions};
+use crate::server::{self, Foundation, GivenListeners, Predecessor, RunOptions};
 
 /// `hostler run`: a configuration without a file, and what helps to develop an app.
 pub fn run(args: &Run, load_context: LoadContext) -> ExitCode {
@@ -45,6 +45,14 @@ pub fn start(mut invocation: Invocation, options: RunOptions) -> ExitCode {
             predecessor.refuse(&why.to_string());
         }
     };
+    let foundation = match Foundation::new() {
+        Ok(foundation) => foundation,
+        Err(error) => {
+            complaints.say(format_args!("hostler: cannot start: {error}"));
+            refuse(&error);
+            return ExitCode::FAILURE;
+        }
+    };
     let config = match config::load_to_run(&invocation) {
         Ok(config) => config,
         Err(errors) => {
@@ -56,7 +64,7 @@ pub fn start(mut invocation: Invocation, options: RunOptions) -> ExitCode {
     for warning in config.warnings.iter().chain(&given.warning) {
         complaints.say(format_args!("warning: {warning}"));
     }
-    match server::run(config, invocation, options, given, predecessor.as_ref()) {
+    match server::run(foundation, config, invocation, options, given, predecessor.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complaints.say(format_args!("hostler: {error}"));

@@ -53,8 +53,9 @@ use listeners::Listeners;
 use notify::Notify;
 use predecessor::{Handover, Inheritance};
 use running::RunningServer;
-use signals::{SignalAction, Signals};
+use signals::{EarlySignals, SignalAction, Signals};
 use threads::DataPlane;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -73,8 +74,24 @@ const BOOT_LIMIT: Duration = Duration::from_secs(60);
 /// How long the end waits for blocking threads, which cannot be interrupted.
 const BLOCKING_LIMIT: Duration = Duration::from_millis(100);
 
+/// What there is before the configuration is read, which may take long: the runtime of the control thread, and the signals that would end the
+/// process.
+pub struct Foundation {
+    runtime: Runtime,
+    signals: EarlySignals,
+}
+
+impl Foundation {
+    pub fn new() -> std::io::Result<Self> {
+        let runtime = runtime::new()?;
+        let signals = runtime.block_on(async { EarlySignals::new() })?;
+        Ok(Self { runtime, signals })
+    }
+}
+
 /// Runs until it is told to stop and has stopped, or until a successor has taken over and all clients have left.
 pub fn run(
+    Foundation { runtime, signals }: Foundation,
     config: Config,
     invocation: Invocation,
     options: RunOptions,
@@ -82,11 +99,11 @@ pub fn run(
     predecessor: Option<&Predecessor>,
 ) -> Result<(), StartError> {
     descriptors::raise();
-    let runtime = runtime::new()?;
     let journal = journal(&config, &invocation.load_context.environment)?;
     let admin = config.server.admin.clone();
     runtime.spawn(hostler_worker::reap_orphans());
-    let outcome = runtime.block_on(serve((config, invocation, options), given, predecessor, &journal));
+    let outcome =
+        runtime.block_on(serve(signals, (config, invocation, options), given, predecessor, &journal));
     // A DNS lookup or a file operation that still runs is not waited for.
     runtime.shutdown_timeout(BLOCKING_LIMIT);
     admin::remove_if_dead(admin.as_ref());
@@ -95,12 +112,13 @@ pub fn run(
 }
 
 async fn serve(
+    signals: EarlySignals,
     (config, invocation, options): (Config, Invocation, RunOptions),
     given: GivenListeners,
     predecessor: Option<&Predecessor>,
     journal: &Journal,
 ) -> Result<(), StartError> {
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::new(signals)?;
     let notify = Notify::of(&invocation.load_context.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
     let (inherited, mut inheritance) = match &handover {
@@ -286,10 +304,9 @@ async fn wait_until_allowed_to_begin(
             error = handover.ends() => Err(error),
         }
     };
-    let told_to_stop = async { while signals.next().await != SignalAction::Stop {} };
     tokio::select! {
         outcome = ready => outcome,
-        () = told_to_stop => Err(std::io::Error::other("told to stop")),
+        () = signals.stop() => Err(std::io::Error::other("told to stop")),
     }
 }
 

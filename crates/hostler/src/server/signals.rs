@@ -1,5 +1,6 @@
 //! The signals that Hostler handles. Does not know what they cause.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -15,7 +16,11 @@ const REPEAT_WINDOW: Duration = Duration::from_millis(250);
 const MAX_WAITING: usize = 64;
 
 /// SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2, in the order in which they arrive.
-pub(super) struct Signals(mpsc::Receiver<SignalAction>);
+pub(super) struct Signals {
+    heard: mpsc::Receiver<SignalAction>,
+    /// What was heard while only a stop was waited for.
+    kept: VecDeque<SignalAction>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalAction {
@@ -45,30 +50,69 @@ struct SignalStream {
 #[derive(Default)]
 struct Stops(Option<Instant>);
 
-impl Signals {
-    /// From now on none of these signals ends the process by itself.
+/// The signals that are no stop, from before the configuration is read. Who sends them does not know how far the start is.
+pub(super) struct EarlySignals {
+    hang_up: Signal,
+    drain: Signal,
+    upgrade: Signal,
+    has_terminal: bool,
+}
+
+impl EarlySignals {
+    /// From now on none of these signals ends the process. One that comes before [`Signals::new`] is kept until then.
     pub fn new() -> io::Result<Self> {
-        let ear = SignalStream {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            quit: signal(SignalKind::quit())?,
+        // A file has reached `RLIMIT_FSIZE`: the log, or a temporary file. Only the write fails then. The system would end the process.
+        // Programs that Hostler starts do not inherit this.
+        drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);
+        Ok(Self {
             hang_up: signal(SignalKind::hangup())?,
             drain: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
             has_terminal: has_terminal(),
+        })
+    }
+}
+
+impl Signals {
+    /// From now on no signal to stop ends the process by itself either.
+    pub fn new(early: EarlySignals) -> io::Result<Self> {
+        let EarlySignals { hang_up, drain, upgrade, has_terminal } = early;
+        let ear = SignalStream {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hang_up,
+            drain,
+            upgrade,
+            has_terminal,
             stops: Stops::default(),
         };
-        // A file has reached `RLIMIT_FSIZE`: the log, or a temporary file. Only the write fails then. The system would end the process.
-        // Programs that Hostler starts do not inherit this.
-        drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);
-        let (heard, wishes) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(ear.listen(heard));
-        Ok(Self(wishes))
+        let (sender, heard) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(ear.listen(sender));
+        Ok(Self { heard, kept: VecDeque::new() })
     }
 
     /// The next request. Two stop signals within a quarter of a second count as one.
     pub async fn next(&mut self) -> SignalAction {
-        match self.0.recv().await {
+        match self.kept.pop_front() {
+            Some(action) => action,
+            None => self.newest().await,
+        }
+    }
+
+    /// Waits for a stop. Other requests are kept for [`Self::next`], each of them once.
+    pub async fn stop(&mut self) {
+        loop {
+            match self.newest().await {
+                SignalAction::Stop => return,
+                other if self.kept.contains(&other) => {}
+                other => self.kept.push_back(other),
+            }
+        }
+    }
+
+    async fn newest(&mut self) -> SignalAction {
+        match self.heard.recv().await {
             Some(action) => action,
             // The runtime is ending.
             None => std::future::pending().await,

@@ -1,6 +1,16 @@
 //! Reloads of a changed configuration while requests are under way.
 
-use hostler_testkit::{Site, Upstream, eventually, no_upstream, upstream};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use hostler_testkit::{Site, Upstream, eventually, held_port, no_upstream, try_client, upstream, within};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 
 use crate::in_front_of;
 
@@ -119,6 +129,45 @@ async fn a_signal_reloads_too() {
     site.hang_up();
     site.says("reload: routes: 1").await;
     site.get("/").await.assert_status(204);
+}
+
+/// None while no process reads the named pipe.
+fn writer_to(pipe: &Path) -> Option<File> {
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().write(true).custom_flags(at_once).open(pipe).ok()
+}
+
+#[tokio::test]
+async fn a_signal_to_reload_that_comes_during_the_start_does_not_end_hostler() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), held_port());
+    let file = folder.path().join("hostler.toml");
+    mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let mut hostler = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .arg("start")
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let server = format!("[server]\nlisten = '{}'\nadmin = 'off'\n", port.address());
+    let config = format!("{server}[[routes]]\nmatch = '*'\nrespond = {{ status = 204 }}\n");
+
+    let mut pipe = eventually("the configuration to be read", async || writer_to(&file)).await;
+    let process = Pid::from_raw(hostler.id().unwrap() as i32).unwrap();
+    kill_process(process, Signal::HUP).unwrap();
+    pipe.write_all(config.as_bytes()).unwrap();
+    drop(pipe);
+    eventually("it to listen", async || try_client(port.address()).await).await;
+    let mut pipe = eventually("the configuration to be read again", async || writer_to(&file)).await;
+    pipe.write_all(config.as_bytes()).unwrap();
+    drop(pipe);
+    let mut lines = BufReader::new(hostler.stdout.take().unwrap()).lines();
+    within("the end of the reload", async {
+        while !lines.next_line().await.unwrap().unwrap().contains("reload: nothing") {}
+    })
+    .await;
 }
 
 #[tokio::test]
