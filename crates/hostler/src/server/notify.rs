@@ -1,6 +1,8 @@
 //! Notifications to systemd for services of `Type=notify` and `Type=notify-reload` (sd_notify(3)). Knows only the datagrams.
 
+use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -14,7 +16,8 @@ const TIME_LIMIT: Duration = Duration::from_millis(200);
 /// The socket of the service manager, if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct Notify {
-    socket: Option<SocketAddr>,
+    /// Our end, and its address. Ours is made once: when no descriptor is left, the manager would hear nothing, and end the process.
+    socket: Option<Arc<(UnixDatagram, SocketAddr)>>,
     /// The manager takes the service for hung if it hears nothing for so long.
     watchdog: Option<Duration>,
 }
@@ -29,7 +32,8 @@ impl Notify {
         // WATCHDOG_PID is not looked at: after an upgrade it names the process before.
         let watchdog = environment.get("WATCHDOG_USEC").and_then(|usec| usec.parse().ok());
         let watchdog = watchdog.filter(|usec| *usec > 0).map(Duration::from_micros);
-        Self { watchdog: watchdog.filter(|_| address.is_some()), socket: address }
+        let socket = address.and_then(|address| Some(Arc::new((own_end().ok()?, address))));
+        Self { watchdog: watchdog.filter(|_| socket.is_some()), socket }
     }
 
     /// Tells the manager regularly, for the life of the program, that the runtime runs its tasks. Begins at once.
@@ -71,12 +75,16 @@ impl Notify {
 
     /// Errors are ignored: nothing could be done about them. A manager with a full queue is waited for up to the limit.
     fn send(&self, text: &str) {
-        let Some(address) = &self.socket else { return };
-        let _ = UnixDatagram::unbound().and_then(|socket| {
-            socket.set_write_timeout(Some(TIME_LIMIT))?;
-            socket.send_to_addr(text.as_bytes(), address)
-        });
+        if let Some((own, manager)) = self.socket.as_deref() {
+            let _ = own.send_to_addr(text.as_bytes(), manager);
+        }
     }
+}
+
+fn own_end() -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(TIME_LIMIT))?;
+    Ok(socket)
 }
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,8 @@
 //! When the system has no more descriptors or threads, or lets no file grow: connected clients are served, and new ones are refused at once
 //! or served.
 
+use std::os::unix::net::UnixDatagram;
+
 use hostler_testkit::{Client, Step, UpstreamPlan, eventually, ok, upstream};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
@@ -45,6 +47,32 @@ async fn without_descriptors_new_clients_get_a_refusal_and_are_served_when_other
         (late.answer().await.status == 200).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn without_descriptors_the_service_manager_hears_that_hostler_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    manager.set_nonblocking(true).unwrap();
+    let plan = site("[[routes]]\nmatch = '*'\nrespond = { status = 204 }");
+    let plan = plan.env("NOTIFY_SOCKET", folder.path().join("notify")).env("WATCHDOG_USEC", "400000");
+    let site = plan.start().await;
+    let limit = descriptors(site.pid()).into_iter().max().unwrap() + 1 + ROOM;
+    let process = Pid::from_raw(site.pid() as i32);
+    prlimit(process, Resource::Nofile, Rlimit { current: Some(limit), maximum: Some(limit) }).unwrap();
+    let mut crowd = Vec::new();
+    eventually("no descriptor to be left", async || {
+        crowd.push(site.connect().await);
+        (descriptors(site.pid()).len() as u64 == limit).then_some(())
+    })
+    .await;
+    let mut said = [0; 100];
+    // What came before.
+    while manager.recv(&mut said).is_ok() {}
+    for _ in 0..3 {
+        let length = eventually("a sign of life", async || manager.recv(&mut said).ok()).await;
+        assert_eq!(&said[..length], b"WATCHDOG=1");
+    }
 }
 
 #[tokio::test]
