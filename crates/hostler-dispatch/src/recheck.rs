@@ -4,6 +4,7 @@
 //! requests wait in a pool whose members' event loops are observed, this thread asks the pool again and again. A timer
 //! of the runtime would do this once in a millisecond, which is several times as long as a short request takes.
 
+use std::io;
 #[cfg(target_os = "linux")]
 use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak};
@@ -15,6 +16,8 @@ use tokio::time::Instant;
 /// A pool is asked again after a part (1/8) of the time since it last gave a slot away, within these limits.
 const AGAIN_AFTER: u32 = 8;
 const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration::from_millis(2));
+/// The system is not asked for the thread again before this time is over.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
 /// How much later than asked the thread may wake up, in nanoseconds. The kernel's default is 50 microseconds.
 #[cfg(target_os = "linux")]
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
@@ -35,22 +38,34 @@ pub(super) enum Rechecked {
     Empty,
 }
 
-/// Asks this pool until it has no waiting request.
-pub(super) fn add(pool: Weak<dyn Recheck>) {
-    static THREAD: LazyLock<Arc<Rechecks>> = LazyLock::new(|| {
-        let rechecks = Arc::new(Rechecks::default());
-        let of_thread = Arc::clone(&rechecks);
-        // Without the thread, a request that waits gets the next slot that another request returns.
-        let _ = thread::Builder::new().name("recheck".into()).spawn(move || of_thread.run());
-        rechecks
-    });
-    THREAD.add(pool);
+/// Asks this pool until it has no waiting request. False if the system refuses the thread: then a request that waits gets the next slot that
+/// another request returns, and the pool must be added again.
+pub(super) fn add(pool: Weak<dyn Recheck>) -> bool {
+    static RECHECKS: LazyLock<Arc<Rechecks>> = LazyLock::new(Arc::default);
+    let start = |run: ThreadMain| thread::Builder::new().name("recheck".into()).spawn(run).map(drop);
+    let has_thread = RECHECKS.has_thread(Instant::now(), start);
+    if has_thread {
+        RECHECKS.add(pool);
+    }
+    has_thread
 }
+
+type ThreadMain = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct Rechecks {
     added: Mutex<Vec<Weak<dyn Recheck>>>,
     grown: Condvar,
+    thread: Mutex<RecheckThread>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum RecheckThread {
+    #[default]
+    NotNeeded,
+    Runs,
+    /// At the limit of threads (`pids.max`, `ulimit -u`).
+    Refused(Instant),
 }
 
 struct Pending {
@@ -61,6 +76,20 @@ struct Pending {
 }
 
 impl Rechecks {
+    /// Whether the thread runs. If it does not, `start` starts it, but not again so soon after the system has refused it.
+    fn has_thread(self: &Arc<Self>, now: Instant, start: impl FnOnce(ThreadMain) -> io::Result<()>) -> bool {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        match *thread {
+            RecheckThread::Runs => return true,
+            RecheckThread::Refused(at) if now.saturating_duration_since(at) < REFUSED_FOR => return false,
+            RecheckThread::Refused(_) | RecheckThread::NotNeeded => {}
+        }
+        let of_thread = Arc::clone(self);
+        let started = start(Box::new(move || of_thread.run()));
+        *thread = if started.is_ok() { RecheckThread::Runs } else { RecheckThread::Refused(now) };
+        started.is_ok()
+    }
+
     fn add(&self, pool: Weak<dyn Recheck>) {
         self.added.lock().unwrap_or_else(PoisonError::into_inner).push(pool);
         self.grown.notify_one();
@@ -110,5 +139,38 @@ impl Pending {
         let (least, most) = AGAIN_LIMITS;
         self.next = now + ((now - self.since) / AGAIN_AFTER).clamp(least, most);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// A pool that tells when it is asked.
+    struct Told(mpsc::Sender<()>);
+
+    impl Recheck for Told {
+        fn recheck(&self) -> Rechecked {
+            let _ = self.0.send(());
+            Rechecked::Empty
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_the_system_has_refused_is_started_later() {
+        let rechecks = Arc::new(Rechecks::default());
+        assert!(!rechecks.has_thread(Instant::now(), |_| Err(io::ErrorKind::WouldBlock.into())));
+        assert!(!rechecks.has_thread(Instant::now(), |_| panic!("the system was asked again at once")));
+        advance(REFUSED_FOR).await;
+        assert!(rechecks.has_thread(Instant::now(), |run| thread::Builder::new().spawn(run).map(drop)));
+        assert!(rechecks.has_thread(Instant::now(), |_| panic!("a second thread")));
+        let (sender, told) = mpsc::channel();
+        let pool: Arc<dyn Recheck> = Arc::new(Told(sender));
+        rechecks.add(Arc::downgrade(&pool));
+        told.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }

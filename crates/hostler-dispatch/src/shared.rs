@@ -311,8 +311,7 @@ impl<E> PoolInner<E> {
 
     fn recheck_if_needed(&self, state: &mut PoolState<E>) {
         if !state.rechecked && state.needs_recheck() {
-            state.rechecked = true;
-            recheck::add(self.this.clone());
+            state.rechecked = recheck::add(self.this.clone());
         }
     }
 
