@@ -7,11 +7,15 @@ use std::time::Duration;
 use rustix::process::Signal as SignalNumber;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Some process supervisors signal a process and then its process group, which contains it (`timeout`, a shell whose terminal closes).
 /// Such a pair counts as one signal. An operator's second signal comes later than this.
 const REPEAT_WINDOW: Duration = Duration::from_millis(250);
+/// How often it is looked whether the terminal is still there.
+const TERMINAL_LOOK: Duration = Duration::from_secs(5);
+/// A SIGHUP that comes because the terminal was closed comes so soon after that, also on a busy machine.
+const TERMINAL_ENDS: Duration = Duration::from_secs(10);
 /// How many requests may wait to be read.
 const MAX_WAITING: usize = 64;
 
@@ -26,7 +30,7 @@ pub(super) struct Signals {
 pub(super) enum SignalAction {
     /// SIGTERM, SIGINT or SIGQUIT. With SIGQUIT, operators of nginx ask for a stop that finishes requests.
     Stop,
-    /// SIGHUP, unless it was sent because a terminal was closed.
+    /// SIGHUP, unless it was sent because the terminal was closed.
     Reload,
     /// SIGUSR1.
     Drain,
@@ -42,8 +46,16 @@ struct SignalStream {
     hang_up: Signal,
     drain: Signal,
     upgrade: Signal,
-    has_terminal: bool,
+    terminal: Terminal,
     stops: Stops,
+}
+
+/// The terminal in which Hostler was started, if there was one.
+#[derive(Clone, Copy)]
+struct Terminal {
+    was_there: bool,
+    /// When it was found closed.
+    closed: Option<Instant>,
 }
 
 /// The last stop signal that counted.
@@ -55,7 +67,7 @@ pub(super) struct EarlySignals {
     hang_up: Signal,
     drain: Signal,
     upgrade: Signal,
-    has_terminal: bool,
+    terminal: Terminal,
 }
 
 impl EarlySignals {
@@ -68,7 +80,7 @@ impl EarlySignals {
             hang_up: signal(SignalKind::hangup())?,
             drain: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
-            has_terminal: has_terminal(),
+            terminal: Terminal { was_there: has_terminal(), closed: None },
         })
     }
 }
@@ -76,7 +88,7 @@ impl EarlySignals {
 impl Signals {
     /// From now on no signal to stop ends the process by itself either.
     pub fn new(early: EarlySignals) -> io::Result<Self> {
-        let EarlySignals { hang_up, drain, upgrade, has_terminal } = early;
+        let EarlySignals { hang_up, drain, upgrade, terminal } = early;
         let ear = SignalStream {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -84,7 +96,7 @@ impl Signals {
             hang_up,
             drain,
             upgrade,
-            has_terminal,
+            terminal,
             stops: Stops::default(),
         };
         let (sender, heard) = mpsc::channel(MAX_WAITING);
@@ -133,19 +145,42 @@ impl SignalStream {
     }
 
     async fn next(&mut self) -> SignalAction {
-        tokio::select! {
-            _ = self.terminate.recv() => SignalAction::Stop,
-            _ = self.interrupt.recv() => SignalAction::Stop,
-            _ = self.quit.recv() => SignalAction::Stop,
-            _ = self.hang_up.recv() => self.hung_up(),
-            _ = self.drain.recv() => SignalAction::Drain,
-            _ = self.upgrade.recv() => SignalAction::Upgrade,
+        loop {
+            return tokio::select! {
+                _ = self.terminate.recv() => SignalAction::Stop,
+                _ = self.interrupt.recv() => SignalAction::Stop,
+                _ = self.quit.recv() => SignalAction::Stop,
+                _ = self.hang_up.recv() => self.terminal.hung_up(has_terminal(), Instant::now()),
+                _ = self.drain.recv() => SignalAction::Drain,
+                _ = self.upgrade.recv() => SignalAction::Upgrade,
+                () = sleep(TERMINAL_LOOK), if self.terminal.is_open() => {
+                    self.terminal.look(has_terminal(), Instant::now());
+                    continue;
+                }
+            };
+        }
+    }
+}
+
+impl Terminal {
+    fn is_open(self) -> bool {
+        self.was_there && self.closed.is_none()
+    }
+
+    fn look(&mut self, is_there: bool, now: Instant) {
+        if self.is_open() && !is_there {
+            self.closed = Some(now);
         }
     }
 
-    /// SIGHUP is also sent when the controlling terminal is closed: then Hostler stops.
-    fn hung_up(&self) -> SignalAction {
-        if self.has_terminal && !has_terminal() { SignalAction::Stop } else { SignalAction::Reload }
+    /// SIGHUP is also sent when the controlling terminal is closed: then Hostler stops. Not if that was long before: who has closed it has left
+    /// Hostler running, as `setsid` and `disown` do.
+    fn hung_up(&mut self, is_there: bool, now: Instant) -> SignalAction {
+        self.look(is_there, now);
+        match self.closed {
+            Some(closed) if now < closed + TERMINAL_ENDS => SignalAction::Stop,
+            _ => SignalAction::Reload,
+        }
     }
 }
 
@@ -182,6 +217,24 @@ impl SignalAction {
 mod tests {
     use super::*;
     use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hang_up_stops_only_if_the_terminal_was_closed_just_now() {
+        let open = Terminal { was_there: true, closed: None };
+        let none = Terminal { was_there: false, closed: None };
+        for (mut terminal, is_there, expected) in [
+            (open, true, SignalAction::Reload),
+            (open, false, SignalAction::Stop),
+            (none, false, SignalAction::Reload),
+        ] {
+            assert_eq!(terminal.hung_up(is_there, Instant::now()), expected);
+        }
+        let mut left_long_ago = open;
+        left_long_ago.look(false, Instant::now());
+        assert_eq!(left_long_ago.hung_up(false, Instant::now()), SignalAction::Stop);
+        advance(TERMINAL_ENDS).await;
+        assert_eq!(left_long_ago.hung_up(false, Instant::now()), SignalAction::Reload);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn two_signals_to_stop_within_a_quarter_of_a_second_are_one() {
