@@ -54,7 +54,9 @@ impl Http1Client {
     /// Closes the connection so that the client can read the last answer: for `linger_timeout`, bytes from the client are read and
     /// discarded. A close with unread bytes would make the kernel discard the answer (RFC 9112 section 9.6).
     pub async fn close(mut self) {
-        let _ = poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
+        if !self.has_said_end().await {
+            return;
+        }
         self.silence.set_after(self.settings.linger_timeout);
         poll_fn(|cx| {
             loop {
@@ -66,6 +68,18 @@ impl Http1Client {
             }
         })
         .await;
+    }
+
+    /// Closes our side. False if the client takes nothing for `send_timeout`: over TLS the end is a message, which waits for room in the kernel
+    /// behind the answer.
+    async fn has_said_end(&mut self) -> bool {
+        self.silence.set_after(self.settings.send_limits.send_timeout);
+        poll_fn(|cx| match Pin::new(&mut self.stream).poll_shutdown(cx) {
+            // An error means that the client has left. The next read finds that, too.
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending => self.silence.poll_due(cx).map(|()| false),
+        })
+        .await
     }
 
     /// Resets the connection, so that the client does not take a part of an answer for all of it.
