@@ -21,6 +21,9 @@ const SHARDS: usize = 16;
 /// How many keys per shard are remembered as not shareable. A key that is forgotten costs one more flight.
 const MOST_ALONE: usize = 4096;
 
+/// For how many waiting requests there is room at first.
+const LEAST_ROOM: usize = 8;
+
 /// The fetches in progress. `T` is what each waiting request gets a clone of.
 pub struct Flights<T> {
     shards: Box<[Mutex<FlightShard<T>>]>,
@@ -137,9 +140,11 @@ impl<T: Clone> Flights<T> {
                 FlightProgress::Arriving(answer) => return FlightRole::Arriving(answer.clone()),
             };
             let (sender, receiver) = oneshot::channel();
-            // Requests that have left make room, so a long fetch does not collect them.
-            if waiting.front().is_some_and(oneshot::Sender::is_closed) {
+            // Requests that have left make room, so a long fetch does not collect them: only before the list grows, because otherwise each
+            // request would look at all others.
+            if waiting.len() == waiting.capacity() {
                 waiting.retain(|sender| !sender.is_closed());
+                waiting.reserve(waiting.len().max(LEAST_ROOM));
             }
             waiting.push_back(sender);
             return FlightRole::Follower(FlightWait(receiver));

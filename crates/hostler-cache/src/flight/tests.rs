@@ -223,6 +223,23 @@ async fn a_request_that_leaves_counts_as_no_failure_and_clears_none() {
 }
 
 #[test]
+fn requests_that_left_are_forgotten_although_one_before_them_still_waits() {
+    let flights = flights();
+    let _leader = lead(&flights);
+    let _patient = follow(&flights);
+    for _ in 0..1000 {
+        drop(follow(&flights));
+    }
+    let shard = flights.shard_of(b"key");
+    let Some(FlightProgress::Waiting(waiting)) =
+        shard.flights.get(&b"key"[..]).map(|flight| &flight.progress)
+    else {
+        panic!("it has ended");
+    };
+    assert!(waiting.len() < 100, "{} places", waiting.len());
+}
+
+#[test]
 fn a_failure_without_a_waiting_request_ends_the_flight() {
     let flights = flights();
     lead(&flights).settle(FlightOutcome::Failed, NOW);
