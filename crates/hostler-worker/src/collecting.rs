@@ -37,15 +37,26 @@ pub(super) struct Collecting<E> {
 }
 
 impl<E: Send + Sync + 'static> Collecting<E> {
-    /// Runs until the member is gone or its process can no longer be asked.
+    /// Runs until the member is gone, until the worker has joined again, or until its process can no longer be asked. While nothing is to be
+    /// collected, only the second is noticed.
     pub async fn attend(mut self, preload: MessageSender, mut collected: mpsc::Receiver<Duration>) {
         let (mut due, mut glance) = (Due::default(), GLANCE);
         loop {
-            if self.settings.wait_for(|settings| settings.collect_when_idle).await.is_err() {
-                return;
-            }
-            while let Ok(took) = collected.try_recv() {
-                self.vitals.collected(took); // an answer after the time limit
+            tokio::select! {
+                biased;
+                took = collected.recv() => match took {
+                    // An answer after the time limit.
+                    Some(took) => {
+                        self.vitals.collected(took);
+                        continue;
+                    }
+                    None => return,
+                },
+                is_wanted = async { self.settings.wait_for(|settings| settings.collect_when_idle).await.is_ok() } => {
+                    if !is_wanted {
+                        return;
+                    }
+                }
             }
             let Some(load) = self.gauge.load() else { return };
             match due.now(&load, Instant::now()) {
@@ -129,7 +140,24 @@ impl Due {
 
 #[cfg(test)]
 mod tests {
+    use hostler_dispatch::{Pool, PoolSettings};
+    use tokio::task::yield_now;
+
     use super::*;
+
+    #[tokio::test]
+    async fn it_ends_when_the_worker_joins_again_also_if_nothing_is_to_be_collected() {
+        let pool = Pool::new("test", PoolSettings::default());
+        let membership = pool.join((), 1);
+        let (_changes, settings) = watch::channel(Arc::new(WorkerSettings::default()));
+        let collecting = Collecting { gauge: membership.gauge(), vitals: Arc::default(), settings };
+        let ((preload, _unread), (answers, collected)) = (mpsc::channel(1), mpsc::channel(1));
+        let task = tokio::spawn(collecting.attend(MessageSender(preload), collected));
+        yield_now().await;
+        assert!(!task.is_finished(), "the setting may change");
+        drop(answers);
+        timeout(Duration::from_secs(10), task).await.expect("it ends").unwrap();
+    }
 
     fn load(granted: u64, in_use: usize, waiting: usize) -> Load {
         Load {

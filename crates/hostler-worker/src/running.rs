@@ -4,6 +4,7 @@ mod claims;
 mod complaint;
 mod port_in_use;
 mod presence;
+mod tasks;
 
 use std::io;
 use std::path::Path;
@@ -32,6 +33,7 @@ use super::process::{Exit, OtherGroup, Process, cpu_time};
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{AppBinding, Spawn, with_preload};
+use tasks::ProcessTasks;
 
 pub(super) use port_in_use::PortInUse;
 
@@ -54,7 +56,7 @@ pub(super) struct RunningProcess {
     /// It hangs because its event loop does not answer, not because a request took too long.
     pub silent: bool,
     /// Tasks that stop with the process.
-    pub tasks: JoinSet<()>,
+    pub tasks: ProcessTasks,
     output: JoinSet<()>,
     /// The process that its lines in the log name.
     shown_pid: Arc<AtomicU32>,
@@ -104,7 +106,7 @@ fn watch(
     binding: &mut AppBinding,
     (group, preload): (u32, &Path),
     news_sender: &NewsSender,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut ProcessTasks,
 ) -> Option<AbortHandle> {
     match binding {
         AppBinding::Port(port) => {
@@ -132,7 +134,7 @@ impl RunningProcess {
         let mut spawned = spawn.spawn()?;
         let (tail, notices) = (Tail::default(), Notices::default());
         let shown_pid = Arc::new(AtomicU32::new(spawned.process.pid()));
-        let (mut output, mut tasks) = (JoinSet::new(), JoinSet::new());
+        let (mut output, mut tasks) = (JoinSet::new(), ProcessTasks::default());
         if let Some(pipe) = spawned.stdout {
             let from = (OutputStream::Stdout, Arc::clone(&shown_pid));
             output.spawn(log.clone().read(from, pipe, tail.clone(), notices.clone()));
