@@ -126,8 +126,9 @@ impl Successor {
         purges: Vec<Purge>,
         time_limit: Duration,
     ) -> Result<(), UpgradeError> {
-        self.is_free = true;
+        // If the message does not arrive, it never begins.
         self.channel.begin(registrations, purges).await?;
+        self.is_free = true;
         match timeout_at(Instant::now() + time_limit, self.channel.receive()).await {
             Ok(Ok(Some((SuccessorMessage::Begun, _)))) => Ok(()),
             Ok(other) => Err(self.explain(other?.map(|(word, _)| word)).await),
@@ -140,7 +141,11 @@ impl Successor {
 
     async fn explain(&mut self, word: Option<SuccessorMessage>) -> UpgradeError {
         match word {
-            Some(SuccessorMessage::Failed { reason }) => UpgradeError::Refused(reason),
+            Some(SuccessorMessage::Failed { reason }) => {
+                // It is about to end. Without a wait for that, its entry in the table of processes would stay.
+                self.is_free = false;
+                UpgradeError::Refused(reason)
+            }
             Some(other) => UpgradeError::Refused(format!("unexpected message {other:?}")),
             // It has closed its end: it has ended, or is about to.
             None => {
@@ -162,5 +167,25 @@ impl Drop for Successor {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_successor_that_cannot_be_told_to_begin_leaves_no_process() {
+        let (channel, theirs) = channel::pair().unwrap();
+        let start = || Command::new("sleep").arg("1000").spawn();
+        let (child, own) = OwnChild::start(start, |child| Some(child.id())).unwrap();
+        let mut new = Successor { child, _own: own, channel, is_free: false };
+        let process = PathBuf::from(format!("/proc/{}", new.pid()));
+        drop(theirs);
+        assert!(new.begin(None, Vec::new(), Duration::from_secs(10)).await.is_err());
+        drop(new);
+        assert!(!process.exists(), "neither alive nor a zombie");
     }
 }
