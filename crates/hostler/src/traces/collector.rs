@@ -15,6 +15,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long the collector may take for a message.
@@ -75,13 +76,13 @@ impl Collector {
         let stream = self.connector.connect(MemberProtocol::Http1, TIME_LIMIT).await;
         let stream = TokioIo::new(stream.map_err(|error| again(&error))?);
         let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| again(&error))?;
-        let connection = tokio::spawn(connection);
-        let answer = match sender.send_request(self.request(message)).await {
+        // Ends with this future, also if the time limit drops it: a collector that reads nothing must not collect connections.
+        let mut task = JoinSet::new();
+        task.spawn(async move { drop(connection.await) });
+        match sender.send_request(self.request(message)).await {
             Ok(answer) => read(answer).await,
             Err(error) => Err(again(&error)),
-        };
-        connection.abort();
-        answer
+        }
     }
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
