@@ -31,13 +31,18 @@ pub(crate) struct CacheFlushes {
     done: [AtomicU64; MOMENTS.len()],
     /// It was logged that the folder cannot be used.
     pub complained: AtomicBool,
-    /// Old caches were removed.
-    pub pruned: AtomicBool,
+    /// The number of generations at whose beginning old caches were removed.
+    pruned: AtomicU64,
 }
 
 impl CacheFlushes {
     fn is_done(&self, moment: usize, release: u64) -> bool {
         self.done[moment].load(Ordering::Relaxed) > release
+    }
+
+    /// Returns true for one worker of each generation: new code brings new files, perhaps in a folder of its own.
+    pub fn begins_to_prune(&self, release: u64) -> bool {
+        self.pruned.fetch_max(release + 1, Ordering::Relaxed) <= release
     }
 
     /// Returns true for one worker of each generation.
@@ -89,5 +94,13 @@ mod tests {
         assert!(!flushes.is_done(1, 0) && flushes.claim(1, 0), "the next moment");
         assert!(!flushes.is_done(0, 1) && flushes.claim(0, 1), "the next generation");
         assert!(!flushes.claim(0, 0), "a worker of the old one");
+    }
+
+    #[test]
+    fn one_worker_of_each_generation_removes_old_caches() {
+        let flushes = CacheFlushes::default();
+        assert!(flushes.begins_to_prune(0) && !flushes.begins_to_prune(0));
+        assert!(flushes.begins_to_prune(1), "the next generation");
+        assert!(!flushes.begins_to_prune(1) && !flushes.begins_to_prune(0));
     }
 }

@@ -136,7 +136,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let choice = compile_cache::choose(settings, runtime);
         let done = &self.shared.cache_flushes;
         if let Some(folder) = choice.folder.clone().filter(|_| choice.is_kept_tidy)
-            && !done.pruned.swap(true, Ordering::Relaxed)
+            && done.begins_to_prune(self.status.release)
         {
             tokio::task::spawn_blocking(move || compile_cache::prune(&folder));
         }
