@@ -8,11 +8,19 @@ use std::os::unix::fs::PermissionsExt;
 use async_memcached::{Client, Error};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, lookup_host};
+use tokio::task::JoinSet;
+
+/// A connection. It is closed when this is dropped.
+pub(super) struct Connection {
+    pub client: Client,
+    /// The task that copies the bytes, if the client cannot use the socket itself.
+    _copying: JoinSet<()>,
+}
 
 /// A connection to `host:port` or `unix:/path`. Over IPv4 if a name has both kinds of addresses.
-pub(super) async fn dial(name: &str) -> Result<Client, Error> {
+pub(super) async fn dial(name: &str) -> Result<Connection, Error> {
     if let Some(path) = name.strip_prefix("unix:") {
-        return Client::new(format!("unix://{path}")).await;
+        return direct(&format!("unix://{path}")).await;
     }
     let mut addresses: Vec<_> = lookup_host(name).await.map_err(Error::Connect)?.collect();
     // The addresses are tried one after the other within a short time, so the cheaper kind comes first.
@@ -20,20 +28,24 @@ pub(super) async fn dial(name: &str) -> Result<Client, Error> {
     let mut failure = Error::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
     for address in addresses {
         let dialled = match address {
-            SocketAddr::V4(_) => Client::new(format!("tcp://{address}")).await,
+            SocketAddr::V4(_) => direct(&format!("tcp://{address}")).await,
             SocketAddr::V6(_) => over_ipv6(address).await.map_err(Error::Connect).flatten(),
         };
         match dialled {
-            Ok(client) => return Ok(client),
+            Ok(connection) => return Ok(connection),
             Err(error) => failure = error,
         }
     }
     Err(failure)
 }
 
+async fn direct(address: &str) -> Result<Connection, Error> {
+    Ok(Connection { client: Client::new(address).await?, _copying: JoinSet::new() })
+}
+
 /// The memcached client opens its sockets itself and cannot use IPv6. So it gets a socket of another kind, and a task
 /// copies the bytes.
-async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Client, Error>> {
+async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Connection, Error>> {
     let mut far = TcpStream::connect(address).await?;
     far.set_nodelay(true)?;
     let private = Permissions::from_mode(0o700);
@@ -45,7 +57,40 @@ async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Client, Error>> {
         Err(error) => return Ok(Err(error)),
     };
     let (mut near, _) = listener.accept().await?;
-    // The task ends when either side closes.
-    tokio::spawn(async move { copy_bidirectional(&mut near, &mut far).await });
-    Ok(Ok(client))
+    let mut copying = JoinSet::new();
+    // By itself it ends only when both sides have closed. A server that hangs does not close its side.
+    copying.spawn(async move {
+        let _ = copy_bidirectional(&mut near, &mut far).await;
+    });
+    Ok(Ok(Connection { client, _copying: copying }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio::runtime::Handle;
+    use tokio::task::yield_now;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_remains_of_a_connection_over_ipv6_to_a_server_that_hangs() {
+        // Not each machine has IPv6.
+        let Ok(hanging) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await else { return };
+        let connection = dial(&hanging.local_addr().unwrap().to_string()).await.unwrap();
+        let (_never_closed, _) = hanging.accept().await.unwrap();
+        let metrics = Handle::current().metrics();
+        assert_eq!(metrics.num_alive_tasks(), 1, "it copies");
+        drop(connection);
+        let ended = async {
+            while metrics.num_alive_tasks() > 0 {
+                yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(10), ended).await.expect("it ends");
+    }
 }

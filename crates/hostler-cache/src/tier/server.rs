@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
-use super::dial::dial;
+use super::dial::{Connection, dial};
 
 /// The most connections to a server. An operation without a connection waits for one within its time limit.
 const CONNECTIONS: usize = 16;
@@ -36,7 +36,7 @@ pub(super) struct MemcachedServer {
     tell: Arc<NoticeCallback>,
     /// With the thread that last used each connection: a connection belongs to a runtime, and use from another runtime
     /// costs one more wake-up.
-    idle: Mutex<Vec<(ThreadId, Client)>>,
+    idle: Mutex<Vec<(ThreadId, Connection)>>,
     room: Semaphore,
     is_here: AtomicBool,
     failures: AtomicU32,
@@ -193,27 +193,27 @@ impl MemcachedServer {
     async fn ask_without_limit(&self, op: Op<'_>) -> Result<Reply, ServerFailure> {
         let broken = |error: Error| ServerFailure::Broken(reason(&error));
         let Ok(_room) = self.room.acquire().await else { return Err(ServerFailure::Broken("closed".into())) };
-        let mut client = match self.take_idle() {
-            Some(client) => client,
+        let mut connection = match self.take_idle() {
+            Some(connection) => connection,
             None => dial(&self.name).await.map_err(broken)?,
         };
-        let reply = match ask(&mut client, op).await {
+        let reply = match ask(&mut connection.client, op).await {
             Ok(reply) => reply,
             Err(Error::Protocol(Status::Error(ErrorKind::Server(_) | ErrorKind::Client(_)))) => {
                 Reply::Refused
             }
             Err(error) => return Err(broken(error)),
         };
-        self.idle().push((std::thread::current().id(), client));
+        self.idle().push((std::thread::current().id(), connection));
         Ok(reply)
     }
 
     /// The lock guards a list, and each change to it is one call.
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, Client)>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, Connection)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_idle(&self) -> Option<Client> {
+    fn take_idle(&self) -> Option<Connection> {
         let here = std::thread::current().id();
         let mut idle = self.idle();
         let own = idle.iter().rposition(|(thread, _)| *thread == here);
