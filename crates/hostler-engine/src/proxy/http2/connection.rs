@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use hostler_wire::{Limits, Stream};
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::proxy::{Connector, Failure, MemberProtocol};
 
@@ -19,6 +19,9 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// How many bytes of overhead the frames of all answers on a connection may cost while they wait to be read. The `h2` crate counts up to 256
 /// bytes for a frame. Over it, the connection ends, with the answers of other clients.
 const DATA_FRAME_BUDGET: usize = 8 << 20;
+/// How long the end of a connection may take after its last use. The `h2` crate first sends what waits, which a member that reads nothing never
+/// takes.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
 
 pub(in crate::proxy) struct Http2Connections {
     open: Mutex<Vec<Http2Connection>>,
@@ -38,6 +41,8 @@ struct Http2Connection {
 struct ConnectionLoad {
     streams: usize,
     idle_since: Instant,
+    /// Dropped with the last use of the connection.
+    _in_use: oneshot::Sender<()>,
 }
 
 /// Room for one stream on a connection.
@@ -69,8 +74,9 @@ impl Http2Connections {
         }
         let left = until.saturating_duration_since(Instant::now());
         let stream = connector.connect(MemberProtocol::Http2, left).await?;
-        let requests = handshake(stream, limits).await.map_err(Failure::Unreachable)?;
-        let load = Arc::new(Mutex::new(ConnectionLoad { streams: 0, idle_since: Instant::now() }));
+        let (requests, in_use) = handshake(stream, limits).await.map_err(Failure::Unreachable)?;
+        let load = ConnectionLoad { streams: 0, idle_since: Instant::now(), _in_use: in_use };
+        let load = Arc::new(Mutex::new(load));
         let http2_connection = Http2Connection { requests, load, opened: Instant::now() };
         let permit = http2_connection.take();
         self.open().push(http2_connection);
@@ -138,7 +144,11 @@ impl Drop for StreamPermit {
     }
 }
 
-async fn handshake(stream: Stream, limits: &Limits) -> std::io::Result<SendRequest<Bytes>> {
+/// Returns what opens streams, and what has to be kept as long as the connection is in use.
+async fn handshake(
+    stream: Stream,
+    limits: &Limits,
+) -> std::io::Result<(SendRequest<Bytes>, oneshot::Sender<()>)> {
     // TCP keep-alive: many calls may wait on this connection, so a dead peer must be noticed.
     stream.keep_alive();
     let most_head = u32::try_from(limits.max_size).unwrap_or(u32::MAX);
@@ -152,9 +162,19 @@ async fn handshake(stream: Stream, limits: &Limits) -> std::io::Result<SendReque
         .await;
     let (requests, connection) =
         shaking.map_err(|error| error.into_io().unwrap_or(std::io::ErrorKind::Other.into()))?;
+    let (in_use, used) = oneshot::channel();
+    let is_late = async {
+        let _ = used.await;
+        sleep(CLOSE_TIME).await;
+    };
     // The streams learn by themselves how the connection ends. It ends when no stream is left and none can be opened.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(requests)
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = connection => {}
+            () = is_late => {}
+        }
+    });
+    Ok((requests, in_use))
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -164,9 +184,37 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use hostler_wire::Address;
+    use http::Request;
     use tokio::net::TcpListener;
+    use tokio::runtime::Handle;
+    use tokio::time::pause;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_is_used_no_more_ends_although_its_member_reads_nothing() {
+        let unread = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Address::Tcp("127.0.0.1".into(), unread.local_addr().unwrap().port());
+        let connector = Connector { protocol: MemberProtocol::Http2, ..address.into() };
+        let all = Http2Connections::new(None);
+        let permit = all.permit(&connector, &Limits::default(), Duration::from_secs(30)).await.unwrap();
+        pause();
+        // More than all buffers of the kernel hold.
+        let large = "x".repeat(1 << 20);
+        let send = |_| {
+            let request = Request::get("http://a.test/").header("large", &large).body(()).unwrap();
+            permit.requests.clone().send_request(request, true).unwrap()
+        };
+        let streams: Vec<_> = (0..32).map(send).collect();
+        // The clock moves when all tasks wait.
+        sleep(Duration::from_secs(1)).await;
+        let metrics = Handle::current().metrics();
+        assert_eq!(metrics.num_alive_tasks(), 1);
+        all.avoid(&permit);
+        drop((streams, permit));
+        sleep(CLOSE_TIME * 2).await;
+        assert_eq!(metrics.num_alive_tasks(), 0);
+    }
 
     #[tokio::test]
     async fn an_old_connection_gets_no_new_streams_and_stays_until_its_last_one_has_ended() {
