@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::quantile::{quantile, since};
 use crate::admin::status::{PoolSource, Sources};
@@ -26,7 +27,7 @@ type BucketCounts = Vec<(f64, u64)>;
 pub struct LiveHistory {
     samples: VecDeque<Arc<HistorySample>>,
     marks: VecDeque<Mark>,
-    before: Option<TotalsBefore>,
+    before: Option<(Totals, Instant)>,
     pools: BTreeMap<Arc<str>, PoolBefore>,
     routes: BTreeMap<Arc<str>, VecDeque<BucketCounts>>,
     last_reload: Option<Timestamp>,
@@ -72,9 +73,9 @@ pub struct RouteTimes {
     pub p99: Option<f64>,
 }
 
-#[derive(Debug)]
-struct TotalsBefore {
-    at: f64,
+/// The counters over all routes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
     requests: u64,
     errors: u64,
     refused: u64,
@@ -95,18 +96,11 @@ impl LiveHistory {
     /// Takes the next sample. To be called each [`STEP`].
     pub fn sample(&mut self, sources: &Sources) -> Arc<HistorySample> {
         let at = Timestamp::now().as_millisecond() as f64 / 1000.0;
+        self.forget_later(at);
         if self.taken == 0 {
             self.mark(at, "Hostler started".into());
         }
-        let totals = totals(sources, at);
-        let seconds = self.before.as_ref().map_or(f64::INFINITY, |before| (at - before.at).max(0.001));
-        let rate = |now: u64, before: fn(&TotalsBefore) -> u64| {
-            per_second(now, self.before.as_ref().map_or(now, before), seconds)
-        };
-        let requests = rate(totals.requests, |before| before.requests);
-        let errors = rate(totals.errors, |before| before.errors);
-        let refused = rate(totals.refused, |before| before.refused);
-        self.before = Some(totals);
+        let (seconds, [requests, errors, refused]) = self.rates(totals(sources), Instant::now());
         let sources_of_pools = sources.pools.load();
         self.pools.retain(|name, _| sources_of_pools.iter().any(|source| source.name == *name));
         let mut marks = Vec::new();
@@ -129,6 +123,22 @@ impl LiveHistory {
         let sample = Arc::new(HistorySample { at, requests, errors, refused, pools });
         push(&mut self.samples, sample.clone(), MOST_SAMPLES);
         sample
+    }
+
+    /// The seconds since the last call, by the clock that is never set, and what was counted in one of them: requests, errors and refusals.
+    fn rates(&mut self, totals: Totals, now: Instant) -> (f64, [f64; 3]) {
+        let (before, seconds) = match self.before.replace((totals, now)) {
+            Some((before, at)) => (before, now.saturating_duration_since(at).as_secs_f64().max(0.001)),
+            None => (totals, f64::INFINITY),
+        };
+        let rate = |count: fn(&Totals) -> u64| per_second(count(&totals), count(&before), seconds);
+        (seconds, [rate(|all| all.requests), rate(|all| all.errors), rate(|all| all.refused)])
+    }
+
+    /// Forgets what was at `at` or later by the time of day, which was set back since. The time of a plot only goes on.
+    fn forget_later(&mut self, at: f64) {
+        self.samples.retain(|sample| sample.at < at);
+        self.marks.retain(|mark| mark.at < at);
     }
 
     pub fn samples(&self) -> Vec<Arc<HistorySample>> {
@@ -214,10 +224,10 @@ fn pool_sample(source: &PoolSource, before: &mut PoolBefore, seconds: f64) -> Po
     sample
 }
 
-fn totals(sources: &Sources, at: f64) -> TotalsBefore {
+fn totals(sources: &Sources) -> Totals {
     let routes = sources.routes.load();
     let all = routes.iter().map(|route| &route.counters).chain([&sources.unrouted]);
-    let mut totals = TotalsBefore { at, requests: 0, errors: 0, refused: 0 };
+    let mut totals = Totals::default();
     for view in all.map(|counters| counters.view()) {
         totals.requests += view.answers.values().sum::<u64>();
         totals.errors += view.answers.get("5xx").copied().unwrap_or_default();
@@ -249,4 +259,35 @@ fn push<T>(ring: &mut VecDeque<T>, value: T, most: usize) {
         ring.pop_front();
     }
     ring.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_of_the_time_that_has_passed() {
+        let (mut history, now) = (LiveHistory::default(), Instant::now());
+        let totals = |requests| Totals { requests, errors: requests / 10, refused: 0 };
+        assert_eq!(history.rates(totals(1000), now), (f64::INFINITY, [0.0; 3]), "nothing is known yet");
+        assert_eq!(history.rates(totals(1500), now + STEP), (5.0, [100.0, 10.0, 0.0]));
+        assert_eq!(history.rates(totals(1500), now + 2 * STEP), (5.0, [0.0; 3]));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_begins_the_plots_again() {
+        let mut history = LiveHistory::default();
+        let sample = |at| {
+            Arc::new(HistorySample { at, requests: 0.0, errors: 0.0, refused: 0.0, pools: BTreeMap::new() })
+        };
+        for at in [100.0, 105.0, 110.0] {
+            history.forget_later(at);
+            history.samples.push_back(sample(at));
+            history.mark(at, "configuration reloaded".into());
+        }
+        assert_eq!((history.samples.len(), history.marks.len()), (3, 3));
+        history.forget_later(104.0);
+        let left: Vec<_> = history.samples().iter().map(|sample| sample.at).collect();
+        assert_eq!((left, history.marks.len()), (vec![100.0], 1));
+    }
 }

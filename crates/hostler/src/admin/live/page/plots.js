@@ -25,9 +25,14 @@ export function begin() {
   addEventListener('resize', () => drawn.forEach(({ plot, node }) => plot.setSize({ width: node.clientWidth, height: 150 })));
 }
 
+/** The samples with new ones. Those that are later are gone: the clock of the server was set back, and the time of a plot only goes on. */
+export function followed(before, news) {
+  return [...before.filter((sample) => sample.at < news[0].at), ...news].slice(-MOST);
+}
+
 /** Takes all samples, or the newest one. */
 export function take(data, isAll) {
-  samples = isAll ? data.samples : [...samples, ...data.samples].slice(-MOST);
+  samples = isAll ? data.samples : followed(samples, data.samples);
   marks = data.marks;
   const names = Object.keys(samples.at(-1)?.pools ?? {});
   const select = at('pool-select');

@@ -8,8 +8,8 @@ import { ask } from './stream.js';
 const SHOWN = 10;
 /** So many registered members are listed. */
 const MOST_MEMBERS = 50;
-/** When the registered members were last asked for. */
-let asked = 0;
+/** When the registered members were last asked for, by the clock that is never set. */
+let asked = -Infinity;
 
 /** Shows what has changed since the last Status. */
 export function show({ status, route_times: times, slowest }) {
@@ -141,8 +141,8 @@ function registrations({ registrar }) {
 
 /** Each registered member with its age, asked for now and then: there may be thousands. */
 async function members(total) {
-  if (Date.now() - asked < 5000) return;
-  asked = Date.now();
+  if (performance.now() - asked < 5000) return;
+  asked = performance.now();
   const found = await ask('/table').then((answer) => answer.json()).catch(() => null);
   const all = (found?.routes ?? []).flatMap(({ route, members: served }) => served.filter(({ age_ms: age }) => age != null).map((each) => ({ route, ...each })));
   const rows = all.sort((a, b) => b.age_ms - a.age_ms).slice(0, MOST_MEMBERS)
