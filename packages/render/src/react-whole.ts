@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import type { ReactElement } from 'react';
 import * as server from 'react-dom/server';
 import type { Island, ReactOptions } from './react-options.js';
+import { startLimit } from './time-limit.js';
 
 /**
  * Renders the element. `signal` or the time limit ends the wait: then missing parts are sent as their fallbacks, and the
@@ -14,7 +15,7 @@ export async function renderWhole(element: ReactElement, island: Island, options
   const { timeLimit = 0, onError } = options;
   const waiting = new AbortController();
   const giveUp = () => waiting.abort(signal?.reason);
-  const timer = timeLimit > 0 ? setTimeout(() => waiting.abort(new Error(`not rendered within ${timeLimit} ms`)), timeLimit) : undefined;
+  const timer = startLimit(timeLimit, () => waiting.abort(new Error(`not rendered within ${timeLimit} ms`)));
   signal?.addEventListener('abort', giveUp);
   try {
     return await collect(await ready(element, island, onError, waiting.signal));

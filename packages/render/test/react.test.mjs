@@ -83,6 +83,11 @@ for (const version of [18, 19]) {
       assert.match(await hurried({ text: `very late ${version}`, never: true }), /<i>wait<\/i>.*clicked/);
     });
 
+    test('a time limit that is longer than any timer of Node is none', async () => {
+      const html = await servers[version].unhurried({ text: `at leisure ${version}`, ms: 5 });
+      assert.doesNotMatch(html, /<i>wait/);
+    });
+
     test('a job that ends without a frame fails', async () => {
       const job = new AbortController();
       const html = servers[version].frameless({ text: `late as well ${version}`, never: true }, { signal: job.signal });

@@ -256,6 +256,15 @@ test('a job that never ends fails after jobTimeout and is notified, and its sibl
   assert.deepEqual(reasons, ['the job took longer than 20 ms']);
 });
 
+test('a jobTimeout that is longer than any timer of Node is no limit', async (t) => {
+  // Node would fire such a timer after a millisecond.
+  const later = () => new Promise((resolve) => setTimeout(resolve, 5, 'later'));
+  for (const jobTimeout of [Infinity, Number.MAX_SAFE_INTEGER, 2 ** 31]) {
+    const found = await together(t, { later }, { jobTimeout });
+    assert.deepEqual([found.later.html, found.later.error], ['later', null]);
+  }
+});
+
 test('when the client disconnects, the signal aborts, waits end, and no job starts', async (t) => {
   const begun = [];
   let told;

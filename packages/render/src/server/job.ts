@@ -1,5 +1,6 @@
 // One job: its context, its render, and its result as text. Knows nothing of other jobs, plugins or HTTP.
 import { randomUUID } from 'node:crypto';
+import { startLimit } from '../time-limit.js';
 import { noHtml, notRegistered, report, textOf, type ErrorReport } from './error.js';
 import { isThenable } from './plugins.js';
 import type { Owner } from './stray.js';
@@ -66,7 +67,7 @@ export class RenderJob implements Owner {
     const { context } = this;
     const began = performance.now();
     let hasRun = false;
-    const timer = timeout > 0 ? setTimeout(() => this.fail(new Error(`the job took longer than ${timeout} ms`)), timeout) : undefined;
+    const timer = startLimit(timeout, () => this.fail(new Error(`the job took longer than ${timeout} ms`)));
     try {
       let found = this.#step(() => getComponent(context.name, context));
       hasRun = true;

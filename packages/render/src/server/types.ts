@@ -100,7 +100,7 @@ export interface RendererConfig {
   loggerInstance?: Logger;
   /** The lowest level that the built-in logger writes: 'error', 'warn' or 'info'. */
   logger?: { level?: string };
-  /** Ours: after this many milliseconds a job that still waits fails. Default: 0, which means never. */
+  /** Ours: after this many milliseconds a job that still waits fails. Default: 0, which means never, as `Infinity` does. */
   jobTimeout?: number;
 }
 

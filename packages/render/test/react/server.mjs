@@ -13,3 +13,4 @@ export const impatient = renderReact('Patient', Patient);
 export const seen = [];
 export const watched = renderReactAsync('Patient', Patient, { onError: (error, island) => seen.push([error.message, island]) });
 export const hurried = renderReactAsync('Patient', Patient, { timeLimit: 1, onError: (error) => seen.push([error.message]) });
+export const unhurried = renderReactAsync('Patient', Patient, { timeLimit: Infinity });
