@@ -17,7 +17,7 @@ use hostler_engine::journal::{Journal, Level};
 use message::{Sender, wanted_interval};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
 
 use crate::nats::{Listener, NatsConnection, NatsEvent};
 
@@ -99,6 +99,8 @@ struct AnnounceTask {
 impl AnnounceTask {
     async fn run(mut self, servable: Servable, mut ended: oneshot::Receiver<()>) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
+        // Otherwise an hour of SIGSTOP would be followed by 72,000 looks at once.
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_published = Instant::now();
         loop {
             tokio::select! {

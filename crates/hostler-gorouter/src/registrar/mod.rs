@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use start::RegistrarStart;
 use state::{RegistrarState, RegistrationLimits};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, interval, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep_until};
 
 use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 
@@ -209,6 +209,9 @@ impl RegistrarLoop {
     async fn run(mut self, registrar: RegistrarTask) {
         let mut pruning = interval_at(Instant::now() + self.prune_interval, self.prune_interval);
         let mut sweeping = interval(SWEEP_INTERVAL);
+        for ticks in [&mut pruning, &mut sweeping] {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         let mut due: Option<Instant> = None;
         loop {
             if due.is_none() && !registrar.state().touched.is_empty() {
@@ -225,9 +228,9 @@ impl RegistrarLoop {
                     NatsEvent::Message(message) => self.handle(&registrar, message).await,
                 },
                 Some(failed) = self.failures.recv() => registrar.state().remove_failed(&failed),
-                _ = pruning.tick() => {
+                was_due = pruning.tick() => {
                     let connection = registrar.connection.number();
-                    registrar.state().prune(connection);
+                    registrar.state().prune(connection, was_due);
                 }
                 _ = sweeping.tick() => registrar.state().sweep(self.threads),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {

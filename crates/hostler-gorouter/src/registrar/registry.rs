@@ -1,6 +1,7 @@
 //! The registrations: which member serves which route, and until when. Pure: the caller passes the time, and each message returns a list
 //! of changes. Knows no connections, no pools and no requests.
 
+mod due;
 mod figures;
 mod inherited;
 

@@ -144,9 +144,10 @@ impl RegistrarState {
         }
     }
 
-    pub fn prune(&mut self, connection: Option<u64>) {
+    /// A look for silent members, which was due at `due`.
+    pub fn prune(&mut self, connection: Option<u64>, due: Instant) {
         let was_suspended = self.registry.is_suspended();
-        let changes = self.registry.prune(connection, Instant::now());
+        let changes = self.registry.prune_due(connection, due, Instant::now());
         self.log.pruned(was_suspended, self.registry.is_suspended(), &changes);
         self.apply((changes, Vec::new()));
     }

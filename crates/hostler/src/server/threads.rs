@@ -11,6 +11,7 @@ use hostler_engine::gateway::Gateway;
 use hostler_engine::journal::Journal;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 use super::listeners::ListenerShare;
 use super::runtime;
@@ -101,6 +102,7 @@ async fn run(
 
 async fn prune(sources: Arc<Sources>, thread: usize) {
     let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let pools = sources.pools.load_full();

@@ -226,6 +226,23 @@ fn an_outage_between_two_prunings_removes_no_member() {
 }
 
 #[test]
+fn a_look_that_comes_late_removes_no_member_because_its_messages_are_still_unread() {
+    for suspend_pruning in [true, false] {
+        let mut told = told(RegistrationRules { suspend_pruning, ..rules() });
+        told.register(A);
+        told.register(B);
+        let due = told.now + 30 * SECOND;
+        told.now += 500 * SECOND;
+        assert_eq!(told.registry.prune_due(Some(1), due, told.now), []);
+        // The message had waited in the socket.
+        told.register(A);
+        told.now += 30 * SECOND;
+        let changes = told.registry.prune_due(Some(1), told.now, told.now);
+        assert_eq!(changes.iter().map(show).collect::<Vec<_>>(), ["a.test - 10.0.0.2:80 Silent"]);
+    }
+}
+
+#[test]
 fn a_silent_member_is_pruned_in_an_outage_too_if_that_is_configured() {
     let mut told = told(RegistrationRules { suspend_pruning: false, ..rules() });
     told.register(A);
