@@ -1,25 +1,35 @@
-//! The registrar's log lines, each written once although clients repeat their messages every twenty seconds. Knows no registry.
+//! The registrar's log lines, each written once a day although clients repeat their messages every twenty seconds. Knows no registry.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hostler_engine::journal::{Journal, Level};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::message::Invalid;
 use super::registry::{Departure, RouteChange};
 use super::words::IgnoredPart;
 
-/// How many different lines are written at most. Clients repeat a bad message for as long as they run, so a line that was written once is
-/// only counted from then on.
+/// How many different lines are written at most in a [`DAY`]. Clients repeat a bad message for as long as they run, so a line that was
+/// written once is only counted from then on.
 const MAX_LOGGED: usize = 200;
+/// After this time each line is new again. Otherwise the last of the lines would be written some day, and no new trouble would be seen.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How many characters of a client's text a line contains at most.
 const MAX_TEXT: usize = 200;
 
 pub(super) struct RegistrarLog {
     pub counts: RegistrarCounts,
     journal: Journal,
-    told: HashSet<String>,
+    told: ToldLines,
+}
+
+/// The lines that were written in a day.
+struct ToldLines {
+    lines: HashSet<String>,
+    since: Instant,
 }
 
 /// Counts of messages.
@@ -56,7 +66,7 @@ pub(super) enum Refused {
 
 impl RegistrarLog {
     pub fn new(journal: Journal) -> Self {
-        Self { counts: RegistrarCounts::default(), journal, told: HashSet::new() }
+        Self { counts: RegistrarCounts::default(), journal, told: ToldLines::new(Instant::now()) }
     }
 
     pub fn counts(&self) -> RegistrarCounts {
@@ -112,13 +122,43 @@ impl RegistrarLog {
 
     fn tell(&mut self, text: String) {
         let text: String = text.chars().take(MAX_TEXT).collect();
-        if self.told.len() < MAX_LOGGED && !self.told.contains(&text) {
+        if self.told.is_new(&text, Instant::now()) {
             self.event(Level::Warn, &text);
-            self.told.insert(text);
         }
     }
 
     fn event(&self, level: Level, text: &str) {
         self.journal.event(level, &format!("registrar: {text}"));
+    }
+}
+
+impl ToldLines {
+    fn new(now: Instant) -> Self {
+        Self { lines: HashSet::new(), since: now }
+    }
+
+    /// Whether this line is to be written. It is once a day.
+    fn is_new(&mut self, text: &str, now: Instant) -> bool {
+        if now.saturating_duration_since(self.since) >= DAY {
+            *self = Self::new(now);
+        }
+        self.lines.len() < MAX_LOGGED && self.lines.insert(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_once_a_day_and_the_limit_is_one_of_a_day() {
+        let now = Instant::now();
+        let mut told = ToldLines::new(now);
+        for day in 0..3 {
+            let now = now + day * DAY;
+            assert!(told.is_new("refused", now) && !told.is_new("refused", now), "day {day}");
+            let written = (0..1000).filter(|line| told.is_new(&format!("{day} {line}"), now)).count();
+            assert_eq!(written, MAX_LOGGED - 1, "day {day}");
+        }
     }
 }
