@@ -10,6 +10,7 @@ mod expectations;
 mod http2;
 mod http2_floods;
 mod http2_heads;
+mod http2_lasting;
 mod http2_tunnels;
 mod idle_memory;
 mod large_bodies;

@@ -1,5 +1,9 @@
 use super::*;
 
+/// A peer that makes us reset every stream must not get away with it, so many
+/// streams make up for one local reset.
+const STREAMS_PER_FORGOTTEN_RESET: usize = 8;
+
 #[derive(Debug)]
 struct Budget {
     spent: usize,
@@ -67,15 +71,18 @@ pub(super) struct Counts {
     /// Current number of "pending accept" streams that were remotely reset
     num_remote_reset_streams: usize,
 
-    /// Maximum number of locally reset streams due to protocol error across
-    /// the lifetime of the connection.
+    /// Maximum number of locally reset streams due to protocol error that are
+    /// not forgotten yet.
     ///
     /// When this gets exceeded, we issue GOAWAYs.
     max_local_error_reset_streams: Option<usize>,
 
-    /// Total number of locally reset streams due to protocol error across the
-    /// lifetime of the connection.
+    /// Number of locally reset streams due to protocol error. One of them is
+    /// forgotten for every `STREAMS_PER_FORGOTTEN_RESET` streams that open.
     num_local_error_reset_streams: usize,
+
+    /// Number of streams that have opened since a local reset was forgotten.
+    num_streams_since_forgotten_reset: usize,
 
     /// connection-level budget for DATA framing overhead.
     data_frame_budget: Budget,
@@ -83,8 +90,8 @@ pub(super) struct Counts {
     /// Whether the DATA frame budget follows the target connection window.
     data_frame_budget_is_auto: bool,
 
-    /// Number of empty, non-final DATA frames received over the lifetime of
-    /// the connection.
+    /// Number of empty, non-final DATA frames received, beyond one for every
+    /// stream that has opened since.
     num_recv_empty_data_frames: usize,
 }
 
@@ -103,6 +110,7 @@ impl Counts {
             num_remote_reset_streams: 0,
             max_local_error_reset_streams: config.local_max_error_reset_streams,
             num_local_error_reset_streams: 0,
+            num_streams_since_forgotten_reset: 0,
             data_frame_budget: Budget::new(config.data_frame_budget.resolve(None)),
             data_frame_budget_is_auto: config.data_frame_budget.is_auto(),
             num_recv_empty_data_frames: 0,
@@ -200,6 +208,7 @@ impl Counts {
         // Increment the number of remote initiated streams
         self.num_recv_streams += 1;
         stream.is_counted = true;
+        self.forget_errors();
     }
 
     /// Returns true if the send stream concurrency can be incremented
@@ -219,6 +228,20 @@ impl Counts {
         // Increment the number of remote initiated streams
         self.num_send_streams += 1;
         stream.is_counted = true;
+        self.forget_errors();
+    }
+
+    /// A stream has opened, so a part of what the peer did wrong before is
+    /// forgotten. Otherwise a connection that lasts for weeks would end
+    /// because of what has happened now and then.
+    fn forget_errors(&mut self) {
+        self.num_recv_empty_data_frames = self.num_recv_empty_data_frames.saturating_sub(1);
+        self.num_streams_since_forgotten_reset += 1;
+        if self.num_streams_since_forgotten_reset >= STREAMS_PER_FORGOTTEN_RESET {
+            self.num_streams_since_forgotten_reset = 0;
+            self.num_local_error_reset_streams =
+                self.num_local_error_reset_streams.saturating_sub(1);
+        }
     }
 
     /// Returns true if the number of pending reset streams can be incremented.

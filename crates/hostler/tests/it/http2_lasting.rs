@@ -1,0 +1,75 @@
+//! HTTP/2 connections that last for many requests: what is odd in one of them now and then does not add up until the connection ends.
+
+use bytes::Bytes;
+use hostler_testkit::{Frame, frame_client, ok, upstream};
+use http::Response;
+
+use crate::http2_member::{Asked, Http2Plan, send};
+use crate::{http2_members, in_front_of};
+
+type Fields = [(&'static str, &'static str); 4];
+
+const GET: Fields = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+const POST: Fields = [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+/// More than the `h2` crate takes of one connection without forgetting any, and less than a flood.
+const EMPTY: u32 = 150;
+/// The same for heads that break the protocol, and how many good ones follow each.
+const MALFORMED: u32 = 1_100;
+const GOOD: usize = 8;
+
+#[tokio::test]
+async fn an_empty_data_frame_in_each_request_does_not_end_the_connection() {
+    let app = upstream().script(|seen| ok(format!("{} bytes", seen.body.len()))).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    for request in 0..EMPTY {
+        let stream = 2 * request + 1;
+        let frames = [
+            Frame::head(stream, &POST),
+            Frame::new(Frame::DATA, 0, stream, ""),
+            Frame::new(Frame::DATA, Frame::END_STREAM, stream, "x"),
+        ];
+        client.send(&frames).await;
+        assert_eq!(client.next_of(Frame::HEADERS).await.stream, stream);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_head_now_and_then_does_not_end_the_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&[Frame::new(Frame::WINDOW_UPDATE, 0, 0, [0x7f, 0, 0, 0])]).await;
+    let malformed = [&GET[..], &[("connection", "x")]].concat();
+    let mut streams = (1..).step_by(2);
+    for _ in 0..MALFORMED {
+        let mut frames = vec![Frame::request(streams.next().unwrap(), &malformed)];
+        frames.extend(streams.by_ref().take(GOOD).map(|stream| Frame::request(stream, &GET)));
+        client.send(&frames).await;
+        let (mut resets, mut answers) = (0, 0);
+        while (resets, answers) != (1, GOOD) {
+            match client.next().await.expect("the connection goes on").kind {
+                Frame::RST_STREAM => resets += 1,
+                Frame::HEADERS => answers += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// As Jetty sends it before trailers.
+#[tokio::test]
+async fn an_empty_data_frame_in_each_answer_does_not_end_the_connection_to_a_member() {
+    let script = async |mut asked: Asked| {
+        let mut stream = asked.begin(Response::new(()));
+        stream.send_data(Bytes::new(), false).unwrap();
+        send(stream, "done".into(), true).await;
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..EMPTY {
+        client.get("/").await.assert_ok("done");
+    }
+    assert_eq!(member.connections(), 1);
+}
