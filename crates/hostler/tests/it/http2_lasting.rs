@@ -57,6 +57,24 @@ async fn a_malformed_head_now_and_then_does_not_end_the_connection() {
     }
 }
 
+/// They arrive after the stream has ended, and wait for no one.
+#[tokio::test]
+async fn small_data_frames_of_streams_that_were_reset_do_not_end_the_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    let malformed = [&POST[..], &[("connection", "x")]].concat();
+    for request in 0..20 {
+        let stream = 2 * request + 1;
+        let mut frames = vec![Frame::head(stream, &malformed)];
+        frames.extend((0..100).map(|_| Frame::new(Frame::DATA, 0, stream, "x")));
+        client.send(&frames).await;
+        assert_eq!(client.next_of(Frame::RST_STREAM).await.stream, stream);
+    }
+    client.send(&[Frame::request(41, &GET)]).await;
+    assert_eq!(client.next_of(Frame::HEADERS).await.stream, 41);
+}
+
 /// As Jetty sends it before trailers.
 #[tokio::test]
 async fn an_empty_data_frame_in_each_answer_does_not_end_the_connection_to_a_member() {
