@@ -29,7 +29,10 @@ pub(crate) fn prune(app: &Path) {
 
 fn prune_at(app: &Path, now: SystemTime) {
     let others = app.parent().into_iter().flat_map(folders).filter(|other| other.path() != app);
-    for old in folders(app).chain(others).filter(|folder| is_old(folder, now)) {
+    // Node writes only modules that are new. So the cache of an app that does not change is used, and looks old.
+    let newest = folders(app).max_by_key(modified).map(|version| version.path());
+    let versions = folders(app).filter(|version| Some(version.path()) != newest);
+    for old in versions.chain(others).filter(|folder| is_old(folder, now)) {
         let _ = fs::remove_dir_all(old.path());
     }
     if size(app) > MOST {
@@ -46,7 +49,11 @@ fn folders(path: &Path) -> impl Iterator<Item = fs::DirEntry> {
 
 fn is_old(entry: &fs::DirEntry, now: SystemTime) -> bool {
     let age = |at: SystemTime| now.duration_since(at).unwrap_or_default();
-    entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| age(at) > OLD)
+    modified(entry).is_some_and(|at| age(at) > OLD)
+}
+
+fn modified(entry: &fs::DirEntry) -> Option<SystemTime> {
+    entry.metadata().and_then(|facts| facts.modified()).ok()
 }
 
 /// The files in the folders of all versions.
@@ -89,6 +96,17 @@ mod tests {
         assert!(!is_left("web/v20") && !is_left("old"));
         let used = fs::metadata(base.join("web")).unwrap().modified().unwrap();
         assert!(used + DAY > now, "{used:?}");
+    }
+
+    #[test]
+    fn the_cache_of_an_app_that_has_not_changed_for_long_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let (base, now) = (base.path(), SystemTime::now());
+        cache(base, "web", "v22", now - 90 * DAY);
+        cache(base, "web", "v24", now - 60 * DAY);
+        mark_used_at(&base.join("web"), now);
+        prune_at(&base.join("web"), now);
+        assert!(base.join("web/v24/module").exists() && !base.join("web/v22").exists());
     }
 
     #[test]
