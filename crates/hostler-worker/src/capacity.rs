@@ -96,10 +96,10 @@ impl Capacity {
         self.ceiling.swap(ceiling, Ordering::Relaxed) != ceiling
     }
 
-    /// Sets what the status shows about a number of slots that was set. Returns whether it is the first advice.
-    fn set_advice(&self, sentence: &str) -> bool {
+    /// Sets what the status shows about a number of slots that was set. Returns whether there was nothing before.
+    fn set_advice(&self, sentence: Option<&str>) -> bool {
         let mut advice = self.advice.lock().unwrap_or_else(PoisonError::into_inner);
-        advice.replace(sentence.to_owned()).is_none()
+        std::mem::replace(&mut *advice, sentence.map(str::to_owned)).is_none()
     }
 
     /// Why the worker gets this many requests at once, as text for the status.

@@ -2,19 +2,32 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// Rounds of half a second in a row that must agree.
 const AGREE: u32 = 20;
 /// A loop that is less busy than this, while requests wait for a slot, could do much more.
 const IDLE: f64 = 0.5;
 /// In a loop that is busier than this, requests wait inside Node.
 const FULL: f64 = 0.95;
+/// What was noticed is over after this time without another round that shows it: a worker may run for months.
+const LASTS: Duration = Duration::from_secs(600);
 
 /// What was noticed about one worker.
 #[derive(Debug, Default)]
 pub(super) struct Advice {
     too_few: u32,
     too_many: u32,
-    sentence: Option<String>,
+    noticed: Option<Noticed>,
+}
+
+#[derive(Debug)]
+struct Noticed {
+    sentence: String,
+    /// For this number of slots.
+    slots: usize,
+    /// When it was last so.
+    at: Instant,
 }
 
 /// What a worker did in one round.
@@ -33,31 +46,40 @@ pub(super) struct AdviceRound {
 }
 
 impl Advice {
-    /// Takes in one round.
-    pub fn observe(&mut self, round: &AdviceRound) {
+    /// Takes in one round, which ends now.
+    pub fn observe(&mut self, round: &AdviceRound, now: Instant) {
         let is_full = round.leases > 0.8 * round.slots as f64;
         let count = |noticed: u32, is_so: bool| if is_so { noticed + 1 } else { 0 };
         self.too_few = count(self.too_few, round.short && is_full && round.utilisation < IDLE);
         self.too_many = count(self.too_many, round.leases >= 2.0 && round.utilisation > FULL);
         let AdviceRound { slots, utilisation, hold, .. } = *round;
         let (busy, hold) = (utilisation * 100.0, hold.as_millis());
-        if self.too_few >= AGREE {
-            self.sentence = Some(format!(
+        if self.noticed.as_ref().is_some_and(|noticed| noticed.slots != slots) {
+            self.noticed = None;
+        }
+        let sentence = if self.too_few >= AGREE {
+            Some(format!(
                 "requests wait for one of {slots} slots, which are held for {hold} ms each while the event loop is {busy:.0} % \
                  busy: use concurrency = \"auto\""
-            ));
+            ))
         } else if self.too_many >= AGREE {
-            self.sentence = Some(format!(
+            Some(format!(
                 "the event loop is {busy:.0} % busy with {:.0} requests at once, so they wait inside the worker: use \
                  concurrency = \"auto\"",
                 round.leases
-            ));
+            ))
+        } else {
+            None
+        };
+        if let Some(sentence) = sentence {
+            self.noticed = Some(Noticed { sentence, slots, at: now });
         }
     }
 
     /// The advice, if there is any.
-    pub fn sentence(&self) -> Option<&str> {
-        self.sentence.as_deref()
+    pub fn sentence(&self, now: Instant) -> Option<&str> {
+        let noticed = self.noticed.as_ref()?;
+        (now.saturating_duration_since(noticed.at) < LASTS).then_some(noticed.sentence.as_str())
     }
 }
 
@@ -66,9 +88,9 @@ mod tests {
     use super::*;
 
     fn after(rounds: u32, round: AdviceRound) -> Option<String> {
-        let mut advice = Advice::default();
-        (0..rounds).for_each(|_| advice.observe(&round));
-        advice.sentence().map(str::to_owned)
+        let (mut advice, now) = (Advice::default(), Instant::now());
+        (0..rounds).for_each(|_| advice.observe(&round, now));
+        advice.sentence(now).map(str::to_owned)
     }
 
     const WAITS: AdviceRound = AdviceRound {
@@ -100,5 +122,21 @@ mod tests {
             "the event loop is 99 % busy with 8 requests at once, so they wait inside the worker: use concurrency = \"auto\""
         );
         assert_eq!(after(99, AdviceRound { slots: 1, leases: 1.0, ..full }), None, "one at a time");
+    }
+
+    #[test]
+    fn what_was_noticed_is_over_after_a_while_and_with_another_number_of_slots() {
+        let (mut advice, mut now) = (Advice::default(), Instant::now());
+        (0..AGREE).for_each(|_| advice.observe(&WAITS, now));
+        let good = AdviceRound { short: false, ..WAITS };
+        now += LASTS - Duration::from_secs(1);
+        advice.observe(&good, now);
+        assert!(advice.sentence(now).is_some(), "it may come again");
+        now += Duration::from_secs(1);
+        assert_eq!(advice.sentence(now), None, "also if the worker rests");
+        (0..AGREE).for_each(|_| advice.observe(&WAITS, now));
+        assert!(advice.sentence(now).is_some());
+        advice.observe(&AdviceRound { slots: 4, ..good }, now);
+        assert_eq!(advice.sentence(now), None, "a reload has set another number");
     }
 }

@@ -82,6 +82,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             }
             if !load.is_in_use() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
                 self.rest(&mut last);
+                self.tell(&advice);
                 continue;
             }
             let sample = self.sample(main_thread, load);
@@ -144,22 +145,24 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             }
             Slots::Fixed(slots) => {
                 let hold = round.span.mul_f64(round.leases / (round.granted as f64).max(1.0));
-                advice.observe(&AdviceRound {
+                let advice_round = AdviceRound {
                     slots,
                     utilisation: round.utilisation,
                     leases: round.leases,
                     hold,
                     short: round.short,
-                });
+                };
+                advice.observe(&advice_round, Instant::now());
                 self.tell(advice);
             }
         }
     }
 
-    /// Logs the advice, once for all workers of a pool.
+    /// Shows the advice of this moment in the status. Logs the first one of all workers of a pool.
     fn tell(&self, advice: &Advice) {
-        let Some(sentence) = advice.sentence() else { return };
-        if self.capacity.set_advice(sentence) && !self.advised.swap(true, Ordering::Relaxed) {
+        let sentence = advice.sentence(Instant::now());
+        let is_new = self.capacity.set_advice(sentence);
+        if let Some(sentence) = sentence.filter(|_| is_new && !self.advised.swap(true, Ordering::Relaxed)) {
             self.log.warn(sentence.to_owned());
         }
     }
