@@ -34,6 +34,8 @@ struct SweepInner {
     earliest: AtomicU64,
     entries: Mutex<Slab<Arc<DeadlineEntry>>>,
     first: Notify,
+    /// Every task that waits for a deadline is to be woken.
+    all_called: Notify,
 }
 
 #[derive(Default)]
@@ -52,6 +54,7 @@ impl Sweep {
             earliest: AtomicU64::new(NEVER),
             entries: Mutex::default(),
             first: Notify::new(),
+            all_called: Notify::new(),
         }))
     }
 
@@ -60,7 +63,13 @@ impl Sweep {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = self.0.all_called.notified() => {
+                    self.call_all();
+                    continue;
+                }
+            }
             if self.was_held_up() {
                 // After a SIGCONT the runtime runs its timers before it looks at its sockets. What has arrived meanwhile is not late.
                 yield_now().await;
@@ -95,8 +104,13 @@ impl Sweep {
         self.0.now.load(Ordering::Relaxed)
     }
 
-    /// Wakes every task that waits for a deadline of this thread, so that it notices a drain.
+    /// Wakes every task that waits for a deadline of this thread, so that it notices a drain. For another thread: the thread itself wakes its
+    /// tasks, and so between their turns. A task that has seen no drain, and then begins to wait in the same turn, is woken, too.
     pub fn wake_all(&self) {
+        self.0.all_called.notify_one();
+    }
+
+    fn call_all(&self) {
         let all: Vec<_> = self.entries().iter().map(|(_, entry)| entry.clone()).collect();
         all.iter().for_each(|entry| entry.waker.wake());
     }
@@ -226,6 +240,8 @@ fn millis(period: Duration) -> u64 {
 mod tests {
     use std::future::poll_fn;
 
+    use tokio::time::timeout;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -293,6 +309,23 @@ mod tests {
         deadline.clear();
         tokio::time::advance(Duration::from_secs(10)).await;
         assert!(!deadline.is_due());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_is_about_to_wait_is_woken_with_all_others() {
+        let sweep = Sweep::new();
+        tokio::spawn(sweep.clone().run());
+        let (deadline, mut drains) = (sweep.deadline(), false);
+        let noticed = poll_fn(|cx| {
+            if drains {
+                return Poll::Ready(());
+            }
+            // What another thread does after this task has looked, and before it waits.
+            drains = true;
+            sweep.wake_all();
+            deadline.poll_due(cx)
+        });
+        assert!(timeout(Duration::from_secs(60), noticed).await.is_ok(), "it waits although all were woken");
     }
 
     #[tokio::test]
