@@ -116,7 +116,10 @@ impl Connections {
     pub async fn all_ended(&self) {
         loop {
             let changed = self.changed();
-            if self.listening.load(Ordering::Acquire) == 0 && self.open() == 0 && self.streams() == 0 {
+            // In this order: a listener leaves connections behind, and a connection leaves streams. What each has left is counted before its own
+            // end, and a thread that sees that end must see this count, too.
+            let has_listener = self.listening.load(Ordering::Acquire) > 0;
+            if !has_listener && self.open.load(Ordering::Acquire) == 0 && self.streams() == 0 {
                 return;
             }
             changed.await;
@@ -154,7 +157,7 @@ impl OpenConnection {
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        if self.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+        if self.0.open.fetch_sub(1, Ordering::Release) == 1 {
             self.0.changed.notify_waiters();
         }
     }
