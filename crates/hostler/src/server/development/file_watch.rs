@@ -99,8 +99,9 @@ impl FileWatch {
 
     fn take(&mut self, event: Event) {
         if event.need_rescan() {
-            // The kernel has dropped events. New folders may be among them.
+            // The kernel has dropped events. New folders may be among them, also such that have the names of others.
             for root in self.filters.iter().map(|filter| filter.root.clone()).collect::<Vec<_>>() {
+                self.leave(&root);
                 let _ = self.enter(&root);
                 self.changed.insert(root);
             }
@@ -112,6 +113,11 @@ impl FileWatch {
         );
         for path in event.paths {
             if may_be_new && path.is_dir() {
+                if self.folders.contains(&path) {
+                    // Another folder may have its name by now, and the watch belongs to the folder. The event may be that of the old one, which
+                    // was moved away, and that of the new one may follow.
+                    self.leave(&path);
+                }
                 // If it cannot be watched any more, it is gone again, or its parent has been reported.
                 let _ = self.enter(&path);
             } else if self.folders.contains(&path) {
@@ -154,5 +160,47 @@ impl FileWatch {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use notify::event::RenameMode;
+
+    use super::*;
+    use crate::server::run_options::WatchOptions;
+
+    #[test]
+    fn a_folder_that_gets_the_name_of_another_one_is_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["dist/deep", "next/deep"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let (events, received) = channel();
+        let watcher = RecommendedWatcher::new(FileEventSender(events), notify::Config::default()).unwrap();
+        let filters = vec![FileFilter::new(&root, &WatchOptions::default(), &[]).unwrap()];
+        let mut watch = FileWatch { watcher, filters, changed: BTreeSet::new(), folders: BTreeSet::new() };
+        watch.enter(&root).unwrap();
+        // As build tools swap their output. The first event is taken when both names are in place.
+        std::fs::rename(root.join("dist"), root.join("old")).unwrap();
+        std::fs::rename(root.join("next"), root.join("dist")).unwrap();
+        let limit = Duration::from_secs(30);
+        loop {
+            let event = received.recv_timeout(limit).unwrap();
+            let is_last = event.kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both))
+                && event.paths.last() == Some(&root.join("dist"));
+            watch.take(event);
+            if is_last {
+                break;
+            }
+        }
+        for name in ["dist/app.js", "dist/deep/app.js", "old/deep/app.js"] {
+            std::fs::write(root.join(name), "").unwrap();
+            while !watch.changed.contains(&root.join(name)) {
+                let event = received.recv_timeout(limit);
+                watch.take(event.unwrap_or_else(|_| panic!("no event of {name}")));
+            }
+        }
     }
 }
