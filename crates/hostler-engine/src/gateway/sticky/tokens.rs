@@ -89,29 +89,25 @@ impl Tokens {
     pub fn identity(&self, token: &[u8], pool: &Pool<Endpoint>) -> Option<Arc<str>> {
         let token = std::str::from_utf8(token).ok().filter(|token| token.len() == 2 * TOKEN)?;
         let known = self.known.load().by_token.get(token).cloned();
-        known.or_else(|| {
-            self.learn(pool);
-            self.known.load().by_token.get(token).cloned()
-        })
+        known.or_else(|| self.learn(pool).by_token.get(token).cloned())
     }
 
     /// The token of this member.
     pub fn token(&self, identity: &str, pool: &Pool<Endpoint>) -> Arc<str> {
-        let known = |tokens: &Self| tokens.known.load().by_identity.get(identity).cloned();
-        known(self).unwrap_or_else(|| {
-            self.learn(pool);
-            known(self).unwrap_or_else(|| self.sign(identity))
-        })
+        let known = self.known.load().by_identity.get(identity).cloned();
+        let known = known.or_else(|| self.learn(pool).by_identity.get(identity).cloned());
+        known.unwrap_or_else(|| self.sign(identity))
     }
 
-    /// Makes the tokens of the current members, and forgets those of members that are gone.
-    fn learn(&self, pool: &Pool<Endpoint>) {
+    /// Makes the tokens of the current members, and forgets those of members that are gone. The caller must use what is returned: another
+    /// thread, which has looked at the pool before, may store its older tokens after this.
+    fn learn(&self, pool: &Pool<Endpoint>) -> Arc<KnownTokens> {
         let members = pool.snapshot_with(|endpoint| endpoint.identity().clone()).members;
-        let before = self.known.load();
+        let before = self.known.load_full();
         if members.len() == before.by_identity.len()
             && members.iter().all(|member| before.by_identity.contains_key(&member.endpoint))
         {
-            return;
+            return before;
         }
         let mut known = KnownTokens::default();
         for member in members {
@@ -121,7 +117,9 @@ impl Tokens {
             known.by_token.insert(token.clone(), identity.clone());
             known.by_identity.insert(identity, token);
         }
-        self.known.store(Arc::new(known));
+        let known = Arc::new(known);
+        self.known.store(known.clone());
+        known
     }
 
     fn sign(&self, identity: &str) -> Arc<str> {
@@ -135,7 +133,27 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
+    use hostler_dispatch::PoolSettings;
+    use hostler_wire::Address;
+
     use super::*;
+    use crate::proxy::Meter;
+
+    #[test]
+    fn what_a_request_has_learnt_holds_although_another_thread_forgets_it() {
+        let pool = Pool::new("app", PoolSettings::default());
+        let address = Address::Tcp("127.0.0.1".into(), 1);
+        let endpoint = Endpoint::new(address.into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+        let tokens = Tokens::new("app".into(), None, &StickyKey::random());
+        let token = tokens.sign("a");
+        let member = pool.join(endpoint, 1);
+        let learnt = tokens.learn(&pool);
+        drop(member);
+        // What another thread stores that has looked at the pool when the member was not there.
+        assert!(tokens.learn(&pool).by_token.is_empty());
+        assert_eq!(tokens.identity(token.as_bytes(), &pool), None);
+        assert_eq!(learnt.by_token.get(&token).map(|identity| &**identity), Some("a"));
+    }
 
     #[test]
     fn a_key_survives_as_text_and_other_texts_are_no_key() {
