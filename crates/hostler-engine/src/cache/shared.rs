@@ -5,17 +5,34 @@ use std::time::Duration;
 
 use hostler_cache::{Entry, FetchMark, Notice, Packing, Purge, Purged, Tick, Tier, TierSettings};
 use hostler_wire::ResponseHead;
+use tokio::time::sleep;
 
 use super::{SharedCache, head};
+
+/// How often replaced servers are checked until no request uses them any more.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl SharedCache {
     /// Changes the memcached servers; None: uses none. Entries are not copied from old to new servers. The new ones are told the purges that
     /// the old ones lack.
-    pub fn share(&self, settings: Option<&TierSettings>, tell: impl Fn(Notice<'_>) + Send + Sync + 'static) {
+    pub fn share(
+        self: &Arc<Self>,
+        settings: Option<&TierSettings>,
+        tell: impl Fn(Notice<'_>) + Send + Sync + 'static,
+    ) {
         let packing = Packing { write: head::pack, read: head::unpack, bytes: head::size };
         let tier = settings.map(|settings| Tier::start(settings.clone(), packing, self.memory.clone(), tell));
-        let before = self.tier.swap(tier.map(Arc::new));
-        self.tell(before.map(|before| before.undelivered()).unwrap_or_default());
+        let Some(mut before) = self.tier.swap(tier.map(Arc::new)) else { return };
+        self.tell(before.undelivered());
+        let cache = self.clone();
+        tokio::spawn(async move {
+            // A request that has taken the old servers just before may still note there that it has changed something. When no one else has them,
+            // `get_mut` has seen all that the others did with them.
+            while Arc::get_mut(&mut before).is_none() {
+                sleep(POLL_INTERVAL).await;
+            }
+            cache.tell(before.undelivered());
+        });
     }
 
     /// The purges that memcached has not got yet, because it was away.
@@ -122,5 +139,40 @@ impl SharedCache {
         {
             tier.put(key, variants);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::journal::{Journal, LogFormat};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_is_noted_at_the_old_servers_reaches_the_new_ones() {
+        let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
+        let cache = Arc::new(SharedCache::new(1 << 20, 1 << 16, journal));
+        let folder = tempfile::tempdir().unwrap();
+        // Nothing listens there, so no server takes a purge.
+        let server = format!("unix:{}", folder.path().join("memcached").display());
+        let settings = |seconds| TierSettings {
+            servers: vec![server.as_str().into()],
+            namespace: "".into(),
+            timeout: Duration::from_secs(seconds),
+            max_item: 1 << 20,
+        };
+        cache.share(Some(&settings(1)), |_| ());
+        let taken = cache.tier.load_full().unwrap();
+        cache.share(Some(&settings(2)), |_| ());
+        taken.forget(b"a.test/changed");
+        drop(taken);
+        let told = async {
+            while cache.undelivered().is_empty() {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        timeout(Duration::from_secs(60), told).await.expect("the change is lost");
+        assert_eq!(cache.undelivered(), [Purge::Url("a.test/changed".into())]);
     }
 }

@@ -1,5 +1,6 @@
 //! The cache as the server runs it: made, connected to memcached, purged. Knows no requests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
@@ -12,14 +13,15 @@ use crate::admin::{CommandDone, CommandError, Purging};
 /// How long a stop waits for memcached to take purges.
 const DELIVERY: Duration = Duration::from_secs(2);
 
-pub(super) fn open(config: &Config, journal: &Journal) -> SharedCache {
-    let shared_cache = SharedCache::new(config.cache.memory, config.cache.max_entry, journal.clone());
+pub(super) fn open(config: &Config, journal: &Journal) -> Arc<SharedCache> {
+    let shared_cache =
+        Arc::new(SharedCache::new(config.cache.memory, config.cache.max_entry, journal.clone()));
     share(&shared_cache, config.cache.tier.as_ref(), journal);
     shared_cache
 }
 
 /// Changes the memcached servers, and logs when a server fails or recovers.
-pub(super) fn share(shared_cache: &SharedCache, settings: Option<&TierSettings>, journal: &Journal) {
+pub(super) fn share(shared_cache: &Arc<SharedCache>, settings: Option<&TierSettings>, journal: &Journal) {
     let journal = journal.clone();
     shared_cache.share(settings, move |notice| match notice.lost {
         None => journal.event(Level::Info, &format!("memcached {}: it answers", notice.server)),

@@ -82,7 +82,7 @@ impl RunningServer {
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;
         let (spool, answer_memory) = memory(&config);
-        let shared_cache = Arc::new(cache::open(&config, &journal));
+        let shared_cache = cache::open(&config, &journal);
         let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
         let listening = listening(&config, tls.as_deref(), memory)?;
         let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
