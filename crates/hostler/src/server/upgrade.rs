@@ -24,9 +24,7 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let Some(listeners) = running.listeners.load_full() else {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     };
-    if let Some(pool) = running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
-        return Err(CommandError::Refused(format!("pool {} is paused: resume it first", pool.name)));
-    }
+    refuse_if_paused(running)?;
     let time_limit = running.config.load().server.upgrade_timeout;
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
@@ -44,13 +42,15 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let free_cpus = running.pool_context.free_cpus();
     let started = Successor::start(&running.program, soft, sockets, legacy, time_limit).await;
     let mut new = started.map_err(|error| failed(&error))?;
-    // An early return drops the successor, which ends its process.
-    if running.listeners.load().is_none() {
-        return Err(CommandError::Refused("this Hostler is stopping".into()));
-    }
     let pid = new.pid();
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
     let newest = registrations(running).await.map_err(|error| failed(&error))?;
+    // After the last wait before it begins: a stop may have begun meanwhile, or a pool may have been paused. An early return drops the
+    // successor, which ends its process.
+    if running.listeners.load().is_none() {
+        return Err(CommandError::Refused("this Hostler is stopping".into()));
+    }
+    refuse_if_paused(running)?;
     let purges = running.shared_cache.undelivered();
     new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
     running.successor.send_replace(Some(pid));
@@ -62,6 +62,14 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
         .iter()
         .map(|pool| format!("pool {pool}: no worker was ready, so the upgrade has not waited for it"));
     Ok(std::iter::once(taken).chain(skipped).collect())
+}
+
+/// The successor would serve the requests that a pause holds.
+fn refuse_if_paused(running: &RunningServer) -> Result<(), CommandError> {
+    match running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
+        Some(pool) => Err(CommandError::Refused(format!("pool {} is paused: resume it first", pool.name))),
+        None => Ok(()),
+    }
 }
 
 /// A file with the registered routes.

@@ -143,6 +143,26 @@ async fn two_upgrades_at_once_are_refused() {
     first.assert_exit(1).assert_complains("signal: 9");
 }
 
+#[tokio::test]
+async fn a_pool_that_is_paused_while_the_new_program_starts_stays_paused() {
+    let (plan, program) = linked(app("diary.cjs"));
+    let (begun, go) = (plan.folder().join("begun"), plan.folder().join("go"));
+    let site = plan.started().await;
+    let waits = format!("touch '{}'; until [ -e '{}' ]; do sleep 0.05; done", begun.display(), go.display());
+    replace(&program, &format!("{waits}; exec '{HOSTLER}' \"$@\""));
+    let upgrade = site.command_of(HOSTLER, &["upgrade"]);
+    let pause = async {
+        eventually("the new program to start", async || begun.exists().then_some(())).await;
+        site.command_of(HOSTLER, &["pause", "app"]).await.assert_exit(0);
+        std::fs::write(&go, "").unwrap();
+    };
+    let (upgrade, ()) = tokio::join!(upgrade, pause);
+    upgrade.assert_exit(1).assert_complains("pool app is paused");
+    assert_eq!(site.pool("app").await["paused"], true);
+    site.command_of(HOSTLER, &["resume", "app"]).await.assert_exit(0);
+    site.get("/").await.assert_status(200);
+}
+
 /// Scripts in the place of Hostler.
 fn sleepers(site: &Site) -> Vec<u32> {
     let mut children = proc::children_of(site.pid());
