@@ -192,6 +192,11 @@ impl MemberConnection {
         !self.outbox.is_empty()
     }
 
+    /// How many bytes of this call the kernel has taken.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
     /// Whether the member accepts no more of the request.
     pub fn has_send_failed(&self) -> bool {
         self.send_failed

@@ -250,9 +250,9 @@ section! {
         /// The time for which a response that has begun may pause: no byte comes from the worker.
         ///
         /// Over it, Hostler closes the connections to the client and to the worker. The client sees that the response is not
-        /// whole, and the slot is free when the worker has closed its side. Time in which Hostler waits for the client does not
-        /// count. Raise it for an app that sends nothing for minutes in the middle of a response. Streams have
-        /// `stream_idle_timeout` instead.
+        /// whole, and the slot is free when the worker has closed its side. Time in which Hostler waits for the client, or in
+        /// which the worker takes the body of the request, does not count. Raise it for an app that sends nothing for minutes
+        /// in the middle of a response. Streams have `stream_idle_timeout` instead.
         pub response_idle_timeout: Period = Period::seconds(300),
         /// The number of streams of one worker or member. A stream is a response without end, such as an event stream
         /// (`text/event-stream`).

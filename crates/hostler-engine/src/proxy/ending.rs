@@ -158,6 +158,11 @@ impl Call {
         self.is_uploading() && !self.link.has_unsent()
     }
 
+    /// How many bytes of the request the member has taken. None while it waits for the client to send more of the body.
+    pub fn taken_by_member(&self) -> Option<usize> {
+        (!self.awaits_body()).then(|| self.link.written())
+    }
+
     /// Counts a request that the member has not answered in time.
     pub(super) fn strike(&self) {
         if let Some(out) = self.lease.strike() {

@@ -105,9 +105,14 @@ impl Link {
         }
     }
 
-    /// True while a part of the request waits to be sent.
+    /// True while a part of the request waits for the member to take it.
     pub fn has_unsent(&self) -> bool {
-        matches!(self, Self::Http1(connection) if connection.has_unsent())
+        either!(self, link => link.has_unsent())
+    }
+
+    /// How many bytes of the request the member has taken: more after each progress.
+    pub fn written(&self) -> usize {
+        either!(self, link => link.written())
     }
 
     /// Whether the member may switch protocols: see [`MemberConnection::has_offer`].

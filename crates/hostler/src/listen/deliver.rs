@@ -222,12 +222,10 @@ impl<S: AnswerSink> Transfer<S> {
         if let (BufferPlace::File(_), Some(buffer)) = (place, &mut self.buffer) {
             buffer.took(came);
         }
-        if taken.is_pending() && body.is_uploading() {
-            return Poll::Pending;
-        }
         if taken.is_pending() {
+            let Some(has_taken) = self.has_taken() else { return Poll::Pending };
             self.is_awaited = true;
-            return self.poll_pause(cx, exchange, was_awaited && came == 0);
+            return self.poll_pause(cx, exchange, was_awaited && came == 0 && !has_taken);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
         // The slot is free from here on, even if the client is still reading.
@@ -236,6 +234,14 @@ impl<S: AnswerSink> Transfer<S> {
             drop(self.unfinished.take());
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether the member has taken some of the request since the last look. None if it has taken all that the client has sent, and waits for the
+    /// rest: the answer may pause meanwhile.
+    fn has_taken(&mut self) -> Option<bool> {
+        let Some(call) = self.body.as_mut().and_then(ResponseBody::call) else { return Some(false) };
+        let taken = call.taken_by_member()?;
+        Some(std::mem::replace(&mut self.taken_by_member, taken) != taken)
     }
 
     /// Ready if the answer has paused for too long. `goes_on`: it has paused already. An answer without end has a limit of its own.

@@ -150,6 +150,8 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub is_behind: bool,
     /// Whether the member was asked for more, and nothing has come yet.
     pub is_awaited: bool,
+    /// How many bytes of the request the member had taken at the last look.
+    pub taken_by_member: usize,
     /// Whether the answer has paused for so long that its request was named.
     pub is_named: bool,
     /// The name of the request, until its worker has finished.
@@ -172,6 +174,7 @@ impl<S: AnswerSink> Transfer<S> {
             was_full,
             is_behind,
             is_awaited,
+            taken_by_member: 0,
             is_named,
             unfinished,
             leaving: LeavingClient::default(),

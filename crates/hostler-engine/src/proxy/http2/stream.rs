@@ -18,6 +18,8 @@ pub(in crate::proxy) struct MemberStream {
     /// The next part of the request's body.
     outbox: Vec<u8>,
     sending: Bytes,
+    /// Bytes of the body that were passed to the `h2` crate, which takes as much as the member allows.
+    written: usize,
     /// None after everything has been sent.
     to_send: Option<SendStream<Bytes>>,
     /// Set when the whole body is in the outbox; with the trailers.
@@ -56,6 +58,7 @@ impl MemberStream {
             permit,
             outbox: Vec::new(),
             sending: Bytes::new(),
+            written: 0,
             to_send: has_body.then_some(sending),
             ending: None,
             send_failed: false,
@@ -79,6 +82,14 @@ impl MemberStream {
     /// Nothing more will be put into the outbox.
     pub fn end(&mut self, trailers: Option<Fields>) {
         self.ending = Some(trailers);
+    }
+
+    pub fn has_unsent(&self) -> bool {
+        !self.outbox.is_empty() || !self.sending.is_empty()
+    }
+
+    pub fn written(&self) -> usize {
+        self.written
     }
 
     pub fn has_send_failed(&self) -> bool {
@@ -113,6 +124,7 @@ impl MemberStream {
             };
             let piece = self.sending.split_to(room.min(self.sending.len()));
             if !piece.is_empty() {
+                self.written += piece.len();
                 stream.send_data(piece, false)?;
             }
         }
