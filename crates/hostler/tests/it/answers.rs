@@ -323,8 +323,8 @@ async fn an_answer_that_pauses_for_too_long_is_ended_and_its_slot_is_free() {
 }
 
 /// A route whose bodies stream.
-const STREAMING: &str =
-    "pools.app.concurrency = 1\nroutes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
+const STREAMING: &str = "pools.app.concurrency = 1\nserver.max_body_size = \"64 MiB\"
+routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
 
 #[tokio::test]
 async fn an_answer_that_pauses_while_its_member_does_not_take_the_body_is_ended_and_its_slot_is_free() {

@@ -153,3 +153,29 @@ async fn unread_answers_have_only_so_many_files() {
 async fn spool_files(site: &Site) -> u64 {
     spool(site).await["files"].as_u64().unwrap()
 }
+
+#[tokio::test]
+async fn a_client_that_makes_its_windows_smaller_than_what_waits_for_them_loses_its_connection() {
+    let app = app_with_large(60 << 10).await;
+    let site = in_front_of(&app, "server.send_timeout = '1s'").await;
+    let mut client = frame_client_that_reads_late(site.address()).await;
+    // The first ones fill the send buffer of the connection, and the others wait for it.
+    let requests: Vec<_> = (0..12).map(|n| request(2 * n + 1, "/large")).collect();
+    client.send(&requests).await;
+    app.has_seen(12).await;
+    site.settles("app", 0, 0).await;
+    eventually("a full send buffer", async || {
+        (site.status().await["answer_memory"]["used"].as_u64()? >= 128 << 10).then_some(())
+    })
+    .await;
+    // No stream may send any more. The client reads all that comes, and gives no window back.
+    client.send(&[Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0])]).await;
+    let calm = 11;
+    assert_eq!(client.next_of(Frame::GOAWAY).await.code(), calm);
+    while client.next().await.is_some() {}
+    eventually("an end of the connection", async || {
+        (site.status().await["connections"]["open"] == 0).then_some(())
+    })
+    .await;
+    is_given_back(&site).await;
+}

@@ -157,6 +157,11 @@ impl MeteredIo {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether bytes wait in the socket for the client. It has `send_timeout` to take some of them.
+    pub fn is_blocked(&self) -> bool {
+        self.stalled.is_set()
+    }
+
     /// Waits for bytes while `h2` has no buffer to read them into. It reads them next.
     pub fn poll_first_bytes(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match read_some(&mut self.stream, cx, FIRST_READ, <[u8]>::to_vec) {

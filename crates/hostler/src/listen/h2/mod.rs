@@ -100,7 +100,7 @@ struct Session {
 enum ConnectionPhase {
     /// For its exchanges, which have their own deadlines.
     Busy,
-    /// For the client to take the rest of its answers.
+    /// For the client to take what the `h2` crate has of its answers.
     Sending,
     /// For the next request.
     Idle,
@@ -231,19 +231,7 @@ impl Session {
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            if let Some(flood) = self.common.end_reason.flood()
-                && !self.is_aborted
-            {
-                self.is_aborted = true;
-                self.leaving = true;
-                self.common.shard.note_flood(&self.common.origin, &flood);
-                self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-                continue;
-            }
-            if self.common.end_reason.slow().is_some() && !self.is_aborted {
-                self.is_aborted = true;
-                self.leaving = true;
-                self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            if self.ends_abruptly() {
                 continue;
             }
             if !self.leaving && self.common.shard.connections.is_ending() {
@@ -255,8 +243,13 @@ impl Session {
             if self.phase_deadline.poll_due(cx).is_pending() {
                 return Poll::Pending;
             }
-            if self.phase != ConnectionPhase::Idle {
-                return Poll::Ready(());
+            match self.phase {
+                ConnectionPhase::Idle => {}
+                ConnectionPhase::Sending if !self.is_aborted => {
+                    self.common.end_reason.set_slow(Slow::Stalled);
+                    continue;
+                }
+                _ => return Poll::Ready(()),
             }
             if self.silence.end(&self.phase_deadline, self.common.settings.idle_timeout)
                 && self.phase_deadline.poll_due(cx).is_pending()
@@ -267,6 +260,20 @@ impl Session {
             }
             self.leave();
         }
+    }
+
+    /// Ends the connection if its client floods it or does not take its answers. False if it goes on, or is ended already.
+    fn ends_abruptly(&mut self) -> bool {
+        let (flood, slow) = (self.common.end_reason.flood(), self.common.end_reason.slow());
+        if self.is_aborted || flood.is_none() && slow.is_none() {
+            return false;
+        }
+        if let Some(flood) = flood {
+            self.common.shard.note_flood(&self.common.origin, &flood);
+        }
+        (self.is_aborted, self.leaving) = (true, true);
+        self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+        true
     }
 
     /// Whether a connection at rest has something to do: bytes have come, or it must end.
@@ -315,10 +322,15 @@ impl Session {
             0 if self.connection.has_streams() => ConnectionPhase::Sending,
             0 if self.leaving => ConnectionPhase::Leaving,
             0 => ConnectionPhase::Idle,
+            // Bytes in the `h2` crate may keep the answers of other streams out of it.
+            _ if self.common.send_buffer.has_bytes() => ConnectionPhase::Sending,
             _ => ConnectionPhase::Busy,
         };
-        // While sending, this task runs when the client has taken something or has sent a frame.
-        if phase != self.phase || phase == ConnectionPhase::Sending {
+        // A frame of the client is no progress. `MeteredIo` sees whether it takes bytes that wait in the socket.
+        let least = settings.send_limits.min_send_rate.max(1);
+        let goes_on = phase == ConnectionPhase::Sending
+            && (self.common.send_buffer.goes_on(least) || self.connection.io_mut().is_blocked());
+        if phase != self.phase || goes_on {
             match phase {
                 ConnectionPhase::Busy => self.phase_deadline.clear(),
                 ConnectionPhase::Sending => self.phase_deadline.set_after(settings.send_limits.send_timeout),

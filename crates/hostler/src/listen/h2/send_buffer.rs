@@ -21,14 +21,33 @@ pub(super) struct SharedSendBuffer {
     buffered: AtomicUsize,
     /// Bytes of answers that were passed on, over all streams.
     pub sent: AtomicU64,
+    /// How many of them the `h2` crate no longer has.
+    left: AtomicU64,
+    /// How many had left when that last counted as progress.
+    mark: AtomicU64,
     /// Streams that wait for room.
     waiting: Mutex<Vec<Waker>>,
 }
 
 impl SharedSendBuffer {
     pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
-        let (buffered, sent) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Arc::new(Self { account, buffered, sent, waiting: Mutex::default() })
+        let [sent, left, mark] = [0; 3].map(AtomicU64::new);
+        Arc::new(Self { account, buffered: AtomicUsize::new(0), sent, left, mark, waiting: Mutex::default() })
+    }
+
+    /// Whether the `h2` crate has bytes of answers. They are within the windows of the client, unless it has made them smaller since.
+    pub fn has_bytes(&self) -> bool {
+        self.sent.load(Ordering::Relaxed) > self.left.load(Ordering::Relaxed)
+    }
+
+    /// Whether at least this many bytes have left since the last progress.
+    pub fn goes_on(&self, least: u64) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        let goes_on = left - self.mark.load(Ordering::Relaxed) >= least;
+        if goes_on {
+            self.mark.store(left, Ordering::Relaxed);
+        }
+        goes_on
     }
 
     /// Grants up to `wanted` bytes. Their memory is taken over from `memory`. Pending while the buffer is full.
@@ -102,19 +121,35 @@ impl Drop for SendGrant {
 /// Bytes that are sent on a stream.
 pub(super) struct SendPiece {
     bytes: Bytes,
+    /// Where they are counted. None: they are not.
+    buffer: Option<Arc<SharedSendBuffer>>,
     /// Returned when the bytes were sent, or never will be.
     _grant: Option<SendGrant>,
 }
 
 impl SendPiece {
-    pub fn new(bytes: Bytes, grant: Option<SendGrant>) -> Self {
-        Self { bytes, _grant: grant }
+    pub fn new(bytes: Bytes, buffer: &Arc<SharedSendBuffer>, grant: Option<SendGrant>) -> Self {
+        buffer.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Self { bytes, buffer: Some(buffer.clone()), _grant: grant }
+    }
+
+    fn leave(&self, bytes: usize) {
+        if let Some(buffer) = &self.buffer {
+            buffer.left.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
     }
 }
 
 impl From<Bytes> for SendPiece {
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, _grant: None }
+        Self { bytes, buffer: None, _grant: None }
+    }
+}
+
+impl Drop for SendPiece {
+    /// What is left of it will never be sent.
+    fn drop(&mut self) {
+        self.leave(self.bytes.len());
     }
 }
 
@@ -128,6 +163,7 @@ impl Buf for SendPiece {
     }
 
     fn advance(&mut self, bytes: usize) {
+        self.leave(bytes);
         self.bytes.advance(bytes);
     }
 }
@@ -156,6 +192,24 @@ mod tests {
         drop(pieces);
         assert_eq!(budget.view().used, 0);
         assert!(matches!(reserve(&buffer, 10), Poll::Ready((10, None))), "small ones are not counted");
+    }
+
+    #[test]
+    fn bytes_that_were_sent_or_never_will_be_have_left() {
+        let buffer =
+            SharedSendBuffer::new(MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY).account());
+        let mut pieces =
+            [(); 2].map(|()| SendPiece::new(Bytes::from_static(&[7; 1000]), &buffer, None)).into_iter();
+        let mut first = pieces.next().unwrap();
+        assert!(buffer.has_bytes() && !buffer.goes_on(1));
+        first.advance(300);
+        assert!(!buffer.goes_on(301));
+        assert!(buffer.goes_on(300));
+        assert!(!buffer.goes_on(1), "they count once");
+        drop(first);
+        assert!(buffer.has_bytes() && buffer.goes_on(700));
+        drop(pieces);
+        assert!(!buffer.has_bytes());
     }
 
     #[test]

@@ -193,10 +193,11 @@ impl StreamClient<'_> {
                 false => take(&mut self.outbox, bytes),
             };
             self.handed += bytes as u64;
-            self.common.send_buffer.sent.fetch_add(bytes as u64, Ordering::Relaxed);
             let is_end = is_last && self.outbox.is_empty() && self.whole.is_empty();
             let Some(sender) = &mut self.sender else { return Poll::Ready(Err(())) };
-            sender.send_data(SendPiece::new(piece, grant), is_end).map_err(|_| ())?;
+            sender
+                .send_data(SendPiece::new(piece, &self.common.send_buffer, grant), is_end)
+                .map_err(|_| ())?;
             if is_end {
                 return Poll::Ready(Ok(true));
             }
