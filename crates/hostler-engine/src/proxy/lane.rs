@@ -108,8 +108,10 @@ impl Lane {
         loop {
             ready!(self.poll_flush(cx, to))?;
             if (self.cut || self.ended && !self.is_end_withheld()) && !self.finished {
-                // If the sink is gone, its shutdown fails, which does not matter.
-                let _ = ready!(Pin::new(&mut *to).poll_shutdown(cx));
+                // If the sink is gone, its shutdown fails, which does not matter. Over TLS it is a message, which waits for room as others do.
+                if Pin::new(&mut *to).poll_shutdown(cx).is_pending() {
+                    return self.poll_stalled(cx);
+                }
                 self.finished = true;
             }
             if self.ended {
@@ -283,11 +285,13 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::io;
 
     use hostler_wire::going_away;
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::exchange::Sweep;
@@ -299,6 +303,49 @@ mod tests {
         tokio::spawn(sweep.clone().run());
         let ahead = Ahead { head: b"HEAD".to_vec(), early: early.to_vec() };
         Lane::new(ahead, is_websocket.then(Frames::default), sweep.deadline(), TIME_LIMIT)
+    }
+
+    /// A sink whose end is a message, as that of TLS.
+    struct EndsWithMessage {
+        below: DuplexStream,
+        unsent: &'static [u8],
+    }
+
+    impl AsyncWrite for EndsWithMessage {
+        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.get_mut().below).poll_write(cx, buf)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let this = self.get_mut();
+            while !this.unsent.is_empty() {
+                let taken = ready!(Pin::new(&mut this.below).poll_write(cx, this.unsent))?;
+                this.unsent = &this.unsent[taken..];
+            }
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let this = self.get_mut();
+            if this.unsent.is_empty() {
+                this.unsent = b"end";
+            }
+            ready!(Pin::new(&mut *this).poll_flush(cx))?;
+            Pin::new(&mut this.below).poll_shutdown(cx)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sink_that_takes_all_but_the_end_stalls_too() {
+        let mut lane = lane(b"", false);
+        let (source, mut from) = duplex(64);
+        // The head fills it.
+        let (below, sink) = duplex(4);
+        let mut to = EndsWithMessage { below, unsent: b"" };
+        drop(source);
+        let moving = poll_fn(|cx| lane.poll(cx, &mut from, &mut to));
+        assert_eq!(timeout(2 * TIME_LIMIT, moving).await, Ok(Err(LaneError::Stalled)));
+        drop(sink);
     }
 
     #[tokio::test(start_paused = true)]
