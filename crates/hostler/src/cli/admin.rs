@@ -8,6 +8,7 @@ use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAdd
 use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, post};
 use hostler_wire::Address;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use super::{Ask, complain, print};
 use crate::admin::COMMAND_FIELD;
@@ -17,6 +18,10 @@ use crate::admin::note::{self, NotedHostler};
 pub(super) const BAD_REQUEST: u16 = 400;
 /// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// While an order is carried out, the command looks this often whether Hostler still answers.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// For how long it may not. A machine that is short of memory or CPU time may need a while.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 /// Each Hostler that is alive answers this at once, also without the token.
 const ALIVE: &str = "/health/live";
 
@@ -91,15 +96,32 @@ impl Admin {
         let authorization = self.authorization();
         let mut fields = fields(authorization.as_deref());
         fields.push((COMMAND_FIELD, "1"));
+        let address = self.address();
         self.ask(async {
             self.is_alive().await?;
-            post(&self.address(), path, &fields, time_limit).await
+            tokio::select! {
+                answered = post(&address, path, &fields, time_limit) => answered,
+                why = self.hangs() => Err(why),
+            }
         })
     }
 
     /// An order may take long. So a Hostler that hangs is found before the order is sent, which it would carry out when it no longer hangs.
     async fn is_alive(&self) -> Result<(), String> {
         self.look(ALIVE, TIME_LIMIT).await.map(drop)
+    }
+
+    /// Ready when Hostler has answered nothing for a while, with why. It would never end an order that it has begun.
+    async fn hangs(&self) -> String {
+        let mut answered = Instant::now();
+        loop {
+            sleep(LOOK_INTERVAL).await;
+            match self.is_alive().await {
+                Ok(()) => answered = Instant::now(),
+                Err(why) if answered.elapsed() >= SILENCE_LIMIT => return format!("it hangs: {why}"),
+                Err(_) => {}
+            }
+        }
     }
 
     /// Sends POST with the token, and reads the answer as it arrives, until `end`.
@@ -121,6 +143,7 @@ impl Admin {
             tokio::select! {
                 read = whole => read,
                 () = end => Ok(Err("interrupted".to_owned())),
+                why = self.hangs() => Err(why),
             }
         })?
     }
@@ -212,5 +235,41 @@ fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostle
             }
             Err(ExitCode::from(2))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn listener() -> (TcpListener, Admin) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = ListenAddress::Tcp(listener.local_addr().unwrap());
+        (listener, Admin { command: "heap", address, token: Ok(None) })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hostler_that_stops_to_answer_is_noticed() {
+        // The system accepts connections, and nobody answers.
+        let (_listener, admin) = listener().await;
+        let begun = Instant::now();
+        let why = timeout(10 * SILENCE_LIMIT, admin.hangs()).await.expect("it is noticed");
+        assert!(begun.elapsed() >= SILENCE_LIMIT && why.starts_with("it hangs: "), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_hostler_that_answers_is_alive() {
+        let (listener, admin) = listener().await;
+        let answering = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+            stream
+        };
+        let (alive, _stream) = tokio::join!(admin.is_alive(), answering);
+        alive.unwrap();
     }
 }
