@@ -153,9 +153,10 @@ impl Call {
         (cost, lease.finish(now))
     }
 
-    /// The member has taken all that the client has sent of the body, and waits for the rest: it is the client that is late.
+    /// The member has taken all that the client has sent of the body, and waits for the rest: it is the client that is late. A member that takes
+    /// no more of the request waits for nothing.
     fn awaits_body(&self) -> bool {
-        self.is_uploading() && !self.link.has_unsent()
+        self.is_uploading() && !self.link.has_unsent() && !self.link.has_send_failed()
     }
 
     /// How many bytes of the request the member has taken. None while it waits for the client to send more of the body.
