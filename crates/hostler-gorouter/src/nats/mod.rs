@@ -8,6 +8,7 @@ mod options;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, ServerInfo, Subscriber};
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use hostler_config::Nats;
 use tokio::sync::{oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use hostler_engine::journal::{Journal, Level};
 
@@ -24,6 +25,8 @@ use backlog::{BacklogLimits, BacklogReader, MessageOutcome};
 
 /// What each subscription may hold unread. Further messages are lost, and the log says so.
 const MOST_UNREAD: BacklogLimits = BacklogLimits { messages: options::MAX_WAITING, bytes: 128 << 20 };
+/// How long messages may take to be sent. If the connection is lost meanwhile, the library goes on only with the next one, perhaps hours later.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 const TOO_FAST: &str = "messages came faster than they are read; some are lost";
 
 /// A connection. Cheap to clone; it ends with its last clone and its last listener.
@@ -102,11 +105,10 @@ impl NatsConnection {
         }
     }
 
-    /// Waits until all messages have been sent.
-    pub async fn flush(&self) {
-        if let Some(client) = self.client().filter(|_| self.is_up()) {
-            let _ = client.flush().await;
-        }
+    /// Waits until all messages have been sent, for [`FLUSH_LIMIT`] at most. False if that was too short.
+    pub async fn flush(&self) -> bool {
+        let Some(client) = self.client().filter(|_| self.is_up()) else { return true };
+        timeout(FLUSH_LIMIT, client.flush()).await.is_ok()
     }
 
     /// Subscribes to a subject. `*` stands for one word.
@@ -279,27 +281,31 @@ impl ConnectionLog {
 mod tests {
     use std::fs::File;
     use std::net::Ipv4Addr;
-    use std::time::Duration;
+    use std::process::Command;
 
     use hostler_config::NatsLogin;
     use hostler_engine::journal::LogFormat;
-    use hostler_testkit::{eventually, within};
+    use hostler_testkit::{eventually, nats, within};
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_server_that_makes_the_library_panic_is_connected_to_again() {
-        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    fn opened(url: &str) -> NatsConnection {
         let settings = Nats {
-            servers: vec![format!("nats://{}", server.local_addr().unwrap()).parse().unwrap()],
+            servers: vec![url.parse().unwrap()],
             login: NatsLogin::None,
             tls: None,
             ping_interval: Duration::from_secs(60),
         };
         let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap());
-        let connection = NatsConnection::open(settings, journal);
+        NatsConnection::open(settings, journal)
+    }
+
+    #[tokio::test]
+    async fn a_server_that_makes_the_library_panic_is_connected_to_again() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let connection = opened(&format!("nats://{}", server.local_addr().unwrap()));
         let mut clients = Vec::new();
         // The library panics while it connects, then when it is connected, and then not any more.
         for said in ["-ERR\r\n", "INFO {}\r\nPONG\r\n-ERR\r\n", "INFO {}\r\nPONG\r\n"] {
@@ -311,5 +317,20 @@ mod tests {
             connection.number().filter(|number| number >> 32 == 2)
         })
         .await;
+    }
+
+    #[tokio::test]
+    async fn a_flush_ends_although_the_server_reads_nothing() {
+        let Some(server) = nats().start().await else { return };
+        let connection = opened(&server.url());
+        eventually("a connection", async || connection.is_up().then_some(())).await;
+        assert!(connection.flush().await);
+        let stopped = Command::new("kill").args(["-STOP", &server.pid().to_string()]).status().unwrap();
+        assert!(stopped.success());
+        // More than the system holds for it.
+        for _ in 0..64 {
+            connection.publish("a".into(), vec![b'x'; 512 * 1024].into()).await;
+        }
+        assert!(!connection.flush().await);
     }
 }

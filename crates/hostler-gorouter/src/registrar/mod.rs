@@ -222,8 +222,10 @@ impl RegistrarLoop {
                     NatsEvent::Connected => {
                         registrar.state().connected(registrar.connection.number());
                         self.announce(&registrar, "router.start".into()).await;
-                        registrar.connection.flush().await;
-                        self.subscription.send_replace(true);
+                        // If not, there is another connection soon, or the server hangs.
+                        if registrar.connection.flush().await {
+                            self.subscription.send_replace(true);
+                        }
                     }
                     NatsEvent::Message(message) => self.handle(&registrar, message).await,
                 },
