@@ -9,8 +9,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hostler_wire::FilePart;
 use hostler_wire::turn::MOST_AT_ONCE;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, spawn};
 
+use super::disk::on_blocking_thread;
 use super::open::Blocking;
 use super::shared::FileHandle;
 use super::system::read_cached;
@@ -82,7 +83,7 @@ impl FileBody {
         let Self { file, at, left, .. } = self;
         let reading = self.reading.get_or_insert_with(|| {
             let (file, at, left) = (file.clone(), *at, (*left).min(max as u64));
-            spawn_blocking(move || read(&file, at, left))
+            spawn(on_blocking_thread(move || read(&file, at, left)))
         });
         let read = ready!(Pin::new(reading).poll(cx));
         self.reading = None;

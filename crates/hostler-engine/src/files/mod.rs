@@ -3,6 +3,7 @@
 mod body;
 mod choose;
 mod conditions;
+mod disk;
 mod open;
 mod place;
 mod request;
@@ -19,10 +20,10 @@ use hostler_coding::{self as coding, Coding};
 use hostler_config::StaticFiles;
 use hostler_wire::{Fields, Name, ResponseHead, media_type, tokens};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
-use tokio::task::spawn_blocking;
 
 use self::choose::Miss;
 use self::conditions::Conditions;
+use self::disk::on_blocking_thread;
 use self::open::Blocking;
 use self::place::{PlaceError, ends_in_slash, place};
 use self::request::FileRequest;
@@ -77,8 +78,8 @@ impl Files {
         let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Blocking::None)) {
             None | Some(Err(Miss::WouldWait)) => {
                 let settings = self.settings.clone();
-                let looking = spawn_blocking(move || serve::serve(&settings, &asked, Blocking::Any));
-                looking.await.map_err(|error| NotServed::Unreadable(io::Error::other(error)))?
+                let looking = on_blocking_thread(move || Ok(serve::serve(&settings, &asked, Blocking::Any)));
+                looking.await.map_err(NotServed::Unreadable)?
             }
             Some(found) => found,
         };
