@@ -23,7 +23,7 @@ const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
 let listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment; and once it is used
 const ancestors = isInWorker ? readAncestors() : []; // the Node processes between Hostler and this one: { pid, isTool }
 const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
-let claim = null; // the app's listen, once it was made: { server, asked, rank, nth, shown, path, siblings, isHeld, isTold, relay }
+let claim = null; // the app's listen, once it was made: { server, asked, rank, nth, shown, path, where, siblings, isHeld, isTold, relay }
 let hasYielded = false; // another process of this worker is the app
 let takenOut = null; // what a claim has removed from the environment
 let tellListening = null; // tells Hostler where the app listens, if that is still to be told
@@ -83,10 +83,13 @@ function patchListen(prototype) {
       target = redirect(this, args);
     } catch (error) {
       // The app's own listen still works. A half-made claim would stop its next listen as well.
-      if (claim?.isHeld === null) claim = null;
+      if (claim?.isHeld === null) letGo(claim);
       warn(`Hostler cannot use a server of the app, which listens without it: ${String(error?.stack ?? error).split('\n', 2).join('')}`, true);
     }
-    return target === null ? original.apply(this, args) : original.call(this, target, BACKLOG, args[args.length - 1]);
+    if (target === null) return original.apply(this, args);
+    const itself = original.call(this, target, BACKLOG, args[args.length - 1]);
+    follow(this);
+    return itself;
   };
 }
 
@@ -159,7 +162,7 @@ function claimListen(server, asked) {
   const path = nth === 1 ? claimPath : `${claimPath}.${nth}`;
   const where = nth === 1 && listenFd !== null ? { fd: listenFd } : { path };
   listenFd = null; // it is closed with the server
-  claim = { server, asked, rank, nth, shown: shownAddress(asked), path, siblings: 0, isHeld: null, isTold: false, relay: null };
+  claim = { server, asked, rank, nth, shown: shownAddress(asked), path, where, siblings: 0, isHeld: null, isTold: false, relay: null };
   if (held) {
     const whose = rank === SURE ? `on PORT (${asked.port})` : `on port ${asked.port}`;
     giveBack(held, (relay) => tellOwnPort(relay, `Hostler uses its server ${whose}`, note));
@@ -167,7 +170,7 @@ function claimListen(server, asked) {
   if (!channel.send) speakOverControl(controlPath);
   freeInspectorPort();
   if (!isClusterPrimary()) cleanEnvironment();
-  return hold(server, asked, where);
+  return hold(server, asked);
 }
 
 function rankOf(server, { port }, appPort) {
@@ -333,33 +336,43 @@ function mistaken({ shown }, { address }, app) {
 }
 
 /** Lets the server listen on Hostler's socket. Of the app's options only the signal is passed on: the others are for TCP, or for its backlog. */
-function hold(server, asked, where) {
+function hold(server, asked) {
   const held = claim;
-  held.isHeld = () => true;
   dress(server, held.shown);
+  held.isHeld = () => server.listening;
+  const { errorMonitor } = require('events');
+  const failed = () => {
+    if (!server.listening) letGo(held);
+  };
+  server.once(errorMonitor, failed);
   server.prependOnceListener('listening', () => {
-    const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
-    held.isHeld = () => handle.fd >= 0;
-    if (where.path) ownerOnly(where.path);
-    letGoWhenClosed(server, handle, held);
+    server.removeListener(errorMonitor, failed);
+    if (claim !== held) return; // a better claim has followed; or the app closed the server at once, and now it listens again
     tellListening = () => {
       tellListening = null;
-      if (claim === held) tellOf(held, where);
+      if (claim === held) tellOf(held);
     };
     // A better claim may follow at once, and a port probe closes at once. Then Hostler need not know this one.
     setImmediate(() => tellListening?.());
   });
-  server.once(require('events').errorMonitor, () => {
-    if (!server.listening) letGo(held);
-  });
-  return { ...where, signal: asked.signal };
+  return { ...held.where, signal: asked.signal };
 }
 
-function tellOf(held, where) {
+/** Directly after listen(), and not at 'listening': a port probe may close its server before, and Node then emits no 'listening'. */
+function follow(server) {
+  const held = claim;
+  const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
+  if (held?.server !== server || !handle) return; // it listens beside the app, or it cannot listen, and 'error' follows
+  held.isHeld = () => handle.fd >= 0;
+  if (held.where.path) ownerOnly(held.where.path);
+  letGoWhenClosed(server, handle, held);
+}
+
+function tellOf(held) {
   held.isTold = true;
   tell({
     act: 'listening',
-    via: where.path ? 'path' : 'fd',
+    via: held.where.path ? 'path' : 'fd',
     ...(held.nth > 1 && { nth: held.nth }),
     pid: process.pid,
     port: held.asked.port,

@@ -71,3 +71,44 @@ test('a server that the preload cannot handle listens by itself, is reported, an
   assert.equal((await worker.said('listening')).port, 3000);
   assert.deepEqual(worker.tcpPorts(), [port]);
 });
+
+test('a server that the preload cannot dress leaves no claim', async (t) => {
+  const port = await freePort();
+  const script = `const { createServer } = require('http');
+    const odd = Object.defineProperty(createServer(), 'address', { value: () => ({}), writable: false });
+    odd.listen(${port}, '127.0.0.1', () => createServer((request, response) => response.end('app')).listen(3000));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script]);
+  assert.equal((await worker.said('listening')).port, 3000);
+  assert.equal((await worker.get()).body, 'app');
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});
+
+for (const [position, command] of [['the app', (script) => ['node', '-e', script]], ['a grandchild', (script) => ['node', '-e', `require('child_process').spawn(process.execPath, ['-e', ${JSON.stringify(script)}], { stdio: 'inherit' })`]]]) {
+  test(`after a server of ${position} that closes in the same turn, the next listen is the app`, async (t) => {
+    const script = `const { createServer } = require('http');
+      createServer().listen(3000).close();
+      createServer((request, response) => response.end('app')).listen(3001);`;
+    const worker = await startWorker(t, 'koa', command(script), { env: GIVEN });
+    assert.equal((await worker.said('listening')).port, 3001);
+    assert.equal((await worker.get()).body, 'app');
+    assert.deepEqual(worker.tcpPorts(), []);
+    assert.deepEqual(worker.messages.map(({ act }) => act), ['listening']);
+  });
+}
+
+test('a server that closes and listens again in the same turn is the app, and is reported once', async (t) => {
+  const script = `const app = require('http').createServer((request, response) => response.end('app')).listen(3000);
+    app.close();
+    app.listen(3000);`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
+  assert.deepEqual([(await worker.said('listening')).nth, (await worker.get()).body], [2, 'app']);
+  assert.deepEqual(worker.messages.map(({ act }) => act), ['listening']);
+});
+
+test('a process that has closed a server in the same turn, and then starts the app, leaves it the place', async (t) => {
+  const script = `require('net').createServer().listen(0).close();
+    require('child_process').spawn(process.execPath, ['server.mjs'], { stdio: 'inherit' });`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', script], { env: GIVEN });
+  assert.equal((await worker.get()).body.port, 3000);
+  assert.deepEqual(worker.tcpPorts(), []);
+});
