@@ -469,6 +469,7 @@ function isThisFile(word = '') {
 
 const shownBy = new WeakMap();
 const limitsBefore = new WeakMap();
+const givenBack = new WeakSet(); // the servers that got their own TCP port after all
 
 /** An address that the app can print and compare. For port 0 it is a free number, because an app may look for one in this way. */
 function shownAddress({ port, host }) {
@@ -491,6 +492,7 @@ function freePort() {
 function dress(server, shown) {
   const isNew = !shownBy.has(server);
   shownBy.set(server, shown);
+  givenBack.delete(server);
   if (!isNew) return;
 
   const { address } = server; // a path, or null with a descriptor. An object only for TCP (the second port of a cluster)
@@ -501,7 +503,8 @@ function dress(server, shown) {
   const isUnix = () => server.listening && typeof (address.call(server) ?? '') === 'string';
 
   server.prependListener('listening', () => {
-    if (isUnix() && 'keepAliveTimeout' in server) leaveLimitsToHostler(server);
+    // It may have been given back already, in the turn of its listen().
+    if (isUnix() && 'keepAliveTimeout' in server && !givenBack.has(server)) leaveLimitsToHostler(server);
   });
   server.prependListener('connection', (socket) => {
     if (socket.remoteAddress === undefined && isUnix()) dressSocket(socket, shownBy.get(server));
@@ -540,6 +543,7 @@ function leaveLimitsToHostler(server) {
 
 /** For a server that gets its own TCP port after all. */
 function giveLimitsBack(server) {
+  givenBack.add(server);
   const before = limitsBefore.get(server) ?? {};
   for (const name of Object.keys(before)) {
     Object.defineProperty(server, name, { value: before[name], writable: true, configurable: true, enumerable: true });

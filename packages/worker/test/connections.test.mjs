@@ -5,6 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '@hostler/testkit';
 
 import { startWorker } from './support/hostler.mjs';
 
@@ -55,4 +56,13 @@ test('the app may limit its connections: Hostler gets as many as it opens, and a
   assert.deepEqual(await worker.get('/'), { status: 200, body: 'undefined', reused: false });
   const texts = worker.messages.filter(({ act }) => act === 'note').map(({ text }) => text.split(' of the app')[0]);
   assert.deepEqual(texts, ['server.maxConnections = 1', 'server.maxConnections = 2']);
+});
+
+test('a server that gives its place to the app in the same turn keeps its own limits, because others connect to it', async (t) => {
+  const source = `const http = require('http');
+    const metrics = http.createServer({ keepAliveTimeout: 1234, headersTimeout: 2345, requestTimeout: 3456 });
+    metrics.listen(${await freePort()}, '127.0.0.1');
+    http.createServer((req, res) => res.end(String([metrics.keepAliveTimeout, metrics.headersTimeout, metrics.requestTimeout]))).listen(process.env.PORT);`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', source], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+  assert.equal((await worker.get()).body, '1234,2345,3456');
 });
