@@ -580,9 +580,20 @@ function tellWhenHearing() {
   });
 }
 
-/** Carries out a command of Hostler. Returns whether the message was one. */
+/** Carries out a command of Hostler. Returns whether the message was one. An error here must not end the app. */
 function obey(message) {
   if (message?.cmd !== CMD) return false;
+  try {
+    carryOut(message);
+  } catch (error) {
+    // A Node that was built without the inspector takes no profile, for example.
+    if (message.act === 'profile') tell({ act: 'inspected', error: error.message });
+    else warn(`the preload cannot carry out "${message.act}": ${error.message}`);
+  }
+  return true;
+}
+
+function carryOut(message) {
   if (message.act === 'report') report();
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
@@ -591,7 +602,6 @@ function obey(message) {
   else if (message.act === 'uninspect') closeInspector();
   else if (message.act === 'profile') profile(message.path, message.micros);
   else if (message.act === 'heap') writeHeap(message.path);
-  return true;
 }
 
 /** The answer shows that the event loop turns, and contains how much of its time it works, its heap and its garbage collections. */
@@ -642,8 +652,8 @@ function openInspector() {
  * loop, and would open the inspector again there.
  */
 function closeInspector() {
-  const close = () => require('inspector').close();
-  setImmediate(() => setImmediate(close));
+  const inspector = require('inspector');
+  setImmediate(() => setImmediate(() => inspector.close()));
 }
 
 /**
@@ -654,23 +664,23 @@ function profile(path, micros) {
   tell({ act: 'inspecting' });
   const { Session } = require('inspector');
   const session = new Session();
-  const socket = require('net').connect({ path, allowHalfOpen: true }).unref();
+  const socket = require('net').connect({ path, allowHalfOpen: true }).resume().unref();
   const say = (text) => socket.write(`${text}\n`);
   socket.on('error', () => session.disconnect()); // Hostler does not want the profile any more
   socket.once('connect', () => {
     try {
       session.connect();
     } catch (error) {
-      return say(`failed: ${error.message}`);
+      return socket.end(`failed: ${error.message}\n`); // Node's permission model may forbid it (--allow-inspector)
     }
     session.post('Profiler.enable');
     session.post('Profiler.setSamplingInterval', { interval: micros });
     session.post('Profiler.start', (error) => say(error ? `failed: ${error.message}` : 'began'));
-  });
-  socket.resume().once('end', () => {
-    session.post('Profiler.stop', (error, result) => {
-      socket.end(error ? '' : JSON.stringify(result.profile));
-      session.disconnect();
+    socket.once('end', () => {
+      session.post('Profiler.stop', (error, result) => {
+        socket.end(error ? '' : JSON.stringify(result.profile));
+        session.disconnect();
+      });
     });
   });
 }

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '@hostler/testkit';
 
-import { behindNode, startWorker } from './support/hostler.mjs';
+import { behindNode, startWorker, withoutPermissions } from './support/hostler.mjs';
 
 for (const [position, command] of [['the app', ['node', 'server.mjs']], ['the app as a grandchild', behindNode('server.mjs')]]) {
   test(`a child process of ${position} listens on its own port and inherits nothing of Hostler`, async (t) => {
@@ -75,9 +75,7 @@ test('an app whose Hostler folder is gone listens by itself', async (t) => {
 });
 
 test('an app under the permission model of Node, which may write no file, is served', async (t) => {
-  const known = (option) => process.allowedNodeEnvironmentFlags.has(option);
-  const options = [known('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...(known('--allow-net') ? ['--allow-net'] : [])];
-  const worker = await startWorker(t, 'plain-http', ['node', ...options, 'server.mjs']);
+  const worker = await startWorker(t, 'plain-http', ['node', ...withoutPermissions(), 'server.mjs']);
   assert.equal((await worker.get()).body.app, 'http');
   assert.deepEqual(worker.tcpPorts(), []);
 });

@@ -1,9 +1,12 @@
-// The port on which the inspector of a worker opens after SIGUSR1.
+// The port on which the inspector of a worker opens after SIGUSR1, and profiles that Node does not allow.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '@hostler/testkit';
 
-import { behindNode, startWorker } from './support/hostler.mjs';
+import { behindNode, startWorker, withoutPermissions } from './support/hostler.mjs';
 
 const LISTENING = /Debugger listening on ws:\/\/127\.0\.0\.1:(\d+)\//;
 
@@ -28,4 +31,20 @@ test('an inspector port that the operator has chosen stays', async (t) => {
     assert.equal(Number(opened), port, option);
     await worker.end();
   }
+});
+
+test('a profile that the permission model of Node forbids fails with a reason, and the app lives', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', ...withoutPermissions(), 'server.mjs']);
+  await worker.said('listening');
+  const asked = path.join(worker.dir, 'profile');
+  const hostler = net.createServer().listen(asked);
+  t.after(() => hostler.close());
+  worker.send({ cmd: 'NODE_HOSTLER', act: 'profile', path: asked, micros: 1000 });
+
+  const [connection] = await once(hostler, 'connection');
+  const [text] = await once(connection.setEncoding('utf8'), 'data');
+  assert.match(text, /^failed: .+\n$/);
+  connection.resume().end(); // as Hostler does then
+  await once(connection, 'close');
+  assert.equal((await worker.get()).body.app, 'http');
 });

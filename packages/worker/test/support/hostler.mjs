@@ -48,6 +48,12 @@ export function behindNode(file) {
   return ['node', '-e', `require('child_process').spawn(process.execPath, ['${file}'], { stdio: 'inherit' })`];
 }
 
+/** Options of this Node for its permission model: the app may read all files, and has no other right that is not needed to listen. */
+export function withoutPermissions() {
+  const known = (option) => process.allowedNodeEnvironmentFlags.has(option);
+  return [known('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...(known('--allow-net') ? ['--allow-net'] : [])];
+}
+
 /** The environment of a clean shell, without the variables of the test runner and of npm. */
 function ownEnvironment() {
   const { PATH, HOME } = process.env;
