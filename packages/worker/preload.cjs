@@ -96,6 +96,8 @@ function patchListen(prototype) {
 /** The place where a server listens instead of its own. Null leaves the call as it is. */
 function redirect(server, args) {
   if (server.listening) return null;
+  const before = reporters.get(server); // a listen that has failed has left it behind
+  if (before) server.removeListener('listening', before);
   const asked = tcpRequest(args);
   if (asked === null) return tellOwnPath(server, args);
 
@@ -195,17 +197,21 @@ function appPort() {
   return { port: null, why: null, isGiven: false };
 }
 
+const reporters = new WeakMap(); // by server
+
 /** Reports a server that listens on a port of its own, when it does. Leaves its listen as it is. */
 function tellOwnPort(server, why, tellAs = warn) {
-  server.prependOnceListener('listening', () => {
+  const reporter = () => {
     const { address, port } = server.address() ?? {};
-    if (port === undefined || shownBy.has(server)) return; // not TCP, or this listen failed and a later one is the app's
+    if (port === undefined) return; // not TCP
     const isOpen = address === '::' || address === '0.0.0.0';
     const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
     const text = `the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
       `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`;
     (isOpen ? warn : tellAs)(text, claim === null && !hasYielded);
-  });
+  };
+  reporters.set(server, reporter);
+  server.prependOnceListener('listening', reporter);
   return null;
 }
 
@@ -503,8 +509,10 @@ function dress(server, shown) {
   const isUnix = () => server.listening && typeof (address.call(server) ?? '') === 'string';
 
   server.prependListener('listening', () => {
-    // It may have been given back already, in the turn of its listen().
-    if (isUnix() && 'keepAliveTimeout' in server && !givenBack.has(server)) leaveLimitsToHostler(server);
+    if (!('keepAliveTimeout' in server)) return;
+    // It may have been given back already, in the turn of its listen(). Or it was the app's before, and now it opens a TCP port.
+    if (isUnix() && !givenBack.has(server)) leaveLimitsToHostler(server);
+    else giveLimitsBack(server);
   });
   server.prependListener('connection', (socket) => {
     if (socket.remoteAddress === undefined && isUnix()) dressSocket(socket, shownBy.get(server));

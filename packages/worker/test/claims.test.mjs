@@ -112,3 +112,30 @@ test('a process that has closed a server in the same turn, and then starts the a
   assert.equal((await worker.get()).body.port, 3000);
   assert.deepEqual(worker.tcpPorts(), []);
 });
+
+test('a server that asks for its own port again and again is reported once', async (t) => {
+  const port = await freePort();
+  const script = `const [first, second] = [require('http').createServer(), require('http').createServer()];
+    const again = (left) => {
+      second.once('error', () => (left > 0 ? again(left - 1) : first.close(() => second.listen(${port}, '127.0.0.1', () => process.send('listens')))));
+      second.listen(${port}, '127.0.0.1');
+    };
+    first.listen(${port}, '127.0.0.1', () => again(12));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: { HOSTLER_APP_PORT: '3000' } });
+  await worker.saidByApp('listens');
+  assert.deepEqual(worker.messages.map(({ act }) => act), ['warning', 'warning'], 'one of each server');
+  assert.doesNotMatch(worker.output, /MaxListenersExceededWarning/);
+});
+
+test('a server that was the app and later opens a TCP port has its own limits again, and is reported', async (t) => {
+  const port = await freePort();
+  const script = `const { createServer } = require('http');
+    const first = createServer({ keepAliveTimeout: 1234 });
+    const app = createServer((request, response) => response.end(String(first.keepAliveTimeout)));
+    first.listen(3000, () => first.close(() => app.listen(3001, () => first.listen(${port}, '127.0.0.1'))));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
+  assert.match((await worker.said('warning')).text, new RegExp(`listens on 127\\.0\\.0\\.1:${port} directly`));
+  assert.equal((await worker.said('listening')).port, 3001);
+  assert.equal((await worker.get()).body, '1234');
+  assert.deepEqual(worker.tcpPorts(), [port]);
+});
