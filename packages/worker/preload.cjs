@@ -188,7 +188,8 @@ function rankOf(server, { port }, appPort) {
  * A PORT that Hostler itself has set is weaker: many apps do not read it. Then the first listen counts, until one on PORT comes.
  */
 function appPort() {
-  for (const [value, whose] of [[poolPort, "the pool's port"], [env.PORT, 'the variable PORT']]) {
+  // Not `env`: an app may have put another object in the place of process.env.
+  for (const [value, whose] of [[poolPort, "the pool's port"], [process.env.PORT, 'the variable PORT']]) {
     const port = Number(value);
     if (Number.isInteger(port) && port > 0) {
       return { port, why: `${whose} is ${port}`, isGiven: value !== poolPort && value === givenPort };
@@ -433,6 +434,7 @@ function isClusterPrimary() {
 function cleanEnvironment() {
   if (takenOut !== null) return;
   takenOut = {};
+  const { env } = process; // what child processes inherit; perhaps not the object of the start
   const options = withoutPreload(env.NODE_OPTIONS ?? '');
   for (const name of [...SPENT, 'NODE_OPTIONS']) {
     if (env[name] !== undefined) takenOut[name] = env[name];
@@ -442,7 +444,7 @@ function cleanEnvironment() {
 }
 
 function putBackEnvironment() {
-  Object.assign(env, takenOut);
+  Object.assign(process.env, takenOut);
   takenOut = null;
 }
 

@@ -30,6 +30,21 @@ test('NODE_OPTIONS with only the preload is removed for child processes', async 
   assert.equal('NODE_OPTIONS' in body.helper.env, false);
 });
 
+test('an app may replace process.env: its PORT counts, and its child processes inherit nothing of Hostler', async (t) => {
+  const other = await freePort();
+  const script = `process.env = { ...process.env, PORT: '3000' };
+    const { createServer } = require('http');
+    createServer().listen(${other}, '127.0.0.1');
+    createServer((request, response) => {
+      const inherited = 'JSON.stringify(Object.keys(process.env).filter((name) => /^HOSTLER_|^NODE_OPTIONS$/.test(name)))';
+      response.end(require('child_process').execFileSync(process.execPath, ['-p', inherited], { encoding: 'utf8' }));
+    }).listen(process.env.PORT);`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', script], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+  assert.equal((await worker.said('listening')).port, 3000);
+  assert.equal((await worker.get()).body, '[]\n');
+  assert.deepEqual(worker.tcpPorts(), [other]);
+});
+
 test('a second process without the descriptor listens on its own port', async (t) => {
   const port = String(await freePort());
   const both = `for (const file of ['server.mjs', 'server.mjs'])
