@@ -543,10 +543,12 @@ function leaveLimitsToHostler(server) {
   const fixed = { keepAliveTimeout: NEVER_MS, headersTimeout: 0, requestTimeout: 0, maxRequestsPerSocket: 0, maxConnections: undefined };
   const before = {};
   for (const name of Object.keys(fixed)) {
-    before[name] = server[name];
-    const set = (value) => name === 'maxConnections' && value > 0 && note(`server.${name} = ${value} of the app has no effect; max_concurrency limits its requests`);
+    const set = (value) => {
+      before[name] = value; // for a TCP port that it may get
+      if (name === 'maxConnections' && value > 0) note(`server.${name} = ${value} of the app has no effect; max_concurrency limits its requests`);
+    };
+    set(server[name]);
     Object.defineProperty(server, name, { get: () => fixed[name], set, configurable: true, enumerable: true });
-    set(before[name]);
   }
   limitsBefore.set(server, before);
 }

@@ -131,11 +131,14 @@ test('a server that was the app and later opens a TCP port has its own limits ag
   const port = await freePort();
   const script = `const { createServer } = require('http');
     const first = createServer({ keepAliveTimeout: 1234 });
-    const app = createServer((request, response) => response.end(String(first.keepAliveTimeout)));
-    first.listen(3000, () => first.close(() => app.listen(3001, () => first.listen(${port}, '127.0.0.1'))));`;
+    const app = createServer((request, response) => response.end(String([first.keepAliveTimeout, first.requestTimeout])));
+    first.listen(3000, () => {
+      first.requestTimeout = 2345;
+      first.close(() => app.listen(3001, () => first.listen(${port}, '127.0.0.1')));
+    });`;
   const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
   assert.match((await worker.said('warning')).text, new RegExp(`listens on 127\\.0\\.0\\.1:${port} directly`));
   assert.equal((await worker.said('listening')).port, 3001);
-  assert.equal((await worker.get()).body, '1234');
+  assert.equal((await worker.get()).body, '1234,2345');
   assert.deepEqual(worker.tcpPorts(), [port]);
 });
