@@ -305,11 +305,15 @@ function listenBeside(server, asked, held) {
   return { path: `${held.path}-${held.siblings}`, signal: asked.signal };
 }
 
+/** What Node reads from a server for each connection that it accepts. */
+const ACCEPTING = ['allowHalfOpen', 'pauseOnConnect', 'noDelay', 'keepAlive', 'keepAliveInitialDelay', 'highWaterMark', 'blockList', 'maxConnections', 'dropMaxConnection'];
+
 /** The server is not the app's after all, but for example for metrics. It gets the TCP port that it asked for. */
 function giveBack(held, tellOf) {
   const { server, asked, shown } = held;
-  const { allowHalfOpen, pauseOnConnect, noDelay, keepAlive } = server;
-  const relay = require('net').createServer({ allowHalfOpen, pauseOnConnect, noDelay, keepAlive }, (socket) => server.emit('connection', socket)).unref();
+  const relay = require('net').createServer((socket) => server.emit('connection', socket)).unref();
+  for (const name of ACCEPTING) Object.defineProperty(relay, name, { get: () => server[name] });
+  relay.on('drop', (connection) => server.emit('drop', connection));
   relay.on('error', ({ code, message }) => {
     const remedy = code === 'EADDRINUSE' ? '. If another worker uses it, set workers = 1, or let each worker listen on the port + NODE_APP_INSTANCE' : '';
     warn(`the app's other server cannot listen on port ${shown.port}: ${message}${remedy}`);

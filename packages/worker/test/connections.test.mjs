@@ -66,3 +66,26 @@ test('a server that gives its place to the app in the same turn keeps its own li
   const worker = await startWorker(t, 'plain-http', ['node', '-e', source], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
   assert.equal((await worker.get()).body, '1234,2345,3456');
 });
+
+test('a server that gives its place to the app limits the connections on its TCP port as the app has said', async (t) => {
+  const port = await freePort();
+  const source = `const other = require('net').createServer((socket) => socket.write('welcome'));
+    other.maxConnections = 1;
+    other.on('drop', () => console.log('dropped'));
+    other.listen(${port}, '127.0.0.1');
+    require('http').createServer((req, res) => res.end('app')).listen(process.env.PORT);`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', source], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+  await worker.said('note'); // it listens there
+
+  const first = net.connect(port, '127.0.0.1');
+  t.after(() => first.destroy());
+  await once(first, 'data');
+  assert.equal(await isServed(t, port), false);
+  await worker.printed(/dropped/);
+});
+
+function isServed(t, port) {
+  const connection = net.connect(port, '127.0.0.1').on('error', () => {}); // 'close' follows
+  t.after(() => connection.destroy());
+  return new Promise((resolve) => connection.once('data', () => resolve(true)).once('close', () => resolve(false)));
+}
