@@ -122,7 +122,8 @@ function tcpRequest(args) {
   if (typeof first === 'object' && first !== null) {
     const usesHandle = first._handle || first.handle || (typeof first.fd === 'number' && first.fd >= 0);
     if (usesHandle || !('port' in first)) return null;
-    asked = { port: first.port, host: first.host, signal: first.signal };
+    const { port, host, signal, backlog, ipv6Only, reusePort } = first; // the last three for its own TCP port, if it gets that
+    asked = { port, host, signal, backlog, ipv6Only, reusePort };
   } else {
     asked = { port: typeof first === 'function' ? undefined : first, host: typeof second === 'string' ? second : undefined };
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
+import os from 'node:os';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '@hostler/testkit';
@@ -82,6 +83,19 @@ test('a server that gives its place to the app limits the connections on its TCP
   await once(first, 'data');
   assert.equal(await isServed(t, port), false);
   await worker.printed(/dropped/);
+});
+
+const hasIpv6 = Object.values(os.networkInterfaces()).flat().some(({ family }) => family === 'IPv6');
+
+test('a server that gives its place to the app listens with the options of its listen()', { skip: !hasIpv6 && 'no IPv6' }, async (t) => {
+  const port = await freePort();
+  const source = `require('net').createServer((socket) => socket.write('welcome')).listen({ port: ${port}, host: '::', ipv6Only: true });
+    require('http').createServer((req, res) => res.end('app')).listen(process.env.PORT);`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', source], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+  await worker.said('warning'); // it listens there
+
+  assert.deepEqual(worker.tcpPorts(), [port]);
+  assert.equal(await isServed(t, port), false, 'IPv4');
 });
 
 function isServed(t, port) {
