@@ -210,7 +210,9 @@ function tellOwnPort(server, why, tellAs = warn) {
     const exposed = isOpen ? ` Other machines can reach it: let it listen on 127.0.0.1, or block port ${port} in the firewall.` : '';
     const text = `the app listens on ${isOpen ? '*' : address}:${port} directly, not through Hostler, because ${why}.${exposed} ` +
       `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`;
-    (isOpen ? warn : tellAs)(text, claim === null && !hasYielded);
+    const handle = server._handle;
+    // A port probe closes at once, and is no port of the app.
+    setImmediate(() => handle.fd >= 0 && (isOpen ? warn : tellAs)(text, claim === null && !hasYielded));
   };
   reporters.set(server, reporter);
   server.prependOnceListener('listening', reporter);

@@ -117,10 +117,10 @@ test('a server that asks for its own port again and again is reported once', asy
   const port = await freePort();
   const script = `const [first, second] = [require('http').createServer(), require('http').createServer()];
     const again = (left) => {
-      second.once('error', () => (left > 0 ? again(left - 1) : first.close(() => second.listen(${port}, '127.0.0.1', () => process.send('listens')))));
+      second.once('error', () => (left > 0 ? again(left - 1) : first.close(() => second.listen(${port}, '127.0.0.1', () => setImmediate(() => process.send('listens'))))));
       second.listen(${port}, '127.0.0.1');
     };
-    first.listen(${port}, '127.0.0.1', () => again(12));`;
+    first.listen(${port}, '127.0.0.1', () => setImmediate(again, 12));`;
   const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: { HOSTLER_APP_PORT: '3000' } });
   await worker.saidByApp('listens');
   assert.deepEqual(worker.messages.map(({ act }) => act), ['warning', 'warning'], 'one of each server');
@@ -141,4 +141,16 @@ test('a server that was the app and later opens a TCP port has its own limits ag
   assert.equal((await worker.said('listening')).port, 3001);
   assert.equal((await worker.get()).body, '1234,2345');
   assert.deepEqual(worker.tcpPorts(), [port]);
+});
+
+test('a port probe beside the app is not reported, and a port that stays is', async (t) => {
+  const port = await freePort();
+  const script = `const { createServer } = require('http');
+    const probe = (then) => { const server = require('net').createServer().listen(0, () => server.close(then)); };
+    const other = () => createServer().listen(${port}, '127.0.0.1', () => setImmediate(() => process.send('listens')));
+    createServer().listen(3000, () => probe(() => probe(other)));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
+  await worker.saidByApp('listens');
+  const warnings = worker.messages.filter(({ act }) => act === 'warning' || act === 'note');
+  assert.deepEqual(warnings.map(({ text }) => text.match(/listens on (\S+) directly/)?.[1]), [`127.0.0.1:${port}`]);
 });
