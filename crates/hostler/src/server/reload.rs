@@ -332,7 +332,10 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
     running.tables.configure(table);
-    let old_routes = running.routes.swap(Arc::new(weak));
+    // A request keeps its route over any number of reloads. A later one that removes its pool must know of it.
+    let used = running.routes.load_full();
+    let used = used.iter().filter(|route| route.strong_count() > 0).cloned();
+    let old_routes = running.routes.swap(Arc::new(weak.into_iter().chain(used).collect()));
     for pool in change.left {
         pool_drain::drain(running, pool, old_routes.to_vec());
     }

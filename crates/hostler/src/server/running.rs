@@ -52,7 +52,7 @@ pub(super) struct RunningServer {
     pub registered: RegisteredRules,
     /// None if no registrar is configured.
     pub registering: Option<Registering>,
-    /// The current routes, to see whether requests still use them after a reload.
+    /// The current routes, and earlier ones that had requests at the last reload, to see whether requests still use them.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
     /// The certificates. None if there are no TLS listeners; a reload cannot change that.
     pub tls: Option<Arc<TlsFiles>>,

@@ -79,6 +79,23 @@ async fn a_removed_pool_finishes_its_accepted_requests() {
 }
 
 #[tokio::test]
+async fn a_removed_pool_waits_for_requests_from_before_an_earlier_reload() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.drain_timeout = '1s'").await;
+    let mut sending = site.connect().await;
+    sending.send("POST /sending HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo").await;
+    // The thread that answers this has read the other request before.
+    site.send("GET / HTTP/1.1\r\n\r\n").await.assert_status(400);
+
+    let other = "server.drain_timeout = '1s'\n[[routes]]\nmatch = '/other'\nrespond = { status = 204 }\n";
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\n";
+    reload(&site, &format!("{other}{routes}[pools.app]\n{}", pool(&app))).await;
+    reload(&site, other).await;
+    // The pool has known of the request until its time was over.
+    site.says("pool app: requests did not end in server.drain_timeout").await;
+}
+
+#[tokio::test]
 async fn a_bad_file_changes_nothing_and_says_why() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
