@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::death_count::DeathCount;
 use super::identity::{Keyring, Keys, RequestIdentity};
+use super::poison_settings::PoisonSettings;
 use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects, SuspectsView};
 use super::worker_hold::WorkerHold;
@@ -28,34 +30,9 @@ use crate::proxy;
 /// How many requests may wait for their turn.
 const MAX_WAITING: usize = 100;
 
-#[derive(Debug, Clone, Copy)]
-pub struct PoisonSettings {
-    /// Deaths after which a request is convicted. 0 switches this off.
-    pub kills: usize,
-    /// How long a convicted request is refused.
-    pub keep_off: Duration,
-    /// Workers hold several requests at once.
-    pub crowded: bool,
-    /// After this long, a request whose client has left counts as holding its worker, if it blocks the event loop.
-    pub suspect_after: Duration,
-    /// If it does not, only after this long: so long any request may take.
-    pub request_timeout: Duration,
-}
-
-impl PoisonSettings {
-    /// No request is ever convicted or suspected.
-    pub const OFF: Self = Self {
-        kills: 0,
-        keep_off: Duration::ZERO,
-        crowded: true,
-        suspect_after: Duration::ZERO,
-        request_timeout: Duration::ZERO,
-    };
-}
-
 pub struct Poison {
     pool: Arc<str>,
-    settings: PoisonSettings,
+    settings: ArcSwap<PoisonSettings>,
     journal: Journal,
     keyring: Keyring,
     /// The number of suspects. While it is 0, a request costs one load of this.
@@ -107,7 +84,7 @@ impl Following {
     /// Waits in a task for the end of the call.
     pub fn follow(self, pending_end: Option<PendingEnd>) {
         if let (Some(identity), Some(pending_end)) = (self.identity, pending_end) {
-            let suspect_after = self.poison.settings.suspect_after;
+            let suspect_after = self.poison.settings().suspect_after;
             self.poison.follow_up(identity, pending_end, None, suspect_after);
         }
     }
@@ -118,7 +95,7 @@ impl Poison {
     pub fn new(pool: Arc<str>, settings: PoisonSettings, journal: Journal, before: Option<&Self>) -> Self {
         Self {
             pool,
-            settings,
+            settings: ArcSwap::from_pointee(settings),
             journal,
             keyring: Keyring::default(),
             known: AtomicUsize::new(0),
@@ -128,6 +105,16 @@ impl Poison {
             refused: before.map(|before| before.refused.clone()).unwrap_or_default(),
             convicted: before.map(|before| before.convicted.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Applies settings that differ only in the times of requests: what is suspected stays suspected.
+    pub fn follow(&self, settings: PoisonSettings) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// The settings of this moment.
+    fn settings(&self) -> PoisonSettings {
+        **self.settings.load()
     }
 
     /// The convicted requests that are refused now, at most a hundred.
@@ -179,7 +166,7 @@ impl Poison {
         if !exchange.is_suspect {
             return Ok(Admission::Free);
         }
-        let (keys, crowded) = (self.keyring.keys(exchange), self.settings.crowded);
+        let (keys, crowded) = (self.keyring.keys(exchange), self.settings().crowded);
         let entry = self.with(|suspects| suspects.enter(&keys, crowded, Instant::now()));
         if let Admission::Alone(number) = entry {
             exchange.turn = Some(Box::new(Turn { poison: self.clone(), keys, number }));
@@ -195,12 +182,12 @@ impl Poison {
 
     /// Whether the request must be alone with its worker: it is on trial, and workers hold several requests at once.
     pub(super) fn isolates(&self, exchange: &Exchange) -> bool {
-        self.settings.crowded && exchange.turn.is_some()
+        self.settings().crowded && exchange.turn.is_some()
     }
 
     /// The answer to this request is late. From now on, answers to similar requests are remembered.
     pub(super) fn watch(&self, exchange: &mut Exchange, until: Instant) {
-        if self.settings.kills > 0 {
+        if self.settings().kills > 0 {
             let identity = self.identity(exchange);
             self.with(|suspects| suspects.watch(&identity, until, Instant::now()));
             exchange.is_suspect = true;
@@ -229,7 +216,7 @@ impl Poison {
         }
         let verdict = self.record(&identity, &death, tried.is_some());
         let convicted = verdict.or_else(|| {
-            let is_poison = deaths.is_enough(self.settings.kills);
+            let is_poison = deaths.is_enough(self.settings().kills);
             is_poison.then(|| Convicted { killed: deaths.pids.clone(), kept_off: None })
         });
         convicted.map_or(Ok(death.own && death.alone), |convicted| Err(Refusal::Poison(convicted)))
@@ -240,7 +227,7 @@ impl Poison {
         let tried = exchange.turn.take();
         if let Some(pending_end) = self.pending_end(exchange) {
             let identity = self.identity(exchange);
-            return self.follow_up(identity, pending_end, tried, self.settings.suspect_after);
+            return self.follow_up(identity, pending_end, tried, self.settings().suspect_after);
         }
         let log_facts = &exchange.log_facts;
         if exchange.is_suspect && log_facts.refusal.is_none() && log_facts.aborted.is_none() {
@@ -282,7 +269,7 @@ impl Poison {
 
     fn pending_end(&self, exchange: &mut Exchange) -> Option<PendingEnd> {
         let pending_end = exchange.pending_end.take()?;
-        if self.settings.kills > 0 {
+        if self.settings().kills > 0 {
             return Some(pending_end);
         }
         // Nothing follows from the end, but the log names the request if its worker is killed.
@@ -292,7 +279,7 @@ impl Poison {
 
     /// For a call that outlives its exchange.
     pub(super) fn following(self: &Arc<Self>, exchange: &Exchange) -> Following {
-        let identity = (self.settings.kills > 0).then(|| self.identity(exchange));
+        let identity = (self.settings().kills > 0).then(|| self.identity(exchange));
         Following { poison: self.clone(), identity }
     }
 
@@ -333,7 +320,7 @@ impl Poison {
                         Some(event_loop) => event_loop.turns().await,
                         None => false,
                     };
-                    let until = if turns { since + poison.settings.request_timeout } else { since };
+                    let until = if turns { since + poison.settings().request_timeout } else { since };
                     match timeout_at(until, dying.as_mut()).await {
                         Ok(death) => death,
                         Err(_) => {
@@ -360,7 +347,8 @@ impl Poison {
     /// A worker that got a similar request at `since` does not finish.
     pub(super) fn hold(&self, identity: &RequestIdentity, hold: WorkerHold, since: Instant) {
         let now = Instant::now();
-        let until = now + self.settings.keep_off.max(self.settings.suspect_after);
+        let PoisonSettings { keep_off, suspect_after, .. } = self.settings();
+        let until = now + keep_off.max(suspect_after);
         self.with(|suspects| suspects.hold(identity, hold, since, until, now));
     }
 
@@ -372,7 +360,8 @@ impl Poison {
 
     /// Records a death. Returns the conviction, if this was one death too many.
     fn record(&self, identity: &RequestIdentity, death: &Death, tried: bool) -> Option<Convicted> {
-        let rule = Rule { kills: self.settings.kills, keep_off: self.settings.keep_off };
+        let PoisonSettings { kills, keep_off, .. } = self.settings();
+        let rule = Rule { kills, keep_off };
         let verdicts = self.with(|suspects| suspects.record(identity, death, tried, rule, Instant::now()));
         self.convicted.fetch_add(verdicts.len() as u64, Ordering::Relaxed);
         for (name, convicted) in &verdicts {
@@ -392,7 +381,9 @@ impl Poison {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::journal;
+    use tokio::time::advance;
+
+    use super::super::tests::{exchange, journal, seconds};
     use super::*;
 
     #[test]
@@ -402,5 +393,20 @@ mod tests {
         let changed = Poison::new("app".into(), PoisonSettings::OFF, journal(), Some(&before));
         changed.convicted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((before.view().convicted, changed.view().convicted), (3, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_times_of_requests_hold_from_a_reload_on() {
+        let poison = Poison::new("app".into(), PoisonSettings::OFF, journal(), None);
+        poison.follow(PoisonSettings { suspect_after: seconds(10), ..PoisonSettings::OFF });
+        let mut exchange = exchange();
+        let identity = poison.identity(&exchange);
+        poison.hold(&identity, WorkerHold::Blocks, Instant::now());
+        poison.release(&identity, WorkerHold::Blocks);
+        for (second, is_suspect) in [(5, true), (11, false)] {
+            advance(seconds(second)).await;
+            assert!(poison.admit(&mut exchange).is_ok());
+            assert_eq!(exchange.is_suspect, is_suspect);
+        }
     }
 }

@@ -147,6 +147,8 @@ impl RunningPool {
     /// Applies the settings, except those of workers.
     pub fn settle(&self) {
         self.pool.update(settings::pool(&self.settings));
+        // A change of `request_timeout` alone keeps the suspects.
+        self.poison.follow(settings::poison(&self.settings));
         if let PoolMembers::Members(members) = &self.settings.source {
             self.set_members(members);
         }

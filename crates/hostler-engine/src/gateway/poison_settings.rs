@@ -1,0 +1,28 @@
+//! The settings of [`super::poison`]: plain data.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy)]
+pub struct PoisonSettings {
+    /// Deaths after which a request is convicted. 0 switches this off.
+    pub kills: usize,
+    /// How long a convicted request is refused.
+    pub keep_off: Duration,
+    /// Workers hold several requests at once.
+    pub crowded: bool,
+    /// After this long, a request whose client has left counts as holding its worker, if it blocks the event loop.
+    pub suspect_after: Duration,
+    /// If it does not, only after this long: so long any request may take.
+    pub request_timeout: Duration,
+}
+
+impl PoisonSettings {
+    /// No request is ever convicted or suspected.
+    pub const OFF: Self = Self {
+        kills: 0,
+        keep_off: Duration::ZERO,
+        crowded: true,
+        suspect_after: Duration::ZERO,
+        request_timeout: Duration::ZERO,
+    };
+}
