@@ -10,6 +10,7 @@ mod descriptors;
 mod development;
 mod environment;
 mod file_stamp;
+mod fixed;
 mod listeners;
 mod lookups;
 mod notify;

@@ -13,11 +13,8 @@ use super::pools::RunningPool;
 use super::routes::{RouteTables, RouteTarget, routes, watched};
 use super::running::{RunningServer, UnlistedPool};
 use super::tls::{self, Fresh};
-use super::{boot, cache, pool_drain, settings};
+use super::{boot, cache, fixed, pool_drain, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
-
-/// Keys that need a new process.
-const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
 
 /// Applies the current configuration. If it has an error, nothing changes.
 pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
@@ -71,19 +68,7 @@ async fn load(running: &RunningServer) -> Result<Config, String> {
 async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, CommandError> {
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
-    for key in older.difference(&newer).server.iter().filter(|key| FIXED.contains(key)) {
-        done.push(format!("server.{key}: not applied yet; run `hostler upgrade`"));
-    }
-    for key in older.difference(&newer).cache.iter().filter(|key| **key != "tier") {
-        done.push(format!("cache.{key}: not applied yet; run `hostler upgrade`"));
-    }
-    (newer.cache.memory, newer.cache.max_entry) = (older.cache.memory, older.cache.max_entry);
-    keep_sections(&older, &mut newer, &mut done);
-    let server = &mut newer.server;
-    server.listen.clone_from(&older.server.listen);
-    (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
-    server.access_log = older.server.access_log;
-    keep_listeners(&older, &mut newer, &mut done);
+    fixed::keep(&older, &mut newer, &mut done);
     let fresh = match &newer.tls {
         Some(written) => Some(tls::read_again(written).await.map_err(CommandError::Failed)?),
         None => None,
@@ -139,30 +124,6 @@ async fn lookups(
     let opening = move || LookupServices::open(&newer, Some((&older, &data)), &journal);
     let opened = tokio::task::spawn_blocking(opening).await;
     opened.map_err(|error| error.to_string())?
-}
-
-/// A reload cannot change these sections.
-fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
-    if older.registrar != newer.registrar {
-        done.push("registrar: not applied yet; run `hostler upgrade`".into());
-        newer.registrar.clone_from(&older.registrar);
-    }
-    if older.traces != newer.traces {
-        done.push("traces: not applied yet; run `hostler upgrade`".into());
-        newer.traces.clone_from(&older.traces);
-    }
-}
-
-/// A reload cannot change TLS listeners, nor add or remove them.
-fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
-    let is_changed = older.difference(newer).tls.contains(&"listen");
-    match (&older.tls, &mut newer.tls) {
-        (Some(older), Some(newer)) => newer.listen.clone_from(&older.listen),
-        (older, newer) => newer.clone_from(older),
-    }
-    if is_changed {
-        done.push("tls.listen: not applied yet; run `hostler upgrade`".into());
-    }
 }
 
 /// Uses the certificates that were read again: the files may have changed although the configuration has not.

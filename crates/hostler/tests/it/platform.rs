@@ -4,6 +4,7 @@
 use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, nats, text, upstream};
 use serde_json::json;
 
+use crate::registrar::{registration, say};
 use crate::site;
 
 const OWN: &str = "platform.compat = 'gorouter'\nserver.access_log = 'gorouter'\nserver.drain_wait = '1h'\n\
@@ -171,6 +172,58 @@ async fn a_reload_changes_the_settings_of_registered_routes() {
     get(&site, "nope.test", "").await.assert_status(404).assert_field("x-cf-routererror", "unknown_route");
     health(&site).await.assert_status(404);
     site.send("GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: mine\r\n\r\n").await.assert_ok("ok\n");
+}
+
+#[tokio::test]
+async fn a_reload_says_that_compat_and_zone_need_an_upgrade() {
+    let app = upstream().start().await;
+    let own = "routes = [{ match = 'own.test', pool = 'app' }]\n";
+    let site = site(&format!("{own}platform.compat = 'gorouter'\n")).with("app", &app).start().await;
+    let members = format!("pools.app = {{ members = ['{}'] }}\n", app.address());
+    let mut said = String::new();
+    for _ in 0..2 {
+        site.rewrite(&format!("{own}{members}platform.zone = 'z1'\n"));
+        said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+        for key in ["compat", "zone"] {
+            let expected = format!("platform.{key}: not applied yet; run `hostler upgrade`");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+    assert!(said.contains("nothing else has changed"), "{said}");
+    // Without the section the rules of the start go on.
+    site.rewrite(&format!("{own}{members}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    get(&site, "nope.test", "").await.assert_status(404).assert_field("x-cf-routererror", "unknown_route");
+}
+
+#[tokio::test]
+async fn registered_routes_keep_their_rules_while_a_removed_registrar_waits_for_an_upgrade() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let own = "routes = [{ match = 'own.test', respond = 'own' }]\n";
+    let registrar = format!("{own}registrar = {{ nats = '{}', start_delay = '0s' }}\n", nats.url());
+    let site = site(&registrar).start().await;
+    let speaker = crate::registrar::client(&nats).await;
+    eventually("a.test to be served", async || {
+        say(&speaker, "router.register", &registration(&app, &["a.test"])).await;
+        (get(&site, "a.test", "").await.status == 200).then_some(())
+    })
+    .await;
+    site.rewrite(&format!("{own}server.compress = true\n"));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    for expected in [
+        "registrar: not applied yet; run `hostler upgrade`",
+        "server.compress: not applied yet for registered routes; run `hostler upgrade`",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
+    get(&site, "b.test", "").await.assert_status(404).assert_field("x-cf-routererror", "unknown_route");
+    // What is written of the section again reaches the routes.
+    site.rewrite(&format!("{registrar}platform.forwarded_proto = 'https'\n"));
+    site.command(&["reload"]).await.assert_exit(0);
+    get(&site, "a.test", "").await.assert_ok("ok");
+    let seen = app.requests().last().unwrap().field("x-forwarded-proto");
+    assert_eq!(seen.as_deref(), Some("https"));
 }
 
 #[tokio::test]
