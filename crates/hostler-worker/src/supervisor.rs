@@ -224,6 +224,11 @@ impl Supervisor {
         change
     }
 
+    /// Whether [`Self::update`] with these settings would need a [`Self::restart`]. Changes nothing.
+    pub fn must_restart_for(&self, settings: &WorkerSettings) -> bool {
+        self.settings.borrow().change_to(settings) == SettingsChange::NeedsRestart
+    }
+
     /// Waits until one worker is ready. Returns false if all have stopped.
     pub async fn ready(&self) -> bool {
         self.until(|board| is_any_ready(board) || board.iter().all(is_stopped)).await;

@@ -12,7 +12,7 @@ use hostler_engine::gateway::{
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, OwnWorker};
-use hostler_worker::{SettingsChange, Supervisor, SupervisorContext, WorkerSettings};
+use hostler_worker::{Supervisor, SupervisorContext, WorkerSettings};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -154,14 +154,30 @@ impl RunningPool {
         }
     }
 
-    /// Applies the settings of workers. True if running workers must be replaced for that.
-    pub fn settle_workers(&self, config: &Config, pool_context: &PoolContext) -> bool {
+    /// Whether running workers must be replaced for the settings. Changes nothing.
+    pub fn must_replace_workers(&self, config: &Config, pool_context: &PoolContext) -> bool {
+        let wanted = self.wanted_workers(config, pool_context);
+        wanted.is_some_and(|(supervisor, wanted)| supervisor.must_restart_for(&wanted))
+    }
+
+    /// Applies the settings of workers, as far as that is possible without replacing them.
+    pub fn settle_workers(&self, config: &Config, pool_context: &PoolContext) {
+        if let Some((supervisor, wanted)) = self.wanted_workers(config, pool_context) {
+            supervisor.update(wanted);
+        }
+    }
+
+    /// None for a pool whose members Hostler does not run.
+    fn wanted_workers(
+        &self,
+        config: &Config,
+        pool_context: &PoolContext,
+    ) -> Option<(&Arc<Supervisor>, WorkerSettings)> {
         let (Some(supervisor), PoolMembers::Workers(workers)) = (&self.supervisor, &self.settings.source)
         else {
-            return false;
+            return None;
         };
-        let wanted = settings::workers(config, workers, pool_context);
-        supervisor.update(wanted) == SettingsChange::NeedsRestart
+        Some((supervisor, settings::workers(config, workers, pool_context)))
     }
 
     /// Holds requests until [`Self::resume`], or for `longest` at most; then `told` is called.

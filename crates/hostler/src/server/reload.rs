@@ -95,6 +95,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         done.push(format!("tls: {}", difference.tls.join(", ")));
     }
     done.extend(difference.pools.iter().map(|pool| describe(pool, &change)));
+    // A key of `[server]` is a setting of all workers, too.
+    let named = |name: &Arc<str>| difference.pools.iter().any(|pool| *pool.name() == **name);
+    let others = change.renewed.iter().filter(|name| !named(name));
+    done.extend(others.map(|name| format!("pool {name}: all its workers replaced")));
     if difference.routes {
         done.push(format!("routes: {}", newer.routes.len()));
     }
@@ -209,8 +213,8 @@ fn goes_on(running: &RunningServer) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the workers of existing pools their new settings, and replaces them if a setting needs that. If new workers of a pool do not
-/// boot, the pool keeps its old settings; pools that were renewed before keep the new ones.
+/// Replaces the workers of existing pools where their new settings need that, and then gives the others theirs. If new workers of a pool do
+/// not boot, that pool and the others are left as they were; pools that were renewed before keep the new settings.
 async fn renew_workers(
     running: &RunningServer,
     older: &Config,
@@ -219,9 +223,11 @@ async fn renew_workers(
 ) -> Result<(), String> {
     for index in 0..change.pools.len() {
         let pool = &change.pools[index];
-        if change.started.contains(&pool.name) || !pool.settle_workers(newer, &running.pool_context) {
+        let is_new = change.started.contains(&pool.name);
+        if is_new || !pool.must_replace_workers(newer, &running.pool_context) {
             continue;
         }
+        pool.settle_workers(newer, &running.pool_context);
         let Some(supervisor) = &pool.supervisor else { continue };
         if let Err(error) = supervisor.restart().await {
             let (supervisor, is_mixed) = (supervisor.clone(), error.has_replaced_some());
@@ -238,6 +244,9 @@ async fn renew_workers(
         }
         change.renewed.push(pool.name.clone());
     }
+    // Only now: fewer workers, for example, would have ended for nothing.
+    let kept = change.pools.iter().filter(|pool| !change.started.contains(&pool.name));
+    kept.for_each(|pool| pool.settle_workers(newer, &running.pool_context));
     Ok(())
 }
 

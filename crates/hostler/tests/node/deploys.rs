@@ -218,6 +218,33 @@ async fn a_pool_that_was_renewed_before_a_reload_failed_gets_its_other_settings_
     site.stop().await;
 }
 
+#[tokio::test]
+async fn a_reload_that_fails_leaves_the_workers_of_other_pools_alone() {
+    let serves = "require('http').createServer((req, res) => res.end(process.env.V)).listen(3000);";
+    let file = |workers: usize, other: &str| {
+        let routes = "[[routes]]\nmatch = '/other'\npool = 'other'\n[[routes]]\nmatch = '*'\npool = 'app'\n";
+        let (app, other) = (of_version("app", serves, workers, "v1"), of_version("other", other, 1, "v1"));
+        format!("{app}{other}{routes}")
+    };
+    let site = configured(&file(2, serves)).started().await;
+    site.is_ready().await;
+    let before = site.pids().await;
+    site.configure(&file(1, "process.exit(3)"));
+    let output = site.command(&["reload"]).await;
+    output.assert_exit(1).assert_complains("pool other: ").assert_complains("nothing else has changed");
+    assert_eq!(site.pids().await, before);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_reload_names_pools_whose_workers_are_replaced_because_of_a_key_of_the_server() {
+    let site = configured(&file("")).started().await;
+    site.configure(&format!("server.max_header_size = '32 KiB'\n{}", file("")));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("server: max_header_size") && said.contains("pool app: all its workers"), "{said}");
+    site.stop().await;
+}
+
 /// A worker that is booted after the file `restarted` exists ends at POSTs, up to this many in all.
 fn of_the_version_on_disk(crashes: usize) -> String {
     format!(
