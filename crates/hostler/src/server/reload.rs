@@ -24,7 +24,8 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     }
     // A renamed log file must not wait for a valid configuration.
     if let Some(file) = running.config.load().log.file.as_deref() {
-        reopen_log(running, Some(file));
+        // An error is in the log.
+        let _ = reopen_log(running, Some(file));
     }
     let outcome = match load(running).await {
         Ok(newer) => apply(running, newer).await,
@@ -39,12 +40,13 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     outcome
 }
 
-/// Opens the file again. After an error the log goes on where it was.
-fn reopen_log(running: &RunningServer, file: Option<&Path>) {
-    if let Err(error) = running.journal.reopen(file) {
-        let file = file.map_or("standard output".into(), |file| file.display().to_string());
-        running.journal.event(Level::Error, &format!("log.file: {file} cannot be opened: {error}"));
-    }
+/// Opens the file again. After an error, which is returned as a sentence, the log goes on where it was.
+fn reopen_log(running: &RunningServer, file: Option<&Path>) -> Option<String> {
+    let error = running.journal.reopen(file).err()?;
+    let file = file.map_or("standard output".into(), |file| file.display().to_string());
+    let text = format!("log.file: {file} cannot be opened: {error}");
+    running.journal.event(Level::Error, &text);
+    Some(text)
 }
 
 fn change_log(running: &RunningServer, older: &Config, newer: &Config, done: &mut CommandDone) {
@@ -52,10 +54,10 @@ fn change_log(running: &RunningServer, older: &Config, newer: &Config, done: &mu
         return;
     }
     running.journal.follow(settings::log_rules(&newer.log));
-    if older.log.file != newer.log.file {
-        reopen_log(running, newer.log.file.as_deref());
-    }
     done.push("log: changed".into());
+    if older.log.file != newer.log.file {
+        done.extend(reopen_log(running, newer.log.file.as_deref()));
+    }
 }
 
 /// On a blocking thread: reading files and resolving names may take long.

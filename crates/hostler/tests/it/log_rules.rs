@@ -191,7 +191,8 @@ async fn a_named_pipe_without_a_reader_as_log_holds_up_neither_a_start_nor_a_rel
     let mut site = in_front_of(&app, OTHER).await;
     pipe(site.folder());
     site.rewrite(&format!("log.file = 'pipe'\npools.app.members = ['{}']", app.address()));
-    site.command(&["reload"]).await.assert_exit(0);
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains(WHY), "{said}");
     site.says(WHY).await;
     site.terminate();
     assert_eq!(site.exit().await, 0);
