@@ -75,7 +75,6 @@ pub(super) struct Registering {
     pub connection: NatsConnection,
     start_delay: Duration,
     is_successor: bool,
-    temp_dir: PathBuf,
 }
 
 impl Registering {
@@ -118,8 +117,7 @@ impl Registering {
         let registrar =
             accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
         let is_successor = known.is_some();
-        let temp_dir = config.server.temp_dir.clone();
-        Some(Self { registrar, tables, connection, start_delay, is_successor, temp_dir })
+        Some(Self { registrar, tables, connection, start_delay, is_successor })
     }
 
     /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register. A successor
@@ -135,10 +133,9 @@ impl Registering {
         tokio::time::sleep(self.start_delay).await;
     }
 
-    /// An unnamed file with all registrations, for a successor.
-    pub async fn export(&self) -> io::Result<OwnedFd> {
+    /// An unnamed file in this folder with all registrations, for a successor.
+    pub async fn export(&self, folder: PathBuf) -> io::Result<OwnedFd> {
         let lines = self.registrar.as_ref().map(RegistrarTask::export).unwrap_or_default();
-        let folder = self.temp_dir.clone();
         let written = tokio::task::spawn_blocking(move || {
             let mut file = tempfile::tempfile_in(folder)?;
             file.write_all(&lines)?;

@@ -75,7 +75,10 @@ fn refuse_if_paused(running: &RunningServer) -> Result<(), CommandError> {
 /// A file with the registered routes.
 async fn registrations(running: &RunningServer) -> io::Result<Option<OwnedFd>> {
     match &running.registering {
-        Some(registering) => registering.export().await.map(Some),
+        // A reload may have changed the folder.
+        Some(registering) => {
+            registering.export(running.config.load().server.temp_dir.clone()).await.map(Some)
+        }
         None => Ok(None),
     }
 }

@@ -6,6 +6,7 @@ use hostler_testkit::{nats, upstream};
 use serde_json::Value;
 
 use crate::registrar::{client, lists, registration, say, site_on};
+use crate::site;
 
 #[tokio::test]
 async fn no_message_is_lost_while_a_successor_takes_over() {
@@ -63,4 +64,26 @@ async fn a_route_that_has_lost_its_last_member_is_kept_by_a_successor() {
     say(&client, "router.register", &message).await;
     lists(&site, "the member again", |routes| routes["*.empty.test/api%20b"][0].is_object()).await;
     site.send(get).await.assert_status(200);
+}
+
+#[tokio::test]
+async fn an_upgrade_needs_no_temp_dir_that_a_reload_has_replaced() {
+    let Some(nats) = nats().start().await else { return };
+    let config = |folder: &str| {
+        format!(
+            "server.temp_dir = '{folder}'\nregistrar = {{ nats = '{}', start_delay = '0s' }}\n\
+             routes = [{{ match = 'own.test', respond = 'own' }}]\n",
+            nats.url()
+        )
+    };
+    let plan = site(&config("old"));
+    let folder = plan.folder().to_owned();
+    for name in ["old", "new"] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+    }
+    let site = plan.start().await;
+    site.rewrite(&config("new"));
+    site.command(&["reload"]).await.assert_exit(0);
+    std::fs::remove_dir(folder.join("old")).unwrap();
+    site.command(&["upgrade"]).await.assert_exit(0);
 }
