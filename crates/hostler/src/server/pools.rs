@@ -113,7 +113,8 @@ impl RunningPool {
             _ => false,
         };
         let before = &self.settings;
-        let same_poison = (&before.poison, before.slots()) == (&written.poison, written.slots());
+        let is_crowded = |pool| settings::poison(pool).crowded;
+        let same_poison = (&before.poison, is_crowded(before)) == (&written.poison, is_crowded(written));
         can.then(|| Self {
             poison: match same_poison {
                 true => self.poison.clone(),
@@ -147,7 +148,7 @@ impl RunningPool {
     /// Applies the settings, except those of workers.
     pub fn settle(&self) {
         self.pool.update(settings::pool(&self.settings));
-        // A change of `request_timeout` alone keeps the suspects.
+        // A change of other keys, such as `request_timeout`, keeps the suspects.
         self.poison.follow(settings::poison(&self.settings));
         if let PoolMembers::Members(members) = &self.settings.source {
             self.set_members(members);

@@ -4,7 +4,7 @@ use hostler_testkit::{ReceivedAnswer, eventually};
 use serde_json::Value;
 
 use super::proc;
-use super::site::{Plan, Site, app, repository, source};
+use super::site::{Plan, Site, app, configured, repository, source};
 
 fn workers(count: usize) -> Plan {
     with_time_limits(app("diary.cjs").workers(count))
@@ -113,6 +113,25 @@ async fn a_refused_url_is_admitted_again_after_keep_off() {
         (sent(&site, "/exit").len() > 2).then_some(())
     })
     .await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_reload_that_changes_the_number_of_slots_keeps_a_conviction() {
+    let cwd = repository().join("crates/hostler/tests/node/apps");
+    let file = |slots: usize| {
+        let cwd = cwd.display();
+        format!(
+            "[pools.app]\ncommand = 'node diary.cjs'\nworkers = 2\ncwd = '{cwd}'\nconcurrency = {slots}\n"
+        )
+    };
+    let site = configured(&file(2)).started().await;
+    site.get("/exit").await.assert_refused(502, "poison");
+    let sends = sent(&site, "/exit").len();
+    site.configure(&file(3));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/exit").await.assert_refused(502, "poison");
+    assert_eq!(sent(&site, "/exit").len(), sends);
     site.stop().await;
 }
 
