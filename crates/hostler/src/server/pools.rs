@@ -8,7 +8,8 @@ use std::time::Duration;
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
 use hostler_engine::gateway::{
-    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness, low_requests,
+    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, PoisonSettings, RateLimiter, Stickiness,
+    low_requests,
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, OwnWorker};
@@ -90,6 +91,7 @@ impl RunningPool {
             threads: pool_context.threads,
             journal: pool_context.journal.clone(),
         };
+        new.settle_suspects(config);
         new.pool.charge_idle_to(new.meter.ledger.clone());
         match &written.source {
             PoolMembers::Members(members) => new.set_members(members),
@@ -146,13 +148,19 @@ impl RunningPool {
     }
 
     /// Applies the settings, except those of workers.
-    pub fn settle(&self) {
+    pub fn settle(&self, config: &Config) {
         self.pool.update(settings::pool(&self.settings));
-        // A change of other keys, such as `request_timeout`, keeps the suspects.
-        self.poison.follow(settings::poison(&self.settings));
+        self.settle_suspects(config);
         if let PoolMembers::Members(members) = &self.settings.source {
             self.set_members(members);
         }
+    }
+
+    /// Applies the times of requests. What is suspected stays suspected.
+    fn settle_suspects(&self, config: &Config) {
+        // A request of a route with a longer time does not hold its worker before that is over.
+        let request_timeout = settings::longest_request(config, &self.settings);
+        self.poison.follow(PoisonSettings { request_timeout, ..settings::poison(&self.settings) });
     }
 
     /// Whether running workers must be replaced for the settings. Changes nothing.

@@ -278,7 +278,7 @@ fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, prob
 fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, lookups: LookupServices) {
     let before = running.sources.routes.load_full();
     for pool in &change.pools {
-        pool.settle();
+        pool.settle(newer);
     }
     let RouteTables { table, listed, weak } = routes(
         newer,

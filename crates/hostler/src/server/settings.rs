@@ -231,6 +231,16 @@ fn policy(policy: Policy) -> hostler_dispatch::Policy {
     }
 }
 
+/// How long a request to this pool may take until its response begins, by the longest time of its routes.
+pub(super) fn longest_request(config: &Config, pool: &config::Pool) -> Duration {
+    let of_routes = config.routes.iter().filter_map(|route| match &route.target {
+        config::Target::Pool { name, request_timeout } if *name == pool.name => Some(*request_timeout),
+        _ => None,
+    });
+    of_routes.fold(pool.request_timeout, Duration::max)
+}
+
+/// With the times of the pool itself, without those of its routes.
 pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
     PoisonSettings {
         kills: pool.poison.kills,

@@ -146,6 +146,25 @@ async fn a_request_that_waits_without_its_client_closes_no_path_for_others() {
 }
 
 #[tokio::test]
+async fn a_request_of_a_route_with_a_longer_time_holds_its_worker_only_after_that_time() {
+    let site = plan()
+        .option("routes=[{match=\"*\",pool=\"app\",request_timeout=\"1h\"}]")
+        .option("pools.app.request_timeout=1s")
+        .option("pools.app.concurrency=2")
+        .started()
+        .await;
+    let client = site.begin("/wait?until=released").await;
+    noted(&site, "begins", "/wait?until=released").await;
+    drop(client);
+    // Longer than the pool's own time.
+    site.get("/other?ms=2500").await.assert_status(200);
+    assert_eq!(site.pool("app").await["suspects"]["one_at_a_time"], 0);
+    site.touch("released");
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_that_waits_for_a_slow_upload_is_not_taken_for_hung() {
     let site = source("require('http').createServer((request, response) => request.resume().on('end', () => response.end('ok'))).listen(3000)")
         .option("routes=[{match=\"*\",pool=\"app\",buffer=\"none\"}]")
