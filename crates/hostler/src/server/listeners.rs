@@ -137,6 +137,11 @@ impl Listeners {
         self.admin.as_ref().map(|(_, socket)| socket.try_clone()).transpose()
     }
 
+    /// The real address of the admin listener. None without one.
+    pub fn admin_address(&self) -> Option<ListenAddress> {
+        self.admin.as_ref().and_then(|(_, socket)| socket.address().ok())
+    }
+
     /// The rules of the admin listener, by its real address.
     pub fn access_rules(&self, server: &Server) -> AccessRules {
         let real = self.admin.as_ref().map(|(_, socket)| socket.address());

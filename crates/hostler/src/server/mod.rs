@@ -356,10 +356,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);
-        let folder = running.invocation.load_context.folder.clone();
-        let token_file = running.config.load().server.admin_token_file.clone();
-        let note = NotedHostler { admin: address, folder, token_file };
-        running.pool_context.keep_file(note::FILE, &note.to_string());
+        note_admin(running, &listeners);
         if let Some((taken, real)) = listeners.moved_admin() {
             let told =
                 format!("{taken} is taken, so commands need another address: hostler status --admin {real}");
@@ -367,6 +364,15 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         }
     }
     Ok(OpenedServer { data_plane, commands: received, admin })
+}
+
+/// Notes the admin address and the file with the token, for commands without an address.
+fn note_admin(running: &RunningServer, listeners: &Listeners) {
+    let Some(admin) = listeners.admin_address() else { return };
+    let folder = running.invocation.load_context.folder.clone();
+    let token_file = running.config.load().server.admin_token_file.clone();
+    let note = NotedHostler { admin, folder, token_file };
+    running.pool_context.keep_file(note::FILE, &note.to_string());
 }
 
 fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {

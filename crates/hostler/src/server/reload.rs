@@ -116,6 +116,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     }
     change_log(running, &older, &newer, &mut done);
     swap(running, &newer, change, lookups);
+    if let Some(listeners) = &*running.listeners.load() {
+        // The file with the token may be another one, and there may be workers, and so a place for the note, only now.
+        super::note_admin(running, listeners);
+    }
     Ok(done)
 }
 

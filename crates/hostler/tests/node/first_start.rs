@@ -133,6 +133,28 @@ async fn status_without_an_address_finds_the_hostler_of_the_folder_or_the_only_o
 }
 
 #[tokio::test]
+async fn a_command_without_an_address_finds_the_token_file_of_the_last_reload() {
+    let file = |token: &str| {
+        format!("server.admin_token_file = '{token}'\n[pools.app]\ncommand = 'node app.js'\nworkers = 1\n")
+    };
+    let plan = super::site::configured(&file("one"));
+    for (name, text) in
+        [("app.js", APP), ("one", "the-first-token-of-all"), ("two", "the-second-token-of-all")]
+    {
+        std::fs::write(plan.folder().join(name), text).unwrap();
+        set_mode(&plan.folder().join(name), 0o600);
+    }
+    let site = plan.started().await;
+    site.configure(&file("two"));
+    site.hang_up();
+    site.says("reload: server: admin_token_file").await;
+    let runtime = format!("XDG_RUNTIME_DIR={}", site.file("run").display());
+    let output = run("env", &[runtime.as_str(), HOSTLER, "pause", "app"], Path::new("/")).await;
+    output.assert_exit(0);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn two_runs_side_by_side_have_admin_ports_of_their_own() {
     let runtime = tempfile::tempdir().unwrap();
     let one = run_in_its_folder(runtime.path()).await;
