@@ -70,8 +70,10 @@ async fn load(running: &RunningServer) -> Result<Config, String> {
 async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, CommandError> {
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
+    // A section that stays only until the upgrade has its certificates from before: their files may be gone with it.
+    let has_tls = newer.tls.is_some();
     fixed::keep(&older, &mut newer, &mut done);
-    let fresh = match &newer.tls {
+    let fresh = match newer.tls.as_ref().filter(|_| has_tls) {
         Some(written) => Some(tls::read_again(written).await.map_err(CommandError::Failed)?),
         None => None,
     };

@@ -125,6 +125,19 @@ async fn a_reload_reads_certificates_again_and_refuses_bad_ones() {
 }
 
 #[tokio::test]
+async fn a_reload_without_the_section_needs_no_files_of_certificates() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    for file in ["a.pem", "a.key"] {
+        std::fs::remove_file(site.folder().join(file)).unwrap();
+    }
+    site.rewrite(&format!("pools.app.members = ['{}']", app.address()));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("tls.listen: not applied yet; run `hostler upgrade`"), "{said}");
+    tls_clients(&trust).connect("a.test", site.tls_address()).await.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
 async fn tls_settings_change_with_a_reload_and_listeners_with_an_upgrade() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
