@@ -210,7 +210,20 @@ async fn start_new(
     let late = |_| Err(format!("new workers were not ready in {time_limit:?} (server.upgrade_timeout)"));
     let outcome = timeout(time_limit, boot::first_ready(&started)).await.unwrap_or_else(late);
     outcome.map_err(|why| format!("{why}; nothing has changed"))?;
+    keeps_pauses(before, change)?;
     goes_on(running)
+}
+
+/// A pool that starts anew would serve at once, also what its predecessor holds.
+fn keeps_pauses(before: &[RunningPool], change: &PoolsChange) -> Result<(), String> {
+    let is_lost = |pool: &&RunningPool| pool.pool.is_paused() && change.started.contains(&pool.name);
+    match before.iter().find(is_lost) {
+        Some(pool) => Err(format!(
+            "pool {} is paused and would start anew: resume it first; nothing has changed",
+            pool.name
+        )),
+        None => Ok(()),
+    }
 }
 
 /// A stop that has begun meanwhile ends the reload: it stops the workers of new pools, too.

@@ -208,3 +208,24 @@ async fn members_join_and_leave_without_effect_on_the_others() {
     reload(&site, &format!("[pools.app]\nmembers = ['{}']\n", no_upstream())).await;
     site.get("/").await.assert_status(502);
 }
+
+#[tokio::test]
+async fn a_reload_that_would_end_the_pause_of_a_pool_is_refused() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    site.command(&["pause", "app"]).await.assert_exit(0);
+    let mut waiting = site.begin("/waiting").await;
+    site.settles("app", 0, 1).await;
+    // Its connections are useless for the other protocol.
+    site.rewrite(&format!("[pools.app]\n{}protocol = 'http2'\n", pool(&app)));
+    let output = site.command(&["reload"]).await;
+    output.assert_exit(1).assert_complains("pool app is paused and would start anew: resume it first");
+    site.settles("app", 0, 1).await;
+    assert_eq!(app.requests().len(), 0);
+    // What can change under it does.
+    let said = reload(&site, &format!("[pools.app]\n{}choice = 'round_robin'\n", pool(&app))).await;
+    assert!(said.contains("pool app: changed"), "{said}");
+    site.settles("app", 0, 1).await;
+    site.command(&["resume", "app"]).await.assert_exit(0);
+    waiting.answer().await.assert_ok("ok");
+}
