@@ -87,6 +87,15 @@ impl Checking {
         let by = settings.clone();
         Self { settings, task: tokio::spawn(async move { checker.check(&by).await }) }
     }
+
+    /// The member has no checks any more, so it counts as healthy, also for checks that begin later.
+    pub fn forget(membership: &Membership<Endpoint>) {
+        if let Some(checked) = membership.endpoint().checked.get() {
+            let mut checked = lock(checked);
+            (checked.unhealthy, checked.streak, checked.last_failure) = (false, 0, None);
+        }
+        membership.set_health(true);
+    }
 }
 
 /// What the checks need of the member. They must not keep the member in its pool.

@@ -292,7 +292,7 @@ impl Joined {
         self.checking = None;
         match wanted {
             Some(settings) => self.checking = Some(Checking::begin(&self.membership, settings)),
-            None => drop(self.membership.set_health(true)),
+            None => Checking::forget(&self.membership),
         }
     }
 }

@@ -89,6 +89,23 @@ async fn counts_as(site: &Site, member: usize, unhealthy: bool) {
 }
 
 #[tokio::test]
+async fn checks_that_were_removed_and_come_back_begin_anew() {
+    let health = Arc::new(AtomicBool::new(true));
+    let (app, other) =
+        (checked("app", &health).await, checked("other", &Arc::new(AtomicBool::new(true))).await);
+    let members = format!("[pools.app]\nmembers = ['{}', '{}']\n", app.address(), other.address());
+    let checks = format!("{members}[pools.app.health_check]\npath = '/health'\n{CHECKED}");
+    let site = site(&checks).start().await;
+    health.store(false, Ordering::Relaxed);
+    counts_as(&site, 0, true).await;
+    for (config, unhealthy) in [(&members, false), (&checks, true)] {
+        site.rewrite(config);
+        site.command(&["reload"]).await.assert_exit(0);
+        counts_as(&site, 0, unhealthy).await;
+    }
+}
+
+#[tokio::test]
 async fn a_member_that_fails_its_checks_gets_no_request_until_it_passes_them() {
     let health = Arc::new(AtomicBool::new(true));
     let (app, other) =
