@@ -383,7 +383,7 @@ impl Poison {
 mod tests {
     use tokio::time::advance;
 
-    use super::super::tests::{exchange, journal, seconds};
+    use super::super::tests::{journal, request, seconds};
     use super::*;
 
     #[test]
@@ -399,7 +399,7 @@ mod tests {
     async fn other_times_of_requests_hold_from_a_reload_on() {
         let poison = Poison::new("app".into(), PoisonSettings::OFF, journal(), None);
         poison.follow(PoisonSettings { suspect_after: seconds(10), ..PoisonSettings::OFF });
-        let mut exchange = exchange();
+        let mut exchange = request("192.0.2.1", "");
         let identity = poison.identity(&exchange);
         poison.hold(&identity, WorkerHold::Blocks, Instant::now());
         poison.release(&identity, WorkerHold::Blocks);

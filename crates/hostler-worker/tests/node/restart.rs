@@ -269,6 +269,7 @@ async fn a_new_command_waits_for_a_restart_but_a_crashed_worker_boots_with_it() 
     ] {
         let mut settings = test_pool.settings.clone();
         change(&mut settings);
+        assert!(test_pool.workers.must_restart_for(&settings));
         assert_eq!(test_pool.workers.update(settings), SettingsChange::NeedsRestart);
     }
     assert_eq!(test_pool.get("/").await, "old");
