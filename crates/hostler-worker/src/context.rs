@@ -79,7 +79,7 @@ struct ContextInner {
     open_files: Option<u64>,
     resources: Arc<Resources>,
     cpus: CpuBoard,
-    workers_before: BTreeMap<String, usize>,
+    workers_before: Mutex<BTreeMap<String, usize>>,
     kills: Mutex<KillCount>,
 }
 
@@ -112,7 +112,7 @@ impl SupervisorContext {
             open_files: settings.open_files,
             resources: Arc::new(Resources::new(settings.worker_memory)),
             cpus: CpuBoard::default(),
-            workers_before: settings.workers_before,
+            workers_before: Mutex::new(settings.workers_before),
             kills: Mutex::default(),
         })))
     }
@@ -136,7 +136,16 @@ impl SupervisorContext {
     }
 
     pub(super) fn workers_before(&self, pool: &str) -> Option<usize> {
-        self.0.workers_before.get(pool).copied()
+        self.before().get(pool).copied()
+    }
+
+    /// Pools that start from now on are no successors of the pools of the process before, whatever their names are.
+    pub fn forget_workers_before(&self) {
+        self.before().clear();
+    }
+
+    fn before(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.0.workers_before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The private runtime directory.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hostler_config::{Config, Invocation, Server};
 use hostler_engine::gateway::StickyKey;
@@ -38,8 +38,8 @@ pub(super) struct PoolContext {
     open_files: Option<u64>,
     /// The path of this program at the start. Once the file is replaced, the system reports the path with "(deleted)".
     guard: PathBuf,
-    /// How many workers each pool had in the process that this one replaces.
-    workers_before: BTreeMap<String, usize>,
+    /// How many workers each pool had in the process that this one replaces. Empty once the first pools have started.
+    workers_before: Mutex<BTreeMap<String, usize>>,
     /// Made when the first pool of workers starts.
     context: OnceLock<SupervisorContext>,
 }
@@ -64,9 +64,21 @@ impl PoolContext {
             instance: String::from(StickyKey::random()).into(),
             open_files: around.soft_open_files,
             guard: std::env::current_exe()?,
-            workers_before: around.workers_before.clone(),
+            workers_before: Mutex::new(around.workers_before.clone()),
             context: OnceLock::new(),
         })
+    }
+
+    /// The first pools have started. A pool that a reload adds later begins anew, also if the process before had one of its name.
+    pub fn started(&self) {
+        self.workers_before().clear();
+        if let Some(context) = self.context.get() {
+            context.forget_workers_before();
+        }
+    }
+
+    fn workers_before(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.workers_before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies the settings that all workers share.
@@ -96,7 +108,7 @@ impl PoolContext {
             cores: self.cores,
             open_files: self.open_files,
             worker_memory: server.worker_memory,
-            workers_before: self.workers_before.clone(),
+            workers_before: self.workers_before().clone(),
         })?;
         Ok(self.context.get_or_init(|| made).clone())
     }

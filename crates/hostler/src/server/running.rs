@@ -88,6 +88,7 @@ impl RunningServer {
         let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None, &journal).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
+        pool_context.started();
         let behind = RouteTarget { pools: &pools, lookups: &lookups, shared_cache: &shared_cache };
         let RouteTables { table, listed, weak } = routes(&config, &behind, &[]);
         let (connections, health) = health_of(&config, &pools);

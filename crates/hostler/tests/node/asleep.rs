@@ -210,6 +210,12 @@ async fn an_upgrade_keeps_sleeping_apps_asleep_and_the_others_awake() {
     };
     assert_eq!((asleep("app"), asleep("idle")), (false.into(), true.into()), "{status}");
     site.get("/idle").await.assert_ok("ok");
+    // A pool that a reload adds again has nothing to do with the one of the process before.
+    for text in [pool("idle"), pool("app") + &pool("idle")] {
+        site.configure(&text);
+        site.command(&["reload"]).await.assert_exit(0);
+    }
+    assert_eq!(site.pool("app").await["asleep"], true);
     let pid = u32::try_from(status["pid"].as_u64().unwrap()).unwrap();
     proc::signal(pid, rustix::process::Signal::TERM);
     eventually("the new one to be gone", async || (!proc::is_alive(pid)).then_some(())).await;
