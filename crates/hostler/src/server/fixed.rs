@@ -26,6 +26,7 @@ pub(super) fn keep(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     (newer.cache.memory, newer.cache.max_entry) = (older.cache.memory, older.cache.max_entry);
     keep_sections(older, newer, done);
     keep_platform(older, newer, done);
+    keep_admin_names(older, newer);
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
@@ -61,6 +62,16 @@ fn keep_platform(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     newer.platform = is_needed.then_some(kept);
 }
 
+/// The name in `admin` is one of the names that requests may have, so it stays as long as the address.
+fn keep_admin_names(older: &Config, newer: &mut Config) {
+    if older.server.admin != newer.server.admin {
+        let names = &mut newer.server.admin_hosts;
+        let others = older.server.admin_hosts.iter().filter(|name| !names.contains(name));
+        let others: Vec<_> = others.cloned().collect();
+        names.extend(others);
+    }
+}
+
 /// A reload cannot change TLS listeners, nor add or remove them.
 fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     let is_changed = older.difference(newer).tls.contains(&"listen");
@@ -70,5 +81,49 @@ fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     }
     if is_changed {
         done.push(later("tls.listen"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_config::{Compat, Invocation, LoadContext};
+
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("routes = [{{ match = '*', respond = 'ok' }}]\n{text}");
+        std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
+        let around = LoadContext::of_process();
+        let load_context =
+            LoadContext { folder: folder.path().into(), environment: Default::default(), ..around };
+        let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
+        hostler_config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// What a reload from one file to another applies, and what it tells.
+    fn kept(older: &str, newer: &str) -> (Config, CommandDone) {
+        let (older, mut newer, mut done) = (config(older), config(newer), CommandDone::new());
+        keep(&older, &mut newer, &mut done);
+        (newer, done)
+    }
+
+    #[test]
+    fn the_name_of_an_admin_address_stays_with_the_address() {
+        let (kept, done) = kept(
+            "server.admin = 'localhost:8081'\nserver.admin_hosts = ['a.test']",
+            "server.admin = '127.0.0.1:9'\nserver.admin_hosts = ['b.test']",
+        );
+        assert_eq!(kept.server.admin_hosts, ["b.test", "a.test", "localhost"]);
+        assert_eq!(done, ["server.admin: not applied yet; run `hostler upgrade`"]);
+    }
+
+    #[test]
+    fn compat_and_zone_stay_also_without_their_section() {
+        let (with_both, done) = kept("platform = { compat = 'gorouter', zone = 'a' }", "");
+        let expected = Platform { compat: Compat::Gorouter, zone: Some("a".into()), ..Platform::default() };
+        assert_eq!((with_both.platform, done.len()), (Some(expected), 2));
+        let (without, done) = kept("platform.secure_cookies = true", "");
+        assert_eq!((without.platform, done), (None, CommandDone::new()));
     }
 }
