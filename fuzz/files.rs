@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use hostler_lookup::Mapping;
 use hostler_lookup::geo::{GeoDatabases, verify};
 use hostler_lookup::postal::{Country, Point, PostalFile, PostalTable};
 
@@ -26,8 +27,8 @@ const CHECKSUM: std::ops::Range<usize> = 12..16;
 pub fn mmdb(bytes: &[u8]) {
     let file = File::with(bytes, "mmdb");
     let paths = [file.0.clone()];
-    let is_sound = verify(&paths).is_ok();
-    let Ok(databases) = GeoDatabases::open(&paths) else { return };
+    let is_sound = verify(&paths, Mapping::InPlace).is_ok();
+    let Ok(databases) = GeoDatabases::open(&paths, Mapping::InPlace) else { return };
     for ip in ADDRESSES {
         let ip: IpAddr = ip.parse().expect("it is written above");
         let Ok(found) = databases.find(ip) else {
@@ -67,7 +68,7 @@ pub fn postal_pack(bytes: &[u8]) {
 
 fn postal(bytes: &[u8]) {
     let file = File::with(bytes, "postal");
-    let Ok(postal) = PostalFile::open(std::slice::from_ref(&file.0)) else { return };
+    let Ok(postal) = PostalFile::open(std::slice::from_ref(&file.0), Mapping::InPlace) else { return };
     for (table, country) in postal.countries() {
         ask_everything(&postal, table, country, bytes.len());
     }
