@@ -11,14 +11,14 @@ use tokio::net::{TcpStream, UnixListener, lookup_host};
 use tokio::task::JoinSet;
 
 /// A connection. It is closed when this is dropped.
-pub(super) struct Connection {
+pub(super) struct MemcachedConnection {
     pub client: Client,
     /// The task that copies the bytes, if the client cannot use the socket itself.
     _copying: JoinSet<()>,
 }
 
 /// A connection to `host:port` or `unix:/path`. Over IPv4 if a name has both kinds of addresses.
-pub(super) async fn dial(name: &str) -> Result<Connection, Error> {
+pub(super) async fn dial(name: &str) -> Result<MemcachedConnection, Error> {
     if let Some(path) = name.strip_prefix("unix:") {
         return direct(&format!("unix://{path}")).await;
     }
@@ -39,13 +39,13 @@ pub(super) async fn dial(name: &str) -> Result<Connection, Error> {
     Err(failure)
 }
 
-async fn direct(address: &str) -> Result<Connection, Error> {
-    Ok(Connection { client: Client::new(address).await?, _copying: JoinSet::new() })
+async fn direct(address: &str) -> Result<MemcachedConnection, Error> {
+    Ok(MemcachedConnection { client: Client::new(address).await?, _copying: JoinSet::new() })
 }
 
 /// The memcached client opens its sockets itself and cannot use IPv6. So it gets a socket of another kind, and a task
 /// copies the bytes.
-async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Connection, Error>> {
+async fn over_ipv6(address: SocketAddr) -> io::Result<Result<MemcachedConnection, Error>> {
     let mut far = TcpStream::connect(address).await?;
     far.set_nodelay(true)?;
     let private = Permissions::from_mode(0o700);
@@ -62,7 +62,7 @@ async fn over_ipv6(address: SocketAddr) -> io::Result<Result<Connection, Error>>
     copying.spawn(async move {
         let _ = copy_bidirectional(&mut near, &mut far).await;
     });
-    Ok(Ok(Connection { client, _copying: copying }))
+    Ok(Ok(MemcachedConnection { client, _copying: copying }))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
-use super::dial::{Connection, dial};
+use super::dial::{MemcachedConnection, dial};
 
 /// The most connections to a server. An operation without a connection waits for one within its time limit.
 const CONNECTIONS: usize = 16;
@@ -36,7 +36,7 @@ pub(super) struct MemcachedServer {
     tell: Arc<NoticeCallback>,
     /// With the thread that last used each connection: a connection belongs to a runtime, and use from another runtime
     /// costs one more wake-up.
-    idle: Mutex<Vec<(ThreadId, Connection)>>,
+    idle: Mutex<Vec<(ThreadId, MemcachedConnection)>>,
     room: Semaphore,
     is_here: AtomicBool,
     failures: AtomicU32,
@@ -209,11 +209,11 @@ impl MemcachedServer {
     }
 
     /// The lock guards a list, and each change to it is one call.
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, Connection)>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(ThreadId, MemcachedConnection)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<MemcachedConnection> {
         let here = std::thread::current().id();
         let mut idle = self.idle();
         let own = idle.iter().rposition(|(thread, _)| *thread == here);

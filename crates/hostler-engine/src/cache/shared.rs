@@ -144,7 +144,7 @@ impl SharedCache {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::timeout;
+    use tokio::time::{advance, timeout};
 
     use super::*;
     use crate::journal::{Journal, LogFormat};
@@ -169,7 +169,7 @@ mod tests {
         drop(taken);
         let told = async {
             while cache.undelivered().is_empty() {
-                sleep(POLL_INTERVAL).await;
+                advance(POLL_INTERVAL).await;
             }
         };
         timeout(Duration::from_secs(60), told).await.expect("the change is lost");

@@ -170,12 +170,13 @@ impl Drop for Successor {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use super::*;
 
+    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_successor_that_cannot_be_told_to_begin_leaves_no_process() {
         let (channel, theirs) = channel::pair().unwrap();

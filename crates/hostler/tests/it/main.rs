@@ -62,6 +62,7 @@ mod malformed_answers;
 mod member_health;
 mod member_tls;
 mod metrics;
+mod streamed_bodies;
 mod streams;
 mod tunnel_ends;
 mod tunnels;

@@ -28,6 +28,7 @@ const SERVER: Rows = &[
     &["socket_activation"],
     &[
         "cache",
+        "fixed",
         "tables",
         "listeners",
         "descriptors",
@@ -60,6 +61,7 @@ const GATEWAY: Rows = &[
     &[
         "identity",
         "death_count",
+        "poison_settings",
         "worker_hold",
         "spool",
         "health",

@@ -27,7 +27,7 @@ type BucketCounts = Vec<(f64, u64)>;
 pub struct LiveHistory {
     samples: VecDeque<Arc<HistorySample>>,
     marks: VecDeque<Mark>,
-    before: Option<(Totals, Instant)>,
+    before: Option<(RouteTotals, Instant)>,
     pools: BTreeMap<Arc<str>, PoolBefore>,
     routes: BTreeMap<Arc<str>, VecDeque<BucketCounts>>,
     last_reload: Option<Timestamp>,
@@ -75,7 +75,7 @@ pub struct RouteTimes {
 
 /// The counters over all routes.
 #[derive(Debug, Clone, Copy, Default)]
-struct Totals {
+struct RouteTotals {
     requests: u64,
     errors: u64,
     refused: u64,
@@ -126,12 +126,12 @@ impl LiveHistory {
     }
 
     /// The seconds since the last call, by the clock that is never set, and what was counted in one of them: requests, errors and refusals.
-    fn rates(&mut self, totals: Totals, now: Instant) -> (f64, [f64; 3]) {
+    fn rates(&mut self, totals: RouteTotals, now: Instant) -> (f64, [f64; 3]) {
         let (before, seconds) = match self.before.replace((totals, now)) {
             Some((before, at)) => (before, now.saturating_duration_since(at).as_secs_f64().max(0.001)),
             None => (totals, f64::INFINITY),
         };
-        let rate = |count: fn(&Totals) -> u64| per_second(count(&totals), count(&before), seconds);
+        let rate = |count: fn(&RouteTotals) -> u64| per_second(count(&totals), count(&before), seconds);
         (seconds, [rate(|all| all.requests), rate(|all| all.errors), rate(|all| all.refused)])
     }
 
@@ -224,10 +224,10 @@ fn pool_sample(source: &PoolSource, before: &mut PoolBefore, seconds: f64) -> Po
     sample
 }
 
-fn totals(sources: &Sources) -> Totals {
+fn totals(sources: &Sources) -> RouteTotals {
     let routes = sources.routes.load();
     let all = routes.iter().map(|route| &route.counters).chain([&sources.unrouted]);
-    let mut totals = Totals::default();
+    let mut totals = RouteTotals::default();
     for view in all.map(|counters| counters.view()) {
         totals.requests += view.answers.values().sum::<u64>();
         totals.errors += view.answers.get("5xx").copied().unwrap_or_default();
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_time_that_has_passed() {
         let (mut history, now) = (LiveHistory::default(), Instant::now());
-        let totals = |requests| Totals { requests, errors: requests / 10, refused: 0 };
+        let totals = |requests| RouteTotals { requests, errors: requests / 10, refused: 0 };
         assert_eq!(history.rates(totals(1000), now), (f64::INFINITY, [0.0; 3]), "nothing is known yet");
         assert_eq!(history.rates(totals(1500), now + STEP), (5.0, [100.0, 10.0, 0.0]));
         assert_eq!(history.rates(totals(1500), now + 2 * STEP), (5.0, [0.0; 3]));

@@ -163,13 +163,14 @@ impl FileWatch {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use notify::event::RenameMode;
 
     use super::*;
     use crate::server::run_options::WatchOptions;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_gets_the_name_of_another_one_is_watched() {
         let folder = tempfile::tempdir().unwrap();
