@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::claim::{MemberPreference, Policy, Priority};
 use super::kinds::{KindTimes, WorkKind};
 use super::member::Grant;
-use super::overload::{Judgement, NewWait, OverloadDetector, ServedWait};
+use super::overload::{ExpectedWait, Judgement, NewWait, OverloadDetector, ServedWait};
 use super::place::QueuePosition;
 use super::queue::Queue;
 use super::roster::Roster;
@@ -46,34 +46,26 @@ impl AdmissionControl {
     pub fn judge<E>(&mut self, pool: &PoolView<E>, place: QueuePosition, span: QueueSpan) -> Judgement {
         let priority = place.priority;
         if pool.settings.policy == Policy::Fifo || pool.is_paused {
-            return Judgement::Waits;
+            return Judgement::default();
         }
         self.note_joins(pool.roster, span.since);
         let (Some(time_limit), Some(pace)) = (span.time_limit(), self.pace(pool.roster)) else {
-            return Judgement::Waits;
+            return Judgement::default();
         };
         let (detector, now) = (self.detector(priority, &span.preference), span.since);
-        let (wait, wait_of_all) = match span.preference.bound {
-            None => {
-                let wait = detector.expected_wait(pool.queue.work_before(place, span), &pace, now);
-                (wait, detector.expected_wait(pool.queue.work_of(priority), &pace, now))
-            }
+        let wait = match span.preference.bound {
+            None => expected_wait(detector, pool.queue, place, span, &pace),
             Some(id) => {
                 let waiting = pool.queue.len_bound_to(priority, id);
                 let share = pace.slots() / pool.roster.totals().members.max(1) as f64;
                 let fixed =
                     pool.roster.state(id).filter(|_| pace.is_certain()).map(|state| state.parallel() as f64);
                 let wait = pace.hold() * waiting as f64 / fixed.unwrap_or(share).max(1.0);
-                (wait, wait)
+                ExpectedWait { of_request: wait, of_first: wait, of_all: wait }
             }
         };
-        let judgement =
-            detector.arrives(NewWait { work: span.work.time, wait, wait_of_all, time_limit }, &pace, now);
-        if judgement == Judgement::Waits && self.is_stuck(pool, span, &pace) {
-            Judgement::Refused
-        } else {
-            judgement
-        }
+        let judgement = detector.arrives(NewWait { work: span.work.time, wait, time_limit }, &pace, now);
+        Judgement { is_refused: judgement.is_refused || self.is_stuck(pool, span, &pace), ..judgement }
     }
 
     /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
@@ -186,6 +178,23 @@ impl AdmissionControl {
             0 => self.service.pace(totals.parallel),
             _ => self.service.observed_pace(totals.parallel),
         }
+    }
+}
+
+/// How long a new request will wait that any member may serve.
+fn expected_wait<G>(
+    detector: &OverloadDetector,
+    queue: &Queue<G>,
+    place: QueuePosition,
+    span: QueueSpan,
+    pace: &Pace,
+) -> ExpectedWait {
+    let behind = |work: Duration| detector.expected_wait(work, pace, span.since);
+    let ahead = queue.work_before(place, span);
+    ExpectedWait {
+        of_request: behind(ahead.of_request),
+        of_first: behind(ahead.of_first),
+        of_all: behind(queue.work_of(place.priority)),
     }
 }
 

@@ -21,6 +21,7 @@ use super::fair_key::FairKey;
 use super::key_line::{KeyLine, LEAST_COST};
 use super::place::QueuePosition;
 use super::sorted_row::SortedRow;
+use super::work_ahead::{WaitingWork, WorkAhead};
 
 /// The most keys with a debt that are remembered while they have no request.
 const MOST_DEBTORS: usize = 16_384;
@@ -264,23 +265,22 @@ impl FairShares {
         }
     }
 
-    /// How much of the work that waits in a class is done before a new request of this key. Every key gets the same share, so
-    /// it is what the key itself has to wait for, once for each key, but not more than all. A key without a waiting request
-    /// has to wait for its debt as well, but that is not held against its only request.
-    pub fn work_ahead(&self, priority: Priority, key: FairKey, work: Duration, all: Duration) -> Duration {
-        let share = self.shares.get(&key);
-        let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
-        let is_new = share.is_none_or(|share| share.waiting[priority.index()].is_empty());
-        let keys = self.lines[priority.index()].next.len() + usize::from(is_new);
-        let begin = self.begin_of_newcomers();
-        let owed = share.filter(|_| !is_new).map_or(0, |share| share.time.saturating_sub(begin));
-        let until_its_end = owed + (own + work).as_nanos();
-        let ahead = (until_its_end * keys as u128).saturating_sub(work.as_nanos());
-        if ahead >= all.as_nanos() {
-            all
-        } else {
-            Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX))
-        }
+    /// What is served of a class before a new request of this key. Every key gets the same share. So before it come the waiting requests
+    /// of its own key, as much of each other key, and one usual request more of each: together not more than all that wait. A key
+    /// without a waiting request has to wait for its debt as well, but that is not held against its only request.
+    pub fn work_ahead(&self, priority: Priority, key: FairKey, waiting: WaitingWork) -> WorkAhead {
+        let own = self.shares.get(&key).map(|share| (share, share.waiting[priority.index()].work));
+        let own = own.filter(|(_, work)| !work.is_zero());
+        let keys = self.lines[priority.index()].next.len() + usize::from(own.is_none());
+        let usual = waiting.work.as_nanos() / waiting.requests.max(1) as u128;
+        let of_first = usual * keys.saturating_sub(1) as u128;
+        let owed = |share: &KeyShare| share.time.saturating_sub(self.begin_of_newcomers());
+        let own = own.map_or(0, |(share, work)| owed(share) + work.as_nanos());
+        let at_most_all = |nanos: u128| match u64::try_from(nanos.min(waiting.work.as_nanos())) {
+            Ok(nanos) => Duration::from_nanos(nanos),
+            Err(_) => waiting.work,
+        };
+        WorkAhead { of_request: at_most_all(own * keys as u128 + of_first), of_first: at_most_all(of_first) }
     }
 
     /// The request of a class that gives way to a new one when the queue is full: the last one of the key that would be served last.

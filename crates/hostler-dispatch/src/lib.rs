@@ -90,6 +90,7 @@ mod tunnel_guard;
 mod wait_list;
 mod wakers;
 mod winner_tree;
+mod work_ahead;
 
 pub use bound::Ranking;
 pub use choice::{MemberChoice, UnknownChoice};

@@ -66,12 +66,19 @@ struct Overload {
 pub(super) struct NewWait {
     /// How long it will hold its slot.
     pub work: Duration,
-    /// How long it will wait for it, in seconds.
-    pub wait: f64,
-    /// How long a request would wait behind all that wait, in seconds. In a fair pool that is longer than `wait`.
-    pub wait_of_all: f64,
+    pub wait: ExpectedWait,
     /// How long it can wait.
     pub time_limit: Duration,
+}
+
+/// How long a request will wait for its slot, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExpectedWait {
+    pub of_request: f64,
+    /// The same if no other request of its key waited. In a pool without shares there is no difference.
+    pub of_first: f64,
+    /// The same behind all that wait. In a fair pool that is longer.
+    pub of_all: f64,
 }
 
 /// A waiting request that got a slot.
@@ -83,12 +90,10 @@ pub(super) struct ServedWait {
 }
 
 /// What becomes of a request that is about to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
-    Waits,
-    Refused,
-    /// It is refused, and it is the first one.
-    OverloadBegins,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Judgement {
+    pub is_refused: bool,
+    pub overload_begins: bool,
 }
 
 impl OverloadDetector {
@@ -100,10 +105,10 @@ impl OverloadDetector {
 
     pub fn arrives(&mut self, arrival: NewWait, pace: &Pace, now: Instant) -> Judgement {
         self.done.get_or_insert(WorkDone { since: now, work: 0.0 });
-        let NewWait { work, wait, wait_of_all, time_limit } = arrival;
+        let NewWait { work, wait, time_limit } = arrival;
         let limit = time_limit.as_secs_f64();
         let target = pace.target(limit);
-        let is_long = wait > target;
+        let is_long = wait.of_first > target || wait.of_request > pace.target_of_key(limit);
         if self.overload.is_some_and(|overload| overload.until <= now) {
             *self = Self { done: self.done, ..Self::default() };
         }
@@ -111,24 +116,20 @@ impl OverloadDetector {
             if is_long {
                 overload.refused = now;
             }
-            return if is_long { Judgement::Refused } else { Judgement::Waits };
+            return Judgement { is_refused: is_long, overload_begins: false };
         }
-        if wait_of_all <= target {
+        if wait.of_all <= target {
             self.standing = None;
-            return Judgement::Waits;
+            return Judgement::default();
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
         standing.come += pace.usual(work.as_secs_f64());
-        if !is_long {
-            return Judgement::Waits;
-        }
         // A measured speed can be that of other work. So it says that a request will be too late only after a burst would have ended.
         let is_sure = pace.is_certain() || standing.stood(now) >= limit / SHARE_OF_BURST;
-        let is_too_late = wait > limit && is_sure;
-        if !is_too_late && !standing.is_overload(limit, pace, now) {
-            return Judgement::Waits;
-        }
-        if self.begin(time_limit, now) { Judgement::OverloadBegins } else { Judgement::Waits }
+        let is_too_late = wait.of_request > limit && is_sure;
+        let is_overload = is_too_late || standing.is_overload(limit, pace, now);
+        let overload_begins = is_overload && self.begin(time_limit, now);
+        Judgement { is_refused: overload_begins && is_long, overload_begins }
     }
 
     /// Returns true if this begins an overload.

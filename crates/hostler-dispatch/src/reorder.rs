@@ -12,6 +12,7 @@ use super::queue::{Queue, is_shared};
 use super::settings::PoolSettings;
 use super::short_first::ShortFirst;
 use super::span::QueueSpan;
+use super::work_ahead::{WaitingWork, WorkAhead};
 
 impl<G> Queue<G> {
     /// Serves in the order of these settings from now on.
@@ -58,13 +59,15 @@ impl<G> Queue<G> {
     }
 
     /// What is served of a class before a new request that may use any member.
-    pub fn work_before(&self, place: QueuePosition, span: QueueSpan) -> Duration {
-        let (priority, work) = (place.priority, span.work);
-        let all = self.work_of(priority);
+    pub fn work_before(&self, place: QueuePosition, span: QueueSpan) -> WorkAhead {
+        let priority = place.priority;
+        let waiting = WaitingWork { requests: self.len_of(priority), work: self.work_of(priority) };
         match (&self.fair, &self.short) {
-            (Some(fair), _) => fair.work_ahead(priority, work.key(), work.time, all),
-            (None, Some(short)) => short.work_ahead(place, span.label(), all),
-            (None, None) => all,
+            (Some(fair), _) => fair.work_ahead(priority, span.work.key(), waiting),
+            (None, Some(short)) => {
+                WorkAhead::without_keys(short.work_ahead(place, span.label(), waiting.work))
+            }
+            (None, None) => WorkAhead::without_keys(waiting.work),
         }
     }
 

@@ -22,6 +22,8 @@ const TARGET_TURNS: f64 = 16.0;
 const SHARE_OF_TIME_LIMIT: f64 = 4.0;
 /// ... but at least this many turns. With fewer, a slot would sometimes find no waiting request.
 const LEAST_TURNS: f64 = 4.0;
+/// A page and what a browser loads with it, twelve requests, wait no longer than this many targets beside four crawlers.
+const TARGETS_OF_KEY: f64 = 4.0;
 
 /// Running averages of the time that a slot is held and of its square, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,6 +139,12 @@ impl Pace {
     pub fn target(&self, time_limit: f64) -> f64 {
         let least = self.turn * LEAST_TURNS;
         self.long().min(time_limit / SHARE_OF_TIME_LIMIT).max(least).min(time_limit)
+    }
+
+    /// The same for a request behind others of its own key. They delay no other key, so a client may send several at once.
+    pub fn target_of_key(&self, time_limit: f64) -> f64 {
+        let target = self.target(time_limit);
+        (target * TARGETS_OF_KEY).min(time_limit / SHARE_OF_TIME_LIMIT).max(target)
     }
 
     /// The wait that is long for this pool, without regard to the time limits of the requests. A wait as short as the mean service

@@ -14,7 +14,6 @@ use super::fair_key::FairKey;
 use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
 use super::member::Grant;
-use super::overload::Judgement;
 use super::pause::{Now, Pause};
 use super::place::QueuePosition;
 use super::queue::{AcquireError, Queue, WaitFailure, WaitOutcome};
@@ -236,14 +235,14 @@ impl<E> PoolState<E> {
     ) -> Result<(), AcquireError> {
         let (admission, counters, pool) = self.judged();
         let judgement = admission.judge(&pool, place, span);
-        counters.overloads += u64::from(judgement == Judgement::OverloadBegins);
+        counters.overloads += u64::from(judgement.overload_begins);
         let (limit, is_full) = (self.settings.queue_limit, self.is_full());
         let other = if is_full { self.gives_way(place.priority, span.work) } else { None };
         if is_full && other.is_none() {
             self.counters.refused_full += 1;
             return Err(AcquireError::QueueFull { limit });
         }
-        if judgement != Judgement::Waits {
+        if judgement.is_refused {
             self.counters.refused_overload += 1;
             return Err(AcquireError::Overloaded);
         }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance};
 
-use super::simulation::{Holding, Story, World};
+use super::simulation::{Story, World};
+use super::workload::Holding;
 use super::*;
 use crate::{FairKey, Payer, Policy, Priority, SlotCost};
 

@@ -4,7 +4,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::simulation::{Holding, SlowSpell, World};
+use super::simulation::World;
+use super::workload::{Holding, SlowSpell};
 use crate::{Policy, Priority};
 
 const SECOND: Duration = Duration::from_secs(1);

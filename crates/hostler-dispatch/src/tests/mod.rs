@@ -7,6 +7,7 @@ mod deadlines;
 mod eject;
 mod elsewhere;
 mod fair;
+mod fair_bursts;
 mod fairness;
 mod free_index;
 mod gauge;
@@ -26,6 +27,7 @@ mod sleeping;
 mod streams;
 mod stress;
 mod tunnels;
+mod workload;
 
 pub use self::history::Bug;
 pub use hostler_testkit::is_planted;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::simulation::{Holding, World};
+use super::simulation::World;
+use super::workload::Holding;
 use super::*;
 use crate::{MemberPreference, Membership, Policy, PoolSnapshot, Priority, WorkKind};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::advance;
 
-use super::simulation::{Holding, Labels, Story, World};
+use super::simulation::{Story, World};
+use super::workload::{Holding, Labels};
 use super::*;
 use crate::{CostTable, Order, Policy, Priority};
 

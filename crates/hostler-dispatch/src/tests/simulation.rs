@@ -7,55 +7,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance};
 
+use super::workload::{Holding, Labels, SlowSpell, exponential};
 use super::*;
-use crate::{CostLabel, CostTable, FairKey, Membership, Policy, Priority};
+use crate::{CostLabel, FairKey, Membership, Policy, Priority};
 
 /// The request's own timer fires this much late, as the gateway's may do.
 const TIMER_LATE: Duration = Duration::from_millis(30);
-
-/// How long a slot is held.
-#[derive(Clone, Copy, Debug)]
-pub enum Holding {
-    Fixed(Duration),
-    Exponential(Duration),
-    /// The first or, with this probability, the second.
-    Either(Duration, f64, Duration),
-}
-
-impl Holding {
-    pub fn mean(self) -> Duration {
-        match self {
-            Self::Fixed(mean) | Self::Exponential(mean) => mean,
-            Self::Either(one, share, other) => one.mul_f64(1.0 - share) + other.mul_f64(share),
-        }
-    }
-
-    fn roll(self, dice: &mut fastrand::Rng) -> Duration {
-        match self {
-            Self::Fixed(time) => time,
-            Self::Exponential(mean) => exponential(mean, dice),
-            Self::Either(one, share, other) => {
-                if dice.f64() < share {
-                    other
-                } else {
-                    one
-                }
-            }
-        }
-    }
-}
-
-fn exponential(mean: Duration, dice: &mut fastrand::Rng) -> Duration {
-    mean.mul_f64(-(1.0 - dice.f64()).ln())
-}
-
-/// Requests that get their slot in the last part of each period take longer.
-#[derive(Clone, Copy, Debug)]
-pub struct SlowSpell {
-    pub period: Duration,
-    pub part: Duration,
-    pub factor: f64,
-}
 
 /// The history of one request, in time since the start.
 #[derive(Clone, Copy, Debug)]
@@ -134,23 +91,6 @@ pub struct World {
     labelled: Vec<CostLabel>,
 }
 
-/// Long requests have another label than the others, and the pool learns what each label costs.
-pub struct Labels {
-    pub table: CostTable<()>,
-    /// Requests that hold their slot for longer than this are long.
-    pub long: Duration,
-    /// This part of the labels is wrong.
-    pub wrong: f64,
-    pub dice: fastrand::Rng,
-}
-
-impl Labels {
-    fn of(&mut self, hold: Duration) -> CostLabel {
-        let is_wrong = self.dice.f64() < self.wrong;
-        CostLabel { kind: 1 + u64::from((hold > self.long) != is_wrong), shape: 0 }
-    }
-}
-
 impl World {
     pub fn new(policy: Policy, slots: usize, holding: Holding, time_limit: Duration) -> Self {
         Self::seeded(policy, slots, holding, time_limit, 7)
@@ -221,12 +161,26 @@ impl World {
         priority: Priority,
         key: impl Fn(&mut fastrand::Rng) -> u64,
     ) {
-        let gap = Duration::from_secs_f64(1.0 / (load * self.capacity()));
+        self.pour_bursts(load, time, 1, priority, key);
+    }
+
+    /// The same, and each time this many requests with one key come at once.
+    pub fn pour_bursts(
+        &mut self,
+        load: f64,
+        time: Duration,
+        at_once: u32,
+        priority: Priority,
+        key: impl Fn(&mut fastrand::Rng) -> u64,
+    ) {
+        let gap = Duration::from_secs_f64(f64::from(at_once) / (load * self.capacity()));
         let mut at = self.now() + exponential(gap, &mut self.dice);
         let end = self.now() + time;
         while at < end {
             let key = key(&mut self.dice);
-            self.plan(at, Event::Arrive(priority, key));
+            for _ in 0..at_once {
+                self.plan(at, Event::Arrive(priority, key));
+            }
             at += exponential(gap, &mut self.dice);
         }
     }
