@@ -18,7 +18,8 @@ use tokio::time::Instant;
 
 use super::claim::Priority;
 use super::fair_key::FairKey;
-use super::key_line::{KeyLine, LEAST_COST};
+use super::key_line::LEAST_COST;
+use super::key_share::{KeyPlace, KeyRank, KeyShare, VirtualTime};
 use super::place::QueuePosition;
 use super::sorted_row::SortedRow;
 use super::work_ahead::{WaitingWork, WorkAhead};
@@ -27,9 +28,6 @@ use super::work_ahead::{WaitingWork, WorkAhead};
 const MOST_DEBTORS: usize = 16_384;
 /// How many of them are looked at when a request has ended. More than one, so that those whose debt is gone become fewer.
 const LOOKED_AT: usize = 2;
-
-/// Worker time in nanoseconds.
-type VirtualTime = u128;
 
 /// What a request was charged when it got its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +58,6 @@ pub(super) struct FairShares {
     debtors: VecDeque<Debtor>,
 }
 
-/// Where a key stands in the line of one class: by its virtual time, then by the arrival of its first request.
-type KeyRank = (VirtualTime, u64);
-
 /// A key with a debt.
 #[derive(Clone, Copy)]
 struct Debtor {
@@ -78,32 +73,6 @@ struct FairLine {
     next: SortedRow<KeyRank, FairKey>,
     /// By the virtual time after all their waiting requests. Only a full queue needs it: `None` until then, and when the line is empty.
     ends: Option<BTreeSet<(VirtualTime, FairKey)>>,
-}
-
-/// The place of a key in a line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct KeyPlace {
-    rank: KeyRank,
-    work: Duration,
-}
-
-#[derive(Default)]
-struct KeyShare {
-    /// The virtual time of the key.
-    time: VirtualTime,
-    /// For a key without a request: the value of `served` at which its debt is gone.
-    debt_ends: VirtualTime,
-    /// Whether it is among the debtors. Only from there it is forgotten then.
-    is_debtor: bool,
-    running: u32,
-    waiting: [KeyLine; Priority::COUNT],
-}
-
-impl KeyPlace {
-    /// The virtual time after all waiting requests of the key.
-    fn end(self) -> VirtualTime {
-        self.rank.0 + self.work.as_nanos()
-    }
 }
 
 impl FairLine {
@@ -130,31 +99,6 @@ impl FairLine {
     }
 }
 
-impl KeyShare {
-    /// Where the key stands, by class. `None` if none of its requests wait.
-    fn places(&self) -> Option<[Option<KeyPlace>; Priority::COUNT]> {
-        self.is_waiting().then(|| {
-            self.waiting.each_ref().map(|line| {
-                let first = line.first?.ticket.number;
-                Some(KeyPlace { rank: (self.time, first), work: line.work })
-            })
-        })
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.waiting.iter().any(|line| !line.is_empty())
-    }
-
-    fn is_idle(&self) -> bool {
-        self.running == 0 && !self.is_waiting()
-    }
-
-    /// The virtual time without the part of a debt that is gone.
-    fn time_at(&self, now: VirtualTime, served: VirtualTime) -> VirtualTime {
-        if self.is_idle() { self.time.min(now + self.debt_ends.saturating_sub(served)) } else { self.time }
-    }
-}
-
 impl FairShares {
     pub fn new(now: Instant) -> Self {
         Self {
@@ -178,7 +122,7 @@ impl FairShares {
             if !share.is_waiting() {
                 share.time = share.time.max(begin);
             }
-            share.waiting[place.priority.index()].insert(place, work);
+            share.insert(place, work);
         });
     }
 
@@ -189,14 +133,14 @@ impl FairShares {
 
     /// A request waits no more, and gets no slot.
     pub fn remove(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
-        self.edit(key, |share| share.waiting[place.priority.index()].remove(place, work));
+        self.edit(key, |share| share.remove(place, work));
         self.forget();
     }
 
     /// The waiting request of a class that is next.
     pub fn first(&self, priority: Priority) -> Option<QueuePosition> {
         let (_, key) = self.lines[priority.index()].next.first()?;
-        self.shares.get(key)?.waiting[priority.index()].first
+        self.shares.get(key)?.line(priority)?.first
     }
 
     /// A request that has not waited here gets a slot, and will cost about this much.
@@ -206,8 +150,7 @@ impl FairShares {
 
     /// The request that is next gets a slot, and will cost about this much. It waits no more.
     pub fn serve(&mut self, place: QueuePosition, key: FairKey, estimate: Duration) -> Charge {
-        let line = place.priority.index();
-        let (charge, began) = self.begin(key, estimate, |share| share.waiting[line].remove(place, estimate));
+        let (charge, began) = self.begin(key, estimate, |share| share.remove(place, estimate));
         self.now = self.now.max(began);
         charge
     }
@@ -269,7 +212,7 @@ impl FairShares {
     /// of its own key, as much of each other key, and one usual request more of each: together not more than all that wait. A key
     /// without a waiting request has to wait for its debt as well, but that is not held against its only request.
     pub fn work_ahead(&self, priority: Priority, key: FairKey, waiting: WaitingWork) -> WorkAhead {
-        let own = self.shares.get(&key).map(|share| (share, share.waiting[priority.index()].work));
+        let own = self.shares.get(&key).map(|share| (share, share.work_of(priority)));
         let own = own.filter(|(_, work)| !work.is_zero());
         let keys = self.lines[priority.index()].next.len() + usize::from(own.is_none());
         let usual = waiting.work.as_nanos() / waiting.requests.max(1) as u128;
@@ -290,13 +233,13 @@ impl FairShares {
         let share = self.shares.get(&key);
         let newest = self.begin_of_newcomers();
         let begin = share.map_or(newest, |share| share.time_at(self.now, self.served).max(newest));
-        let own = share.map_or(Duration::ZERO, |share| share.waiting[priority.index()].work);
+        let own = share.map_or(Duration::ZERO, |share| share.work_of(priority));
         let end = begin + (own + work.max(LEAST_COST)).as_nanos();
         let (last_end, dearest) = *self.lines[priority.index()].ends.as_ref()?.last()?;
         if last_end <= end || dearest == key {
             return None;
         }
-        self.shares.get(&dearest)?.waiting[priority.index()].last()
+        self.shares.get(&dearest)?.line(priority)?.last()
     }
 
     /// Sorts the waiting keys of a class by their ends, if they are not sorted already.
@@ -313,7 +256,7 @@ impl FairShares {
     #[cfg(test)]
     pub fn check(&self, newcomers: [BTreeSet<QueuePosition>; Priority::COUNT]) {
         for (index, line) in self.lines.iter().enumerate() {
-            let own = self.shares.values().map(|share| &share.waiting[index]);
+            let own = self.shares.values().filter_map(|share| share.line(Priority::ALL[index]));
             let waiting = own.clone().flat_map(|line| line.first.iter().chain(&line.others).copied());
             assert_eq!(waiting.collect::<BTreeSet<_>>(), newcomers[index]);
             let keys = own.filter(|line| !line.is_empty()).count();

@@ -58,6 +58,7 @@ mod free_index;
 mod gauge;
 pub mod json;
 mod key_line;
+mod key_share;
 mod kinds;
 mod lease;
 mod line;
