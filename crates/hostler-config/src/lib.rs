@@ -49,7 +49,7 @@ pub use resolved::{
 pub use source::{Given, Setting};
 pub use value::{
     AutoOrOff, ClientLimit, Delay, ListenAddress, Origin, Period, SHELL_OPERATORS, Secret, ShowSize,
-    TextPattern, Wanted,
+    TextPattern, Wanted, parse_duration,
 };
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].

@@ -11,7 +11,7 @@ use crate::document::KeyPath;
 use crate::file::{self, ClientCertificates, Hsts, MinVersion};
 use crate::resolved::{Server, Tls};
 use crate::tls::{self, Certificate, CertificateFiles, LoadError};
-use crate::value::{ListenAddress, TextOr};
+use crate::value::{ListenAddress, TextOr, parse_duration};
 
 /// `None` if it is not written.
 pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server) -> Option<Tls> {
@@ -120,7 +120,7 @@ fn hsts(resolver: &mut Resolver<'_>, path: &KeyPath, written: &TextOr<Hsts>) -> 
         TextOr::Word(max_age) => (path.clone(), Hsts { max_age: max_age.clone(), ..Hsts::default() }),
         TextOr::Value(table) => (path.key("max_age"), table.clone()),
     };
-    let max_age: Duration = match humantime::parse_duration(&hsts.max_age) {
+    let max_age: Duration = match parse_duration(&hsts.max_age) {
         Ok(max_age) => max_age,
         Err(_) => {
             let written = &hsts.max_age;

@@ -9,6 +9,7 @@ mod difference;
 mod errors;
 mod hedge;
 mod idle_keys;
+mod later;
 mod lookups;
 mod meaning;
 mod member_tls;

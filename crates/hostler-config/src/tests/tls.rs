@@ -214,6 +214,12 @@ fn contradictory_tls_keys_are_refused() {
         expect![[r#"hostler.toml:4:8: tls.hsts: "soon" is not a duration such as "1year""#]],
     );
     check(
+        &format!("{}hsts = \"18446744073709551615s 1000ms\"\n", pair("a.pem", "a.key")),
+        expect![[
+            r#"hostler.toml:4:8: tls.hsts: "18446744073709551615s 1000ms" is not a duration such as "1year""#
+        ]],
+    );
+    check(
         &format!("{}hsts = {{ max_age = \"1day\", preload = true }}\n", pair("a.pem", "a.key")),
         expect![
             "hostler.toml:4:38: tls.hsts.preload: needs include_subdomains = true and a max_age of a year or more"

@@ -5,11 +5,24 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use humantime::DurationError;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Serialize, Serializer};
 
 use super::one_string;
+
+/// With this many digits in all, a duration is far below the point where [`humantime`] panics: a sum of `u64::MAX` seconds and a second in
+/// smaller units.
+const MOST_DIGITS: usize = 15;
+
+/// Reads a duration such as `1m 30s`, of any length.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    match text.chars().filter(char::is_ascii_digit).count() {
+        ..=MOST_DIGITS => humantime::parse_duration(text),
+        _ => Err(DurationError::NumberOverflow),
+    }
+}
 
 /// A duration as written: `"5s"`, `"250ms"`, `"1m 30s"`; from 1 ms to 7 days.
 ///
@@ -31,9 +44,13 @@ impl FromStr for Period {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let period = humantime::parse_duration(text).map_err(|_| match text.trim().parse::<f64>() {
-            Ok(_) => format!("{text:?} has no unit; write \"{}s\" for seconds or \"{0}ms\"", text.trim()),
-            Err(_) => format!("{text:?} is not a duration such as \"30s\", \"250ms\" or \"1m 30s\""),
+        let period = parse_duration(text).map_err(|_| {
+            let number = text.trim();
+            // Not for `1e3` or `-5`: no unit makes a duration of them.
+            match number.parse::<f64>().is_ok() && parse_duration(&format!("{number}s")).is_ok() {
+                true => format!("{text:?} has no unit; write \"{number}s\" for seconds or \"{number}ms\""),
+                false => format!("{text:?} is not a duration such as \"30s\", \"250ms\" or \"1m 30s\""),
+            }
         })?;
         if (Self::LEAST..=Self::MOST).contains(&period) {
             Ok(Self(period))
@@ -66,7 +83,7 @@ impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match humantime::parse_duration(text) {
+        match parse_duration(text) {
             Ok(Duration::ZERO) => Ok(Self(Duration::ZERO)),
             _ => text.parse::<Period>().map(|period| Self(period.0)),
         }

@@ -17,7 +17,7 @@ mod wanted;
 mod word_or;
 
 pub use address::{Address, AdminAddress, MemberAddress, Proxy};
-pub use amount::{Count, Delay, Period, ShowSize, Size};
+pub use amount::{Count, Delay, Period, ShowSize, Size, parse_duration};
 pub use announced::Announced;
 pub use cpus::Cpus;
 pub use listen_address::ListenAddress;

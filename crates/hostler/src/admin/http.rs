@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hostler_config::parse_duration;
 use hostler_worker::Rotation;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -51,7 +52,7 @@ pub async fn pause(
     Path(pool): Path<String>,
     Query(pausing): Query<Pausing>,
 ) -> Response {
-    let timeout = pausing.timeout.map_or(Ok(PAUSE), |text| humantime::parse_duration(&text));
+    let timeout = pausing.timeout.map_or(Ok(PAUSE), |text| parse_duration(&text));
     match timeout {
         Ok(timeout) if !timeout.is_zero() && timeout <= MAX_PAUSE => {
             answer(&commands, AdminCommand::Pause(pool, timeout)).await
@@ -78,7 +79,7 @@ pub async fn drain(
     Path((pool, worker)): Path<(String, usize)>,
     Query(Draining { length, force }): Query<Draining>,
 ) -> Response {
-    let length = length.map(|text| humantime::parse_duration(&text)).transpose();
+    let length = length.map(|text| parse_duration(&text)).transpose();
     match length {
         Ok(length) if length.is_none_or(|length| !length.is_zero() && length <= MAX_DRAIN) => {
             let rotation = Rotation::Out { length, force };

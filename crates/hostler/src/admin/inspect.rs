@@ -23,7 +23,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use bytes::Bytes;
 use futures_util::stream;
-use hostler_config::nearest;
+use hostler_config::{nearest, parse_duration};
 use hostler_worker::{InspectionEvent, InspectionKind, Supervisor};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -128,7 +128,7 @@ async fn heap(
     Path((pool, worker)): Path<(String, usize)>,
     Query(snapping): Query<HeapQuery>,
 ) -> Response {
-    let wait = snapping.wait.map_or(Ok(Duration::from_secs(30)), |text| humantime::parse_duration(&text));
+    let wait = snapping.wait.map_or(Ok(Duration::from_secs(30)), |text| parse_duration(&text));
     match wait {
         Ok(wait) if wait <= MAX_WAIT => {
             let kind = InspectionKind::Heap { wait, force: snapping.force };
