@@ -131,14 +131,22 @@ const OURS: [&str; 7] = [
     "x-request-id",
 ];
 
+/// The value, if it can be sent. A blank at one of its ends makes a whole HTTP/2 response malformed (RFC 9113 section 8.2.1).
+pub(super) fn field_value(text: &str) -> Result<HeaderValue, String> {
+    let value = HeaderValue::from_str(text).ok().filter(|_| text.trim() == text);
+    value.ok_or_else(|| format!("{text:?} is not a valid value of a header field"))
+}
+
+/// A field of a response that Hostler makes, if it is allowed.
+pub(super) fn own_field(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    Ok((checked(name, Some(value), "set", HeadKind::Answer)?, field_value(value)?))
+}
+
 /// The name, if this change is allowed.
 fn checked(name: &str, value: Option<&str>, key: &str, head: HeadKind) -> Result<HeaderName, String> {
     let parsed: HeaderName =
         name.parse().map_err(|_| format!("{name:?} is not a valid name of a header field"))?;
-    if let Some(value) = value.filter(|value| HeaderValue::from_str(value).is_err() || value.trim() != *value)
-    {
-        return Err(format!("{value:?} is not a valid value of a header field"));
-    }
+    value.map(field_value).transpose()?;
     let known = parsed.as_str();
     match head {
         _ if FRAMING.contains(&known) => {

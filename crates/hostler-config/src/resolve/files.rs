@@ -2,9 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use http::HeaderValue;
-
 use super::Resolver;
+use super::changes::field_value;
 use crate::access;
 use crate::document::KeyPath;
 use crate::file;
@@ -35,7 +34,7 @@ impl Resolver<'_> {
         };
         let dir = self.folder_at(&at, dir);
         self.warn_of_the_missing_prefix(&at, &dir, pattern, rewrite);
-        if HeaderValue::from_str(&written.cache_control).is_err() {
+        if field_value(&written.cache_control).is_err() {
             self.refuse(&path.key("cache_control"), "is not a valid value of a header field");
         }
         let index = Some(written.index.clone()).filter(|index| !index.is_empty());

@@ -1,9 +1,10 @@
 //! The meaning of `respond`: a response that is the same for every request. Knows no requests.
 
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
 use super::Resolver;
+use super::changes::own_field;
 use crate::document::KeyPath;
 use crate::file;
 use crate::resolved::{Body, LoadedFile, Respond};
@@ -29,7 +30,7 @@ impl Resolver<'_> {
         let mut headers = HeaderMap::new();
         for (name, value) in &written.headers {
             let here = path.key("headers").key(name);
-            match header_field(name, value) {
+            match own_field(name, value) {
                 Ok((name, value)) if headers.contains_key(&name) => {
                     self.refuse(&here, format!("{name} is set twice ({value:?})"));
                 }
@@ -65,18 +66,5 @@ impl Resolver<'_> {
             self.refuse(&path, "cannot be set together with body; remove one of them");
         }
         self.loaded_file(&path, name)
-    }
-}
-
-fn header_field(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let framing =
-        [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::TE, header::TRAILER];
-    let name: HeaderName =
-        name.parse().map_err(|_| format!("{name:?} is not a valid name of a header field"))?;
-    let value = HeaderValue::from_str(value)
-        .map_err(|_| format!("{value:?} is not a valid value of a header field"))?;
-    match framing.contains(&name) || name == header::UPGRADE || name == "keep-alive" {
-        true => Err("Hostler sets this field itself, because it frames the message".into()),
-        false => Ok((name, value)),
     }
 }

@@ -20,3 +20,19 @@ fn a_text_that_no_unit_makes_a_duration_is_refused() {
             hostler.toml:6:17: server.drain_timeout: "18446744073709551615s 1000ms" is not a duration such as "30s", "250ms" or "1m 30s""#]],
     );
 }
+
+/// A client of HTTP/2 takes the whole response for malformed.
+#[test]
+fn a_field_that_http2_cannot_carry_is_refused() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nrespond = { headers = { Date = \"now\", Proxy-Connection = \"close\", x = \"a \" } }\n",
+        expect![[r#"
+            hostler.toml:3:32: routes[0].respond.headers.Date: the server that makes the response sets this field
+            hostler.toml:3:58: routes[0].respond.headers.Proxy-Connection: Hostler sets this field itself, because it frames the message
+            hostler.toml:3:71: routes[0].respond.headers.x: "a " is not a valid value of a header field"#]],
+    );
+    check(
+        "[[routes]]\nmatch = \"/a\"\nstatic = { dir = \".\", cache_control = \"no-cache \" }\n",
+        expect!["hostler.toml:3:39: routes[0].static.cache_control: is not a valid value of a header field"],
+    );
+}
