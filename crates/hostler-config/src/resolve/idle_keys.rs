@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use crate::document::KeyPath;
-use crate::file::{AccessLog, Buffer, File};
+use crate::file::{AccessLog, Buffer, File, Sharding};
 use crate::resolved::{Config, Pool, PoolMembers, Target};
 use crate::value::{Period, ShowSize};
 
@@ -65,7 +65,7 @@ impl Resolver<'_> {
     }
 }
 
-fn idle(file: &File, config: &Config) -> [Idle; 12] {
+fn idle(file: &File, config: &Config) -> [Idle; 13] {
     let Config { server, tls, routes, .. } = config;
     let redirects = tls.as_ref().is_some_and(|tls| tls.redirect_http);
     let trusts = server.trusted_hops.is_some() || !server.trusted_proxies.is_empty();
@@ -110,6 +110,12 @@ fn idle(file: &File, config: &Config) -> [Idle; 12] {
             "log",
             &["sample", "slow"],
             "the log has no requests with server.access_log = \"off\"",
+        ),
+        (
+            file.registrar.as_ref().is_some_and(|registrar| registrar.sharding == Sharding::All),
+            "registrar",
+            &["isolation_segments"],
+            "registrar.sharding is \"all\"",
         ),
         (
             file.traces.endpoint.is_none(),

@@ -6,7 +6,7 @@ use super::Resolver;
 use super::pool::QUEUE_LIMIT;
 use crate::client_tls::{ClientTls, TrustedAuthorities};
 use crate::document::KeyPath;
-use crate::file;
+use crate::file::{self, Sharding};
 use crate::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
 use crate::value::Secret;
 
@@ -39,11 +39,15 @@ impl Resolver<'_> {
                 "is shorter than register_interval, so every route would expire between two registrations";
             self.refuse(&path.key("stale_threshold"), why);
         }
+        let accept = written.accept.unwrap_or(!announces);
+        if accept {
+            self.check_segments(&path, written);
+        }
         let member_tls = self.tls_to_registered(&path, written.member_tls.as_ref());
         Some(Registrar {
             member_tls: member_tls?,
             nats: self.nats(&path, written),
-            accept: written.accept.unwrap_or(!announces),
+            accept,
             advertise: written.advertise.as_ref().and_then(|at| self.advertise(&path.key("advertise"), at)),
             register_interval: written.register_interval.0,
             stale_threshold: written.stale_threshold.0,
@@ -77,6 +81,15 @@ impl Resolver<'_> {
             buffer: written.buffer,
             max_body_size: written.max_body_size.unwrap_or(file.server.max_body_size).0,
         })
+    }
+
+    /// As gorouter, which does not start then. A list with an error has been reported.
+    fn check_segments(&mut self, path: &KeyPath, written: &file::Registrar) {
+        let is_empty = written.isolation_segments.is_empty() && !self.report.has_errors();
+        if written.sharding == Sharding::Segments && is_empty {
+            let why = "\"segments\" accepts no registration without isolation_segments";
+            self.refuse(&path.key("sharding"), why);
+        }
     }
 
     fn nats(&mut self, path: &KeyPath, written: &file::Registrar) -> Nats {

@@ -102,5 +102,20 @@ fn contradictory_keys_are_reported() {
             r#"hostler.toml:3:12: registrar.sharding: "segment" is not one of "all", "shared_and_segments", "segments"; did you mean "segments"?"#
         ]],
     );
+    check(
+        "nats = 'a'\nsharding = 'segments'",
+        expect![[
+            r#"hostler.toml:3:12: registrar.sharding: "segments" accepts no registration without isolation_segments"#
+        ]],
+    );
+    check("nats = 'a'\nsharding = 'segments'\naccept = false", expect![]);
+    check("nats = 'a'\nsharding = 'segments'\nisolation_segments = ['blue']", expect![]);
+    check("nats = 'a'\nsharding = 'shared_and_segments'", expect![]);
+    check(
+        "nats = 'a'\nisolation_segments = ['blue']",
+        expect![[
+            r#"hostler.toml:3:1: registrar.isolation_segments: changes nothing, because registrar.sharding is "all""#
+        ]],
+    );
     check("nats = 'a'\nstart_delay = '0'", expect![]);
 }
