@@ -1,10 +1,15 @@
 //! The meaning of `announce` of pools, and of `advertise`. Knows no messages.
 
+use std::net::IpAddr;
+
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::file::File;
 use crate::resolved::{Advertise, Server};
 use crate::value::{Announced, MemberAddress};
+
+/// What is wrong with an address such as `0.0.0.0`.
+const EVERY: &str = "is every address of the machine, and others need one address to connect to";
 
 impl Resolver<'_> {
     /// Whether any pool has `announce`. Refuses combinations that cannot work.
@@ -15,16 +20,20 @@ impl Resolver<'_> {
         let path = KeyPath::of("pools").key(first).key("announce");
         match &file.registrar {
             None => self.refuse(&path, "needs [registrar] with nats = [\"nats://...\"]"),
-            Some(registrar) if registrar.advertise.is_none() => {
-                if let Some(listen) = server.listen.first().filter(|listen| listen.ip().is_unspecified()) {
-                    let why = format!(
-                        "{listen} is every address of the machine, and others need one address to connect to; set \
-                         registrar.advertise = \"10.0.0.5:{}\"",
-                        listen.port()
-                    );
+            Some(registrar) if registrar.advertise.is_none() => match server.listen.first() {
+                Some(listen) if listen.ip().is_unspecified() => {
+                    let why =
+                        format!("{listen} {EVERY}; set registrar.advertise = \"10.0.0.5:{}\"", listen.port());
                     self.refuse(&path, why);
                 }
-            }
+                // An address that could not be looked up has an error already.
+                None if file.server.listen.0.is_empty() => {
+                    let why = "server.listen has no address that others could be told; set registrar.advertise = \
+                               \"https://app1.internal:8443\"";
+                    self.refuse(&path, why);
+                }
+                _ => {}
+            },
             Some(_) => {}
         }
         if file.registrar.as_ref().is_some_and(|registrar| registrar.accept == Some(true)) {
@@ -49,6 +58,11 @@ impl Resolver<'_> {
     }
 
     pub(super) fn advertise(&mut self, path: &KeyPath, written: &MemberAddress) -> Option<Advertise> {
+        if let MemberAddress::Tcp(host, _) | MemberAddress::Tls(host, _) = written
+            && host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_unspecified())
+        {
+            self.refuse(path, format!("{host} {EVERY}"));
+        }
         match written {
             MemberAddress::Tcp(host, port) => Some(Advertise { host: host.clone(), port: *port, tls: false }),
             MemberAddress::Tls(host, port) => Some(Advertise { host: host.clone(), port: *port, tls: true }),

@@ -117,5 +117,17 @@ fn contradictory_keys_are_reported() {
             r#"hostler.toml:3:1: registrar.isolation_segments: changes nothing, because registrar.sharding is "all""#
         ]],
     );
+    check(
+        "nats = 'a'\nadvertise = '0.0.0.0:8080'",
+        expect![
+            "hostler.toml:3:13: registrar.advertise: 0.0.0.0 is every address of the machine, and others need one address to connect to"
+        ],
+    );
+    check(
+        "nats = 'a'\nadvertise = 'https://[::]:8443'",
+        expect![
+            "hostler.toml:3:13: registrar.advertise: :: is every address of the machine, and others need one address to connect to"
+        ],
+    );
     check("nats = 'a'\nstart_delay = '0'", expect![]);
 }

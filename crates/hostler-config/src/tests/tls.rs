@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use hostler_testkit::authority;
 
 use super::{Site, site};
-use crate::Tls;
+use crate::{Advertise, Tls};
 
 const PING: &str = "[[routes]]\nmatch = \"*\"\nrespond = \"pong\"\n";
 
@@ -244,6 +244,22 @@ fn two_listeners_cannot_share_a_port() {
     ]]);
     let config = format!("server.listen = []\n[tls]\nlisten = \":8443\"\n{}", pair("a.pem", "a.key"));
     assert!(with_files(&config).config().server.listen.is_empty());
+}
+
+#[test]
+fn a_hostler_with_tls_only_announces_the_address_that_it_is_told() {
+    let keys = |advertise: &str| {
+        let pair = pair("a.pem", "a.key");
+        format!(
+            "server.listen = []\nregistrar = {{ nats = \"a\"{advertise} }}\n[tls]\nlisten = \":8443\"\n{pair}[pools.a]\ncommand = \"x\"\nannounce = \"a.test\"\n"
+        )
+    };
+    with_files(&keys("")).says(expect![[
+        r#"hostler.toml:8:12: pools.a.announce: server.listen has no address that others could be told; set registrar.advertise = "https://app1.internal:8443""#
+    ]]);
+    let told =
+        with_files(&keys(", advertise = \"https://a.test:8443\"")).config().registrar.unwrap().advertise;
+    assert_eq!(told, Some(Advertise { host: "a.test".into(), port: 8443, tls: true }));
 }
 
 #[test]
