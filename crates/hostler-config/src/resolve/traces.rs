@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::ServerName;
@@ -12,6 +13,7 @@ use crate::document::KeyPath;
 use crate::error::SourcePlace;
 use crate::file;
 use crate::resolved::{CollectorAddress, Traces};
+use crate::value::has_port_or_none;
 
 /// The variables of the OpenTelemetry specification, the more specific one first.
 const VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
@@ -80,8 +82,9 @@ fn address(text: &str) -> Result<Uri, String> {
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(wrong());
     }
-    let has_user = uri.authority().is_none_or(|authority| authority.as_str().contains('@'));
-    if has_user || uri.query().is_some() || ServerName::try_from(host(&uri)).is_err() {
+    let is_place = |authority: &Authority| !authority.as_str().contains('@') && has_port_or_none(authority);
+    let is_wrong = !uri.authority().is_some_and(is_place) || ServerName::try_from(host(&uri)).is_err();
+    if is_wrong || uri.query().is_some() {
         return Err(wrong());
     }
     if uri.path() != "/" {

@@ -76,6 +76,16 @@ fn a_mistake_is_reported_with_its_place() {
             r#"hostler.toml:2:12: traces.endpoint: "127.0.0.1:4318" is not an address such as "http://127.0.0.1:4318""#
         ]],
     );
+    check(
+        "endpoint = \"http://127.0.0.1:43180000\"",
+        expect![[
+            r#"hostler.toml:2:12: traces.endpoint: "http://127.0.0.1:43180000" is not an address such as "http://127.0.0.1:4318""#
+        ]],
+    );
+    for port in ["0", "+4318", "431B", ""] {
+        let text = format!("[traces]\nendpoint = \"http://[::1]:{port}\"\n[pools.web]\ncommand = \"x\"\n");
+        assert!(site(&text).load().is_err(), "{port}");
+    }
     let in_address = r#"hostler.toml:2:12: traces.endpoint: is not an address such as "http://127.0.0.1:4318": it has a user, a password or a query; use traces.headers"#;
     for address in ["https://me:s3cret@a.internal", "https://a.internal/v1/traces?api-key=s3cret"] {
         let text = format!("[traces]\nendpoint = \"{address}\"\n[pools.web]\ncommand = \"x\"\n");
